@@ -64,14 +64,18 @@ def main() -> None:
     import numpy
 
     # Options stand behind the last benchmark and are its own.
-    first_option = next((k for k, text in enumerate(sys.argv) if k and text.startswith("-")), len(sys.argv))
+    first_option = next(
+        (k for k, text in enumerate(sys.argv) if k and text.startswith("-")),
+        len(sys.argv),
+    )
     names, options = sys.argv[1:first_option], sys.argv[first_option:]
     if options and len(names) != 1:
         sys.exit("options need one benchmark: python -m bench NAME OPTION …")
     # "scaling" takes minutes and writes a picture.
     chosen = names or [name for name in ALL if name != "scaling"]
     print(
-        f"Python {platform.python_version()}, NumPy {numpy.__version__}, Numba {numba.__version__}, {platform.machine()}"
+        f"Python {platform.python_version()}, NumPy {numpy.__version__}, Numba "
+        f"{numba.__version__}, {platform.machine()}"
     )
     for name in chosen:
         if name not in ALL:

@@ -1,8 +1,11 @@
-"""AMBF's objects: rates without loss, and toggles a second in lockstep, all over loopback sockets to other processes.
+"""AMBF's objects: rates without loss, and toggles a second in lockstep, all over
+loopback sockets to other processes.
 
-States are counted by a raw sink of TCPROS and by ``rosbag record`` (where Debian's is installed); a number that is missing in their headers
-(``seq``) is a state that was lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client without ROS. The
-reference of the same run is a bare asyncio echo over loopback: the least that a round trip takes.
+States are counted by a raw sink of TCPROS and by ``rosbag record`` (where Debian's is
+installed); a number that is missing in their headers (``seq``) is a state that was
+lost. Lockstep is by raw TCPROS (command and state of the world) and by our own client
+without ROS. The reference of the same run is a bare asyncio echo over loopback: the
+least that a round trip takes.
 """
 
 from __future__ import annotations
@@ -65,7 +68,11 @@ def description(folder: Path, count: int) -> Path:
     names = [f"BODY b{k}" for k in range(count)]
     text = f"bodies: [{', '.join(names)}]\n"
     for k, name in enumerate(names):
-        text += f"{name}: {{mass: 1, shape: Box, geometry: {{x: 0.4, y: 0.4, z: 0.4}}, location: {{position: {{x: {k}, y: 0, z: 0}}}}}}\n"
+        text += (
+            f"{name}: {{mass: 1, shape: Box, geometry: {{x: 0.4, y: 0.4, z: "
+            f"0.4}}, location: {{position: {{x: {k}, y: 0, z: 0}}}}}}\n"
+        )
+
     path.write_text(text)
     return path
 
@@ -73,22 +80,48 @@ def description(folder: Path, count: int) -> Path:
 class Simulator:
     """A simulator with boxes of a description file, and helper programs."""
 
-    def __init__(self, folder: Path, count: int, *more: str, generation: str = "2.0") -> None:
+    def __init__(
+        self, folder: Path, count: int, *more: str, generation: str = "2.0"
+    ) -> None:
         self.port = PORT
         args = [
-            sys.executable, "-m", "botyard", "--nomap", "--robot-factory", "p3dx", "--noninteractive", "--no-crash-restart", "--no-gui",
-            "-p", str(PORT + 1), "--ambf", generation, "--ambf-port", str(PORT), "--ros-master", f"embedded:{PORT + 5}",
-            "--adf", str(description(folder, count)), *more,
-        ]  # fmt: skip
-        self.process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            sys.executable,
+            "-m",
+            "botyard",
+            "--nomap",
+            "--robot-factory",
+            "p3dx",
+            "--noninteractive",
+            "--no-crash-restart",
+            "--no-gui",
+            "-p",
+            str(PORT + 1),
+            "--ambf",
+            generation,
+            "--ambf-port",
+            str(PORT),
+            "--ros-master",
+            f"embedded:{PORT + 5}",
+            "--adf",
+            str(description(folder, count)),
+            *more,
+        ]
+        self.process = subprocess.Popen(
+            args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if "botyard ready" in line:
                 break
+
         self.helpers: list[subprocess.Popen[str]] = []
 
     def helper(self, code: str, *args: object) -> None:
-        process = subprocess.Popen([sys.executable, "-c", code, *map(str, args)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, *map(str, args)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert process.stdout is not None
         process.stdout.readline()
         self.helpers.append(process)
@@ -104,12 +137,16 @@ class Simulator:
 
 def node_of(master: str) -> str:
     """Address of the simulator's node."""
-    return str(xmlrpc.client.ServerProxy(master).lookupNode("/bench", "/ambf_comm_node")[2])
+    return str(
+        xmlrpc.client.ServerProxy(master).lookupNode("/bench", "/ambf_comm_node")[2]
+    )
 
 
 def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
     """A connection of TCPROS that reads a topic."""
-    _, _, (_, host, port) = xmlrpc.client.ServerProxy(node_of(master)).requestTopic("/bench", topic, [["TCPROS"]])
+    _, _, (_, host, port) = xmlrpc.client.ServerProxy(node_of(master)).requestTopic(
+        "/bench", topic, [["TCPROS"]]
+    )
     text, md5 = types.definition(kind)
     sock = socket.create_connection((host, port))
     sock.sendall(Subscription("/bench", topic, kind, md5, text).hello)
@@ -117,7 +154,9 @@ def peer(master: str, topic: str, kind: str, types: Types) -> socket.socket:
 
 
 async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int]:
-    """Subscribe to all objects. Returns states a second of an object, states that were lost, and bytes a second."""
+    """Subscribe to all objects. Returns states a second of an object, states that were
+    lost, and bytes a second.
+    """
     types = Types(more=definitions("2.0"))
     loop = asyncio.get_running_loop()
     steps: list[list[int]] = [[] for _ in range(count)]
@@ -138,10 +177,13 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
                     self.steps.append(struct.unpack_from("<I", data, at + 4)[0])
                 self.greeted = True
                 at += 4 + size
+
             self.rest = data[at:]
 
     async def read(k: int) -> None:
-        sock = await loop.run_in_executor(None, peer, master, f"/ambf/env/b{k}/State", KIND, types)
+        sock = await loop.run_in_executor(
+            None, peer, master, f"/ambf/env/b{k}/State", KIND, types
+        )
         await loop.create_connection(lambda: Sink(k), sock=sock)
 
     await asyncio.gather(*(read(k) for k in range(count)))
@@ -152,31 +194,58 @@ async def sink(master: str, count: int, seconds: float) -> tuple[float, int, int
     took = time.perf_counter() - begin
     kept = [s[m:] for s, m in zip(steps, marks, strict=True)]
     missing = sum(s[-1] - s[0] + 1 - len(s) for s in kept if s)
-    return sum(map(len, kept)) / count / took, missing, round((total[0] - bytes_before) / took)
+    return (
+        sum(map(len, kept)) / count / took,
+        missing,
+        round((total[0] - bytes_before) / took),
+    )
 
 
 def recorded(master: str, count: int, seconds: int, folder: Path) -> str:
-    """States a second of an object that Debian's ``rosbag record`` receives, least and most, and those that were lost."""
+    """States a second of an object that Debian's ``rosbag record`` receives, least and
+    most, and those that were lost.
+    """
     if not Path("/usr/bin/rosbag").exists():
         return "no rosbag here"
     from rosbags.rosbag1 import Reader
 
     path = folder / "states.bag"
-    env = {"PATH": "/usr/bin:/bin", "ROS_MASTER_URI": master, "ROS_IP": "127.0.0.1", "HOME": str(folder), "ROS_ROOT": "/usr/share/ros",
-           "ROS_PACKAGE_PATH": "/usr/share"}  # fmt: skip
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "ROS_MASTER_URI": master,
+        "ROS_IP": "127.0.0.1",
+        "HOME": str(folder),
+        "ROS_ROOT": "/usr/share/ros",
+        "ROS_PACKAGE_PATH": "/usr/share",
+    }
     topics = [f"/ambf/env/b{k}/State" for k in range(count)]
-    args = ["/usr/bin/rosbag", "record", "-O", str(path), "-b", "512", f"--duration={seconds}", *topics]
+    args = [
+        "/usr/bin/rosbag",
+        "record",
+        "-O",
+        str(path),
+        "-b",
+        "512",
+        f"--duration={seconds}",
+        *topics,
+    ]
     subprocess.run(args, env=env, check=True, capture_output=True, timeout=60)
     steps: dict[str, list[tuple[int, int]]] = {t: [] for t in topics}
     with Reader(path) as reader:
         for connection, stamp, data in reader.messages():
-            steps[connection.topic].append((stamp, struct.unpack_from("<I", data, 0)[0]))
+            steps[connection.topic].append(
+                (stamp, struct.unpack_from("<I", data, 0)[0])
+            )
+
     end = max(rows[-1][0] for rows in steps.values() if rows)
     kept = [
-        [(t, s) for t, s in rows if t > end - (seconds - 2) * 10**9] for rows in steps.values()
+        [(t, s) for t, s in rows if t > end - (seconds - 2) * 10**9]
+        for rows in steps.values()
     ]  # when all have connected
     rates = [len(rows) / (seconds - 2) for rows in kept]
-    gaps = sum(rows[-1][1] - rows[0][1] + 1 - len({s for _, s in rows}) for rows in kept)
+    gaps = sum(
+        rows[-1][1] - rows[0][1] + 1 - len({s for _, s in rows}) for rows in kept
+    )
     return f"{min(rates):.1f} … {max(rates):.1f} states/s, {gaps} missing"
 
 
@@ -189,7 +258,10 @@ def toggles_by_tcpros(
     """
     types = Types(more=definitions(generation))
     kind = "ambf_msgs/ObjectState" if generation == "master" else KIND
-    streams = [peer(master, f"/ambf/env/b{k}/State", kind, types).makefile("rb") for k in range(read_too)]
+    streams = [
+        peer(master, f"/ambf/env/b{k}/State", kind, types).makefile("rb")
+        for k in range(read_too)
+    ]
     for stream in streams:
         stream.read(struct.unpack("<I", stream.read(4))[0])  # its header
     state = peer(master, "/ambf/env/World/State", "ambf_msgs/WorldState", types)
@@ -203,12 +275,15 @@ def toggles_by_tcpros(
     text, md5 = types.definition("ambf_msgs/WorldCmd")
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    # the simulator connects to publishers that the master names: this one is a node of two methods
+    # the simulator connects to publishers that the master names: this one is a node of
+    # two methods
     from threading import Thread
     from xmlrpc.server import SimpleXMLRPCServer
 
     server = SimpleXMLRPCServer(("127.0.0.1", 0), logRequests=False, allow_none=True)
-    server.register_function(lambda *_: (1, "", ["TCPROS", "127.0.0.1", address[1]]), "requestTopic")
+    server.register_function(
+        lambda *_: (1, "", ["TCPROS", "127.0.0.1", address[1]]), "requestTopic"
+    )
     server.register_function(lambda *_: (1, "", 0), "publisherUpdate")
     Thread(target=server.serve_forever, daemon=True).start()
     uri = f"http://127.0.0.1:{server.server_address[1]}/"
@@ -221,7 +296,12 @@ def toggles_by_tcpros(
     out.recv(size)
     out.sendall(
         wire.encode_header(
-            {"callerid": "/bench_world", "type": "ambf_msgs/WorldCmd", "md5sum": md5, "message_definition": text}
+            {
+                "callerid": "/bench_world",
+                "type": "ambf_msgs/WorldCmd",
+                "md5sum": md5,
+                "message_definition": text,
+            }
         )
     )
     # Sequence number, stamp, empty frame, rate of the loop, number of devices; 2.0 has
@@ -254,6 +334,7 @@ def toggles_by_tcpros(
             pass
     except BlockingIOError:
         pass
+
     state.setblocking(True)
     stream = state.makefile("rb")
     clock, count = True, 0
@@ -268,6 +349,7 @@ def toggles_by_tcpros(
             now = step()
         read_objects(now)
         count += 1
+
     took = time.perf_counter() - begin
     server.shutdown()
     return count / took, now - before, count * skips
@@ -289,12 +371,17 @@ def toggles_by_link(port: int, skips: int, seconds: float) -> tuple[float, int, 
             world.update_and_wait()
             now = world.get_sim_step()
             count += 1
+
         return count / (time.perf_counter() - begin), now - before, count * skips
 
 
 def echo() -> float:
     """Round trips a second of a bare server."""
-    server = subprocess.Popen([sys.executable, "-c", ECHO.format(port=PORT + 9)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, "-c", ECHO.format(port=PORT + 9)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert server.stdout is not None
     server.stdout.readline()
     with socket.create_connection(("127.0.0.1", PORT + 9)) as sock:
@@ -304,6 +391,7 @@ def echo() -> float:
             sock.sendall(b"x")
             sock.recv(1)
             count += 1
+
     server.terminate()
     server.wait(5)
     return count / 2.0
@@ -313,21 +401,32 @@ def rates(master: str, folder: Path) -> None:
     """Print the rates of 20 and of 100 objects."""
     for count, rate, commands in ((20, 1000, 120.0), (100, 120, 4.0)):
         step = "1" if rate == 1000 else "8"
-        with Simulator(folder, count, "--update-interval", step, "--ambf-max-freq", str(rate)) as simulator:
+        with Simulator(
+            folder, count, "--update-interval", step, "--ambf-max-freq", str(rate)
+        ) as simulator:
             simulator.helper(COMMANDER, PORT, commands)
             before, begin = cpu_of(simulator.process.pid), time.perf_counter()
             got, missing, size = asyncio.run(sink(master, count, SECONDS))
-            cpu = 100.0 * (cpu_of(simulator.process.pid) - before) / (time.perf_counter() - begin)
+            cpu = (
+                100.0
+                * (cpu_of(simulator.process.pid) - before)
+                / (time.perf_counter() - begin)
+            )
             bag = recorded(master, count, int(SECONDS) + 2, folder)
             print(
-                f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of each, {missing} missing, "
+                f"   {count:3} objects at {rate:4} Hz: {got:6.1f} states/s of "
+                f"each, {missing} missing, "
                 f"{size / 1e6:.1f} MB/s, {cpu:.0f} % of a core; rosbag record: {bag}"
             )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench ambf")
-    parser.add_argument("--lockstep", action="store_true", help="measure lockstep with ten objects alone")
+    parser.add_argument(
+        "--lockstep",
+        action="store_true",
+        help="measure lockstep with ten objects alone",
+    )
     args = parser.parse_args()
     master = f"http://127.0.0.1:{PORT + 5}/"
     with tempfile.TemporaryDirectory() as name:
@@ -344,21 +443,30 @@ def main() -> None:
                 for skips in (1, 5):
                     toggles, made, wanted = run(skips)
                     print(
-                        f"   lockstep by {label}, {skips} steps a toggle: {toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), "
+                        f"   lockstep by {label}, {skips} steps a toggle: "
+                        f"{toggles:.0f} toggles/s ({toggles / base:.2f} of the echo), "
                         f"{made} steps made of {wanted}"
                     )
+
             assert simulator.process.poll() is None
+
         for generation in GENERATIONS:
-            with Simulator(folder, 10, "--update-interval", "1", generation=generation) as simulator:
+            with Simulator(
+                folder, 10, "--update-interval", "1", generation=generation
+            ) as simulator:
                 for helped in (False, True) if generation == "2.0" else (False,):
                     if helped:
                         simulator.helper(COMMANDER, PORT, 120.0)
-                    toggles, made, wanted = toggles_by_tcpros(master, 1, 3.0, read_too=10, generation=generation)
+                    toggles, made, wanted = toggles_by_tcpros(
+                        master, 1, 3.0, read_too=10, generation=generation
+                    )
                     print(
                         f"   lockstep by TCPROS, AMBF {generation}, ten objects read"
-                        f"{', and commanded by another program' if helped else ''}: {toggles:.0f} toggles/s "
+                        f"{', and commanded by another program' if helped else ''}: "
+                        f"{toggles:.0f} toggles/s "
                         f"({toggles / base:.2f} of the echo), {made} steps made of {wanted}"
                     )
+
                 assert simulator.process.poll() is None
 
 

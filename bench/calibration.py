@@ -1,4 +1,6 @@
-"""Calibration: how often the 95 % intervals of values hold what is known, for twenty robots of each seed, and what a calibration costs."""
+"""Calibration: how often the 95 % intervals of values hold what is known, for twenty
+robots of each seed, and what a calibration costs.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,34 @@ def main() -> None:
         robots = known_robots(ROBOTS, SECONDS, seed)
         begin = time.process_time()
         for one in robots:
-            found = calibrate([one.log], base, truths=[one.truth], scene=HALL, hold_out=False, odometry_law="step")
-            held.update(name for name, value in one.values.items() if found.value(name).holds(value))
+            found = calibrate(
+                [one.log],
+                base,
+                truths=[one.truth],
+                scene=HALL,
+                hold_out=False,
+                odometry_law="step",
+            )
+            held.update(
+                name
+                for name, value in one.values.items()
+                if found.value(name).holds(value)
+            )
+
         cpu += time.process_time() - begin
         least = min(held, key=lambda name: held[name])
-        print(f"seed {seed}: of {ROBOTS} robots at least {held[least]} are held ({least})", flush=True)
+        print(
+            f"seed {seed}: of {ROBOTS} robots at least {held[least]} are held ({least})",
+            flush=True,
+        )
         total += held
+
     count = ROBOTS * len(SEEDS)
     for name, number in total.items():
         print(f"{name:18} {number:4} of {count}  {100 * number / count:5.1f} %")
     every = sum(total.values())
-    print(f"all                {every:4} of {count * len(total)}  {100 * every / count / len(total):5.1f} %")
+    print(
+        f"all                {every:4} of {count * len(total)}  "
+        f"{100 * every / count / len(total):5.1f} %"
+    )
     print(f"a calibration of {SECONDS:g} s with 100 scans: {cpu / count:.2f} s of CPU")

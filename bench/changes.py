@@ -1,7 +1,8 @@
-"""Cost of changes to a running world: robots that come and go, states saved and restored, devices that act.
+"""Cost of changes to a running world: robots that come and go, states saved and
+restored, devices that act.
 
-CPU time of the calling thread, the least of many. Limits were set on another machine; they are scaled by the speed of the C kernel of
-`bench.reference` in the same run.
+CPU time of the calling thread, the least of many. Limits were set on another machine;
+they are scaled by the speed of the C kernel of `bench.reference` in the same run.
 """
 
 from __future__ import annotations
@@ -135,7 +136,9 @@ def gripping() -> Iterable[float]:
     """100 grippers that grip a box each, in one step."""
     for _ in range(ROUNDS // 8):
         sim = grippers(100, True)
-        arms = [robot.gripper for robot in sim.robots.values() if robot.gripper is not None]
+        arms = [
+            robot.gripper for robot in sim.robots.values() if robot.gripper is not None
+        ]
         for arm in arms:
             arm.act(Action.CLOSE)
         longest = 0.0
@@ -144,6 +147,7 @@ def gripping() -> Iterable[float]:
             cost = timed(sim.step)
             if sum(arm.holding is not None for arm in arms) > held + 50:
                 longest = max(longest, cost)
+
         assert longest, "they grip together"
         yield longest
 
@@ -169,7 +173,9 @@ def commanded_steps() -> Iterable[float]:
     sim = fleet(1)
     (robot,) = sim.robots.values()
     for _ in range(ROUNDS):
-        yield timed(lambda: [(robot.command(0.1, 0.0), sim.step()) for _ in range(1000)])
+        yield timed(
+            lambda: [(robot.command(0.1, 0.0), sim.step()) for _ in range(1000)]
+        )
 
 
 CASES: Final[tuple[tuple[str, Measured, float], ...]] = (
@@ -191,15 +197,19 @@ CASES: Final[tuple[tuple[str, Measured, float], ...]] = (
 
 def main() -> None:
     yardstick = Yardstick()
-    print("   ms of CPU time, the least and the median of many   least   median   limit, scaled")
+    print(
+        "   ms of CPU time, the least and the median of many   least   median   limit, scaled"
+    )
     for what, measure, limit in CASES:
         yardstick.measure()
         costs = sorted(measure())
         least = costs[0] * 1e3
         print(
-            f"   {what:48} {least:7.3f}  {costs[len(costs) // 2] * 1e3:7.3f}   {yardstick.judge(least, limit)}",
+            f"   {what:48} {least:7.3f}  {costs[len(costs) // 2] * 1e3:7.3f}   "
+            f"{yardstick.judge(least, limit)}",
             flush=True,
         )
+
     print(f"   {yardstick}")
 
 

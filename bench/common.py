@@ -16,7 +16,11 @@ SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 
 
 def cpu(
-    run: Callable[[], object], rounds: int = 5, clock: Callable[[], float] = time.process_time, *, warm: bool = True
+    run: Callable[[], object],
+    rounds: int = 5,
+    clock: Callable[[], float] = time.process_time,
+    *,
+    warm: bool = True,
 ) -> float:
     """CPU seconds, the least of several rounds after a warm-up."""
     if warm:
@@ -26,6 +30,7 @@ def cpu(
         begin = clock()
         run()
         best = min(best, clock() - begin)
+
     return best
 
 
@@ -37,12 +42,16 @@ def wall(run: Callable[[], object], rounds: int = 5) -> float:
 def apart(module: str, call: str) -> Any:
     """Result of a call of a module's function, in a process of its own."""
     code = f"import json; from {module} import *; print(json.dumps({call}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def map_path() -> tuple[str, str]:
-    """Path and name of the map of the recorded figures, columbia.map, where the shared data is; else of the shipped warehouse."""
+    """Path and name of the map of the recorded figures, columbia.map, where the shared
+    data is; else of the shipped warehouse.
+    """
     columbia = SHARED / "data/maps/columbia.map"
     return (
         (str(columbia), "columbia.map")
@@ -52,15 +61,20 @@ def map_path() -> tuple[str, str]:
 
 
 def reference_loop() -> float:
-    """CPU seconds of a fixed NumPy workload, as a unit for comparisons between machines."""
+    """CPU seconds of a fixed NumPy workload, as a unit for comparisons between
+    machines.
+    """
     a = np.random.default_rng(1).random((400, 400))
     return cpu(lambda: [a @ a for _ in range(10)], 7)
 
 
 def memory() -> float:
-    """Peak resident memory of this process, MB (Linux; NaN elsewhere). `ru_maxrss` would count its parent's before the fork."""
+    """Peak resident memory of this process, MB (Linux; NaN elsewhere). `ru_maxrss`
+    would count its parent's before the fork.
+    """
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:
         return float("nan")
+
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024

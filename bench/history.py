@@ -1,6 +1,8 @@
-"""What it costs to keep the last minutes: the step with 100 laser robots, memory, looking back, going on.
+"""What it costs to keep the last minutes: the step with 100 laser robots, memory,
+looking back, going on.
 
-CPU time of the calling thread. Worlds with and without a history step in turns; the figure is the median of pairs.
+CPU time of the calling thread. Worlds with and without a history step in turns; the
+figure is the median of pairs.
 """
 
 from __future__ import annotations
@@ -18,8 +20,12 @@ STEPS: Final = 20
 MINUTES: Final = 10
 
 
-def world(model: str = "p3dx-sh-lms200", robots: int = ROBOTS, read: bool = True) -> Simulation:
-    """Robots that drive in circles in the shipped warehouse; `read`: all sensors are read."""
+def world(
+    model: str = "p3dx-sh-lms200", robots: int = ROBOTS, read: bool = True
+) -> Simulation:
+    """Robots that drive in circles in the shipped warehouse; `read`: all sensors are
+    read.
+    """
     sim = Simulation.load("warehouse", seed=1, step=0.1)
     for k in range(robots):
         robot = sim.add_robot(model)
@@ -27,6 +33,7 @@ def world(model: str = "p3dx-sh-lms200", robots: int = ROBOTS, read: bool = True
         if read:
             for reader in robot.devices.values():
                 reader.subscribe("bench", True)
+
     sim.step(5)
     return sim
 
@@ -44,10 +51,14 @@ def cost(read: bool) -> None:
     plain, kept = world(read=read), world(read=read)
     kept.history.keep()
     pairs = [(timed(plain, STEPS), timed(kept, STEPS)) for _ in range(ROUNDS)]
-    without, extra = statistics.median(a for a, _ in pairs), statistics.median(b - a for a, b in pairs)
+    without, extra = (
+        statistics.median(a for a, _ in pairs),
+        statistics.median(b - a for a, b in pairs),
+    )
     what = "lasers and sonar read" if read else "nothing read"
     print(
-        f"   a step of {ROBOTS} robots, {what}: {without * 1e3:.2f} ms; the history {extra * 1e3:+.3f} ms, {100 * extra / without:+.1f} %"
+        f"   a step of {ROBOTS} robots, {what}: {without * 1e3:.2f} ms; the "
+        f"history {extra * 1e3:+.3f} ms, {100 * extra / without:+.1f} %"
     )
 
 
@@ -70,14 +81,23 @@ def size(robots: int, read: bool) -> None:
         begin = time.perf_counter()
         history.look(times[17 * k % 40], there)
         looks.append(time.perf_counter() - begin)
+
     moments, megabytes = len(history.moments), history.size / 1e6
     begin = time.perf_counter()
     history.go_on_from(times[20])
     on = time.perf_counter() - begin
-    print(f"   {robots} robots: {last.time - first.time:.0f} s in {moments} moments, {megabytes:.1f} MB")
-    first_ms, median_ms, longest_ms = 1e3 * made, 1e3 * statistics.median(looks), 1e3 * max(looks)
     print(
-        f"      looking back: the first time {first_ms:.0f} ms, then median {median_ms:.1f}, at most {longest_ms:.1f} ms"
+        f"   {robots} robots: {last.time - first.time:.0f} s in {moments} "
+        f"moments, {megabytes:.1f} MB"
+    )
+    first_ms, median_ms, longest_ms = (
+        1e3 * made,
+        1e3 * statistics.median(looks),
+        1e3 * max(looks),
+    )
+    print(
+        f"      looking back: the first time {first_ms:.0f} ms, then median "
+        f"{median_ms:.1f}, at most {longest_ms:.1f} ms"
     )
     print(f"      going on from a moment {on * 1e3:.1f} ms")
 

@@ -1,4 +1,6 @@
-"""Attacks of viewers and strangers on the page's server, for ``python -m bench.reliability viewer``; each is a process of its own."""
+"""Attacks of viewers and strangers on the page's server, for ``python -m
+bench.reliability viewer``; each is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +14,37 @@ import time
 from botyard.protocols.webgui import messages
 
 HANDSHAKE = (
-    "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{0}\r\nOrigin: http://127.0.0.1:{0}\r\nUpgrade: websocket\r\n"
-    "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{0}\r\nOrigin: "
+    "http://127.0.0.1:{0}\r\nUpgrade: websocket\r\n"
+    "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+    "AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 
 
 def masked(text: bytes) -> bytes:
     """A WebSocket text frame of a client (RFC 6455, section 5.2), masked with zeros."""
-    head = bytes([0x81, 0x80 | len(text)]) if len(text) < 126 else b"\x81\xfe" + struct.pack(">H", len(text))
+    head = (
+        bytes([0x81, 0x80 | len(text)])
+        if len(text) < 126
+        else b"\x81\xfe" + struct.pack(">H", len(text))
+    )
     return head + bytes(4) + text
 
 
-async def joined(port: int, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def joined(
+    port: int, token: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A viewer that has said hello."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
     writer.write(HANDSHAKE.format(port).encode())
     await reader.readuntil(b"\r\n\r\n")
-    writer.write(masked(json.dumps({"type": "hello", "token": token, "version": messages.VERSION}).encode()))
+    writer.write(
+        masked(
+            json.dumps(
+                {"type": "hello", "token": token, "version": messages.VERSION}
+            ).encode()
+        )
+    )
     return reader, writer
 
 
@@ -54,7 +70,9 @@ async def audience(port: int, token: str) -> str:
 
 
 async def _asks(port: int, token: str, rate: float, seconds: float, seed: int) -> None:
-    """Ask for the clearance of random parts of the map and for the catalog, `rate` times a second (0: as fast as answers come)."""
+    """Ask for the clearance of random parts of the map and for the catalog, `rate`
+    times a second (0: as fast as answers come).
+    """
     rng = random.Random(seed)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -70,12 +88,21 @@ async def _asks(port: int, token: str, rate: float, seconds: float, seed: int) -
             began, number = time.monotonic(), 0
             while time.monotonic() < end:
                 number += 1
-                box = {k: rng.uniform(-100, 100) for k in ("x0", "y0")} | {k: rng.uniform(0, 200) for k in ("x1", "y1")}
-                fields = {"type": "debug", "what": "clearance", **box} if number % 2 else {"type": "catalog"}
+                box = {k: rng.uniform(-100, 100) for k in ("x0", "y0")} | {
+                    k: rng.uniform(0, 200) for k in ("x1", "y1")
+                }
+                fields = (
+                    {"type": "debug", "what": "clearance", **box}
+                    if number % 2
+                    else {"type": "catalog"}
+                )
                 writer.write(masked(json.dumps({"id": number, **fields}).encode()))
                 await writer.drain()
                 if rate:
-                    await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+                    await asyncio.sleep(
+                        max(0.0, began + number / rate - time.monotonic())
+                    )
+
             task.cancel()
             writer.close()
 
@@ -92,7 +119,9 @@ async def _tiny(port: int, token: str, seconds: float) -> None:
 
 
 async def _knocks(port: int, seconds: float, hold: bool) -> None:
-    """Without a token: hold sockets with no request or a part of one, or request files, metrics and WebSockets as fast as possible."""
+    """Without a token: hold sockets with no request or a part of one, or request files,
+    metrics and WebSockets as fast as possible.
+    """
     end = time.monotonic() + seconds
     head = f"HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
     said = [
@@ -101,7 +130,9 @@ async def _knocks(port: int, seconds: float, hold: bool) -> None:
         HANDSHAKE.format(port).encode(),
         f"POST /upload {head}Content-Length: 9000000\r\n\r\n".encode(),
     ]
-    wanted = [f"GET {p} {head}\r\n".encode() for p in ("/", "/metrics", "/nothing")] + [HANDSHAKE.format(port).encode()]
+    wanted = [f"GET {p} {head}\r\n".encode() for p in ("/", "/metrics", "/nothing")] + [
+        HANDSHAKE.format(port).encode()
+    ]
     k = 0
     while time.monotonic() < end:
         k += 1
@@ -116,20 +147,26 @@ async def _knocks(port: int, seconds: float, hold: bool) -> None:
                 writer.write(wanted[k % len(wanted)])
                 async with asyncio.timeout(1.0):
                     await reader.read(100)
+
             writer.close()
 
 
-async def _together(kind: str, port: int, token: str, seconds: float, count: int, rate: float) -> None:
+async def _together(
+    kind: str, port: int, token: str, seconds: float, count: int, rate: float
+) -> None:
     if kind == "asks":
         jobs = [_asks(port, token, rate, seconds, k) for k in range(count)]
     elif kind == "tiny":
         jobs = [_tiny(port, token, seconds) for _ in range(count)]
     else:
         jobs = [_knocks(port, seconds, kind == "hold") for _ in range(count)]
+
     await asyncio.gather(*jobs)
 
 
-def attack(kind: str, port: int, token: str, seconds: float, count: int, rate: float = 0.0) -> None:
+def attack(
+    kind: str, port: int, token: str, seconds: float, count: int, rate: float = 0.0
+) -> None:
     """Run `count` attackers for `seconds`; `kind` is asks, tiny, hold or knock."""
     asyncio.run(_together(kind, port, token, seconds, count, rate))
 
@@ -141,11 +178,15 @@ async def _enters(port: int, token: str) -> float:
             async with asyncio.timeout(5.0):
                 reader, writer = await joined(port, token)
                 while (await message(reader))[:1] == b"{":
-                    pass  # the first that is no JSON is a picture of the world
+                    # the first that is no JSON is a picture of the world
+                    pass
+
                 writer.close()
                 return time.monotonic() - began
 
 
 def enters(port: int, token: str) -> float:
-    """Time until a viewer with the token gets its first frame, s; it retries as the page does."""
+    """Time until a viewer with the token gets its first frame, s; it retries as the
+    page does.
+    """
     return asyncio.run(_enters(port, token))

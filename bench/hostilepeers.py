@@ -1,4 +1,6 @@
-"""Attacks of peers that keep the simulator busy, for ``python -m bench.reliability peers``; each is a process of its own."""
+"""Attacks of peers that keep the simulator busy, for ``python -m bench.reliability
+peers``; each is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,25 @@ def options(port: int) -> tuple[str, ...]:
     """Options of a simulator that serves all WebSocket protocols."""
     return (
         *("--rosbridge", str(port - ROSBRIDGE), "--foxglove", str(port - FOXGLOVE)),
-        *("--gui-port", str(port - PAGE), "--gui-token", "bench", "--no-browser", "--record", "run.mcap"),
+        *(
+            "--gui-port",
+            str(port - PAGE),
+            "--gui-token",
+            "bench",
+            "--no-browser",
+            "--record",
+            "run.mcap",
+        ),
     )
 
 
 def _rosbridge(port: int) -> ClientConnection:
     return connect(
-        f"ws://127.0.0.1:{port - ROSBRIDGE}", max_size=None, compression=None, ping_interval=None, close_timeout=0.5
+        f"ws://127.0.0.1:{port - ROSBRIDGE}",
+        max_size=None,
+        compression=None,
+        ping_interval=None,
+        close_timeout=0.5,
     )
 
 
@@ -47,12 +61,19 @@ def _foxglove(port: int) -> ClientConnection:
     protocols = [Subprotocol("foxglove.sdk.v1")]
     where = f"ws://127.0.0.1:{port - FOXGLOVE}"
     return connect(
-        where, subprotocols=protocols, max_size=None, compression=None, ping_interval=None, close_timeout=0.5
+        where,
+        subprotocols=protocols,
+        max_size=None,
+        compression=None,
+        ping_interval=None,
+        close_timeout=0.5,
     )
 
 
 @contextlib.contextmanager
-def _read_by(take: Callable[[str | bytes], None], client: ClientConnection) -> Iterator[threading.Event]:
+def _read_by(
+    take: Callable[[str | bytes], None], client: ClientConnection
+) -> Iterator[threading.Event]:
     """Read a connection in a thread; the event tells that the server closed it."""
     closed = threading.Event()
 
@@ -60,6 +81,7 @@ def _read_by(take: Callable[[str | bytes], None], client: ClientConnection) -> I
         with contextlib.suppress(ConnectionClosed, OSError):
             for message in client:
                 take(message)
+
         closed.set()
 
     thread = threading.Thread(target=read, daemon=True)
@@ -77,9 +99,11 @@ def _send(client: ClientConnection, until: float, messages: Iterator[str]) -> st
                     break
                 client.send(message)
                 sent += 1
+
             time.sleep(max(0.0, until - time.monotonic()))
         except (ConnectionClosed, OSError) as error:
             closed = f", disconnected ({str(error)[:60]})"
+
     return f"{sent} MB sent{closed}"
 
 
@@ -87,14 +111,28 @@ def _calls(port: int, until: float) -> str:
     """Calls of 1 MB of empty lists to a service whose provider never answers."""
     lists = "[" + ",".join(["[]"] * (MEGABYTE // 3)) + "]"
     text = '{"op":"call_service","id":"%d","service":"/mine","args":{"x":%s}}'
-    with _rosbridge(port) as provider, _rosbridge(port) as caller, _read_by(lambda _: None, provider):
-        provider.send(json.dumps({"op": "advertise_service", "service": "/mine", "type": "std_srvs/srv/SetBool"}))
+    with (
+        _rosbridge(port) as provider,
+        _rosbridge(port) as caller,
+        _read_by(lambda _: None, provider),
+    ):
+        provider.send(
+            json.dumps(
+                {
+                    "op": "advertise_service",
+                    "service": "/mine",
+                    "type": "std_srvs/srv/SetBool",
+                }
+            )
+        )
         time.sleep(0.2)
         return _send(caller, until, (text % (i, lists) for i in range(AT_MOST)))
 
 
 def _provider(port: int, until: float) -> str:
-    """An honest provider that answers in 20 ms, and three clients with 100 calls of 200 kB each."""
+    """An honest provider that answers in 20 ms, and three clients with 100 calls of 200
+    kB each.
+    """
     served = 0
 
     def answer(message: str | bytes) -> None:
@@ -105,7 +143,13 @@ def _provider(port: int, until: float) -> str:
             values = {"success": True, "message": ""}
             provider.send(
                 json.dumps(
-                    {"op": "service_response", "id": call["id"], "service": "/mine", "values": values, "result": True}
+                    {
+                        "op": "service_response",
+                        "id": call["id"],
+                        "service": "/mine",
+                        "values": values,
+                        "result": True,
+                    }
                 )
             )
             served += 1
@@ -118,24 +162,48 @@ def _provider(port: int, until: float) -> str:
         ):
             for i in range(100):
                 args = {"data": True, "x": "y" * 200_000}
-                client.send(json.dumps({"op": "call_service", "id": str(i), "service": "/mine", "args": args}))
+                client.send(
+                    json.dumps(
+                        {
+                            "op": "call_service",
+                            "id": str(i),
+                            "service": "/mine",
+                            "args": args,
+                        }
+                    )
+                )
+
             time.sleep(max(0.0, until - time.monotonic()))
 
     with _rosbridge(port) as provider, _read_by(answer, provider) as closed:
-        provider.send(json.dumps({"op": "advertise_service", "service": "/mine", "type": "std_srvs/srv/SetBool"}))
+        provider.send(
+            json.dumps(
+                {
+                    "op": "advertise_service",
+                    "service": "/mine",
+                    "type": "std_srvs/srv/SetBool",
+                }
+            )
+        )
         time.sleep(0.2)
         floods = [threading.Thread(target=flood, daemon=True) for _ in range(3)]
         for thread in floods:
             thread.start()
         time.sleep(max(0.0, until - time.monotonic()))
         return (
-            f"the provider answered {served} of 300 calls, {'disconnected' if closed.is_set() else 'still connected'}"
+            f"the provider answered {served} of 300 calls, "
+            f"{'disconnected' if closed.is_set() else 'still connected'}"
         )
 
 
 def _channels(port: int, until: float) -> str:
     def message(i: int) -> str:
-        channel = {"id": i, "topic": f"{i:06d}" + "x" * MEGABYTE, "encoding": "json", "schemaName": "x"}
+        channel = {
+            "id": i,
+            "topic": f"{i:06d}" + "x" * MEGABYTE,
+            "encoding": "json",
+            "schemaName": "x",
+        }
         return json.dumps({"op": "advertise", "channels": [channel]})
 
     with _foxglove(port) as client:
@@ -144,24 +212,41 @@ def _channels(port: int, until: float) -> str:
 
 def _parameters(port: int, until: float) -> str:
     def message(i: int) -> str:
-        return json.dumps({"op": "subscribeParameterUpdates", "parameterNames": [f"{i:06d}" + "x" * MEGABYTE]})
+        return json.dumps(
+            {
+                "op": "subscribeParameterUpdates",
+                "parameterNames": [f"{i:06d}" + "x" * MEGABYTE],
+            }
+        )
 
     with _foxglove(port) as client:
         return _send(client, until, (message(i) for i in range(AT_MOST)))
 
 
 def _not_utf8(port: int, until: float) -> str:
-    """Text frames that are not UTF-8 on the page's port, rosbridge's and Foxglove's, one for each connection."""
+    """Text frames that are not UTF-8 on the page's port, rosbridge's and Foxglove's,
+    one for each connection.
+    """
     page = f"ws://127.0.0.1:{port - PAGE}/ws"
-    doors = (lambda: connect(page, compression=None), lambda: _rosbridge(port), lambda: _foxglove(port))
+    doors = (
+        lambda: connect(page, compression=None),
+        lambda: _rosbridge(port),
+        lambda: _foxglove(port),
+    )
     sent = 0
     while time.monotonic() < until:
         for door in doors:
-            with contextlib.suppress(ConnectionClosed, InvalidHandshake, OSError, TimeoutError), door() as client:
+            with (
+                contextlib.suppress(
+                    ConnectionClosed, InvalidHandshake, OSError, TimeoutError
+                ),
+                door() as client,
+            ):
                 client.send(b"\xff\xfe" + b"x" * 100, text=True)
                 sent += 1
                 while True:
                     client.recv(1.0)
+
     return f"{sent} connections sent one"
 
 
@@ -170,19 +255,36 @@ def _botyard(*args: str, timeout: float) -> str:
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "botyard", *args], capture_output=True, text=True, timeout=timeout, check=False
+            [sys.executable, "-m", "botyard", *args],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return f"no end in {timeout:.0f} s"
+
     said = (done.stderr.strip() or done.stdout.strip()).splitlines() or [""]
     return f"status {done.returncode} after {time.monotonic() - began:.1f} s: {said[-1][:150]}"
 
 
 def _same_name(port: int, until: float) -> str:
     """A second simulator records to the file that the first one writes."""
-    more = ("--noninteractive", "--no-gui", "-p", str(port + 4), "-r", "p3dx", "--duration", "1", "--no-crash-restart")
+    more = (
+        "--noninteractive",
+        "--no-gui",
+        "-p",
+        str(port + 4),
+        "-r",
+        "p3dx",
+        "--duration",
+        "1",
+        "--no-crash-restart",
+    )
     timeout = max(60.0, until - time.monotonic())
-    return "the second: " + _botyard("-m", "office", *more, "--record", "run.mcap", timeout=timeout)
+    return "the second: " + _botyard(
+        "-m", "office", *more, "--record", "run.mcap", timeout=timeout
+    )
 
 
 def bomb(path: Path) -> float:
@@ -194,13 +296,23 @@ def bomb(path: Path) -> float:
     with packer.stream_writer(packed, size=length, closefd=False) as stream:
         for start in range(0, length, 1 << 20):
             stream.write(bytes(min(1 << 20, length - start)))
+
     data = packed.getvalue()
     # times of the first and last message, length, no checksum, compression, records
-    chunk = struct.pack("<QQQII", 0, 1 << 63, length, 0, 4) + b"zstd" + struct.pack("<Q", len(data)) + data
+    chunk = (
+        struct.pack("<QQQII", 0, 1 << 63, length, 0, 4)
+        + b"zstd"
+        + struct.pack("<Q", len(data))
+        + data
+    )
     header = struct.pack("<I", 4) + b"ros2" + struct.pack("<I", 7) + b"botyard"
     magic = b"\x89MCAP0\r\n"
     records = [(1, header), *[(6, chunk)] * 127, (15, bytes(4)), (2, bytes(20))]
-    path.write_bytes(magic + b"".join(struct.pack("<BQ", kind, len(r)) + r for kind, r in records) + magic)
+    path.write_bytes(
+        magic
+        + b"".join(struct.pack("<BQ", kind, len(r)) + r for kind, r in records)
+        + magic
+    )
     return path.stat().st_size / 1e6
 
 
@@ -233,8 +345,18 @@ def _far(port: int, until: float) -> str:
             while time.monotonic() < until:
                 for service, args in calls:
                     sent += 1
-                    client.send(json.dumps({"op": "call_service", "id": "x", "service": service, "args": args}))
+                    client.send(
+                        json.dumps(
+                            {
+                                "op": "call_service",
+                                "id": "x",
+                                "service": service,
+                                "args": args,
+                            }
+                        )
+                    )
                     answered += not json.loads(client.recv(5.0))["values"]["success"]
+
     return f"{sent} calls, {answered} refused with an answer"
 
 
@@ -248,7 +370,9 @@ ATTACKS: dict[str, tuple[str, Callable[[int, float], str]]] = {
     "bomb": ("a recording that unpacks without end", _bomb),
     "far": ("rosbridge: robots at 1e308 m", _far),
 }
-"""Description and function of each attack: of the Pioneer port and the end time; its result is the attacker's success."""
+"""Description and function of each attack: of the Pioneer port and the end time; its
+result is the attacker's success.
+"""
 
 
 def attack(kind: str, port: int, seconds: float) -> None:
@@ -268,21 +392,38 @@ BAD_ORDERS: tuple[tuple[tuple[object, object], ...], ...] = (
     (),
     tuple((k % 2 * 1.0, 5.0) for k in range(9999)),
 )
-"""Nodes of orders: one node, a short edge, two equal nodes, far, not a number, of wrong types, none, to and fro."""
+"""Nodes of orders: one node, a short edge, two equal nodes, far, not a number, of wrong
+types, none, to and fro.
+"""
 
 
 def _order(serial: str, name: str, nodes: tuple[tuple[object, object], ...]) -> str:
     return json.dumps(
         {
-            **{"headerId": 1, "timestamp": "2026-01-01T00:00:00Z", "version": "2.0.0", "manufacturer": "botyard"},
+            **{
+                "headerId": 1,
+                "timestamp": "2026-01-01T00:00:00Z",
+                "version": "2.0.0",
+                "manufacturer": "botyard",
+            },
             **{"serialNumber": serial, "orderId": name, "orderUpdateId": 0},
             "nodes": [
-                {"nodeId": f"n{k}", "sequenceId": 2 * k, "released": True, "actions": []}
+                {
+                    "nodeId": f"n{k}",
+                    "sequenceId": 2 * k,
+                    "released": True,
+                    "actions": [],
+                }
                 | {"nodePosition": {"x": x, "y": y, "mapId": "map"}}
                 for k, (x, y) in enumerate(nodes)
             ],
             "edges": [
-                {"edgeId": f"e{k}", "sequenceId": 2 * k + 1, "released": True, "actions": []}
+                {
+                    "edgeId": f"e{k}",
+                    "sequenceId": 2 * k + 1,
+                    "released": True,
+                    "actions": [],
+                }
                 | {"startNodeId": f"n{k}", "endNodeId": f"n{k + 1}"}
                 for k in range(len(nodes) - 1)
             ],
@@ -291,7 +432,9 @@ def _order(serial: str, name: str, nodes: tuple[tuple[object, object], ...]) -> 
 
 
 class Orders:
-    """A master control that gives one AGV bad orders, and keeps the gaps between the answers of another one."""
+    """A master control that gives one AGV bad orders, and keeps the gaps between the
+    answers of another one.
+    """
 
     def __init__(self, broker: int) -> None:
         import paho.mqtt.client as mqtt
@@ -314,34 +457,49 @@ class Orders:
         elif serial == "agv0":
             self._states.append(time.monotonic())
         else:
-            self.errors |= {e["errorType"] for e in json.loads(message.payload)["errors"]}  # type: ignore[attr-defined]
+            self.errors |= {
+                e["errorType"] for e in json.loads(message.payload)["errors"]
+            }  # type: ignore[attr-defined]
 
-    def send(self, serial: str, name: str, nodes: tuple[tuple[object, object], ...]) -> None:
+    def send(
+        self, serial: str, name: str, nodes: tuple[tuple[object, object], ...]
+    ) -> None:
         """Publish an order, and wait until the broker has it."""
         topic = f"uagv/v2/botyard/{serial}/order"
-        self._client.publish(topic, _order(serial, name, nodes), qos=1).wait_for_publish(20.0)
+        self._client.publish(
+            topic, _order(serial, name, nodes), qos=1
+        ).wait_for_publish(20.0)
 
     def attack(self, seconds: float) -> str:
-        """Send bad orders; the result tells how many, and which errors the AGV's state showed."""
+        """Send bad orders; the result tells how many, and which errors the AGV's state
+        showed.
+        """
         self.send("agv0", "good", ((0.0, 0.0), (500.0, 0.0)))
         begin, sent = time.monotonic(), 0
         while time.monotonic() < begin + seconds:
-            # an AGV says its state when it refuses an order: so its answers are measured
+            # an AGV says its state when it refuses an order: so its answers are
+            # measured
             self.send("agv0", f"asked{sent}", ())
             self.send("agv1", f"bad{sent}", BAD_ORDERS[sent % len(BAD_ORDERS)])
             sent += 1
             time.sleep(0.05)
+
         times = [begin, *[t for t in self._states if t > begin], time.monotonic()]
         self.gaps = [b - a for a, b in itertools.pairwise(times)]
         self._client.disconnect()
         self._client.loop_stop()
-        return f"{sent} orders, errors in the AGV's state: {', '.join(sorted(self.errors)) or 'none'}"
+        return (
+            f"{sent} orders, errors in the AGV's state: "
+            f"{', '.join(sorted(self.errors)) or 'none'}"
+        )
 
 
 def come_and_go(participants: int, readers: int) -> tuple[float, float, int, int]:
-    """RTPS participants whose readers all read one topic come, leave, and let their leases end.
+    """RTPS participants whose readers all read one topic come, leave, and let their
+    leases end.
 
-    Returns the CPU time of the largest call of `feed`, of `due`, s, and the numbers of readers, at most and at the end.
+    Returns the CPU time of the largest call of `feed`, of `due`, s, and the numbers of
+    readers, at most and at the end.
     """
     from tests.protocols.rtps.test_crowds import Stranger, alone
     from tests.protocols.rtps.test_delivery import RELIABLE
@@ -377,11 +535,13 @@ def come_and_go(participants: int, readers: int) -> tuple[float, float, int, int
         crowd.append(Stranger(part, number + 1, f"10.9.9.{number + 1}", now=now))
         for _ in range(readers):
             crowd[-1].endpoint("rt/a")
+
     settle(now + 1.0)
     most = len(writer.matched)
     for one in crowd[: participants // 2]:
         part.feed(one.goodbye(), one.address, now)
         settle(now + 1.0)
+
     now += 1000.0
     settle(now + 5.0)
     return worst["feed"], worst["due"], most, len(writer.matched)

@@ -1,4 +1,6 @@
-"""Attacks of peers on the simulator's ROS 1 ports, for ``python -m bench.reliability ros``; each is a process of its own."""
+"""Attacks of peers on the simulator's ROS 1 ports, for ``python -m bench.reliability
+ros``; each is a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,16 @@ NAMED = "http://127.0.0.1:1/"
 def ask(uri: str, method: str, *args: object, timeout: float = 60.0) -> object:
     """An XML-RPC call of an honest node."""
     where = urlsplit(uri)
-    connection = http.client.HTTPConnection(str(where.hostname), where.port or 0, timeout=timeout)
+    connection = http.client.HTTPConnection(
+        str(where.hostname), where.port or 0, timeout=timeout
+    )
     try:
-        connection.request("POST", "/", rpc.encode_call(method, args), {"Content-Type": "text/xml"})
-        (value,), _ = xmlrpc.client.loads(connection.getresponse().read(), use_builtin_types=True)
+        connection.request(
+            "POST", "/", rpc.encode_call(method, args), {"Content-Type": "text/xml"}
+        )
+        (value,), _ = xmlrpc.client.loads(
+            connection.getresponse().read(), use_builtin_types=True
+        )
         return value
     finally:
         connection.close()
@@ -39,7 +47,9 @@ def node_of(master: str) -> tuple[str, int]:
 
 def _request(body: bytes, length: int | None = None) -> bytes:
     return (
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (len(body) if length is None else length) + body
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+        % (len(body) if length is None else length)
+        + body
     )
 
 
@@ -48,7 +58,9 @@ def _call(method: str, *args: object) -> bytes:
 
 
 def _connect(uri_or_port: str | int) -> socket.socket:
-    port = uri_or_port if isinstance(uri_or_port, int) else urlsplit(uri_or_port).port or 0
+    port = (
+        uri_or_port if isinstance(uri_or_port, int) else urlsplit(uri_or_port).port or 0
+    )
     return socket.create_connection(("127.0.0.1", port), 10.0)
 
 
@@ -58,11 +70,14 @@ def _again(until: float, act: Callable[[], None]) -> None:
         with contextlib.suppress(OSError):
             act()
             continue
+
         time.sleep(0.01)
 
 
 def _all_of_it(target: str, data: bytes, until: float) -> None:
-    """Send the same bytes repeatedly, each time by a new connection, and read the answer."""
+    """Send the same bytes repeatedly, each time by a new connection, and read the
+    answer.
+    """
 
     def act() -> None:
         with _connect(target) as s:
@@ -81,7 +96,12 @@ def _large_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 def _values(master: str, _node: str, _tcp: int, until: float) -> None:
     """Set and get as many parameters as are accepted."""
-    _all_of_it(master, _call("setParam", "/x", "/many", [1] * 15_000) + _call("getParam", "/x", "/many"), until)
+    _all_of_it(
+        master,
+        _call("setParam", "/x", "/many", [1] * 15_000)
+        + _call("getParam", "/x", "/many"),
+        until,
+    )
 
 
 def _nested(master: str, _node: str, _tcp: int, until: float) -> None:
@@ -114,8 +134,13 @@ def _half_calls(master: str, _node: str, _tcp: int, until: float) -> None:
             s.settimeout(0.5)
             held.append(s)
             s.sendall(
-                _request(b"<methodCall><methodName>m</methodName><params><param><value>" + b"x" * (1 << 20), 4 << 20)
+                _request(
+                    b"<methodCall><methodName>m</methodName><params><param><value>"
+                    + b"x" * (1 << 20),
+                    4 << 20,
+                )
             )
+
     while time.monotonic() < until:
         time.sleep(0.1)
     for s in held:
@@ -124,7 +149,9 @@ def _half_calls(master: str, _node: str, _tcp: int, until: float) -> None:
 
 def _headers(_master: str, _node: str, tcp: int, until: float) -> None:
     """Headers and requests that announce 100 MB, with as many bytes as are accepted."""
-    greeting = wire.encode_header({"service": "/r0/enable_motors", "md5sum": "*", "persistent": "1"})
+    greeting = wire.encode_header(
+        {"service": "/r0/enable_motors", "md5sum": "*", "persistent": "1"}
+    )
 
     def act(first: bytes) -> None:
         with _connect(tcp) as s:
@@ -152,16 +179,22 @@ def _idle(_master: str, _node: str, tcp: int, until: float) -> None:
 
 
 def _map_readers(_master: str, _node: str, tcp: int, until: float) -> None:
-    """Subscribers of the map and of the odometry that never read, as many as are admitted."""
+    """Subscribers of the map and of the odometry that never read, as many as are
+    admitted.
+    """
     held = []
     for topic in ("/map", "/r0/odom") * 1000:
         with contextlib.suppress(OSError):
             s = _connect(tcp)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            s.sendall(wire.encode_header({"callerid": "/x", "topic": topic, "md5sum": "*"}))
+            s.sendall(
+                wire.encode_header({"callerid": "/x", "topic": topic, "md5sum": "*"})
+            )
             held.append(s)
+
         if time.monotonic() > until:
             break
+
     while time.monotonic() < until:
         time.sleep(0.1)
 
@@ -172,7 +205,9 @@ def _map_requests(_master: str, _node: str, tcp: int, until: float) -> None:
     def act() -> None:
         with _connect(tcp) as s:
             s.settimeout(1.0)
-            header = wire.encode_header({"service": "/static_map", "md5sum": "*", "persistent": "1"})
+            header = wire.encode_header(
+                {"service": "/static_map", "md5sum": "*", "persistent": "1"}
+            )
             s.sendall(header + wire.frame(b"") * 10_000)
             time.sleep(1.0)
 
@@ -182,13 +217,21 @@ def _map_requests(_master: str, _node: str, tcp: int, until: float) -> None:
 def _updates(_master: str, node: str, _tcp: int, until: float) -> None:
     """``publisherUpdate`` with 2000 addresses."""
     uris = [f"http://127.0.0.1:1/{i}" for i in range(2000)]
-    _all_of_it(node, _call("publisherUpdate", "/master", "/r0/cmd_vel", uris) * 5, until)
+    _all_of_it(
+        node, _call("publisherUpdate", "/master", "/r0/cmd_vel", uris) * 5, until
+    )
 
 
 def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
     """Two thousand publishers of a robot's velocity at addresses that do not exist."""
     calls = [
-        _call("registerPublisher", f"/x{i}", "/r0/cmd_vel", "geometry_msgs/Twist", f"http://127.0.0.1:1/{i}")
+        _call(
+            "registerPublisher",
+            f"/x{i}",
+            "/r0/cmd_vel",
+            "geometry_msgs/Twist",
+            f"http://127.0.0.1:1/{i}",
+        )
         for i in range(2000)
     ]
     number = 0
@@ -205,13 +248,21 @@ def _publishers(master: str, _node: str, _tcp: int, until: float) -> None:
 
 
 def _poison(master: str, node: str, _tcp: int, until: float) -> None:
-    """Malformed addresses, names that forge log lines, XML entities that expand, shutdown."""
+    """Malformed addresses, names that forge log lines, XML entities that expand,
+    shutdown.
+    """
     evil = "/x"
-    laughs = b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "' + b"a" * 1000 + b'"><!ENTITY b "' + b"&a;" * 1000 + b'">'
-    laughs += b"]><methodCall><methodName>&b;</methodName></methodCall>"
-    calls = _call("registerPublisher", evil, "/r0/cmd_vel", "geometry_msgs/Twist", 5) + _call(
-        "registerService", evil, "/s\n", NAMED, NAMED
+    laughs = (
+        b'<?xml version="1.0"?><!DOCTYPE l [<!ENTITY a "'
+        + b"a" * 1000
+        + b'"><!ENTITY b "'
+        + b"&a;" * 1000
+        + b'">'
     )
+    laughs += b"]><methodCall><methodName>&b;</methodName></methodCall>"
+    calls = _call(
+        "registerPublisher", evil, "/r0/cmd_vel", "geometry_msgs/Twist", 5
+    ) + _call("registerService", evil, "/s\n", NAMED, NAMED)
     for until_now in iter(lambda: min(until, time.monotonic() + 0.2), until):
         _all_of_it(master, calls, until_now)
         _all_of_it(master, _request(laughs), until_now)
@@ -232,7 +283,9 @@ ATTACKS: dict[str, tuple[str, int, Callable[[str, str, int, float], None]]] = {
     "publishers": ("2,000 publishers with addresses that nobody has", 2, _publishers),
     "poison": ("addresses that are none, entities, forged names, shutdown", 2, _poison),
 }
-"""Description, number of threads, and function of each attack: of the master's address, the node's, its TCPROS port, and the end time."""
+"""Description, number of threads, and function of each attack: of the master's address,
+the node's, its TCPROS port, and the end time.
+"""
 
 
 def attack(kind: str, master: str, seconds: float) -> None:
@@ -240,7 +293,10 @@ def attack(kind: str, master: str, seconds: float) -> None:
     node, tcp = node_of(master)
     _, count, act = ATTACKS[kind]
     until = time.monotonic() + seconds
-    threads = [threading.Thread(target=act, args=(master, node, tcp, until), daemon=True) for _ in range(count)]
+    threads = [
+        threading.Thread(target=act, args=(master, node, tcp, until), daemon=True)
+        for _ in range(count)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

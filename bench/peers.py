@@ -1,11 +1,15 @@
-"""The same workload in navground (C++ core), ir-sim (Python, shapely) and botyard, in turns; each run is a process of its own.
+"""The same workload in navground (C++ core), ir-sim (Python, shapely) and botyard, in
+turns; each run is a process of its own.
 
-World: a walled square of 40 m, 100 walls of 1 … 3 m, N round differential-drive robots of 0.2 m radius, all from one seed; steps of
-0.1 s. Each robot has a lidar: 181 rays over 180°, 8 m, exact, that sees other robots; in botyard with noise and odometry errors on.
-Commands are open loop: ±0.5 m/s changing sign every 3 s, turn rates drawn anew in ±1 rad/s every 3 s. The first scans of each are
-compared with exact ones, so that all do the same work.
+World: a walled square of 40 m, 100 walls of 1 … 3 m, N round differential-drive robots
+of 0.2 m radius, all from one seed; steps of 0.1 s. Each robot has a lidar: 181 rays
+over 180°, 8 m, exact, that sees other robots; in botyard with noise and odometry errors
+on. Commands are open loop: ±0.5 m/s changing sign every 3 s, turn rates drawn anew in
+±1 rad/s every 3 s. The first scans of each are compared with exact ones, so that all do
+the same work.
 
-``make bench-peers`` installs the two others in a virtual environment of their own, ``.venv-peers``; without it they are skipped.
+``make bench-peers`` installs the two others in a virtual environment of their own,
+``.venv-peers``; without it they are skipped.
 """
 
 from __future__ import annotations
@@ -28,8 +32,19 @@ COMMAND_STEPS = 30
 """Steps between two changes of the commands."""
 CPU_SECONDS, WARM_UP = 4.0, 3
 PEERS_PYTHON = Path(__file__).resolve().parent.parent / ".venv-peers/bin/python"
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
-RECORDED = {"navground": {10: 1.82, 100: 1.62, 1000: 0.92}, "ir-sim": {10: 0.25, 100: 0.09, 1000: 0.014}}
+ONE_THREAD = {
+    name: "1"
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+}
+RECORDED = {
+    "navground": {10: 1.82, 100: 1.62, 1000: 0.92},
+    "ir-sim": {10: 0.25, 100: 0.09, 1000: 0.014},
+}
 
 Segment = tuple[float, float, float, float]
 
@@ -47,22 +62,49 @@ class World:
     def __init__(self, n: int, seed: int = 7) -> None:
         self.n, self.seed = n, seed
         draw = random.Random(seed)
-        self.walls: list[Segment] = [(0, 0, SIZE, 0), (SIZE, 0, SIZE, SIZE), (SIZE, SIZE, 0, SIZE), (0, SIZE, 0, 0)]
+        self.walls: list[Segment] = [
+            (0, 0, SIZE, 0),
+            (SIZE, 0, SIZE, SIZE),
+            (SIZE, SIZE, 0, SIZE),
+            (0, SIZE, 0, 0),
+        ]
         for _ in range(100):
-            x, y, a, h = draw.uniform(2, 38), draw.uniform(2, 38), draw.uniform(0, math.pi), draw.uniform(0.5, 1.5)
-            self.walls.append((x - h * math.cos(a), y - h * math.sin(a), x + h * math.cos(a), y + h * math.sin(a)))
+            x, y, a, h = (
+                draw.uniform(2, 38),
+                draw.uniform(2, 38),
+                draw.uniform(0, math.pi),
+                draw.uniform(0.5, 1.5),
+            )
+            self.walls.append(
+                (
+                    x - h * math.cos(a),
+                    y - h * math.sin(a),
+                    x + h * math.cos(a),
+                    y + h * math.sin(a),
+                )
+            )
+
         self.poses: list[tuple[float, float, float]] = []
         while len(self.poses) < n:
             x, y = draw.uniform(0.6, SIZE - 0.6), draw.uniform(0.6, SIZE - 0.6)
             free = all(distance(x, y, s) > 0.35 for s in self.walls)
-            if free and all((x - px) ** 2 + (y - py) ** 2 > 0.36 for px, py, _ in self.poses):
+            if free and all(
+                (x - px) ** 2 + (y - py) ** 2 > 0.36 for px, py, _ in self.poses
+            ):
                 self.poses.append((x, y, draw.uniform(-math.pi, math.pi)))
 
     def commands(self, step: int) -> list[tuple[float, float]] | None:
         """(m/s, rad/s) of each robot where they change, else None."""
         k, rest = divmod(step, COMMAND_STEPS)
         draw = random.Random(self.seed * 1_000_003 + k)
-        return None if rest else [(0.5 if (i + k) % 2 == 0 else -0.5, draw.uniform(-1, 1)) for i in range(self.n)]
+        return (
+            None
+            if rest
+            else [
+                (0.5 if (i + k) % 2 == 0 else -0.5, draw.uniform(-1, 1))
+                for i in range(self.n)
+            ]
+        )
 
     def exact_scan(self, i: int) -> list[float]:
         """First scan of robot `i`."""
@@ -78,12 +120,15 @@ class World:
                     t, u = (px * ey - py * ex) / den, (px * dy - py * dx) / den
                     if 0 <= t < best and 0 <= u <= 1:
                         best = t
+
             for j, (ox, oy, _) in enumerate(self.poses):
                 along = (ox - x) * dx + (oy - y) * dy
                 room = along * along - (ox - x) ** 2 - (oy - y) ** 2 + RADIUS**2
                 if j != i and along > 0 and room >= 0:
                     best = min(best, along - math.sqrt(room))
+
             ranges.append(best)
+
         return ranges
 
 
@@ -104,11 +149,20 @@ def botyard(world: World) -> tuple[Step, Scan]:
     spec = RobotSpec(
         name="disc",
         outline=tuple(
-            (RADIUS * math.cos(a), RADIUS * math.sin(a)) for a in (2 * math.pi * k / corners for k in range(corners))
+            (RADIUS * math.cos(a), RADIUS * math.sin(a))
+            for a in (2 * math.pi * k / corners for k in range(corners))
         ),
         limits=MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes()),
         odometry_error=Axes(0.0075, 0.0075, 0.0075),
-        lasers=(LaserSpec(type_name="lidar", samples=RAYS, fov=FOV, range_max=R_MAX, range_noise=0.005),),
+        lasers=(
+            LaserSpec(
+                type_name="lidar",
+                samples=RAYS,
+                fov=FOV,
+                range_max=R_MAX,
+                range_noise=0.005,
+            ),
+        ),
     )
     sim = Simulation(Scene(segments=np.array(world.walls)), seed=1)
     robots = sim.add_robots(spec, world.poses)
@@ -134,7 +188,11 @@ def navground(world: World) -> tuple[Step, Scan]:
     agents, lidars = [], []
     for x, y, th in world.poses:
         drive = core.kinematics.TwoWheelsDifferentialDriveKinematics(
-            max_speed=1.0, wheel_axis=0.3, max_angular_speed=2.0, max_forward_speed=1.0, max_backward_speed=1.0
+            max_speed=1.0,
+            wheel_axis=0.3,
+            max_angular_speed=2.0,
+            max_forward_speed=1.0,
+            max_backward_speed=1.0,
         )
         agent = sim.Agent(radius=RADIUS, kinematics=drive, control_period=0.0)
         agent.pose = core.Pose2((x, y), th)
@@ -147,6 +205,7 @@ def navground(world: World) -> tuple[Step, Scan]:
         w.add_agent(agent)
         agents.append(agent)
         lidars.append(lidar)
+
     w._prepare()
     w.update_dry(DT, False)
     last: list[tuple[float, float]] = []
@@ -158,7 +217,9 @@ def navground(world: World) -> tuple[Step, Scan]:
         w.actuate(DT)
         w.update_dry(DT, False)
 
-    return step, lambda i: [float(r) for r in lidars[i].read_ranges(agents[i].behavior.environment_state)]
+    return step, lambda i: [
+        float(r) for r in lidars[i].read_ranges(agents[i].behavior.environment_state)
+    ]
 
 
 def irsim(world: World) -> tuple[Step, Scan]:
@@ -167,23 +228,45 @@ def irsim(world: World) -> tuple[Step, Scan]:
     import yaml
 
     lidar = {
-        "type": "lidar2d", "range_min": 0, "range_max": R_MAX, "angle_range": FOV, "number": RAYS, "noise": False,
-    }  # fmt: skip
+        "type": "lidar2d",
+        "range_min": 0,
+        "range_max": R_MAX,
+        "angle_range": FOV,
+        "number": RAYS,
+        "noise": False,
+    }
     described = {
-        "world": {"height": SIZE, "width": SIZE, "step_time": DT, "sample_time": DT, "collision_mode": "contact"},
+        "world": {
+            "height": SIZE,
+            "width": SIZE,
+            "step_time": DT,
+            "sample_time": DT,
+            "collision_mode": "contact",
+        },
         "robot": [
-            {"kinematics": {"name": "diff"}, "shape": {"name": "circle", "radius": RADIUS}, "state": list(pose), "vel_min": [-1, -2],
-             "vel_max": [1, 2], "sensors": [lidar]}
+            {
+                "kinematics": {"name": "diff"},
+                "shape": {"name": "circle", "radius": RADIUS},
+                "state": list(pose),
+                "vel_min": [-1, -2],
+                "vel_max": [1, 2],
+                "sensors": [lidar],
+            }
             for pose in world.poses
         ],
         "obstacle": [
-            {"shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]}, "state": [0, 0, 0]} for ax, ay, bx, by in world.walls
+            {
+                "shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]},
+                "state": [0, 0, 0],
+            }
+            for ax, ay, bx, by in world.walls
         ],
-    }  # fmt: skip
+    }
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(described, file)
         file.flush()
         env = irsim.make(file.name, headless=True, log_level="ERROR")
+
     everyone = list(range(world.n))
     for robot in env.robot_list[:10]:
         robot.sensor_step()
@@ -199,19 +282,31 @@ def irsim(world: World) -> tuple[Step, Scan]:
 def measure(peer: str, n: int) -> dict[str, float]:
     """M rays per CPU s of one peer, and the median error of its first scans, m."""
     world = World(n)
-    step, scan = {"botyard": botyard, "navground": navground, "ir-sim": irsim}[peer](world)
+    step, scan = {"botyard": botyard, "navground": navground, "ir-sim": irsim}[peer](
+        world
+    )
     errors = []
     for i in range(min(n, 5)):
         pairs = zip(scan(i), world.exact_scan(i), strict=True)
-        errors.append(statistics.median(abs(min(r if math.isfinite(r) else R_MAX, R_MAX) - e) for r, e in pairs))
+        errors.append(
+            statistics.median(
+                abs(min(r if math.isfinite(r) else R_MAX, R_MAX) - e) for r, e in pairs
+            )
+        )
+
     for k in range(WARM_UP):
         step(k)
     began, steps = time.process_time(), 0
     while steps < 2 or (steps < 300 and time.process_time() - began < CPU_SECONDS):
         step(WARM_UP + steps)
         steps += 1
+
     seconds = time.process_time() - began
-    return {"rays": steps * n * RAYS / seconds / 1e6, "cpu": seconds / (steps * DT), "off": statistics.median(errors)}
+    return {
+        "rays": steps * n * RAYS / seconds / 1e6,
+        "cpu": seconds / (steps * DT),
+        "off": statistics.median(errors),
+    }
 
 
 def main() -> None:
@@ -219,28 +314,45 @@ def main() -> None:
     if not theirs:
         print('   navground and ir-sim are skipped: "make bench-peers" installs them')
     print(
-        "   robots   M rays per CPU s: botyard   navground (recorded)   ir-sim (recorded)   botyard / navground   scans off by, m"
+        "   robots   M rays per CPU s: botyard   navground (recorded)   ir-sim "
+        "(recorded)   botyard / navground   scans off by, m"
     )
     for n in (10, 100, 1000):
         best: dict[str, dict[str, float]] = {}
         for _ in range(2):
             for peer in ("botyard", *(("navground", "ir-sim") if theirs else ())):
                 python = sys.executable if peer == "botyard" else str(PEERS_PYTHON)
-                code = f"import json; from bench.peers import measure; print(json.dumps(measure({peer!r}, {n})))"
+                code = (
+                    "import json; from bench.peers import measure; "
+                    f"print(json.dumps(measure({peer!r}, {n})))"
+                )
                 done = subprocess.run(
-                    [python, "-c", code], env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False
+                    [python, "-c", code],
+                    env={**os.environ, **ONE_THREAD},
+                    capture_output=True,
+                    text=True,
+                    check=False,
                 )
                 if done.returncode:
                     print(f"   {peer}: {done.stderr.strip().splitlines()[-1]}")
                     continue
+
                 result = json.loads(done.stdout.splitlines()[-1])
                 if peer not in best or result["rays"] > best[peer]["rays"]:
                     best[peer] = result
+
         ours = best["botyard"]["rays"]
         cells = [
-            f"{best[p]['rays']:9.3f} ({RECORDED[p][n]})" if p in best else f"{'–':>9} ({RECORDED[p][n]})"
+            f"{best[p]['rays']:9.3f} ({RECORDED[p][n]})"
+            if p in best
+            else f"{'–':>9} ({RECORDED[p][n]})"
             for p in ("navground", "ir-sim")
         ]
-        ratio = f"{ours / best['navground']['rays']:.1f} x" if "navground" in best else "–"
+        ratio = (
+            f"{ours / best['navground']['rays']:.1f} x" if "navground" in best else "–"
+        )
         off = ", ".join(f"{p} {r['off']:.4f}" for p, r in best.items())
-        print(f"   {n:6}   {ours:26.2f}   {cells[0]:>20}   {cells[1]:>17}   {ratio:>19}   {off}", flush=True)
+        print(
+            f"   {n:6}   {ours:26.2f}   {cells[0]:>20}   {cells[1]:>17}   {ratio:>19}   {off}",
+            flush=True,
+        )

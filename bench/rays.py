@@ -1,4 +1,6 @@
-"""Rays per second: 1000 random free poses × 181 rays over 180°, seed 1; and the brute-force NumPy twin as reference."""
+"""Rays per second: 1000 random free poses × 181 rays over 180°, seed 1; and the
+brute-force NumPy twin as reference.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def scene_with_lasers(
     rays: int = RAYS,
     noise: float = 0.0,
 ) -> tuple[Engine, RangeDevices]:
-    """Robots at random free places of a map, by default that of the recorded figures, each with a laser over 180°."""
+    """Robots at random free places of a map, by default that of the recorded figures,
+    each with a laser over 180°.
+    """
     scene = load_scene(map_path()[0]) if scene is None else scene
     devices = RangeDevices(threads)
     engine = Engine(scene, senses=(devices,))
@@ -56,35 +60,62 @@ def scene_with_lasers(
     trial = BodySpec(name="trial", parts=(BODY,))
     poses: list[Pose] = []
     while len(poses) < scans:
-        pose = Pose(rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi))
+        pose = Pose(
+            rng.uniform(x0, x1), rng.uniform(y0, y1), rng.uniform(-math.pi, math.pi)
+        )
         if engine.is_free(trial, pose):
             poses.append(pose)
-    engine.add_bodies([(BodySpec(name=f"r{i}", parts=(BODY,), returns=returns), p) for i, p in enumerate(poses)])
-    bundle = Bundle(angle0=-math.pi / 2, step=math.pi / max(rays - 1, 1), count=rays, r_max=r_max, r_noise=noise)
+
+    engine.add_bodies(
+        [
+            (BodySpec(name=f"r{i}", parts=(BODY,), returns=returns), p)
+            for i, p in enumerate(poses)
+        ]
+    )
+    bundle = Bundle(
+        angle0=-math.pi / 2,
+        step=math.pi / max(rays - 1, 1),
+        count=rays,
+        r_max=r_max,
+        r_noise=noise,
+    )
     for i in range(scans):
         devices.configure(i, f"r{i}", 16, Visible.LASER, [bundle])
         devices.subscribe(i, "bench")
+
     return engine, devices
 
 
-def interleaved(runs: dict[str, Callable[[], object]], rounds: int = 15) -> dict[str, float]:
-    """CPU seconds of each run, the least of several, taken in turns, so that other load affects all alike."""
+def interleaved(
+    runs: dict[str, Callable[[], object]], rounds: int = 15
+) -> dict[str, float]:
+    """CPU seconds of each run, the least of several, taken in turns, so that other load
+    affects all alike.
+    """
     best = dict.fromkeys(runs, math.inf)
     for run in runs.values():
         run()
     for _ in range(rounds):
         for name, run in runs.items():
             best[name] = min(best[name], cpu(run, 1, warm=False))
+
     return best
 
 
 def main() -> None:
     library = build()
-    print(f"{map_path()[1]}, {SCANS} random free poses x {RAYS} rays, seed 1, no noise, one thread unless said")
-    print("   M rays per CPU s; the reference casts 5 of the scans by brute force in NumPy")
+    print(
+        f"{map_path()[1]}, {SCANS} random free poses x {RAYS} rays, seed 1, no "
+        "noise, one thread unless said"
+    )
+    print(
+        "   M rays per CPU s; the reference casts 5 of the scans by brute force in NumPy"
+    )
     for r_max in (8.0, 30.0):
         engine, devices = scene_with_lasers(GHOST, r_max)
-        runs: dict[str, Callable[[], object]] = {"botyard": lambda e=engine, d=devices: d.sense(e)}
+        runs: dict[str, Callable[[], object]] = {
+            "botyard": lambda e=engine, d=devices: d.sense(e)
+        }
         angles = np.linspace(-math.pi / 2, math.pi / 2, RAYS)
         if library is not None:
             runs["C"] = caster(library, engine.grid, engine.state.pose, angles, r_max)
@@ -92,34 +123,49 @@ def main() -> None:
         seconds = times["botyard"]
         if library is not None:
             exact = caster(library, engine.grid, engine.state.pose, angles, r_max)()
-            worst = max(float(np.abs(devices.read(engine, i).ranges - row).max()) for i, row in enumerate(exact))
+            worst = max(
+                float(np.abs(devices.read(engine, i).ranges - row).max())
+                for i, row in enumerate(exact)
+            )
             print(
                 f"   {r_max:4.0f} m  C reference kernel {SCANS * RAYS / times['C'] / 1e6:6.2f}   "
                 f"botyard is {times['C'] / seconds:.2f} x as fast, difference {worst:.1e} m"
             )
+
         rate = SCANS * RAYS / seconds / 1e6
         segments = np.concatenate(
-            [engine.scene.segments, squares_to_segments(engine.scene.points, engine.scene.resolution)]
-        )  # fmt: skip
+            [
+                engine.scene.segments,
+                squares_to_segments(engine.scene.points, engine.scene.resolution),
+            ]
+        )
         poses = [Pose(*p) for p in engine.state.pose[:5]]
-        reference = cpu(lambda s=segments, ps=poses, r=r_max: [brute(s, p, r) for p in ps], 3)
+        reference = cpu(
+            lambda s=segments, ps=poses, r=r_max: [brute(s, p, r) for p in ps], 3
+        )
         slow = 5 * RAYS / reference / 1e6
         errors = [
-            np.abs(brute(segments, p, r_max) - devices.read(engine, i).ranges).max() for i, p in enumerate(poses)
-        ]  # fmt: skip
+            np.abs(brute(segments, p, r_max) - devices.read(engine, i).ranges).max()
+            for i, p in enumerate(poses)
+        ]
         head = f"   {r_max:4.0f} m"
         print(
-            f"{head}  map only           {rate:6.2f}   {rate / slow:7.0f} x brute force ({slow:.4f}), off by {max(errors):.1e} m"
+            f"{head}  map only           {rate:6.2f}   {rate / slow:7.0f} x "
+            f"brute force ({slow:.4f}), off by {max(errors):.1e} m"
         )
         crowd, crowd_devices = scene_with_lasers(Returns(), r_max)
         seconds = cpu(lambda e=crowd, d=crowd_devices: d.sense(e), 10)
         crowded = SCANS * RAYS / seconds / 1e6
-        print(f"{head}  and 999 robots     {crowded:6.2f}   {rate / crowded:7.2f} x the time of the map only")
+        print(
+            f"{head}  and 999 robots     {crowded:6.2f}   {rate / crowded:7.2f} "
+            "x the time of the map only"
+        )
         cores = os.cpu_count() or 1
         if cores > 1:
             both, both_devices = scene_with_lasers(GHOST, r_max, threads=cores)
             one = wall(lambda e=engine, d=devices: d.sense(e), 10)
             many = wall(lambda e=both, d=both_devices: d.sense(e), 10)
             print(
-                f"   {r_max:4.0f} m  {cores} threads (wall)   {SCANS * RAYS / many / 1e6:6.2f}   {one / many:7.2f} x one thread"
+                f"   {r_max:4.0f} m  {cores} threads (wall)   "
+                f"{SCANS * RAYS / many / 1e6:6.2f}   {one / many:7.2f} x one thread"
             )

@@ -1,8 +1,10 @@
-"""Recordings: what they cost on the thread that steps the world and in all, how large they are, and what a killed program loses.
+"""Recordings: what they cost on the thread that steps the world and in all, how large
+they are, and what a killed program loses.
 
-100 robots with lasers of 181 rays drive among the shelves of the shipped warehouse, steps of 100 ms; with scans (all lasers are read) and
-without (none is). Runs with a recording and without one go on in turns in one process; CPU seconds for each simulated one, the median of
-several pairs, so that what others do on the machine counts little.
+100 robots with lasers of 181 rays drive among the shelves of the shipped warehouse,
+steps of 100 ms; with scans (all lasers are read) and without (none is). Runs with a
+recording and without one go on in turns in one process; CPU seconds for each simulated
+one, the median of several pairs, so that what others do on the machine counts little.
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ def world(scans: bool) -> Simulation:
     for robot in sim.robots.values():
         if scans:
             robot.laser.subscribe("bench")
+
     drive_together(sim, 0)
     sim.step(20)
     return sim
@@ -70,8 +73,12 @@ class Cost(NamedTuple):
     all: float
 
 
-def run(sim: Simulation, drive: Drive, seconds: float = SIMULATED_S, speed: float = SPEED) -> Cost:
-    """Cost of a stretch of a run at `speed` times real time: a thread that writes has its time, as it has in a run with clients."""
+def run(
+    sim: Simulation, drive: Drive, seconds: float = SIMULATED_S, speed: float = SPEED
+) -> Cost:
+    """Cost of a stretch of a run at `speed` times real time: a thread that writes has
+    its time, as it has in a run with clients.
+    """
     steps, inside, process = round(seconds / sim.dt), 0.0, time.process_time()
     due = time.monotonic()
     for _ in range(steps):
@@ -81,11 +88,14 @@ def run(sim: Simulation, drive: Drive, seconds: float = SIMULATED_S, speed: floa
         inside += time.thread_time() - begin
         due = max(due + sim.dt / speed, time.monotonic())
         time.sleep(due - time.monotonic() if due > time.monotonic() else 0.0)
+
     return Cost(inside / seconds, (time.process_time() - process) / seconds)
 
 
 class Result(NamedTuple):
-    """A kind of run: cost without a recording; what it adds; MB for each simulated second, without the map at its beginning."""
+    """A kind of run: cost without a recording; what it adds; MB for each simulated
+    second, without the map at its beginning.
+    """
 
     plain: Cost
     more: Cost
@@ -100,11 +110,17 @@ def measure(scans: bool, drive: Drive, folder: Path) -> Result:
         plain.append(run(sim, drive))
         with sim.record(path):
             recorded.append(run(sim, drive))
-    more = [Cost(b.step - a.step, b.all - a.all) for a, b in zip(plain, recorded, strict=True)]
-    with sim.record(path) as recording:  # in real time, in which chunks are smaller
+
+    more = [
+        Cost(b.step - a.step, b.all - a.all)
+        for a, b in zip(plain, recorded, strict=True)
+    ]
+    # in real time, in which chunks are smaller
+    with sim.record(path) as recording:
         begin = written(recording)
         run(sim, drive, SIZE_S, 1.0)
         size = written(recording) - begin
+
     return Result(middle(plain), middle(more), size / 1e6 / SIZE_S)
 
 
@@ -115,7 +131,9 @@ def middle(costs: list[Cost]) -> Cost:
 
 def written(recording: Any) -> int:
     """Bytes of a recording when all is written that it has so far."""
-    size: int = recording._writer.call(lambda output: (output.flush(), output.size)[1]).result()
+    size: int = recording._writer.call(
+        lambda output: (output.flush(), output.size)[1]
+    ).result()
     return size
 
 
@@ -136,8 +154,12 @@ while True:
 
 
 def lost_when_killed(path: Path) -> float:
-    """Simulated time (in a run in real time) by which a recording ends before its killed program, s."""
-    with subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True) as child:
+    """Simulated time (in a run in real time) by which a recording ends before its
+    killed program, s.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         end, tick = None, 0
         for line in child.stdout:
@@ -146,10 +168,20 @@ def lost_when_killed(path: Path) -> float:
                 end = time.monotonic() + random.uniform(2.0, 4.0)
             if time.monotonic() > end:
                 break
+
         child.kill()
-        tick = max([tick, *(int(line) for line in child.stdout.read().split("\n")[:-1] if line)])
+        tick = max(
+            [
+                tick,
+                *(int(line) for line in child.stdout.read().split("\n")[:-1] if line),
+            ]
+        )
+
     with Reader(path) as reader:
-        last = max(message.time for message in reader.messages(("/r0/base_scan", "/tf")))
+        last = max(
+            message.time for message in reader.messages(("/r0/base_scan", "/tf"))
+        )
+
     return tick * 0.1 - last / 1e9
 
 
@@ -163,7 +195,8 @@ KINDS: Final[tuple[tuple[str, bool, Drive], ...]] = (
 def main() -> None:
     yardstick = Yardstick()
     print(
-        f"   {ROBOTS} robots; for each simulated second: CPU ms of the step's thread, of all threads (limit, scaled), MB"
+        f"   {ROBOTS} robots; for each simulated second: CPU ms of the step's "
+        "thread, of all threads (limit, scaled), MB"
     )
     print(f"   {'':44} steps     + recording             + in all                  MB")
     with tempfile.TemporaryDirectory() as name:
@@ -171,14 +204,19 @@ def main() -> None:
             yardstick.measure()
             plain, more, size = measure(scans, drive, Path(name))
             print(
-                f"   {what:44} {plain.step * 1e3:5.1f}   {more.step * 1e3:5.2f} = {more.step / plain.step:4.0%} ({STEP_LIMIT:.0%})"
-                f"   {more.all * 1e3:6.2f} ({yardstick.judge(more.all * 1e3, CPU_LIMIT_S * 1e3).strip()})"
+                f"   {what:44} {plain.step * 1e3:5.1f}   {more.step * 1e3:5.2f} "
+                f"= {more.step / plain.step:4.0%} ({STEP_LIMIT:.0%})"
+                f"   {more.all * 1e3:6.2f} "
+                f"({yardstick.judge(more.all * 1e3, CPU_LIMIT_S * 1e3).strip()})"
                 f"   {size:.3f} ({SIZE_LIMITS_MB[scans]})",
                 flush=True,
             )
+
         lost = [lost_when_killed(Path(name) / f"kill{k}.mcap") for k in range(KILLS)]
+
     print(
-        f"   lost by kill -9: {median(lost):.2f} s in the median, {max(lost):.2f} at most of {KILLS} ({LOSS_LIMIT_S:g})"
+        f"   lost by kill -9: {median(lost):.2f} s in the median, "
+        f"{max(lost):.2f} at most of {KILLS} ({LOSS_LIMIT_S:g})"
     )
     print(f"   {yardstick}")
 

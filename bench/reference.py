@@ -1,7 +1,8 @@
-"""Reference for rays per second: a C kernel with the same walk over the same grid, compiled where gcc is present.
+"""Reference for rays per second: a C kernel with the same walk over the same grid,
+compiled where gcc is present.
 
-It was also measured on the machine on which Stage and AMRISim were: by the ratio of its speeds their figures, and the limits that were set
-by them, are scaled to this machine.
+It was also measured on the machine on which Stage and AMRISim were: by the ratio of its
+speeds their figures, and the limits that were set by them, are scaled to this machine.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def build() -> ctypes.CDLL | None:
 
 
 def caster(
-    library: ctypes.CDLL, grid: Grid, poses: np.ndarray, angles: np.ndarray, r_max: float
+    library: ctypes.CDLL,
+    grid: Grid,
+    poses: np.ndarray,
+    angles: np.ndarray,
+    r_max: float,
 ) -> Callable[[], np.ndarray]:
     """A function that casts all beams from all poses and returns their ranges, m."""
     poses = np.ascontiguousarray(poses, np.float64)
@@ -49,17 +54,30 @@ def caster(
 
     def cast() -> np.ndarray:
         library.cast(
-            pointer(poses), len(poses), pointer(beams), len(angles), ctypes.c_double(r_max), ctypes.c_double(grid.x0),
-            ctypes.c_double(grid.y0), ctypes.c_double(grid.h), grid.nx, grid.ny, pointer(grid.start), pointer(grid.seg),
-            pointer(grid.clear), pointer(out),
-        )  # fmt: skip
+            pointer(poses),
+            len(poses),
+            pointer(beams),
+            len(angles),
+            ctypes.c_double(r_max),
+            ctypes.c_double(grid.x0),
+            ctypes.c_double(grid.y0),
+            ctypes.c_double(grid.h),
+            grid.nx,
+            grid.ny,
+            pointer(grid.start),
+            pointer(grid.seg),
+            pointer(grid.clear),
+            pointer(out),
+        )
         return out
 
     return cast
 
 
 class Yardstick:
-    """Speed of this machine against that of the recorded figures, by the C kernel; measured repeatedly, as the load of machines changes."""
+    """Speed of this machine against that of the recorded figures, by the C kernel;
+    measured repeatedly, as the load of machines changes.
+    """
 
     def __init__(self) -> None:
         self.speeds: list[float] = []
@@ -69,7 +87,9 @@ class Yardstick:
         if library is not None and map_path()[1].startswith("columbia"):
             grid = build_grid(load_scene(map_path()[0]))
             self._poses = free_poses(grid)
-            self._cast = caster(library, grid, self._poses, np.linspace(-np.pi / 2, np.pi / 2, 181), 8.0)
+            self._cast = caster(
+                library, grid, self._poses, np.linspace(-np.pi / 2, np.pi / 2, 181), 8.0
+            )
 
     def measure(self) -> None:
         """Measure the kernel now, if gcc and columbia.map are there."""
@@ -82,22 +102,32 @@ class Yardstick:
         return RECORDED / self.speeds[-1] if self.speeds else 1.0
 
     def judge(self, seconds: float, floor: float) -> str:
-        """A limit that was set in seconds of the other machine, scaled, and whether a time measured here meets it."""
+        """A limit that was set in seconds of the other machine, scaled, and whether a
+        time measured here meets it.
+        """
         return f"{floor * self.scale:7.4f} {'met' if seconds <= floor * self.scale else 'missed'}"
 
     def __str__(self) -> str:
         if not self.speeds:
             return "not scaled: needs gcc and columbia.map"
         low, high = min(self.speeds), max(self.speeds)
-        return f"scaled by the C kernel: {low:.2f} … {high:.2f} M rays per CPU s here, {RECORDED} where the others were measured"
+        return (
+            f"scaled by the C kernel: {low:.2f} … {high:.2f} M rays per CPU s "
+            f"here, {RECORDED} where the others were measured"
+        )
 
 
 def free_poses(grid: Grid) -> np.ndarray:
-    """1000 poses with 0.3 m around them. (Those of `bench.rays` stand nearer to walls: the kernel gives a fifth less there.)"""
+    """1000 poses with 0.3 m around them. (Those of `bench.rays` stand nearer to walls:
+    the kernel gives a fifth less there.)
+    """
     rng = np.random.default_rng(1)
     poses: list[tuple[float, float, float]] = []
     while len(poses) < 1000:
         x, y = rng.uniform(0, grid.nx), rng.uniform(0, grid.ny)
         if grid.clear[:, int(y), int(x)].min() > 4:
-            poses.append((grid.x0 + x * grid.h, grid.y0 + y * grid.h, rng.uniform(-np.pi, np.pi)))
+            poses.append(
+                (grid.x0 + x * grid.h, grid.y0 + y * grid.h, rng.uniform(-np.pi, np.pi))
+            )
+
     return np.array(poses)

@@ -1,7 +1,9 @@
-"""Movies: frames of 20 robots with scans in the shipped office, and what each format costs.
+"""Movies: frames of 20 robots with scans in the shipped office, and what each format
+costs.
 
-CPU time of all threads of this process, of a recorded run that is done again: steps, scans, drawing and writing. The limit was set for
-another machine; it is scaled by the speed of the C kernel of `bench.reference` in the same run.
+CPU time of all threads of this process, of a recorded run that is done again: steps,
+scans, drawing and writing. The limit was set for another machine; it is scaled by the
+speed of the C kernel of `bench.reference` in the same run.
 """
 
 from __future__ import annotations
@@ -39,23 +41,33 @@ def drawing(options: dict[str, object]) -> float:
     sim = Simulation.load("office")
     run(sim)
     painter, count, spent = Painter(picture_options(**options)), 100, 0.0  # type: ignore[arg-type]
-    painter.draw(take(sim))  # what stands still is drawn once
+    # what stands still is drawn once
+    painter.draw(take(sim))
     for _ in range(count):
         sim.step()
         still = take(sim)
         begin = time.process_time()
         painter.draw(still)
         spent += time.process_time() - begin
+
     return spent / count
 
 
 def main() -> None:
     yardstick = Yardstick()
-    print(f"   {ROBOTS} robots with a laser of 181 beams in the office, {SIZE[0]} × {SIZE[1]} pixels")
+    print(
+        f"   {ROBOTS} robots with a laser of 181 beams in the office, {SIZE[0]} × {SIZE[1]} pixels"
+    )
     for name, options in {
-        "all of it": {}, "with trails of 30 s": {"trails": 30.0}, "follows a robot": {"follow": "r3"}, "without scans": {"scans": False},
-    }.items():  # fmt: skip
-        print(f"   drawing, {name:22} {1e3 * drawing({'size': SIZE, **options}):6.1f} ms a frame")
+        "all of it": {},
+        "with trails of 30 s": {"trails": 30.0},
+        "follows a robot": {"follow": "r3"},
+        "without scans": {"scans": False},
+    }.items():
+        print(
+            f"   drawing, {name:22} {1e3 * drawing({'size': SIZE, **options}):6.1f} ms a frame"
+        )
+
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "run.mcap"
         sim = Simulation.load("office")
@@ -66,6 +78,7 @@ def main() -> None:
             if suffix == ".mp4" and not is_installed("movie"):
                 print("   MP4: the extra movie is not installed")
                 continue
+
             target = source.with_suffix(suffix)
             begin, wall = time.process_time(), time.perf_counter()
             film = film_options(end=0.1 * (FRAMES - 1))
@@ -75,6 +88,8 @@ def main() -> None:
             size = target.stat().st_size / 1e6
             judged = yardstick.judge(spent, LIMIT_S)
             print(
-                f"   {FRAMES} frames to {suffix:5} {spent:6.1f} s of CPU ({wall:.1f} s), {size:.1f} MB; limit {judged}"
+                f"   {FRAMES} frames to {suffix:5} {spent:6.1f} s of CPU "
+                f"({wall:.1f} s), {size:.1f} MB; limit {judged}"
             )
+
         print(f"   {yardstick}")

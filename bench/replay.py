@@ -1,4 +1,5 @@
-"""Recordings that are read: going to any moment of an hour of 20 robots, doing the run again, arrays, a table.
+"""Recordings that are read: going to any moment of an hour of 20 robots, doing the run
+again, arrays, a table.
 
 Wall time of one thread, in this process.
 """
@@ -39,21 +40,32 @@ def record(path: Path, seconds: float, scans: bool) -> None:
     """Robots of the shipped office that get a command a second each."""
     sim = Simulation.load("office", seed=1, warn=lambda text: None)
     robots = [
-        sim.add_robot("p3dx", f"r{k}", pose=(5.0 + k % 5 * 3.0, 8.0 + k // 5 * 2.0, 0.1 * k), lasers=["lms200"])
+        sim.add_robot(
+            "p3dx",
+            f"r{k}",
+            pose=(5.0 + k % 5 * 3.0, 8.0 + k // 5 * 2.0, 0.1 * k),
+            lasers=["lms200"],
+        )
         for k in range(ROBOTS)
     ]
     if scans:
         for robot in robots:
             robot.laser.subscribe("bench")
+
     with sim.record(path):
         for second in range(round(seconds)):
             for k, robot in enumerate(robots):
-                robot.command(v=0.3 * math.sin(second / 5 + k), w=0.5 * math.cos(second / 3 + k))
+                robot.command(
+                    v=0.3 * math.sin(second / 5 + k), w=0.5 * math.cos(second / 3 + k)
+                )
+
             sim.step(round(1.0 / sim.dt))
 
 
 def seeks(track: Track, watched: int) -> str:
-    """Times to moments anywhere; `watched`: robots whose lasers are read, as on the page."""
+    """Times to moments anywhere; `watched`: robots whose lasers are read, as on the
+    page.
+    """
     player, somewhere = Player(track), random.Random(1)
     for robot in list(player.sim.robots.values())[:watched]:
         robot.laser.subscribe("bench")
@@ -66,9 +78,13 @@ def seeks(track: Track, watched: int) -> str:
             player.sim.settle()
 
         times.append(1e3 * timed(look)[1])
+
     assert not player.corrections
     times.sort()
-    what = f"{times[SEEKS // 2]:.1f} ms (median), {times[SEEKS * 95 // 100]:.1f} (of 95 %), {times[-1]:.1f} (longest)"
+    what = (
+        f"{times[SEEKS // 2]:.1f} ms (median), {times[SEEKS * 95 // 100]:.1f} "
+        f"(of 95 %), {times[-1]:.1f} (longest)"
+    )
     return f"{what}, {LIMIT_MS:.0f} wanted"
 
 
@@ -77,23 +93,29 @@ def measure(folder: Path, seconds: float, scans: bool) -> None:
     path = folder / "run.mcap"
     record(path, seconds, scans)
     print(
-        f"   {ROBOTS} robots, {seconds:.0f} s, {'with' if scans else 'without'} scans: {path.stat().st_size / 1e6:.1f} MB"
+        f"   {ROBOTS} robots, {seconds:.0f} s, {'with' if scans else 'without'} "
+        f"scans: {path.stat().st_size / 1e6:.1f} MB"
     )
     track, taken = timed(lambda: read_track(path))
     states = (sum(map(len, track.frames)) + sum(map(len, track.entries))) / 1e6
     print(
-        f"      read for the time line in {taken:.1f} s; {len(track.moments)} states and {len(track.entries)} changes, {states:.1f} MB"
+        f"      read for the time line in {taken:.1f} s; {len(track.moments)} "
+        f"states and {len(track.entries)} changes, {states:.1f} MB"
     )
     print(f"      to any moment: {seeks(track, 0)}")
     print(f"      with a laser read: {seeks(track, 1)}")
     proof, taken = timed(lambda: resimulate(path))
     assert proof.divergence is None
-    print(f"      done again and compared: {taken:.1f} s, {seconds / taken:.0f} times as fast as real time")
+    print(
+        f"      done again and compared: {taken:.1f} s, {seconds / taken:.0f} "
+        "times as fast as real time"
+    )
     run, taken = timed(lambda: load(path))
     print(f"      as arrays {run.poses.shape}: {taken:.1f} s")
     if scans:
         found, taken = timed(lambda: run.scans().ranges.shape)
         print(f"      scans {found}: {taken:.1f} s")
+
     rows, taken = timed(lambda: export(run, folder / "run.csv"))
     print(f"      {rows} rows of CSV: {taken:.1f} s")
 

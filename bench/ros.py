@@ -1,8 +1,10 @@
-"""The ROS interfaces: CPU for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at 10 Hz, all read by another process.
+"""The ROS interfaces: CPU for 100 robots × (Odometry, LaserScan of 181, PointCloud2) at
+10 Hz, all read by another process.
 
-In % of a core, over some seconds, against references of the same run: the simulator without ROS, the simulator with its sensors read but
-no ROS, and for Zenoh a bare program that sends as many bytes as often through the same library and does nothing else. ROS 2 over DDS is
-`bench.ros2`'s.
+In % of a core, over some seconds, against references of the same run: the simulator
+without ROS, the simulator with its sensors read but no ROS, and for Zenoh a bare
+program that sends as many bytes as often through the same library and does nothing
+else. ROS 2 over DDS is `bench.ros2`'s.
 """
 
 from __future__ import annotations
@@ -105,13 +107,16 @@ def cpu_of(pid: int) -> float:
 
 def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
     """CPU of a program, % of a core, and the messages that its reader received."""
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    program = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     reader = None
     try:
         assert program.stdout is not None
         for line in program.stdout:
             if "ready" in line:
                 break
+
         if reader_code:
             time.sleep(10.0)  # until everything is registered
             args = [
@@ -121,11 +126,14 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
                 f"http://127.0.0.1:{PORT + 500}/",
                 "/botyard",
             ]
-            reader = subprocess.Popen([*args, str(ROBOTS), str(SECONDS)], stdout=subprocess.PIPE, text=True)
+            reader = subprocess.Popen(
+                [*args, str(ROBOTS), str(SECONDS)], stdout=subprocess.PIPE, text=True
+            )
             assert reader.stdout is not None
             assert reader.stdout.readline().strip() == "reading"
         else:
             time.sleep(13.0)
+
         before, begin = cpu_of(program.pid), time.perf_counter()
         time.sleep(SECONDS - 1.0)
         share = 100.0 * (cpu_of(program.pid) - before) / (time.perf_counter() - begin)
@@ -133,6 +141,7 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
         if reader is not None and reader.stdout is not None:
             rate, megabytes = map(float, reader.stdout.readline().split())
             got = f"{rate:.0f} messages/s, {megabytes:.1f} MB/s"
+
         return share, got
     finally:
         for process in (reader, program):
@@ -144,7 +153,10 @@ def run(command: list[str], reader_code: str = "") -> tuple[float, str]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = Path(folder) / "w.yaml"
-        rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
+        rows = "".join(
+            f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n"
+            for i in range(ROBOTS)
+        )
         world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
         simulator = [
             sys.executable,
@@ -160,16 +172,28 @@ def main() -> None:
         off, _ = run(simulator)
         print(f"   {ROBOTS} robots, no ROS                      {off:5.1f} % of a core")
         sensors, _ = run([sys.executable, "-c", SENSORS, str(world)])
-        print(f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (what is below is compared with this)")
+        print(
+            f"   their lasers and sonars read, no ROS  {sensors:5.1f} %   (what "
+            "is below is compared with this)"
+        )
         cases = (
             ("ROS 1", ["--ros-master", f"embedded:{PORT + 500}"], READER, ""),
             ("ROS 2, Zenoh", ["--zenoh-router"], READER_ZENOH, BARE_ZENOH),
         )
         for name, options, reader, bare in cases:
             idle, _ = run([*simulator, *options])
-            print(f"   {name + ', nobody listens':37} {idle:5.1f} %   ({idle - off:+.1f} against no ROS)")
+            print(
+                f"   {name + ', nobody listens':37} {idle:5.1f} %   "
+                f"({idle - off:+.1f} against no ROS)"
+            )
             busy, got = run([*simulator, *options], reader)
-            print(f"   {name + ', all 300 topics read':37} {busy:5.1f} %   ({busy - sensors:+.1f})   {got}")
+            print(
+                f"   {name + ', all 300 topics read':37} {busy:5.1f} %   "
+                f"({busy - sensors:+.1f})   {got}"
+            )
             if bare:
-                alone, got = run([sys.executable, "-c", bare.format(topics=TOPICS, sizes=SIZES)], reader)
+                alone, got = run(
+                    [sys.executable, "-c", bare.format(topics=TOPICS, sizes=SIZES)],
+                    reader,
+                )
                 print(f"   {name + ', the library alone':37} {alone:5.1f} %   {got}")

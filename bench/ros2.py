@@ -1,10 +1,14 @@
-"""ROS 2 over DDS: CPU for what a Fast DDS process reads of 100 robots, and the messages that it lost; AMBF's objects at 1 kHz.
+"""ROS 2 over DDS: CPU for what a Fast DDS process reads of 100 robots, and the messages
+that it lost; AMBF's objects at 1 kHz.
 
-In % of a core, over some seconds, in a network namespace of its own that has only a loopback (root), with the simulator's Python in
-``PYTHONPATH``: another version of botyard can be measured in the same way. Needs g++ and Debian's libfastrtps-dev. A message is lost if its
-sequence number is missing between those of the first and the last one that the reader got: what was written before the two were matched
-does not count, nor does what was never written because the simulator was late. Simulator and reader come before all other programs
-(``chrt --rr``): a simulator that gets less processor time than it needs writes in bursts, which no pace can make fit.
+In % of a core, over some seconds, in a network namespace of its own that has only a
+loopback (root), with the simulator's Python in ``PYTHONPATH``: another version of
+botyard can be measured in the same way. Needs g++ and Debian's libfastrtps-dev. A
+message is lost if its sequence number is missing between those of the first and the
+last one that the reader got: what was written before the two were matched does not
+count, nor does what was never written because the simulator was late. Simulator and
+reader come before all other programs (``chrt --rr``): a simulator that gets less
+processor time than it needs writes in bursts, which no pace can make fit.
 """
 
 from __future__ import annotations
@@ -27,8 +31,15 @@ FIRST = ("chrt", "--rr", "5")
 SECONDS = 20.0
 SETTLE_S = 10.0
 """Until all are matched, s."""
-LOOPBACK = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && echo there && exec sleep 3600"
-ODOMETRY, SCAN, CLOUD = "nav_msgs/Odometry", "sensor_msgs/LaserScan", "sensor_msgs/PointCloud2"
+LOOPBACK = (
+    "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && "
+    "echo there && exec sleep 3600"
+)
+ODOMETRY, SCAN, CLOUD = (
+    "nav_msgs/Odometry",
+    "sensor_msgs/LaserScan",
+    "sensor_msgs/PointCloud2",
+)
 TF, STATE = "tf2_msgs/TFMessage", "ambf_msgs/RigidBodyState"
 PEER = Path(__file__).parent.parent / "tests/ros/fastdds_peer.cpp"
 Topics = list[tuple[str, str]]
@@ -47,9 +58,21 @@ class Bench:
         self.folder = folder
         self.reader = folder / "peer"
         subprocess.run(
-            ["g++", "-O2", "-std=c++17", str(PEER), "-lfastrtps", "-lfastcdr", "-o", str(self.reader)], check=True
+            [
+                "g++",
+                "-O2",
+                "-std=c++17",
+                str(PEER),
+                "-lfastrtps",
+                "-lfastcdr",
+                "-o",
+                str(self.reader),
+            ],
+            check=True,
         )
-        self.net = subprocess.Popen(["unshare", "-n", "bash", "-c", LOOPBACK], stdout=subprocess.PIPE, text=True)
+        self.net = subprocess.Popen(
+            ["unshare", "-n", "bash", "-c", LOOPBACK], stdout=subprocess.PIPE, text=True
+        )
         assert self.net.stdout is not None
         assert self.net.stdout.readline() == "there\n"
         self.enter = ["nsenter", "-t", str(self.net.pid), "-n"]
@@ -62,7 +85,13 @@ class Bench:
     def program(self, *command: str) -> Iterator[int]:
         """A program that says when it is ready; its process ID."""
         with (self.folder / "log").open("w") as log:
-            program = subprocess.Popen([*self.enter, *FIRST, *command], stdout=subprocess.PIPE, stderr=log, text=True)
+            program = subprocess.Popen(
+                [*self.enter, *FIRST, *command],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
         try:
             assert program.stdout is not None
             if not any("ready" in line for line in program.stdout):
@@ -78,12 +107,25 @@ class Bench:
         time.sleep(seconds)
         return 100.0 * (cpu_of(pid) - before) / (time.perf_counter() - begin)
 
-    def read(self, pid: int, topics: Topics, quality: str, seconds: float = SECONDS) -> tuple[float, str]:
+    def read(
+        self, pid: int, topics: Topics, quality: str, seconds: float = SECONDS
+    ) -> tuple[float, str]:
         """CPU of the simulator while topics are read, and what came of them."""
-        args = [part for name, kind in topics for part in ("sub", f"rt{name}", dds(kind), quality)]
-        command = [*self.enter, *FIRST, str(self.reader), str(round(seconds + SETTLE_S + 2)), *args]
+        args = [
+            part
+            for name, kind in topics
+            for part in ("sub", f"rt{name}", dds(kind), quality)
+        ]
+        command = [
+            *self.enter,
+            *FIRST,
+            str(self.reader),
+            str(round(seconds + SETTLE_S + 2)),
+            *args,
+        ]
         path = self.folder / "reader"
-        with path.open("w") as out:  # it says so much that a pipe would hold it up
+        # it says so much that a pipe would hold it up
+        with path.open("w") as out:
             reader = subprocess.Popen(command, stdout=out)
         time.sleep(SETTLE_S)
         share = self.cost(pid, seconds)
@@ -96,65 +138,136 @@ class Bench:
                 read += 1
             elif words[0] == "NUMBERS":
                 written += int(words[3]) - int(words[2]) + 1
-        return share, f"{came} messages of {read} topics of {len(topics)}, {written - came} lost"
+
+        return (
+            share,
+            f"{came} messages of {read} topics of {len(topics)}, {written - came} lost",
+        )
 
 
 def simulator(*options: str) -> list[str]:
     return [
-        sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui", "-p", str(PORT), *options
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "botyard",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "-p",
+        str(PORT),
+        *options,
+    ]
 
 
 def robots(bench: Bench) -> None:
     """100 robots."""
     world = bench.folder / "w.yaml"
-    rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
+    rows = "".join(
+        f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n"
+        for i in range(ROBOTS)
+    )
     world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
 
     def topics(*wanted: tuple[str, str]) -> Topics:
         return [(f"/r{i}/{name}", kind) for i in range(ROBOTS) for name, kind in wanted]
 
-    three = topics(("odom", ODOMETRY), ("base_scan", SCAN), ("sonar_pointcloud2", CLOUD))
+    three = topics(
+        ("odom", ODOMETRY), ("base_scan", SCAN), ("sonar_pointcloud2", CLOUD)
+    )
     for interval in ("100", "20"):
-        with bench.program(*simulator(str(world), "--update-interval", interval)) as pid:
+        with bench.program(
+            *simulator(str(world), "--update-interval", interval)
+        ) as pid:
             time.sleep(3.0)
-            print(f"   {ROBOTS} robots, steps of {interval} ms, no ROS         {bench.cost(pid):5.1f} %", flush=True)
+            print(
+                f"   {ROBOTS} robots, steps of {interval} ms, no ROS         "
+                f"{bench.cost(pid):5.1f} %",
+                flush=True,
+            )
+
     with bench.program(sys.executable, "-c", SENSORS, str(world)) as pid:
         time.sleep(3.0)
-        print(f"   steps of 100 ms, sensors read, no ROS      {bench.cost(pid):5.1f} %", flush=True)
-    with bench.program(*simulator(str(world), "--update-interval", "100", "--ros2")) as pid:
+        print(
+            f"   steps of 100 ms, sensors read, no ROS      {bench.cost(pid):5.1f} %",
+            flush=True,
+        )
+
+    with bench.program(
+        *simulator(str(world), "--update-interval", "100", "--ros2")
+    ) as pid:
         time.sleep(3.0)
-        print(f"   steps of 100 ms, nobody listens            {bench.cost(pid):5.1f} %", flush=True)
-        for quality, text, seconds in (("rv", "reliable", SECONDS), ("bv", "best effort", 60.0)):
+        print(
+            f"   steps of 100 ms, nobody listens            {bench.cost(pid):5.1f} %",
+            flush=True,
+        )
+        for quality, text, seconds in (
+            ("rv", "reliable", SECONDS),
+            ("bv", "best effort", 60.0),
+        ):
             share, got = bench.read(pid, three, quality, seconds)
-            print(f"   3 topics at 10 Hz, {text:11}             {share:5.1f} %   {got}", flush=True)
-    with bench.program(*simulator(str(world), "--update-interval", "20", "--ros2", "--scan-rate", "10")) as pid:
+            print(
+                f"   3 topics at 10 Hz, {text:11}             {share:5.1f} %   {got}",
+                flush=True,
+            )
+
+    with bench.program(
+        *simulator(str(world), "--update-interval", "20", "--ros2", "--scan-rate", "10")
+    ) as pid:
         fast = [*topics(("odom", ODOMETRY)), ("/tf", TF)]
         slow = topics(("base_scan", SCAN))
         share, got = bench.read(pid, [*fast, *slow], "rv")
-        print(f"   odometry and tf at 50 Hz, scans at 10 Hz   {share:5.1f} %   {got}", flush=True)
-    with bench.program(*simulator(str(world), "--update-interval", "20", "--ros2")) as pid:
+        print(
+            f"   odometry and tf at 50 Hz, scans at 10 Hz   {share:5.1f} %   {got}",
+            flush=True,
+        )
+
+    with bench.program(
+        *simulator(str(world), "--update-interval", "20", "--ros2")
+    ) as pid:
         fast = [*topics(("odom", ODOMETRY)), ("/tf", TF)]
         share, got = bench.read(pid, fast, "rv")
-        print(f"   odometry and tf at 50 Hz                   {share:5.1f} %   {got}", flush=True)
+        print(
+            f"   odometry and tf at 50 Hz                   {share:5.1f} %   {got}",
+            flush=True,
+        )
         share, got = bench.read(pid, [*fast, *topics(("base_scan", SCAN))], "rv")
-        print(f"   the same, and scans at 50 Hz               {share:5.1f} %   {got}", flush=True)
+        print(
+            f"   the same, and scans at 50 Hz               {share:5.1f} %   {got}",
+            flush=True,
+        )
 
 
 def objects(bench: Bench) -> None:
     """20 objects at 1 kHz, commanded by nobody."""
     adf = str(description(bench.folder, 20))
-    options = ("--nomap", "--robot-factory", "p3dx", "--ambf", "2.0", "--ambf-port", "0", "--adf", adf)
+    options = (
+        "--nomap",
+        "--robot-factory",
+        "p3dx",
+        "--ambf",
+        "2.0",
+        "--ambf-port",
+        "0",
+        "--adf",
+        adf,
+    )
     rates = ("--ambf-min-freq", "1000", "--update-interval", "1")
     for more in ((), ("--ros2",)):
         with bench.program(*simulator(*options, *rates, *more)) as pid:
             time.sleep(3.0)
             if not more:
-                print(f"   20 objects at 1 kHz, no ROS 2              {bench.cost(pid):5.1f} %", flush=True)
+                print(
+                    f"   20 objects at 1 kHz, no ROS 2              {bench.cost(pid):5.1f} %",
+                    flush=True,
+                )
                 continue
+
             named = [(f"/ambf/env/b{k}/State", STATE) for k in range(20)]
             share, got = bench.read(pid, named, "rv")
-            print(f"   20 objects at 1 kHz                        {share:5.1f} %   {got}", flush=True)
+            print(
+                f"   20 objects at 1 kHz                        {share:5.1f} %   {got}",
+                flush=True,
+            )
 
 
 def main() -> None:

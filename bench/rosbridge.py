@@ -1,6 +1,8 @@
-"""Rosbridge: CPU of the simulator for 100 robots' odometry at 10 Hz, by form of the messages, with one client and with four.
+"""Rosbridge: CPU of the simulator for 100 robots' odometry at 10 Hz, by form of the
+messages, with one client and with four.
 
-Against the same simulator without a client. Per message: what one odometry costs from the world's state to the socket.
+Against the same simulator without a client. Per message: what one odometry costs from
+the world's state to the socket.
 """
 
 from __future__ import annotations
@@ -48,11 +50,23 @@ def share(pid: int, seconds: float) -> float:
 
 def read(pid: int, compression: str, clients: int) -> tuple[float, float, float]:
     """CPU, s per s, messages per s, and bytes per message, while clients read."""
-    args = [sys.executable, "-c", READER, str(PORT), compression, str(ROBOTS), str(SECONDS)]
-    readers = [subprocess.Popen(args, stdout=subprocess.PIPE, text=True) for _ in range(clients)]
+    args = [
+        sys.executable,
+        "-c",
+        READER,
+        str(PORT),
+        compression,
+        str(ROBOTS),
+        str(SECONDS),
+    ]
+    readers = [
+        subprocess.Popen(args, stdout=subprocess.PIPE, text=True)
+        for _ in range(clients)
+    ]
     for reader in readers:
         assert reader.stdout is not None
         assert reader.stdout.readline().strip() == "reading"
+
     busy = share(pid, SECONDS - 1.0)
     figures = [list(map(float, reader.communicate()[0].split())) for reader in readers]
     messages, size = (sum(column) for column in zip(*figures, strict=True))
@@ -62,9 +76,19 @@ def read(pid: int, compression: str, clients: int) -> tuple[float, float, float]
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = Path(folder) / "w.yaml"
-        rows = "".join(f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n" for i in range(ROBOTS))
+        rows = "".join(
+            f"- {{name: r{i}, pose: [{4 + i % 10 * 5}, {4 + i // 10 * 0.6}, 0]}}\n"
+            for i in range(ROBOTS)
+        )
         world.write_text(f"botyard: 1\nmap: warehouse\nrobots:\n{rows}")
-        options = ["--noninteractive", "--no-crash-restart", "--no-gui", "--no-network-discovery", "-p", f"{PORT + 1}"]
+        options = [
+            "--noninteractive",
+            "--no-crash-restart",
+            "--no-gui",
+            "--no-network-discovery",
+            "-p",
+            f"{PORT + 1}",
+        ]
         command = [
             sys.executable,
             "-m",
@@ -76,21 +100,27 @@ def main() -> None:
             "--update-interval",
             "100",
         ]
-        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        program = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         try:
             assert program.stdout is not None
             for line in program.stdout:
                 if "ready" in line:
                     break
+
             time.sleep(3.0)
             idle = share(program.pid, SECONDS)
-            print(f"   {ROBOTS} robots, nobody listens      {100 * idle:5.1f} % of a core")
+            print(
+                f"   {ROBOTS} robots, nobody listens      {100 * idle:5.1f} % of a core"
+            )
             for compression, clients in CASES:
                 busy, rate, size = read(program.pid, compression, clients)
                 each = 1e6 * (busy - idle) / rate
                 name = f"{clients} × {compression}"
                 print(
-                    f"   {name:30} {100 * busy:5.1f} %   {rate:5.0f} messages/s of {size:4.0f} bytes   {each:4.0f} µs each"
+                    f"   {name:30} {100 * busy:5.1f} %   {rate:5.0f} messages/s "
+                    f"of {size:4.0f} bytes   {each:4.0f} µs each"
                 )
         finally:
             program.terminate()

@@ -1,7 +1,9 @@
-"""The RTPS participant: processor time a message of the write path and of the read path, without sockets.
+"""The RTPS participant: processor time a message of the write path and of the read
+path, without sockets.
 
-300 topics (100 robots × Odometry, LaserScan, PointCloud2) to a reader in one other participant, of each kind of reliability and size of
-datagrams; behind it what discovery of 2,000 endpoints costs, and an idle second. ``python -m bench.rtps``
+300 topics (100 robots × Odometry, LaserScan, PointCloud2) to a reader in one other
+participant, of each kind of reliability and size of datagrams; behind it what discovery
+of 2,000 endpoints costs, and an idle second. ``python -m bench.rtps``
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Two:
         self.datagrams = 0
         self.addresses = [(host, 7410 + 2 * k) for k, host in enumerate(hosts)]
         self.parts = [
-            Participant(wire.VENDOR + bytes([k] * 10), [a], [GROUP], 0.0, 1.7e9) for k, a in enumerate(self.addresses)
+            Participant(wire.VENDOR + bytes([k] * 10), [a], [GROUP], 0.0, 1.7e9)
+            for k, a in enumerate(self.addresses)
         ]
 
     def timed(self, k: int, work: Callable[[], object]) -> None:
@@ -61,7 +64,11 @@ class Two:
                 self.bytes += sum(map(len, packets))
                 self.datagrams += len(packets)
 
-                def work(packets: list[bytes] = packets, other: Participant = other, k: int = k) -> None:
+                def work(
+                    packets: list[bytes] = packets,
+                    other: Participant = other,
+                    k: int = k,
+                ) -> None:
                     for packet in packets:
                         other.feed(packet, self.addresses[k], self.now)
 
@@ -81,8 +88,11 @@ def streams(reliable: bool, hosts: tuple[str, str]) -> None:
     writers = []
     for robot in range(ROBOTS):
         for k, payload in enumerate(payloads):
-            writers.append((two.parts[0].writer(f"rt/r{robot}/t{k}", "T", qos, two.now), payload))
+            writers.append(
+                (two.parts[0].writer(f"rt/r{robot}/t{k}", "T", qos, two.now), payload)
+            )
             two.parts[1].reader(f"rt/r{robot}/t{k}", "T", take, qos, two.now)
+
     two.run(3.0)
     assert all(w.matched for w, _ in writers)
     two.spent = [0.0, 0.0]
@@ -98,19 +108,26 @@ def streams(reliable: bool, hosts: tuple[str, str]) -> None:
         two.timed(0, write)
         in_write += two.spent[0] - before
         two.run(0.1)
+
     messages = ROUNDS * len(writers)
     idle = _idle(two)
     print(
-        f"{'reliable' if reliable else 'best effort':12} {'one host' if hosts[0] == hosts[1] else 'two hosts':10}"
-        f" {1e6 * in_write / messages:6.1f} us in write, {1e6 * (two.spent[0] - idle[0] * ROUNDS / 10) / messages:6.1f} us all told,"
-        f" {1e6 * (two.spent[1] - idle[1] * ROUNDS / 10) / messages:6.1f} us to read; {counts[0]} of {messages} came,"
-        f" {two.datagrams / ROUNDS:.0f} datagrams a tick (idle: {1e6 * idle[0]:.0f} us a second for 1,000 calls)",
+        f"{'reliable' if reliable else 'best effort':12} "
+        f"{'one host' if hosts[0] == hosts[1] else 'two hosts':10}"
+        f" {1e6 * in_write / messages:6.1f} us in write, "
+        f"{1e6 * (two.spent[0] - idle[0] * ROUNDS / 10) / messages:6.1f} us all told,"
+        f" {1e6 * (two.spent[1] - idle[1] * ROUNDS / 10) / messages:6.1f} us to "
+        f"read; {counts[0]} of {messages} came,"
+        f" {two.datagrams / ROUNDS:.0f} datagrams a tick (idle: "
+        f"{1e6 * idle[0]:.0f} us a second for 1,000 calls)",
         flush=True,
     )
 
 
 def _idle(two: Two) -> tuple[float, float]:
-    """What a second costs in which nothing is written, of which most is the 1,000 calls."""
+    """What a second costs in which nothing is written, of which most is the 1,000
+    calls.
+    """
     spent = list(two.spent)
     two.run(2.0)
     begin = list(two.spent)
@@ -124,14 +141,21 @@ def discovery(endpoints: int = 2000) -> None:
     """A participant meets one with many endpoints."""
     two = Two(("10.0.0.1", "10.0.0.2"))
     for k in range(endpoints):
-        two.parts[0].writer(f"rt/robot{k}/topic", "nav_msgs::msg::dds_::Odometry_", Qos(), two.now)
+        two.parts[0].writer(
+            f"rt/robot{k}/topic", "nav_msgs::msg::dds_::Odometry_", Qos(), two.now
+        )
+
     begin, steps = two.now, 0
-    while len(two.parts[1].peers) == 0 or len(two.parts[1].peers[0].endpoints) < endpoints:
+    while (
+        len(two.parts[1].peers) == 0 or len(two.parts[1].peers[0].endpoints) < endpoints
+    ):
         two.run(0.01)
         steps += 1
         assert steps < 1000
+
     print(
-        f"discovery of {endpoints} endpoints: {two.now - begin:.2f} s, {two.bytes} bytes in {two.datagrams} datagrams,"
+        f"discovery of {endpoints} endpoints: {two.now - begin:.2f} s, "
+        f"{two.bytes} bytes in {two.datagrams} datagrams,"
         f" {1e3 * two.spent[0]:.0f} ms to say, {1e3 * two.spent[1]:.0f} ms to read"
     )
 
@@ -141,6 +165,7 @@ def main() -> None:
     for reliable in (False, True):
         for hosts in (("10.0.0.1", "10.0.0.2"), ("127.0.0.1", "127.0.0.1")):
             streams(reliable, hosts)
+
     discovery()
 
 

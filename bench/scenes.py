@@ -1,11 +1,14 @@
-"""The scenes that Stage was measured on (reference performance.md §1), through the public API: noise, odometry errors, snapshots on.
+"""The scenes that Stage was measured on (reference performance.md §1), through the
+public API: noise, odometry errors, snapshots on.
 
-All: steps of 0.1 s, box robots of 0.44 m × 0.38 m, differential drive, immediate ramps, seed 1, one thread. Controller: 0.3 m/s and
-every 2 s a new turn rate in ±0.5 rad/s from a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at ±0.8 rad/s.
-Scenes: ``arena``, an open square with walls, 4 m² a robot; hospitals, the dark pixels of a picture; ``warehouse``, the shipped map.
+All: steps of 0.1 s, box robots of 0.44 m × 0.38 m, differential drive, immediate ramps,
+seed 1, one thread. Controller: 0.3 m/s and every 2 s a new turn rate in ±0.5 rad/s from
+a linear congruential generator; a stalled robot backs up at 0.2 m/s turning at ±0.8
+rad/s. Scenes: ``arena``, an open square with walls, 4 m² a robot; hospitals, the dark
+pixels of a picture; ``warehouse``, the shipped map.
 
-Stage's figures are from another machine. What the C kernel of `bench.reference` gave there is known too, so they are scaled by what it
-gives here, in the same run.
+Stage's figures are from another machine. What the C kernel of `bench.reference` gave
+there is known too, so they are scaled by what it gives here, in the same run.
 """
 
 from __future__ import annotations
@@ -30,9 +33,14 @@ from botyard.model.tracing import squares_to_segments
 from botyard.sim.simulation import Simulation
 
 RING = ((0.069, 0.136, 90), (0.114, 0.119, 50), (0.148, 0.078, 30), (0.166, 0.027, 10))
-"""The Pioneer's front left quarter: x, y (m), bearing (°); the others are its mirror images."""
+"""The Pioneer's front left quarter: x, y (m), bearing (°); the others are its mirror
+images.
+"""
 SPACING, CLEARANCE = 0.7, 0.35
-BITMAPS = {"hospital": ("hospital.png", (140.0, 60.0)), "hospital_section": ("hospital_section.png", (40.0, 18.0))}
+BITMAPS = {
+    "hospital": ("hospital.png", (140.0, 60.0)),
+    "hospital_section": ("hospital_section.png", (40.0, 18.0)),
+}
 
 
 ROWS: tuple[tuple[str, str, int, float, float | None, float | None], ...] = (
@@ -47,7 +55,9 @@ ROWS: tuple[tuple[str, str, int, float, float | None, float | None], ...] = (
     ("warehouse", "sonar", 300, 5.0, None, None),
     ("warehouse", "laser", 300, 5.0, None, None),
 )
-"""Scene, sensor, robots, simulated s measured, CPU s for a simulated second: Stage's, and the floor set for botyard."""
+"""Scene, sensor, robots, simulated s measured, CPU s for a simulated second: Stage's,
+and the floor set for botyard.
+"""
 
 
 def ring() -> SonarSpec:
@@ -67,18 +77,24 @@ def ring() -> SonarSpec:
 
 def spec(sensor: str, r_max: float = 8.0) -> RobotSpec:
     """The box robot with ``none``, ``sonar`` or ``laser``."""
-    laser = LaserSpec(type_name="lms", samples=181, fov=math.pi, range_max=r_max, range_noise=0.005)
+    laser = LaserSpec(
+        type_name="lms", samples=181, fov=math.pi, range_max=r_max, range_noise=0.005
+    )
     return RobotSpec(
         name="base",
         outline=((-0.22, -0.19), (0.22, -0.19), (0.22, 0.19), (-0.22, 0.19)),
-        limits=MotionLimits(max_speed=Axes(1.0, 0.0, math.pi), accel=Axes(), decel=Axes()),
+        limits=MotionLimits(
+            max_speed=Axes(1.0, 0.0, math.pi), accel=Axes(), decel=Axes()
+        ),
         odometry_error=Axes(0.0075, 0.0075, 0.0075),
         lasers=(laser,) if sensor == "laser" else (),
         sonar=ring() if sensor == "sonar" else None,
     )
 
 
-def box(x0: float, y0: float, x1: float, y1: float) -> list[tuple[float, float, float, float]]:
+def box(
+    x0: float, y0: float, x1: float, y1: float
+) -> list[tuple[float, float, float, float]]:
     return [(x0, y0, x1, y0), (x1, y0, x1, y1), (x1, y1, x0, y1), (x0, y1, x0, y0)]
 
 
@@ -87,10 +103,15 @@ def arena(n: int) -> tuple[Scene, np.ndarray]:
     side = math.ceil(math.sqrt(n))
     rng = np.random.default_rng(1)
     at = np.stack(np.divmod(np.arange(n), side), axis=1) * 2.0 + 1.0 - side
-    poses = np.column_stack([at + rng.uniform(-0.4, 0.4, (n, 2)), rng.uniform(-math.pi, math.pi, n)])
+    poses = np.column_stack(
+        [at + rng.uniform(-0.4, 0.4, (n, 2)), rng.uniform(-math.pi, math.pi, n)]
+    )
     edge = float(side)
     return Scene(
-        segments=np.array(box(-edge, -edge, edge, edge) + box(-edge - 0.2, -edge - 0.2, edge + 0.2, edge + 0.2))
+        segments=np.array(
+            box(-edge, -edge, edge, edge)
+            + box(-edge - 0.2, -edge - 0.2, edge + 0.2, edge + 0.2)
+        )
     ), poses
 
 
@@ -109,11 +130,17 @@ def bitmap(name: str) -> Scene | None:
 
 
 def free_poses(scene: Scene, n: int) -> np.ndarray:
-    """Random poses with free space around them, apart from each other, in the largest connected free area within the walls."""
+    """Random poses with free space around them, apart from each other, in the largest
+    connected free area within the walls.
+    """
     trial = Simulation(scene)
     side = 2 * CLEARANCE
     probe = RobotSpec(
-        name="probe", outline=tuple((sx * side / 2, sy * side / 2) for sx, sy in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
+        name="probe",
+        outline=tuple(
+            (sx * side / 2, sy * side / 2)
+            for sx, sy in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        ),
     )
     x0, y0, x1, y1 = scene.bounds or (0.0, 0.0, 1.0, 1.0)
     h = 0.25
@@ -121,7 +148,12 @@ def free_poses(scene: Scene, n: int) -> np.ndarray:
     body = robot_body(probe, " probe ")
     free = np.array(
         [
-            [trial._engine.is_free(body, Pose(x0 + (i + 0.5) * h, y0 + (j + 0.5) * h, 0.0)) for i in range(nx)]
+            [
+                trial._engine.is_free(
+                    body, Pose(x0 + (i + 0.5) * h, y0 + (j + 0.5) * h, 0.0)
+                )
+                for i in range(nx)
+            ]
             for j in range(ny)
         ]
     )
@@ -136,15 +168,25 @@ def free_poses(scene: Scene, n: int) -> np.ndarray:
         j, i = cells[rng.integers(len(cells))]
         x, y = x0 + (i + 0.5) * h, y0 + (j + 0.5) * h
         c = (int(x // SPACING), int(y // SPACING))
-        near = [p for a in (-1, 0, 1) for b in (-1, 0, 1) for p in taken.get((c[0] + a, c[1] + b), ())]
+        near = [
+            p
+            for a in (-1, 0, 1)
+            for b in (-1, 0, 1)
+            for p in taken.get((c[0] + a, c[1] + b), ())
+        ]
         if all(math.hypot(x - a, y - b) > SPACING for a, b in near):
             chosen.append((x, y))
             taken.setdefault(c, []).append((x, y))
-    return np.column_stack([np.array(chosen), rng.uniform(-math.pi, math.pi, len(chosen))])
+
+    return np.column_stack(
+        [np.array(chosen), rng.uniform(-math.pi, math.pi, len(chosen))]
+    )
 
 
 def largest_inside(free: np.ndarray) -> np.ndarray:
-    """The largest connected part of `free` that does not touch the border; the largest of all if each does."""
+    """The largest connected part of `free` that does not touch the border; the largest
+    of all if each does.
+    """
     label = np.zeros(free.shape, int)
     sizes: list[tuple[bool, int, int]] = []
     for seed in map(tuple, np.argwhere(free)):
@@ -158,10 +200,17 @@ def largest_inside(free: np.ndarray) -> np.ndarray:
             size += 1
             inside &= 0 < j < free.shape[0] - 1 and 0 < i < free.shape[1] - 1
             for at in ((j + 1, i), (j - 1, i), (j, i + 1), (j, i - 1)):
-                if 0 <= at[0] < free.shape[0] and 0 <= at[1] < free.shape[1] and free[at] and not label[at]:
+                if (
+                    0 <= at[0] < free.shape[0]
+                    and 0 <= at[1] < free.shape[1]
+                    and free[at]
+                    and not label[at]
+                ):
                     label[at] = number
                     queue.append(at)
+
         sizes.append((inside, size, number))
+
     return label == max(sizes)[2]
 
 
@@ -174,8 +223,16 @@ def scene_of(name: str, n: int) -> tuple[Scene, np.ndarray] | None:
 
 
 @njit(cache=True)
-def control(stalled: np.ndarray, lcg: np.ndarray, phase: np.ndarray, v: np.ndarray, w: np.ndarray) -> bool:
-    """One tick of the controller (compiled, as it is in Stage); whether anything changed."""
+def control(
+    stalled: np.ndarray,
+    lcg: np.ndarray,
+    phase: np.ndarray,
+    v: np.ndarray,
+    w: np.ndarray,
+) -> bool:
+    """One tick of the controller (compiled, as it is in Stage); whether anything
+    changed.
+    """
     changed = False
     for i in range(len(lcg)):
         if stalled[i]:
@@ -187,17 +244,26 @@ def control(stalled: np.ndarray, lcg: np.ndarray, phase: np.ndarray, v: np.ndarr
         else:
             phase[i] += 1
             continue
+
         lcg[i] = np.uint32(lcg[i] * np.uint32(1664525) + np.uint32(1013904223))
         if v[i] > 0.0:
             w[i] = (lcg[i] >> np.uint32(8)) / 16777216.0 - 0.5
         changed = True
+
     return changed
 
 
 class Run:
     """A scene under its controller."""
 
-    def __init__(self, scene: Scene, poses: np.ndarray, sensor: str, r_max: float = 8.0, threads: int = 1) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        poses: np.ndarray,
+        sensor: str,
+        r_max: float = 8.0,
+        threads: int = 1,
+    ) -> None:
         self.sim = Simulation(scene, seed=1, threads=threads)
         n = len(poses)
         robots = self.sim.add_robots(spec(sensor, r_max), poses)
@@ -206,6 +272,7 @@ class Run:
                 robot.laser.subscribe("bench")
             elif robot.sonar is not None:
                 robot.sonar.subscribe("bench")
+
         self.lcg = (12345 + 7919 * np.arange(n)).astype(np.uint32)
         self.phase = np.arange(n) % 20
         self.v, self.w = np.zeros(n), np.zeros(n)
@@ -221,42 +288,67 @@ class Run:
 
 
 def measure(name: str, sensor: str, n: int, seconds: float) -> Row | None:
-    """CPU s for a simulated second, least of three stretches of `seconds` after one; memory, stalled robots. Run in its own process."""
+    """CPU s for a simulated second, least of three stretches of `seconds` after one;
+    memory, stalled robots. Run in its own process.
+    """
     made = scene_of(name, n)
     if made is None:
         return None
     run = Run(*made, sensor)
     run.step(10)
-    began, steps, best, stalled = time.process_time(), round(seconds * 10), math.inf, 0.0
+    began, steps, best, stalled = (
+        time.process_time(),
+        round(seconds * 10),
+        math.inf,
+        0.0,
+    )
     for _ in range(3):
         began = time.process_time()
         run.step(steps)
         best = min(best, (time.process_time() - began) / seconds)
         stalled += float(run.sim.fleet.stalled.mean()) / 3
+
     rays = {"none": 0, "sonar": 16, "laser": 181}[sensor] * len(made[1]) * 10
-    return {"cpu": best, "rays": rays / best / 1e6, "stalled": stalled, "memory": memory(), "robots": len(made[1])}
+    return {
+        "cpu": best,
+        "rays": rays / best / 1e6,
+        "stalled": stalled,
+        "memory": memory(),
+        "robots": len(made[1]),
+    }
 
 
 def main() -> None:
     yardstick = Yardstick()
     yardstick.measure()
     print(
-        "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x real time   stalled     MB   Stage there  x Stage   floor"
+        "   scene              sensor  robots   CPU s/sim s   M rays/CPU s   x "
+        "real time   stalled     MB   Stage there  x Stage   floor"
     )
     for name, sensor, n, seconds, stage, floor in ROWS:
         # twice: on a shared machine slow phases may last longer than a run
-        runs = [apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})") for _ in range(2)]
+        runs = [
+            apart("bench.scenes", f"measure({name!r}, {sensor!r}, {n}, {seconds})")
+            for _ in range(2)
+        ]
         r = None if runs[0] is None else min(runs, key=lambda run: run["cpu"])
         yardstick.measure()
         if r is None:
             print(f"   {name:18} {sensor:7} {n:6}   skipped: needs the shared data")
             continue
+
         rays = f"{r['rays']:12.1f}" if r["rays"] else f"{'–':>12}"
-        compared = f"{stage:11.3f} {stage * yardstick.scale / r['cpu']:7.0f} x" if stage else f"{'–':>11} {'–':>9}"
+        compared = (
+            f"{stage:11.3f} {stage * yardstick.scale / r['cpu']:7.0f} x"
+            if stage
+            else f"{'–':>11} {'–':>9}"
+        )
         wanted = yardstick.judge(r["cpu"], floor) if floor else "–"
         print(
-            f"   {name:18} {sensor:7} {r['robots']:6}   {r['cpu']:11.5f}   {rays}   {1 / r['cpu']:11.0f}   {r['stalled']:7.3f}"
+            f"   {name:18} {sensor:7} {r['robots']:6}   {r['cpu']:11.5f}   "
+            f"{rays}   {1 / r['cpu']:11.0f}   {r['stalled']:7.3f}"
             f" {r['memory']:6.0f}   {compared}   {wanted}",
             flush=True,
         )
+
     print(f"   {yardstick}")

@@ -1,8 +1,11 @@
-"""The schedule of a study on a cluster, simulated: efficiency against workers, from measured run times and costs.
+"""The schedule of a study on a cluster, simulated: efficiency against workers, from
+measured run times and costs.
 
-Workers are slots that take the tasks that were handed out first. Who hands them out (`botyard.studies.raydriver`) does one thing after the
-other: it hands out a task, takes a message, takes a row; each costs processor time that `bench.study` measures. Groups are those of
-`botyard.studies.groups`. Not simulated: the time that networks take, starts of workers, other programs.
+Workers are slots that take the tasks that were handed out first. Who hands them out
+(`botyard.studies.raydriver`) does one thing after the other: it hands out a task, takes
+a message, takes a row; each costs processor time that `bench.study` measures. Groups
+are those of `botyard.studies.groups`. Not simulated: the time that networks take,
+starts of workers, other programs.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ from botyard.studies.raydriver import (
 
 @dataclass(frozen=True)
 class Costs:
-    """Processor time, s: of who hands out, for a task, a message and a row; of a worker, between two tasks."""
+    """Processor time, s: of who hands out, for a task, a message and a row; of a
+    worker, between two tasks.
+    """
 
     task: float = 1.0e-3
     message: float = 0.3e-3
@@ -39,7 +44,11 @@ class Costs:
 
 def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
     """Share of the workers' time, to the end of the last run, that runs take."""
-    waiting, pace, period = deque(runs), Pace(), max(SEND_PERIOD_S, workers / MESSAGES_PER_S)
+    waiting, pace, period = (
+        deque(runs),
+        Pace(),
+        max(SEND_PERIOD_S, workers / MESSAGES_PER_S),
+    )
     longest = GROUP_STRETCH * group_seconds(workers, TASK_S)
     free = [0.0] * workers
     messages: list[tuple[float, int, list[float], list[float] | None]] = []
@@ -60,12 +69,17 @@ def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
                 is_last = k == len(group) or at - begin > longest
                 if is_last or at - sent >= period:
                     number += 1
-                    heapq.heappush(messages, (at, number, rows, group[k:] if is_last else None))
+                    heapq.heappush(
+                        messages, (at, number, rows, group[k:] if is_last else None)
+                    )
                     sent, rows = at, []
+
                 if is_last:
                     break
+
             heapq.heappush(free, at)
             last = max(last, at)
+
         if waiting and tasks < most and messages[0][0] > now:
             continue
         at, _, rows, left = heapq.heappop(messages)
@@ -75,6 +89,7 @@ def efficiency(runs: Sequence[float], workers: int, costs: Costs) -> float:
         if left is not None:
             tasks -= 1
             waiting.extendleft(reversed(left))
+
     return sum(runs) / (workers * max(last, now))
 
 
@@ -105,10 +120,13 @@ def table(shape: Sequence[float], costs: Costs) -> None:
                 setattr(groups, name, value)
             try:
                 count = min(workers * each, MAX_RUNS)
-                cells.append(f"{100 * efficiency(drawn(shape, count, mean), workers, prices):.1f} %")
+                cells.append(
+                    f"{100 * efficiency(drawn(shape, count, mean), workers, prices):.1f} %"
+                )
             finally:
                 for name, value in before.items():
                     setattr(groups, name, value)
+
         print(f"   {workers} | " + " | ".join(cells), flush=True)
 
 

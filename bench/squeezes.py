@@ -1,9 +1,12 @@
-"""Boxes between robots that push at random, for as many steps as wanted: no box ever gets faster than robots can make it.
+"""Boxes between robots that push at random, for as many steps as wanted: no box ever
+gets faster than robots can make it.
 
-A robot without mass cannot yield, so an impact with it gives a free body at most twice its speed at the contact. Worlds of PushBox: each
-robot holds a random action for 10 to 50 steps. ``python -m bench.squeezes [STEPS]``: environment steps in all; 10 million take a quarter
-of an hour on two cores. It prints the greatest ratio of a box's speed to the greatest speed of a robot's outline, and ends with status 1
-if that is above 2, or if a world had to be stopped.
+A robot without mass cannot yield, so an impact with it gives a free body at most twice
+its speed at the contact. Worlds of PushBox: each robot holds a random action for 10 to
+50 steps. ``python -m bench.squeezes [STEPS]``: environment steps in all; 10 million
+take a quarter of an hour on two cores. It prints the greatest ratio of a box's speed to
+the greatest speed of a robot's outline, and ends with status 1 if that is above 2, or
+if a world had to be stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ STEPS = 10_000_000
 MAX_RATIO = 2.0
 ROUNDING = 1e-9
 LEAST_SPEED = 1e-6
-"""Slower robots count as if they were so fast, m/s: the step lets slower bodies rest."""
+"""Slower robots count as if they were so fast, m/s: the step lets slower bodies rest.
+"""
 
 
 class Result(NamedTuple):
@@ -33,7 +37,8 @@ class Result(NamedTuple):
     steps : int
         Environment steps.
     ratio : float
-        Greatest speed of a box in shares of the greatest speed of a robot's outline in that step, or of the box before.
+        Greatest speed of a box in shares of the greatest speed of a robot's outline in
+        that step, or of the box before.
     lost : int
         Worlds that were stopped because something was wrong with them.
     stalled : float
@@ -46,10 +51,24 @@ class Result(NamedTuple):
     stalled: float
 
 
-def squeeze(steps: int, *, worlds: int = WORLDS, seed: int = 1, threads: int = 1, **options: object) -> Result:
-    """Let robots push boxes at random for `steps` environment steps in all. `options`: of PushBox."""
+def squeeze(
+    steps: int,
+    *,
+    worlds: int = WORLDS,
+    seed: int = 1,
+    threads: int = 1,
+    **options: object,
+) -> Result:
+    """Let robots push boxes at random for `steps` environment steps in all. `options`:
+    of PushBox.
+    """
     envs = VectorEnvironment(
-        "PushBox", worlds, threads=threads, copy=False, autoreset_mode="NextStep", **{"goal_m": 1e-3, **options}
+        "PushBox",
+        worlds,
+        threads=threads,
+        copy=False,
+        autoreset_mode="NextStep",
+        **{"goal_m": 1e-3, **options},
     )
     rng = np.random.default_rng(seed)
     envs.reset(seed=seed)
@@ -66,12 +85,19 @@ def squeeze(steps: int, *, worlds: int = WORLDS, seed: int = 1, threads: int = 1
         before = np.hypot(w.box_vel[:, 0, 0], w.box_vel[:, 0, 1])
         *_, infos = envs.step(actions)
         speed = np.hypot(w.box_vel[:, 0, 0], w.box_vel[:, 0, 1])
-        robots = (abs(w.command[..., 0]) + abs(w.command[..., 2]) * ROBOT_RADIUS_M).max(axis=1)
+        robots = (abs(w.command[..., 0]) + abs(w.command[..., 2]) * ROBOT_RADIUS_M).max(
+            axis=1
+        )
         went = w.tick > 0
         most = np.maximum(robots, before / MAX_RATIO)
-        ratio = max(ratio, float((speed / np.maximum(most, LEAST_SPEED))[went].max(initial=0.0)))
+        ratio = max(
+            ratio, float((speed / np.maximum(most, LEAST_SPEED))[went].max(initial=0.0))
+        )
         lost += int(sum(why is not None for why in infos.get("fault", ())))
-        stalled += float(((w.vel[..., 0] == 0.0) & (w.command[..., 0] != 0.0)).mean()) / rounds
+        stalled += (
+            float(((w.vel[..., 0] == 0.0) & (w.command[..., 0] != 0.0)).mean()) / rounds
+        )
+
     envs.close()
     return Result(rounds * worlds, ratio, lost, stalled)
 
@@ -83,10 +109,12 @@ def main() -> None:
     for options in ({}, {"mass": 0.5, "friction": 0.0}, {"robots": 4, "size": 0.3}):
         found = squeeze(steps // 3, threads=2, **options)
         print(
-            f"   {options!s:34}{found.steps:10} steps, ratio {found.ratio:.3f}, {found.lost} lost, {found.stalled:.1%} stalled"
+            f"   {options!s:34}{found.steps:10} steps, ratio {found.ratio:.3f}, "
+            f"{found.lost} lost, {found.stalled:.1%} stalled"
         )
         if found.ratio > MAX_RATIO + ROUNDING or found.lost:
             sys.exit("   a box was thrown")
+
     print(f"   {time.perf_counter() - begin:.0f} s")
 
 

@@ -1,11 +1,14 @@
-"""Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of a run, resuming 100,000 rows; the same on Ray;
-and, simulated, the schedule of a study on many more workers.
+"""Studies: runs a minute on 1 and 2 workers against plain multiprocessing, overhead of
+a run, resuming 100,000 rows; the same on Ray; and, simulated, the schedule of a study
+on many more workers.
 
-All start new interpreters for the same function, and their start is counted; for Ray it is told apart, and rates are those
-after it (`rate`). Runs that sleep show what handing out costs: both are measured at the same time, so that the machine is the same for
-both. Runs that compute are measured in turns (ours, theirs, theirs, ours), so that what slowly changes counts for both; their ratios mean
-something on a quiet machine only: each worker is a session of its own, to which Linux (sched_autogroup) may give more of a busy processor
-than to the processes of a pool. Figures are medians.
+All start new interpreters for the same function, and their start is counted; for Ray it
+is told apart, and rates are those after it (`rate`). Runs that sleep show what handing
+out costs: both are measured at the same time, so that the machine is the same for both.
+Runs that compute are measured in turns (ours, theirs, theirs, ours), so that what
+slowly changes counts for both; their ratios mean something on a quiet machine only:
+each worker is a session of its own, to which Linux (sched_autogroup) may give more of a
+busy processor than to the processes of a pool. Figures are medians.
 """
 
 from __future__ import annotations
@@ -63,40 +66,61 @@ def study(
     ray: str | None = None,
     ends: list[float] | None = None,
 ) -> float:
-    """Wall time of a study, s; `ends` gets the moments at which rows come, since its begin."""
+    """Wall time of a study, s; `ends` gets the moments at which rows come, since its
+    begin.
+    """
     plan = folder / "plan.yaml"
-    plan.write_text(f"study: 1\nrun: studyruns:{function}\ngrid: {{steps: [{steps}]}}\nseeds: {count}\n")
+    plan.write_text(
+        f"study: 1\nrun: studyruns:{function}\ngrid: {{steps: [{steps}]}}\nseeds: {count}\n"
+    )
     one = Study.open(read_plan(plan), folder / "results")
     one.folder.clear()
     one = Study.open(one.plan, folder / "results")
     begin = time.perf_counter()
     one = one.carry_out(
-        one.left(), workers, lambda _: ends.append(time.perf_counter() - begin) if ends is not None else None, ray=ray
+        one.left(),
+        workers,
+        lambda _: (
+            ends.append(time.perf_counter() - begin) if ends is not None else None
+        ),
+        ray=ray,
     )
     wall = time.perf_counter() - begin
     assert one.counts()["ok"] == count
     return wall
 
 
-def pool(function: str, count: int, workers: int, steps: int = 0, ends: list[float] | None = None) -> float:
+def pool(
+    function: str,
+    count: int,
+    workers: int,
+    steps: int = 0,
+    ends: list[float] | None = None,
+) -> float:
     """Wall time of the same with a plain pool, s; `ends` as of `study`."""
     begin = time.perf_counter()
     with multiprocessing.get_context("spawn").Pool(workers) as processes:
         done = 0
-        for _ in processes.imap_unordered(called, [(function, steps, seed) for seed in range(1, count + 1)]):
+        for _ in processes.imap_unordered(
+            called, [(function, steps, seed) for seed in range(1, count + 1)]
+        ):
             done += 1
             if ends is not None:
                 ends.append(time.perf_counter() - begin)
+
     assert done == count
     return time.perf_counter() - begin
 
 
-def pairs(ours: Callable[[], float], theirs: Callable[[], float], function: str) -> list[tuple[float, float]]:
+def pairs(
+    ours: Callable[[], float], theirs: Callable[[], float], function: str
+) -> list[tuple[float, float]]:
     """Figures of both, measured at the same time for runs that sleep, else in turns."""
     found = []
     if function != "asleep":
         a, b, c, d = ours(), theirs(), theirs(), ours()
         return [(a, b), (d, c)]
+
     for _ in range(ROUNDS):
         other: list[float] = []
         thread = threading.Thread(target=lambda other=other: other.append(theirs()))  # type: ignore[misc]
@@ -104,6 +128,7 @@ def pairs(ours: Callable[[], float], theirs: Callable[[], float], function: str)
         one = ours()
         thread.join()
         found.append((one, *other))
+
     return found
 
 
@@ -112,7 +137,8 @@ def told(what: str, rates: list[tuple[float, float]]) -> str:
     ours, theirs = (statistics.median(side) for side in zip(*rates, strict=True))
     ratios = [a / b for a, b in rates]
     return (
-        f"   {what}: {ours:.1f} runs a minute; plain multiprocessing {theirs:.1f}; ratio {statistics.median(ratios):.3f} "
+        f"   {what}: {ours:.1f} runs a minute; plain multiprocessing "
+        f"{theirs:.1f}; ratio {statistics.median(ratios):.3f} "
         f"(of pairs {', '.join(f'{ratio:.3f}' for ratio in ratios)})"
     )
 
@@ -121,18 +147,27 @@ def rates(folder: Path, function: str, steps: int) -> None:
     """Runs of a second."""
     for workers in (1, 2):
         found = pairs(
-            lambda workers=workers: 60 * RUNS / study(folder, function, RUNS, workers, steps),  # type: ignore[misc]
+            lambda workers=workers: (
+                60 * RUNS / study(folder, function, RUNS, workers, steps)
+            ),  # type: ignore[misc]
             lambda workers=workers: 60 * RUNS / pool(function, RUNS, workers, steps),  # type: ignore[misc]
             function,
         )
-        print(told(f"{RUNS} runs of a second ({function}), {workers} workers", found), flush=True)
+        print(
+            told(f"{RUNS} runs of a second ({function}), {workers} workers", found),
+            flush=True,
+        )
 
 
 def rate(ends: list[float], workers: int) -> float:
-    """Runs a minute while all workers work: the slope of the line through the moments at which rows come. The first third is left out, in
-    which workers begin, and the last row of each worker, when there may be nothing for it any more."""
+    """Runs a minute while all workers work: the slope of the line through the moments
+    at which rows come. The first third is left out, in which workers begin, and the
+    last row of each worker, when there may be nothing for it any more.
+    """
     first, last = len(ends) // 3, len(ends) - workers
-    return 60.0 / statistics.linear_regression(range(first, last), ends[first:last]).slope
+    return (
+        60.0 / statistics.linear_regression(range(first, last), ends[first:last]).slope
+    )
 
 
 class Cluster:
@@ -143,12 +178,18 @@ class Cluster:
 
         os.environ.update(token_env())
         line = [sys.executable, "-m", "tests.studies.raycluster", "1"]
-        self._process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.address = self._said("address ")
 
     def _said(self, word: str) -> str:
         assert self._process.stdout is not None
-        return next(line for line in self._process.stdout if line.startswith(word)).removeprefix(word).strip()
+        return (
+            next(line for line in self._process.stdout if line.startswith(word))
+            .removeprefix(word)
+            .strip()
+        )
 
     def end_second_node(self) -> None:
         assert self._process.stdin is not None
@@ -160,7 +201,9 @@ class Cluster:
         self._process.communicate(timeout=60)
 
 
-def ray_rates(folder: Path, function: str, steps: int, address: str, workers: int) -> None:
+def ray_rates(
+    folder: Path, function: str, steps: int, address: str, workers: int
+) -> None:
     """Runs of a second on Ray, with as many workers as the cluster has."""
     starts = []
     count = RAY_RUNS * workers
@@ -176,8 +219,13 @@ def ray_rates(folder: Path, function: str, steps: int, address: str, workers: in
         pool(function, count, workers, steps, ends)
         return rate(ends, workers)
 
-    text = told(f"{count} runs of a second ({function}) on Ray, {workers} workers", pairs(ours, theirs, function))
-    print(f"{text}; the first began after {statistics.median(starts):.1f} s", flush=True)
+    text = told(
+        f"{count} runs of a second ({function}) on Ray, {workers} workers",
+        pairs(ours, theirs, function),
+    )
+    print(
+        f"{text}; the first began after {statistics.median(starts):.1f} s", flush=True
+    )
 
 
 def _children_cpu() -> float:
@@ -186,10 +234,15 @@ def _children_cpu() -> float:
 
 
 def ray_costs(folder: Path, address: str) -> Costs:
-    """What a task and a row cost the process that speaks to Ray: its processor time for empty runs, one in a task, and many."""
+    """What a task and a row cost the process that speaks to Ray: its processor time for
+    empty runs, one in a task, and many.
+    """
 
     def cpu(count: int, alone: bool) -> float:
-        code = "from botyard.studies import groups, raydriver; groups.MAX_GROUP = 1; raydriver.main()"
+        code = (
+            "from botyard.studies import groups, raydriver; groups.MAX_GROUP "
+            "= 1; raydriver.main()"
+        )
         before, command = _children_cpu(), onray.python_command
         if alone:
             onray.python_command = lambda _: [sys.executable, "-c", code]  # type: ignore[assignment]
@@ -197,13 +250,19 @@ def ray_costs(folder: Path, address: str) -> Costs:
             study(folder, "nothing", count, 2, ray=address)
         finally:
             onray.python_command = command
+
         return _children_cpu() - before
 
     start = cpu(2, alone=False)
     row = (cpu(SHORT, alone=False) - start) / SHORT
     task = (cpu(SHORT // 5, alone=True) - start) / (SHORT // 5) - row
-    costs = Costs(task=0.6 * task, message=0.2 * task, row=row)  # a task has two messages: that it begins, and its rows
-    print(f"   on Ray, processor time of who hands out: {1e3 * task:.2f} ms for a task, {1e3 * row:.3f} ms for a row")
+    costs = Costs(
+        task=0.6 * task, message=0.2 * task, row=row
+    )  # a task has two messages: that it begins, and its rows
+    print(
+        f"   on Ray, processor time of who hands out: {1e3 * task:.2f} ms for a "
+        f"task, {1e3 * row:.3f} ms for a row"
+    )
     return costs
 
 
@@ -212,14 +271,16 @@ def measured_shape(folder: Path) -> list[float]:
     plan = folder / "traffic.yaml"
     plan.write_text(
         "study: 1\ntraffic: {task: $family, robots: $robots, supervisor: $supervisor}\nseeds: 10\n"
-        "grid: {family: [ring, warehouse, crossings, corridor], robots: [8, 16, 32], supervisor: [bankers, chained, order]}\n"
+        "grid: {family: [ring, warehouse, crossings, corridor], robots: [8, 16, "
+        "32], supervisor: [bankers, chained, order]}\n"
     )
     one = Study.open(read_plan(plan), folder / "traffic")
     rows = one.carry_out(one.left()).rows.values()
     walls = [row.wall for row in rows]
     mean = statistics.mean(walls)
     print(
-        f"   run times of {len(walls)} runs of traffic: mean {1e3 * mean:.1f} ms, median {statistics.median(walls) / mean:.2f} of it, "
+        f"   run times of {len(walls)} runs of traffic: mean {1e3 * mean:.1f} "
+        f"ms, median {statistics.median(walls) / mean:.2f} of it, "
         f"longest {max(walls) / mean:.0f} times"
     )
     return walls
@@ -231,8 +292,10 @@ def overhead(folder: Path) -> None:
         start = study(folder, "nothing", workers, workers)
         wall = study(folder, "nothing", SHORT, workers)
         print(
-            f"   {SHORT} empty runs, {workers} workers: {1e3 * workers * (wall - start) / SHORT:.2f} ms of a worker for a run "
-            f"(start {start:.2f} s); plain multiprocessing {1e3 * workers * pool('nothing', SHORT, workers) / SHORT:.2f} with its start"
+            f"   {SHORT} empty runs, {workers} workers: "
+            f"{1e3 * workers * (wall - start) / SHORT:.2f} ms of a worker for a run "
+            f"(start {start:.2f} s); plain multiprocessing "
+            f"{1e3 * workers * pool('nothing', SHORT, workers) / SHORT:.2f} with its start"
         )
 
 
@@ -256,9 +319,16 @@ def resuming(folder: Path) -> None:
         subprocess.run(line, check=True, capture_output=True)
         after = os.times()
         times.append(time.perf_counter() - begin)
-        cpu.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        cpu.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
+
     print(
-        f"   resuming {ROWS} rows, the whole command: median {statistics.median(times):.2f} s, least {min(times):.2f}; "
+        f"   resuming {ROWS} rows, the whole command: median "
+        f"{statistics.median(times):.2f} s, least {min(times):.2f}; "
         f"processor time {statistics.median(cpu):.2f} s"
     )
     begin = time.perf_counter()
@@ -267,7 +337,9 @@ def resuming(folder: Path) -> None:
     assert not one.left()
     opened = time.perf_counter()
     one.write_table()
-    print(f"      keys and rows {opened - begin:.2f} s, table {time.perf_counter() - opened:.2f} s")
+    print(
+        f"      keys and rows {opened - begin:.2f} s, table {time.perf_counter() - opened:.2f} s"
+    )
 
 
 def main() -> None:
@@ -287,6 +359,7 @@ def main() -> None:
             ray_rates(folder, "asleep", 0, cluster.address, 1)
         finally:
             cluster.close()
+
         schedule.table(measured_shape(folder), costs)
 
 

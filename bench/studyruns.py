@@ -14,6 +14,7 @@ def world(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
     for k in range(20):
         robot = sim.add_robot("p3dx")
         robot.command(v=0.3, w=0.1 + 0.005 * k)
+
     for _ in range(params["steps"]):
         sim.step()
     return {"x": float(sim.poses[0, 0])}
@@ -33,4 +34,6 @@ def nothing(sim: Any, params: dict[str, Any], seed: int) -> dict[str, Any]:
 def called(work: tuple[str, int, int]) -> dict[str, Any]:
     """The same in a pool."""
     name, steps, seed = work
-    return {"world": world, "asleep": asleep, "nothing": nothing}[name](None, {"steps": steps}, seed)
+    return {"world": world, "asleep": asleep, "nothing": nothing}[name](
+        None, {"steps": steps}, seed
+    )

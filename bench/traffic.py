@@ -1,7 +1,10 @@
-"""The traffic engine: events a second for 100, 1000 and 10 000 robots × 50 sectors, and the time of the Banker's decisions.
+"""The traffic engine: events a second for 100, 1000 and 10 000 robots × 50 sectors, and
+the time of the Banker's decisions.
 
-Against a reference of the same run: a queue of as many robots in plain Python (heapq), which takes each event out and puts the next one in
-and does nothing else. Random sectors of 2–5 m, each with half a conflict on average, seed 1, one thread; compiled before.
+Against a reference of the same run: a queue of as many robots in plain Python (heapq),
+which takes each event out and puts the next one in and does nothing else. Random
+sectors of 2–5 m, each with half a conflict on average, seed 1, one thread; compiled
+before.
 """
 
 from __future__ import annotations
@@ -22,10 +25,16 @@ from botyard.traffic.task import Task, Vehicle
 SECTORS = 50
 
 
-def random_task(robots: int, sectors: int = SECTORS, density: float = 0.5, seed: int = 1) -> Task:
-    """Robots whose inner sectors conflict at random with those of others at about the same stage."""
+def random_task(
+    robots: int, sectors: int = SECTORS, density: float = 0.5, seed: int = 1
+) -> Task:
+    """Robots whose inner sectors conflict at random with those of others at about the
+    same stage.
+    """
     rng = np.random.default_rng(seed)
-    vehicles = tuple(Vehicle(ends=np.cumsum(rng.uniform(2.0, 5.0, sectors))) for _ in range(robots))
+    vehicles = tuple(
+        Vehicle(ends=np.cumsum(rng.uniform(2.0, 5.0, sectors))) for _ in range(robots)
+    )
     count = int(robots * sectors * density)
     a, b = rng.integers(0, robots, count), rng.integers(0, robots, count)
     s = rng.integers(1, sectors - 1, count)
@@ -42,10 +51,13 @@ def reference(robots: int, events: int) -> float:
     for _ in range(events):
         t, i = queue[0]
         heapq.heapreplace(queue, (t + 1.5 * robots, i))
+
     return events / (time.perf_counter() - begin)
 
 
-def measured(task: Task, name: str, rules: Rules, log: bool) -> tuple[float, int, str, float]:
+def measured(
+    task: Task, name: str, rules: Rules, log: bool
+) -> tuple[float, int, str, float]:
     """Seconds of the run, events, how it ended, and the seconds to make it ready."""
     begin = time.perf_counter()
     traffic = Traffic(task, find_supervisor(name), rules, log=log)
@@ -60,23 +72,44 @@ def main() -> None:
     for robots in (100, 1000, 10_000):
         task = random_task(robots)
         plain = reference(robots, 300_000)
-        print(f"   {robots:6} robots × {SECTORS} sectors; reference (heapq alone): {plain / 1e6:.2f} million events/s")
+        print(
+            f"   {robots:6} robots × {SECTORS} sectors; reference (heapq alone): "
+            f"{plain / 1e6:.2f} million events/s"
+        )
         for name in ("dummy", "fcfs", "chained"):
-            free = Task(task.vehicles) if name == "dummy" else task  # else it collides at once
-            best = min((measured(free, name, Rules(), False) for _ in range(3)), key=lambda m: m[0])
+            free = (
+                Task(task.vehicles) if name == "dummy" else task
+            )  # else it collides at once
+            best = min(
+                (measured(free, name, Rules(), False) for _ in range(3)),
+                key=lambda m: m[0],
+            )
             seconds, count, ending, ready = best
             rate = count / seconds
             print(
-                f"          {name:8} {rate / 1e6:6.2f} million events/s ({rate / plain:4.1f} × reference); {count} events, {ending}, "
+                f"          {name:8} {rate / 1e6:6.2f} million events/s "
+                f"({rate / plain:4.1f} × reference); {count} events, {ending}, "
                 f"{seconds:.2f} s + {ready:.2f} s to make ready"
             )
+
         seconds, count, _, _ = measured(task, "fcfs", Rules(), True)
-        print(f"          fcfs, with a log of all events: {count / seconds / 1e6:.2f} million events/s")
+        print(
+            "          fcfs, with a log of all events: "
+            f"{count / seconds / 1e6:.2f} million events/s"
+        )
         if robots <= 1000:
-            seconds, count, _, _ = measured(Task(task.vehicles), "dummy", Rules(compiled=False), False)
-            print(f"          a supervisor in Python (grants all): {count / seconds / 1e3:.0f} thousand events/s")
+            seconds, count, _, _ = measured(
+                Task(task.vehicles), "dummy", Rules(compiled=False), False
+            )
+            print(
+                "          a supervisor in Python (grants all): "
+                f"{count / seconds / 1e3:.0f} thousand events/s"
+            )
+
     print(
-        f"   memory at most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB, Numba and NumPy included"
+        "   memory at most: "
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB, "
+        "Numba and NumPy included"
     )
     banker()
 
@@ -95,9 +128,12 @@ def banker() -> None:
         if tests > before:
             times.append(spent / (tests - before))
             before = tests
+
         if code != k.TIME:
             break
+
     print(
-        f"   Banker's test, 100 robots × 20 sectors, each with a conflict: {len(times)} decisions, median "
+        "   Banker's test, 100 robots × 20 sectors, each with a conflict: "
+        f"{len(times)} decisions, median "
         f"{1e6 * statistics.median(times):.1f} µs, longest {1e6 * max(times):.0f} µs"
     )

@@ -1,4 +1,6 @@
-"""Reading worlds: large pictures, grids, scenarios; wall seconds and memory, each in a process of its own, against reading the bytes."""
+"""Reading worlds: large pictures, grids, scenarios; wall seconds and memory, each in a
+process of its own, against reading the bytes.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,25 @@ def read(path: str) -> dict[str, Any]:
     grid = time.perf_counter() - begin
     after = _memory()
     return {
-        "raw": raw, "load": loaded, "grid": grid, "bytes": len(data), "walls": len(scene.segments), "memory": after, "more": after - before,
-    }  # fmt: skip
+        "raw": raw,
+        "load": loaded,
+        "grid": grid,
+        "bytes": len(data),
+        "walls": len(scene.segments),
+        "memory": after,
+        "more": after - before,
+    }
 
 
 def _memory() -> float:
-    """Peak memory so far, MB, of this process alone (getrusage counts that of its parent before the fork, too)."""
-    (line,) = [x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM")]
+    """Peak memory so far, MB, of this process alone (getrusage counts that of its
+    parent before the fork, too).
+    """
+    (line,) = [
+        x
+        for x in Path("/proc/self/status").read_text().splitlines()
+        if x.startswith("VmHWM")
+    ]
     return int(line.split()[1]) / 1024
 
 
@@ -69,10 +83,19 @@ def main() -> None:
             for name in ("png", "pgm"):
                 path = Path(folder) / f"{kind}.{name}"
                 Image.fromarray(pixels).save(path)
-                _print(f"{kind}.{name}, {SIDE} × {SIDE}", apart("bench.worlds", f"read({str(path)!r})"))
+                _print(
+                    f"{kind}.{name}, {SIDE} × {SIDE}",
+                    apart("bench.worlds", f"read({str(path)!r})"),
+                )
+
             ros = Path(folder) / f"{kind}.yaml"
-            ros.write_text(f"image: {kind}.pgm\nresolution: 0.05\norigin: [0, 0, 0.3]\n")
-            _print(f"{kind}.yaml (ROS map)", apart("bench.worlds", f"read({str(ros)!r})"))
+            ros.write_text(
+                f"image: {kind}.pgm\nresolution: 0.05\norigin: [0, 0, 0.3]\n"
+            )
+            _print(
+                f"{kind}.yaml (ROS map)", apart("bench.worlds", f"read({str(ros)!r})")
+            )
+
         cells = np.where(picture("rooms")[:3163, :3163] == 0, 100, 0)
         grid = Path(folder) / "grid.yaml"
         grid.write_text(
@@ -80,9 +103,14 @@ def main() -> None:
             + ", ".join(map(str, cells.ravel().tolist()))
             + "]\n"
         )
-        _print("OccupancyGrid, 10⁷ cells as text", apart("bench.worlds", f"read({str(grid)!r})"))
+        _print(
+            "OccupancyGrid, 10⁷ cells as text",
+            apart("bench.worlds", f"read({str(grid)!r})"),
+        )
         crowd = Path(folder) / "crowd.yaml"
-        entries = "".join(f"- {{name: r{i}, pose: [{i % 40}, {i // 40}, 0]}}\n" for i in range(1000))
+        entries = "".join(
+            f"- {{name: r{i}, pose: [{i % 40}, {i // 40}, 0]}}\n" for i in range(1000)
+        )
         crowd.write_text(f"botyard: 1\nrobots:\n{entries}")
         row = apart("bench.worlds", f"robots({str(crowd)!r})")
         print(f"   scenario of {row['robots']} robots: {row['load']:.2f} s")
@@ -90,6 +118,7 @@ def main() -> None:
 
 def _print(name: str, row: dict[str, Any]) -> None:
     print(
-        f"   {name:34} read {row['load']:5.2f} s ({row['load'] / max(row['raw'], 1e-4):6.0f} × the raw bytes), grid {row['grid']:5.2f} s, "
+        f"   {name:34} read {row['load']:5.2f} s "
+        f"({row['load'] / max(row['raw'], 1e-4):6.0f} × the raw bytes), grid {row['grid']:5.2f} s, "
         f"{row['walls']:7d} walls, {row['memory']:4.0f} MB in all ({row['more']:+.0f})"
     )

@@ -1,12 +1,16 @@
-"""Environment steps per CPU second of `botyard.Worlds`, with observation, reward and resets, against navground, ir-sim and VMAS in turns.
+"""Environment steps per CPU second of `botyard.Worlds`, with observation, reward and
+resets, against navground, ir-sim and VMAS in turns.
 
-The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 … 3 m drives to a goal, by random commands; 0.1 s a step.
-The observation is a lidar (8 m over 180°), direction and distance of the goal, and the velocity, as float32; the reward is the progress,
-less when it touches a wall. An episode ends at the goal, at a wall, or after 300 steps; then the robot begins elsewhere. In botyard with
-errors of ranges and of odometry; the others are exact. Each figure is of a process of its own, the best of two.
+The task: a round robot of 0.2 m in a walled square of 40 m with 100 walls of 1 … 3 m
+drives to a goal, by random commands; 0.1 s a step. The observation is a lidar (8 m over
+180°), direction and distance of the goal, and the velocity, as float32; the reward is
+the progress, less when it touches a wall. An episode ends at the goal, at a wall, or
+after 300 steps; then the robot begins elsewhere. In botyard with errors of ranges and
+of odometry; the others are exact. Each figure is of a process of its own, the best of
+two.
 
-``make bench-peers`` installs navground and ir-sim in ``.venv-peers``; VMAS, which needs torch, is used where it is installed there. Those
-that are not there are skipped.
+``make bench-peers`` installs navground and ir-sim in ``.venv-peers``; VMAS, which needs
+torch, is used where it is installed there. Those that are not there are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +28,17 @@ from dataclasses import replace
 from typing import Any
 
 from bench.common import memory
-from bench.peers import DT, FOV, ONE_THREAD, PEERS_PYTHON, R_MAX, RADIUS, SIZE, World, distance
+from bench.peers import (
+    DT,
+    FOV,
+    ONE_THREAD,
+    PEERS_PYTHON,
+    R_MAX,
+    RADIUS,
+    SIZE,
+    World,
+    distance,
+)
 
 CPU_SECONDS = 3.0
 EPISODE_STEPS = 300
@@ -59,12 +73,22 @@ def disc(rays: int, *, bearing_noise: bool) -> Any:
         ()
         if not rays
         else (
-            LaserSpec(type_name="lidar", samples=rays, fov=FOV, range_max=R_MAX, range_noise=0.005, angle_noise=error),
+            LaserSpec(
+                type_name="lidar",
+                samples=rays,
+                fov=FOV,
+                range_max=R_MAX,
+                range_noise=0.005,
+                angle_noise=error,
+            ),
         )
     )
     return RobotSpec(
         name="disc",
-        outline=tuple((RADIUS * math.cos(math.pi * k / 6), RADIUS * math.sin(math.pi * k / 6)) for k in range(12)),
+        outline=tuple(
+            (RADIUS * math.cos(math.pi * k / 6), RADIUS * math.sin(math.pi * k / 6))
+            for k in range(12)
+        ),
         limits=MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes()),
         odometry_error=Axes(0.0075, 0.0075, 0.0075),
         lasers=lidar,
@@ -72,7 +96,13 @@ def disc(rays: int, *, bearing_noise: bool) -> Any:
 
 
 def ours(
-    n: int, rays: int, maps: int = 1, threads: int = 1, *, walls: bool = True, bearing_noise: bool = False
+    n: int,
+    rays: int,
+    maps: int = 1,
+    threads: int = 1,
+    *,
+    walls: bool = True,
+    bearing_noise: bool = False,
 ) -> dict[str, float]:
     """Environment steps per CPU second and per second of `Worlds`."""
     import numpy as np
@@ -82,14 +112,23 @@ def ours(
 
     before = memory()
     scenes = [scene(7 + k) for k in range(maps)] if walls else Scene()
-    worlds = botyard.Worlds(scenes, disc(rays, bearing_noise=bearing_noise), n, threads=threads, map_pool=max(maps, 64))
+    worlds = botyard.Worlds(
+        scenes,
+        disc(rays, bearing_noise=bearing_noise),
+        n,
+        threads=threads,
+        map_pool=max(maps, 64),
+    )
     for _ in range(
         8 if maps > 1 else 1
     ):  # until nearly all maps were used once: what is measured then is not how they are made
         worlds.reset(poses="free")
+
     goals = worlds.sample_free()[:, 0, :2]
     observed = np.zeros((n, rays + 5), np.float32)
-    commands = np.random.default_rng(1).uniform((0.0, 0.0, -1.0), (1.0, 0.0, 1.0), (16, n, 3))
+    commands = np.random.default_rng(1).uniform(
+        (0.0, 0.0, -1.0), (1.0, 0.0, 1.0), (16, n, 3)
+    )
     far = np.hypot(*(goals - worlds.pose[:, 0, :2]).T)
 
     def step(k: int) -> None:
@@ -108,10 +147,18 @@ def ours(
             goals[chosen] = worlds.sample_free(chosen)[:, 0, :2]
             to_goal[chosen] = goals[chosen] - pose[chosen, :2]
             far[chosen] = np.sqrt((to_goal[chosen] ** 2).sum(axis=1))
+
         observed[:, :rays] = worlds.ranges[:, 0]
         bearing = np.arctan2(to_goal[:, 1], to_goal[:, 0]) - pose[:, 2]
-        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = far, np.cos(bearing), np.sin(bearing)
-        observed[:, rays + 3], observed[:, rays + 4] = worlds.vel[:, 0, 0], worlds.vel[:, 0, 2]
+        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = (
+            far,
+            np.cos(bearing),
+            np.sin(bearing),
+        )
+        observed[:, rays + 3], observed[:, rays + 4] = (
+            worlds.vel[:, 0, 0],
+            worlds.vel[:, 0, 2],
+        )
         assert reward.shape == (n,)
 
     found = _measure(step, n)
@@ -121,10 +168,11 @@ def ours(
 
 
 def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
-    """Environment steps per CPU second of one `Simulation` that stands for `n` worlds: what there was before `Worlds`, as a reference.
+    """Environment steps per CPU second of one `Simulation` that stands for `n` worlds:
+    what there was before `Worlds`, as a reference.
 
-    Each robot has a square of its own, or all share one and see nothing of each other. The same observation and reward; blocked robots
-    go back, as there are no resets.
+    Each robot has a square of its own, or all share one and see nothing of each other.
+    The same observation and reward; blocked robots go back, as there are no resets.
     """
     import numpy as np
 
@@ -136,17 +184,27 @@ def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
     columns = math.isqrt(n - 1) + 1
     places = [(0.0, 0.0)] * n
     if own_maps:
-        places = [((SIZE + 1.0) * (k % columns), (SIZE + 1.0) * (k // columns)) for k in range(n)]
-        walls = [np.array(World(0, 7 + k).walls) + np.array([x, y, x, y]) for k, (x, y) in enumerate(places)]
+        places = [
+            ((SIZE + 1.0) * (k % columns), (SIZE + 1.0) * (k // columns))
+            for k in range(n)
+        ]
+        walls = [
+            np.array(World(0, 7 + k).walls) + np.array([x, y, x, y])
+            for k, (x, y) in enumerate(places)
+        ]
     else:
-        spec = replace(spec, returns=Returns(obstacle=False, laser=0, sonar=False, blob=False))
+        spec = replace(
+            spec, returns=Returns(obstacle=False, laser=0, sonar=False, blob=False)
+        )
         walls = [np.array(World(0, 7).walls)]
+
     sim = botyard.Simulation(Scene(segments=np.concatenate(walls)), seed=1)
     draw = Single(rays)
     for k, (x, y) in enumerate(places):
         draw.walls = World(0, 7 + k * own_maps).walls
         px, py, th = draw.free()
         sim.add_robot(spec, pose=(px + x, py + y, th))
+
     goals = np.array(places) + np.random.default_rng(2).uniform(1.0, SIZE - 1.0, (n, 2))
     commands = np.random.default_rng(1).uniform((0.0, -1.0), (1.0, 1.0), (16, n, 2))
     observed = np.zeros((n, rays + 5), np.float32)
@@ -163,7 +221,11 @@ def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
         reward = before - far - hit
         observed[:, :rays] = sim.fleet.ranges("laser")
         bearing = np.arctan2(to_goal[:, 1], to_goal[:, 0]) - pose[:, 2]
-        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = far, np.cos(bearing), np.sin(bearing)
+        observed[:, rays], observed[:, rays + 1], observed[:, rays + 2] = (
+            far,
+            np.cos(bearing),
+            np.sin(bearing),
+        )
         observed[:, rays + 3 :] = sim.fleet.velocities[:, ::2]
         assert reward.shape == (n,)
 
@@ -171,14 +233,25 @@ def by_hand(n: int, rays: int, *, own_maps: bool) -> dict[str, float]:
 
 
 def gymnasium_env() -> dict[str, float]:
-    """Environment steps per CPU second of one Gymnasium environment: `botyard.learning.Navigate` on the maps of this comparison."""
+    """Environment steps per CPU second of one Gymnasium environment:
+    `botyard.learning.Navigate` on the maps of this comparison.
+    """
     import numpy as np
 
     from botyard.learning import Environment, Navigate
 
-    env = Environment(Navigate(robot=disc(181, bearing_noise=False), scenes=[scene(7 + k) for k in range(8)]))
+    env = Environment(
+        Navigate(
+            robot=disc(181, bearing_noise=False),
+            scenes=[scene(7 + k) for k in range(8)],
+        )
+    )
     env.reset(seed=1)
-    actions = list(np.random.default_rng(1).uniform((0.0, -0.5), (1.0, 0.5), (64, 2)).astype(np.float32))
+    actions = list(
+        np.random.default_rng(1)
+        .uniform((0.0, -0.5), (1.0, 0.5), (64, 2))
+        .astype(np.float32)
+    )
 
     def step(k: int) -> None:
         _, _, terminated, truncated, _ = env.step(actions[k % 64])
@@ -189,7 +262,9 @@ def gymnasium_env() -> dict[str, float]:
 
 
 def resets(n: int = 1024) -> dict[str, float]:
-    """µs of CPU time for each world that is reset, at given poses: of one among `n`, and of a tenth of them; without sensors."""
+    """µs of CPU time for each world that is reset, at given poses: of one among `n`,
+    and of a tenth of them; without sensors.
+    """
     import numpy as np
 
     import botyard
@@ -208,7 +283,9 @@ def resets(n: int = 1024) -> dict[str, float]:
             for _ in range(500):
                 worlds.reset(mask, poses=poses)
             best = min(best, time.process_time() - began)
+
         found[name] = best / 500 / chosen * 1e6
+
     return found
 
 
@@ -219,14 +296,20 @@ def _measure(step: Callable[[int], None], n: int) -> dict[str, float]:
     while time.process_time() - cpu < CPU_SECONDS:
         step(steps)
         steps += 1
-    return {"cpu": steps * n / (time.process_time() - cpu), "wall": steps * n / (time.perf_counter() - wall)}
+
+    return {
+        "cpu": steps * n / (time.process_time() - cpu),
+        "wall": steps * n / (time.perf_counter() - wall),
+    }
 
 
 # -- the others
 
 
 def navground(world: World) -> tuple[Env, Place]:
-    """navground: a robot is moved by commands that are put in directly; a wall pushes it back."""
+    """navground: a robot is moved by commands that are put in directly; a wall pushes
+    it back.
+    """
     import numpy as np
     from navground import core, sim
 
@@ -234,7 +317,11 @@ def navground(world: World) -> tuple[Env, Place]:
     for ax, ay, bx, by in world.walls:
         w.add_wall(core.LineSegment((ax, ay), (bx, by)))
     drive = core.kinematics.TwoWheelsDifferentialDriveKinematics(
-        max_speed=1.0, wheel_axis=0.3, max_angular_speed=2.0, max_forward_speed=1.0, max_backward_speed=1.0
+        max_speed=1.0,
+        wheel_axis=0.3,
+        max_angular_speed=2.0,
+        max_forward_speed=1.0,
+        max_backward_speed=1.0,
     )
     agent = sim.Agent(radius=RADIUS, kinematics=drive, control_period=0.0)
     agent.behavior = core.behaviors.DummyBehavior(drive, RADIUS)
@@ -251,8 +338,14 @@ def navground(world: World) -> tuple[Env, Place]:
         w.actuate(DT)
         w.update_dry(DT, False)
         x, y = agent.position
-        ranges = np.asarray(lidar.read_ranges(agent.behavior.environment_state), np.float32)
-        return ranges, (x, y, agent.orientation), bool(agent.has_been_in_collision_since(w.time - DT / 2))
+        ranges = np.asarray(
+            lidar.read_ranges(agent.behavior.environment_state), np.float32
+        )
+        return (
+            ranges,
+            (x, y, agent.orientation),
+            bool(agent.has_been_in_collision_since(w.time - DT / 2)),
+        )
 
     def place(x: float, y: float, th: float) -> None:
         agent.pose = core.Pose2((x, y), th)
@@ -267,26 +360,54 @@ def irsim(world: World) -> tuple[Env, Place]:
     import yaml
 
     lidar = {
-        "type": "lidar2d", "range_min": 0, "range_max": R_MAX, "angle_range": FOV, "number": world.rays, "noise": False,
-    }  # fmt: skip
+        "type": "lidar2d",
+        "range_min": 0,
+        "range_max": R_MAX,
+        "angle_range": FOV,
+        "number": world.rays,
+        "noise": False,
+    }
     described = {
-        "world": {"height": SIZE, "width": SIZE, "step_time": DT, "sample_time": DT, "collision_mode": "stop"},
-        "robot": [{"kinematics": {"name": "diff"}, "shape": {"name": "circle", "radius": RADIUS}, "state": [20, 20, 0],
-                   "vel_min": [-1, -2], "vel_max": [1, 2], "sensors": [lidar]}],
-        "obstacle": [
-            {"shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]}, "state": [0, 0, 0]} for ax, ay, bx, by in world.walls
+        "world": {
+            "height": SIZE,
+            "width": SIZE,
+            "step_time": DT,
+            "sample_time": DT,
+            "collision_mode": "stop",
+        },
+        "robot": [
+            {
+                "kinematics": {"name": "diff"},
+                "shape": {"name": "circle", "radius": RADIUS},
+                "state": [20, 20, 0],
+                "vel_min": [-1, -2],
+                "vel_max": [1, 2],
+                "sensors": [lidar],
+            }
         ],
-    }  # fmt: skip
+        "obstacle": [
+            {
+                "shape": {"name": "linestring", "vertices": [[ax, ay], [bx, by]]},
+                "state": [0, 0, 0],
+            }
+            for ax, ay, bx, by in world.walls
+        ],
+    }
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump(described, file)
         file.flush()
         env = irsim.make(file.name, headless=True, log_level="ERROR")
+
     robot = env.robot_list[0]
 
     def step(v: float, turn: float) -> tuple[Any, tuple[float, float, float], bool]:
         env.step([[v, turn]], action_id=[0])
         x, y, th = (float(a) for a in robot.state[:3, 0])
-        return np.asarray(env.get_lidar_scan(0)["ranges"], np.float32), (x, y, th), bool(robot.collision)
+        return (
+            np.asarray(env.get_lidar_scan(0)["ranges"], np.float32),
+            (x, y, th),
+            bool(robot.collision),
+        )
 
     def place(x: float, y: float, th: float) -> None:
         robot.set_state([x, y, th], init=True)
@@ -305,13 +426,18 @@ class Single(World):
     def free(self) -> tuple[float, float, float]:
         """A free pose."""
         while True:
-            x, y = self._draw.uniform(0.6, SIZE - 0.6), self._draw.uniform(0.6, SIZE - 0.6)
+            x, y = (
+                self._draw.uniform(0.6, SIZE - 0.6),
+                self._draw.uniform(0.6, SIZE - 0.6),
+            )
             if all(distance(x, y, s) > RADIUS + 0.1 for s in self.walls):
                 return x, y, self._draw.uniform(-math.pi, math.pi)
 
 
 def theirs(peer: str, rays: int) -> dict[str, float]:
-    """Environment steps per CPU second of navground or ir-sim: one world, as neither has batches with walls."""
+    """Environment steps per CPU second of navground or ir-sim: one world, as neither
+    has batches with walls.
+    """
     import numpy as np
 
     world = Single(rays)
@@ -329,17 +455,23 @@ def theirs(peer: str, rays: int) -> dict[str, float]:
         before, far = far, math.hypot(goal[0] - x, goal[1] - y)
         reward = before - far - hit
         bearing = math.atan2(goal[1] - y, goal[0] - x) - th
-        observed[:rays], observed[rays:] = ranges, (far, math.cos(bearing), math.sin(bearing), v, turn)
+        observed[:rays], observed[rays:] = (
+            ranges,
+            (far, math.cos(bearing), math.sin(bearing), v, turn),
+        )
         if hit or far < GOAL_M or ticks >= EPISODE_STEPS:
             place(*world.free())
             goal, ticks = world.free(), 0
+
         assert math.isfinite(reward)
 
     return _measure(step, 1)
 
 
 def vmas(n: int, rays: int) -> dict[str, float]:
-    """Environment steps per CPU second of VMAS: a batch of worlds of tensors; its robot goes in any direction by forces."""
+    """Environment steps per CPU second of VMAS: a batch of worlds of tensors; its robot
+    goes in any direction by forces.
+    """
     import torch
     from vmas.simulator.core import Agent, Landmark, Line, Sphere
     from vmas.simulator.core import World as Tensors
@@ -352,21 +484,48 @@ def vmas(n: int, rays: int) -> dict[str, float]:
     class Navigate(BaseScenario):  # type: ignore[misc]
         def make_world(self, batch_dim: int, device: Any, **_: Any) -> Any:
             world = Tensors(batch_dim, device, dt=DT, substeps=1)
-            sensors = [Lidar(world, angle_start=0.0, angle_end=FOV, n_rays=rays, max_range=R_MAX)] if rays else []
-            world.add_agent(Agent("robot", shape=Sphere(RADIUS), sensors=sensors, collide=True))
+            sensors = (
+                [
+                    Lidar(
+                        world,
+                        angle_start=0.0,
+                        angle_end=FOV,
+                        n_rays=rays,
+                        max_range=R_MAX,
+                    )
+                ]
+                if rays
+                else []
+            )
+            world.add_agent(
+                Agent("robot", shape=Sphere(RADIUS), sensors=sensors, collide=True)
+            )
             self.goal = torch.zeros(batch_dim, 2)
             self.walls = World(0).walls if rays else []
             for k, (ax, ay, bx, by) in enumerate(self.walls):
                 length = math.hypot(bx - ax, by - ay)
-                world.add_landmark(Landmark(f"wall {k}", collide=True, movable=False, shape=Line(length=length)))
+                world.add_landmark(
+                    Landmark(
+                        f"wall {k}",
+                        collide=True,
+                        movable=False,
+                        shape=Line(length=length),
+                    )
+                )
+
             return world
 
         def reset_world_at(self, env_index: int | None = None) -> None:
             world = self.world
             for mark, (ax, ay, bx, by) in zip(world.landmarks, self.walls, strict=True):
-                middle = torch.tensor([(ax + bx) / 2, (ay + by) / 2], dtype=torch.float32)
+                middle = torch.tensor(
+                    [(ax + bx) / 2, (ay + by) / 2], dtype=torch.float32
+                )
                 mark.set_pos(middle, batch_index=env_index)
-                mark.set_rot(torch.tensor([math.atan2(by - ay, bx - ax)]), batch_index=env_index)
+                mark.set_rot(
+                    torch.tensor([math.atan2(by - ay, bx - ax)]), batch_index=env_index
+                )
+
             shape = (world.batch_dim, 2) if env_index is None else (2,)
             world.agents[0].set_pos(torch.rand(shape) * SIZE, batch_index=env_index)
             if env_index is None:
@@ -376,7 +535,10 @@ def vmas(n: int, rays: int) -> dict[str, float]:
 
         def observation(self, agent: Any) -> Any:
             seen = [sensor.measure() for sensor in agent.sensors]
-            return torch.cat([agent.state.pos, agent.state.vel, self.goal - agent.state.pos, *seen], dim=-1)
+            return torch.cat(
+                [agent.state.pos, agent.state.vel, self.goal - agent.state.pos, *seen],
+                dim=-1,
+            )
 
         def reward(self, agent: Any) -> Any:
             return -(self.goal - agent.state.pos).norm(dim=-1)
@@ -384,7 +546,13 @@ def vmas(n: int, rays: int) -> dict[str, float]:
         def done(self) -> Any:
             return (self.goal - self.world.agents[0].state.pos).norm(dim=-1) < GOAL_M
 
-    env = Environment(Navigate(), num_envs=n, device="cpu", max_steps=EPISODE_STEPS, continuous_actions=True)
+    env = Environment(
+        Navigate(),
+        num_envs=n,
+        device="cpu",
+        max_steps=EPISODE_STEPS,
+        continuous_actions=True,
+    )
     env.reset()
 
     def step(_: int) -> None:
@@ -399,19 +567,29 @@ def vmas(n: int, rays: int) -> dict[str, float]:
 
 
 def _apart(python: str, call: str) -> dict[str, float] | None:
-    """The best of several runs of a call, each in a process of its own; None: it failed, which is said."""
+    """The best of several runs of a call, each in a process of its own; None: it
+    failed, which is said.
+    """
     best: dict[str, float] | None = None
     for _ in range(REPEATS):
-        code = f"import json; from bench.worlds_batch import *; print(json.dumps({call}))"
+        code = (
+            f"import json; from bench.worlds_batch import *; print(json.dumps({call}))"
+        )
         done = subprocess.run(
-            [python, "-c", code], env={**os.environ, **ONE_THREAD}, capture_output=True, text=True, check=False
+            [python, "-c", code],
+            env={**os.environ, **ONE_THREAD},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             print(f"   {call}: {done.stderr.strip().splitlines()[-1]}")
             return None
+
         found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
         if best is None or found.get("cpu", 0.0) > best.get("cpu", 0.0):
             best = found
+
     return best
 
 
@@ -419,15 +597,30 @@ ROWS = (
     ("181 rays, 1024 maps", "ours(1024, 181, 1024)", 60e3, 75e3),
     ("181 rays, 64 maps", "ours(1024, 181, 64)", None, None),
     ("181 rays, shared map", "ours(1024, 181)", 75e3, 85e3),
-    ("181 rays, errors of bearing, too", "ours(1024, 181, bearing_noise=True)", None, None),
+    (
+        "181 rays, errors of bearing, too",
+        "ours(1024, 181, bearing_noise=True)",
+        None,
+        None,
+    ),
     ("181 rays, two threads", "ours(1024, 181, threads=2)", None, None),
     ("32 rays", "ours(1024, 32)", 250e3, 350e3),
     ("16 rays", "ours(1024, 16)", 350e3, 450e3),
     ("no rays, no walls", "ours(1024, 0, walls=False)", 1e6, 1.6e6),
     ("one world, 181 rays", "ours(1, 181)", None, None),
     ("one Gymnasium environment, 181 rays", "gymnasium_env()", 25e3, 35e3),
-    ("by hand, a map each (elsewhere 58 k)", "by_hand(1024, 181, own_maps=True)", None, None),
-    ("by hand, one map (elsewhere 69 k)", "by_hand(1024, 181, own_maps=False)", None, None),
+    (
+        "by hand, a map each (elsewhere 58 k)",
+        "by_hand(1024, 181, own_maps=True)",
+        None,
+        None,
+    ),
+    (
+        "by hand, one map (elsewhere 69 k)",
+        "by_hand(1024, 181, own_maps=False)",
+        None,
+        None,
+    ),
 )
 """Name, call, and the least and the wanted figure."""
 PEERS = (
@@ -440,29 +633,46 @@ PEERS = (
 
 def main() -> None:
     found: dict[str, dict[str, float]] = {}
-    print("   environment steps per CPU second     measured   (least, wanted)          per s     MB more")
+    print(
+        "   environment steps per CPU second     measured   (least, wanted)      "
+        "    per s     MB more"
+    )
     for name, call, least, wanted in ROWS:
         row = _apart(sys.executable, call)
         if row is not None:
             found[name] = row
-            aims = "" if least is None or wanted is None else f"({least / 1e3:.0f} k, {wanted / 1e3:.0f} k)"
+            aims = (
+                ""
+                if least is None or wanted is None
+                else f"({least / 1e3:.0f} k, {wanted / 1e3:.0f} k)"
+            )
             print(
-                f"   {name:37} {row['cpu'] / 1e3:8.1f} k   {aims:20} {row['wall'] / 1e3:8.1f} k   {row['memory']:6.0f}",
+                f"   {name:37} {row['cpu'] / 1e3:8.1f} k   {aims:20} "
+                f"{row['wall'] / 1e3:8.1f} k   {row['memory']:6.0f}",
                 flush=True,
             )
+
     took = _apart(sys.executable, "resets()")
     if took is not None:
         print(
-            f"   a reset of one world among 1024: {took['one']:.1f} µs; of a tenth of them: {took['tenth']:.2f} µs each (5 µs, 2 µs)"
+            f"   a reset of one world among 1024: {took['one']:.1f} µs; of a "
+            f"tenth of them: {took['tenth']:.2f} µs each (5 µs, 2 µs)"
         )
+
     if not PEERS_PYTHON.exists():
-        print('   navground, ir-sim and VMAS are skipped: "make bench-peers" installs them')
+        print(
+            '   navground, ir-sim and VMAS are skipped: "make bench-peers" installs them'
+        )
         return
+
     for name, call, against in PEERS:
         row = _apart(str(PEERS_PYTHON), call)
         if row is not None and against in found:
             ratio = found[against]["cpu"] / row["cpu"]
-            print(f"   {name:37} {row['cpu'] / 1e3:8.2f} k   botyard ({against}): {ratio:.1f} x", flush=True)
+            print(
+                f"   {name:37} {row['cpu'] / 1e3:8.2f} k   botyard ({against}): {ratio:.1f} x",
+                flush=True,
+            )
 
 
 __all__ = ["by_hand", "gymnasium_env", "main", "ours", "resets", "theirs", "vmas"]

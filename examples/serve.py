@@ -1,4 +1,5 @@
-"""A simulator inside a program, ten times as fast as real time; a client of the Pioneer protocol drives a robot in it.
+"""A simulator inside a program, ten times as fast as real time; a client of the Pioneer
+protocol drives a robot in it.
 
 python examples/serve.py
 """
@@ -15,6 +16,8 @@ with botyard.serve(sim, port=0, page=False, interval=0.01) as running:
         client.vel(300)
         while client.update() and client.x_mm < 500:
             pass
+
     print(
-        f"bob says that it has gone {client.x_mm:.0f} mm; it stands at {running.call(lambda: sim.robots['bob'].truth)}"
+        f"bob says that it has gone {client.x_mm:.0f} mm; it stands at "
+        f"{running.call(lambda: sim.robots['bob'].truth)}"
     )

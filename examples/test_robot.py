@@ -1,4 +1,5 @@
-"""Tests of a robot's program against the simulator, as a CI would run them: each test has a world of its own, on free ports.
+"""Tests of a robot's program against the simulator, as a CI would run them: each test
+has a world of its own, on free ports.
 
 python -m pytest examples/test_robot.py
 """
@@ -26,8 +27,12 @@ def drive_until_something_is_near(client: PioneerClient, near_mm: float) -> None
     """The program that is tested: drive ahead, and stop in front of what is there."""
     client.enable()
     client.vel(300)
-    while client.update() and min((client.sonar_mm.get(i, 5000) for i in (3, 4)), default=5000) > near_mm:
+    while (
+        client.update()
+        and min((client.sonar_mm.get(i, 5000) for i in (3, 4)), default=5000) > near_mm
+    ):
         pass
+
     client.stop()
     while client.update() and client.vel_mm_s:
         pass
@@ -38,6 +43,7 @@ def test_it_stops_in_front_of_a_box(running: Running) -> None:
     with PioneerClient(*running.ports["bob"]) as client:
         drive_until_something_is_near(client, near_mm=600)
         assert not client.stalled
+
     pose = running.call(lambda: running.sim.robots["bob"].truth)
     assert 0.2 < pose.x < 1.1, pose
 
@@ -49,4 +55,7 @@ def test_what_it_says_is_where_it_is(running: Running) -> None:
         client.move(400)
         while client.update() and client.x_mm < 390:
             pass
-    assert running.call(lambda: running.sim.robots["bob"].truth.x) == pytest.approx(0.4, abs=0.05)
+
+    assert running.call(lambda: running.sim.robots["bob"].truth.x) == pytest.approx(
+        0.4, abs=0.05
+    )

@@ -1,6 +1,8 @@
-"""Bodies with mass, moved by Chipmunk 2D (pymunk): what our own contacts are compared with, in tests and in `bench.masses`.
+"""Bodies with mass, moved by Chipmunk 2D (pymunk): what our own contacts are compared
+with, in tests and in `bench.masses`.
 
-This was how botyard did it before it had kernels for it. Every body is an object here, and what Chipmunk remembers cannot be saved.
+This was how botyard did it before it had kernels for it. Every body is an object here,
+and what Chipmunk remembers cannot be saved.
 """
 
 from __future__ import annotations
@@ -29,17 +31,22 @@ if TYPE_CHECKING:
 log = logging.getLogger("botyard.engine")
 MOST_SUBSTEPS: Final = 1000
 SQUEEZE: Final = 0.003
-"""A mover that overlaps something with mass deeper than this, m, and than it comes in one small step, has jammed it."""
+"""A mover that overlaps something with mass deeper than this, m, and than it comes in
+one small step, has jammed it.
+"""
 MARGIN: Final = 1.0
 """Walls are looked up this far around a body with mass, m."""
 STALLED: Final = 0.1
-"""A driven body is stalled when it goes slower than this part of what its motors want."""
+"""A driven body is stalled when it goes slower than this part of what its motors want.
+"""
 DRAGGED: Final = 1.0
 """What a hand moves farther than this in a step, m, it puts there; else it drags it."""
 CREEP: Final = 1e-7
 """A body that moves less in a step, m and rad, is at rest."""
 _SOLID: Final = int(Visible.OBSTACLE | Visible.PUSHED)
-_NONE, _MOTORS, _FORCE, _POSE, _TWIST = map(int, Control)  # plain numbers: members of enumerations are slow to look up
+_NONE, _MOTORS, _FORCE, _POSE, _TWIST = map(
+    int, Control
+)  # plain numbers: members of enumerations are slow to look up
 _NOWHERE: Final = (math.inf, math.inf, -math.inf, -math.inf)
 
 
@@ -97,32 +104,50 @@ class ChipmunkDynamics:
 
     @classmethod
     def take_over(cls, engine: Engine) -> None:
-        """Let Chipmunk move the bodies with mass of an engine from now on; no bodies may come or go."""
+        """Let Chipmunk move the bodies with mass of an engine from now on; no bodies
+        may come or go.
+        """
         dynamics = cls()
         dynamics._engine = engine
         dynamics.rebuild(engine)
         engine.dynamics = dynamics  # type: ignore[assignment]
 
     def wrench(self, name: str) -> tuple[float, float, float]:
-        """Net force and torque on a body in the last step, in the world's axes, N, N, N·m; zero for one without mass."""
+        """Net force and torque on a body in the last step, in the world's axes, N, N,
+        N·m; zero for one without mass.
+        """
         mass = self._masses.get(name)
         return (0.0, 0.0, 0.0) if mass is None else mass.wrench
 
     def inertia(self, name: str) -> float:
-        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one without mass."""
+        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one
+        without mass.
+        """
         mass = self._masses.get(name)
         return 0.0 if mass is None else mass.inertia
 
-    def mass_and_wrench(self, name: str) -> tuple[float, float, tuple[float, float, float]]:
-        """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one without mass."""
+    def mass_and_wrench(
+        self, name: str
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """Mass, kg, moment of inertia, kg·m², and wrench, of a body; zero for one
+        without mass.
+        """
         mass = self._masses.get(name)
-        return (0.0, 0.0, (0.0, 0.0, 0.0)) if mass is None else (mass.spec.mass, mass.inertia, mass.wrench)
+        return (
+            (0.0, 0.0, (0.0, 0.0, 0.0))
+            if mass is None
+            else (mass.spec.mass, mass.inertia, mass.wrench)
+        )
 
     # -- what is there
 
     def rebuild(self, engine: Engine) -> None:
         """Bodies have come, gone or changed."""
-        wanted = {spec.name: row for row, spec in enumerate(engine.specs) if spec.dynamics is not None}
+        wanted = {
+            spec.name: row
+            for row, spec in enumerate(engine.specs)
+            if spec.dynamics is not None
+        }
         for name in [*self._movers, *self._masses]:
             self._take_out(name)
         old, self._masses = self._masses, {}
@@ -132,10 +157,13 @@ class ChipmunkDynamics:
             assert spec is not None
             moments = area_moments(body.parts)
             size = float(engine.bodies.radius[row]), float(engine.bodies.inner[row])
-            mass = _Mass(name, row, spec, spec.inertia or spec.mass * moments.second, *size)
+            mass = _Mass(
+                name, row, spec, spec.inertia or spec.mass * moments.second, *size
+            )
             self._masses[name] = mass
             if name in old:
                 mass.wrench = old[name].wrench
+
         self._rows = np.array([m.row for m in self._masses.values()], np.int64)
         self._last = np.zeros((0, 3))
 
@@ -161,7 +189,9 @@ class ChipmunkDynamics:
         if center is None:
             center = moments.center if body.drive == 0 else (0.0, 0.0)
         pose = Pose(*engine.state.pose[mass.row].tolist())
-        self._solver.add_mass(mass.name, body.parts, spec, mass.inertia, center, moments.reach, pose)
+        self._solver.add_mass(
+            mass.name, body.parts, spec, mass.inertia, center, moments.reach, pose
+        )
         mass.resting = False
 
     # -- a step
@@ -174,43 +204,64 @@ class ChipmunkDynamics:
         self._active = []
         solid = ((state.mask[rows] & _SOLID) != 0) & (state.held[rows] == 0)
         told = zip(
-            self._masses.values(), solid.tolist(), state.pose[rows].tolist(), state.vel[rows].tolist(), state.control[rows].tolist(),
-            state.demand[rows].tolist(), strict=True,
-        )  # fmt: skip
+            self._masses.values(),
+            solid.tolist(),
+            state.pose[rows].tolist(),
+            state.vel[rows].tolist(),
+            state.control[rows].tolist(),
+            state.demand[rows].tolist(),
+            strict=True,
+        )
         for mass, is_free, at, speed, control, demand in told:
-            if not is_free:  # in a hand or a gripper, or a ghost
+            # in a hand or a gripper, or a ghost
+            if not is_free:
                 if mass.name not in self._movers:
                     self._take_out(mass.name)
                 if state.held[mass.row]:
                     state.vel[mass.row] = 0.0
                 continue
+
             self._active.append(mass)
             if mass.name in self._movers or mass.name not in self._solver:
                 self._take_out(mass.name)
                 self._put_in(engine, mass)
                 mass.pose = ()
+
             pose, vel = tuple(at), tuple(speed)
             if pose != mass.pose:
                 if mass.pose:  # somebody put it there
                     state.vel[mass.row] = vel = (0.0, 0.0, 0.0)
                 self._solver.place(mass.name, Pose(*pose))
                 mass.resting = False
+
             if vel != mass.vel or not mass.pose:
                 self._solver.move(mass.name, *_turned(vel, pose[2]))
                 mass.resting = False
-            mass.pose, mass.vel, mass.control, mass.demand = pose, vel, control, tuple(demand)
+
+            mass.pose, mass.vel, mass.control, mass.demand = (
+                pose,
+                vel,
+                control,
+                tuple(demand),
+            )
 
     def step(self, *_: object) -> None:
-        """After the others have moved: move bodies with mass, and set back what could not push them."""
+        """After the others have moved: move bodies with mass, and set back what could
+        not push them.
+        """
         engine = self._engine
         state, dt, active = engine.state, engine.clock.dt, self._active
         if not active:
             return
-        for mass, planned in zip(self._masses.values(), state.vel[self._rows].tolist(), strict=True):
+        for mass, planned in zip(
+            self._masses.values(), state.vel[self._rows].tolist(), strict=True
+        ):
             mass.planned = tuple(planned)
+
         for mass in active:
             mass.awake = not self._may_rest(mass)
             mass.way = self._way(mass, dt) if mass.awake else 0.0
+
         awake = [m for m in active if m.awake]
         movers = self._near(engine, awake)
         if not awake and not any(m.limit or m.fresh for m in movers):
@@ -218,7 +269,9 @@ class ChipmunkDynamics:
                 mass.wrench = mass.vel = (0.0, 0.0, 0.0)
                 if any(mass.planned):
                     state.vel[mass.row] = 0.0
+
             return
+
         count = self._substeps(dt, active, movers)
         self._walls(engine, awake)
         h = dt / count
@@ -235,6 +288,7 @@ class ChipmunkDynamics:
             for mover, was in zip(pushing, before, strict=True):
                 self._feel(mover, was, k)
             pushing = [m for m in pushing if m.jammed is None]
+
         for mover in movers:
             self._settle(engine, mover, count)
         for mass, momentum in zip(active, momenta, strict=True):
@@ -248,15 +302,23 @@ class ChipmunkDynamics:
         return not any(mass.planned if mass.control == _MOTORS else mass.demand)
 
     def _near(self, engine: Engine, awake: list[_Mass]) -> list[_Mover]:
-        """The movers around bodies with mass, told to the solver where they were and how they move."""
+        """The movers around bodies with mass, told to the solver where they were and
+        how they move.
+        """
         state = engine.state
         away = state.pose - self._before
         same = self._last.shape == state.pose.shape
-        moved: NDArray[np.bool_] = (state.pose != self._last).any(axis=1) if same else np.ones(len(away), np.bool_)
+        moved: NDArray[np.bool_] = (
+            (state.pose != self._last).any(axis=1)
+            if same
+            else np.ones(len(away), np.bool_)
+        )
         self._last = state.pose.copy()
         if not awake and not moved.any():
             return []
-        others: NDArray[np.bool_] = ((state.mask & _SOLID) != 0) & ((state.control == _NONE) | (state.held != 0))
+        others: NDArray[np.bool_] = ((state.mask & _SOLID) != 0) & (
+            (state.control == _NONE) | (state.held != 0)
+        )
         if not awake:
             others &= moved
         rows = np.flatnonzero(others)
@@ -265,7 +327,9 @@ class ChipmunkDynamics:
         reach = np.array([m.radius + m.way for m in masses])[:, None]
         way = np.hypot(away[rows, 0], away[rows, 1])
         reach = reach + (engine.bodies.radius[rows] + way + 0.1)[None, :]
-        near = (((state.pose[rows, :2][None] - at[:, None]) ** 2).sum(axis=2) < reach**2).any(axis=0)
+        near = (
+            ((state.pose[rows, :2][None] - at[:, None]) ** 2).sum(axis=2) < reach**2
+        ).any(axis=0)
         names = {engine.specs[row].name: row for row in rows[near].tolist()}
         for name in [n for n in self._movers if n not in names]:
             self._take_out(name)
@@ -276,23 +340,32 @@ class ChipmunkDynamics:
         dt, fresh = engine.clock.dt, True
         known, depth = self._movers.get(name, (begin, 0.0))
         if name not in self._movers:
-            if name in self._solver:  # it has mass, but a hand holds it
+            # it has mass, but a hand holds it
+            if name in self._solver:
                 self._solver.remove(name)
             self._solver.add_mover(name, engine.specs[row].parts, begin)
         elif engine.state.held[row] and math.dist(known[:2], end[:2]) < DRAGGED:
-            begin = Pose(*known)  # a hand drags it, a jump for each step
+            # a hand drags it, a jump for each step
+            begin = Pose(*known)
         elif known != begin:
             self._solver.place(name, begin)
         else:
             fresh = False
+
         self._movers[name] = tuple(end), depth
-        vx, vy, w = (end[0] - begin.x) / dt, (end[1] - begin.y) / dt, wrap_angle(end[2] - begin.th) / dt
+        vx, vy, w = (
+            (end[0] - begin.x) / dt,
+            (end[1] - begin.y) / dt,
+            wrap_angle(end[2] - begin.th) / dt,
+        )
         self._solver.move(name, vx, vy, w)
         speed = math.hypot(vx, vy) + abs(w) * float(engine.bodies.radius[row])
         return _Mover(row, name, begin, limit=speed, depth=depth, fresh=fresh)
 
     def _substeps(self, dt: float, active: list[_Mass], movers: list[_Mover]) -> int:
-        """How many small steps: none may be so long that something jumps over something."""
+        """How many small steps: none may be so long that something jumps over
+        something.
+        """
         count = math.ceil(dt / SUBSTEP - 1e-9)
         way = max((m.limit * dt for m in movers), default=0.0)
         way = max(way, *(m.way for m in active), 0.0)
@@ -312,6 +385,7 @@ class ChipmunkDynamics:
             way += math.hypot(a, b) * dt
         elif mass.control == _POSE:
             way += 2.0 * math.dist((a, b), mass.pose[:2])
+
         return way
 
     def _walls(self, engine: Engine, awake: list[_Mass]) -> None:
@@ -321,10 +395,16 @@ class ChipmunkDynamics:
             x, y, _ = mass.pose
             reach = mass.radius + mass.way + 0.1
             c = mass.covered
-            if x - reach < c[0] or y - reach < c[1] or x + reach > c[2] or y + reach > c[3]:
+            if (
+                x - reach < c[0]
+                or y - reach < c[1]
+                or x + reach > c[2]
+                or y + reach > c[3]
+            ):
                 reach += MARGIN
                 mass.covered = (x - reach, y - reach, x + reach, y + reach)
                 stale = True
+
         if stale:
             walls: dict[Wall, None] = {}
             for mass in self._masses.values():
@@ -332,7 +412,9 @@ class ChipmunkDynamics:
             self._solver.set_walls(walls)
 
     def _prepare(self, mass: _Mass) -> bool:
-        """Set what stays for the whole step; whether there is something to be done in each small one."""
+        """Set what stays for the whole step; whether there is something to be done in
+        each small one.
+        """
         spec = mass.spec
         if mass.control != _MOTORS:
             self._solver.roll(mass.name, 0.0, 0.0, 0.0, spec.floor_friction)
@@ -341,9 +423,18 @@ class ChipmunkDynamics:
 
     def _drive(self, mass: _Mass, h: float) -> None:
         """What acts on a body in one small step."""
-        spec, solver, control, demand = mass.spec, self._solver, mass.control, mass.demand
+        spec, solver, control, demand = (
+            mass.spec,
+            self._solver,
+            mass.control,
+            mass.demand,
+        )
         if control == _MOTORS:
-            solver.roll(mass.name, *_turned(mass.planned, solver.pose(mass.name).th), spec.traction)
+            solver.roll(
+                mass.name,
+                *_turned(mass.planned, solver.pose(mass.name).th),
+                spec.traction,
+            )
         elif control == _FORCE:
             solver.push(mass.name, *demand)
         elif control == _TWIST:
@@ -351,14 +442,31 @@ class ChipmunkDynamics:
         elif control == _POSE:
             pose, (vx, vy, w) = solver.pose(mass.name), solver.velocity(mass.name)
             c = spec.controller
-            x, y, th = demand[0] - pose.x, demand[1] - pose.y, wrap_angle(demand[2] - pose.th)
+            x, y, th = (
+                demand[0] - pose.x,
+                demand[1] - pose.y,
+                wrap_angle(demand[2] - pose.th),
+            )
             if c.force:
-                fx, fy = c.linear.force(x, vx, spec.mass, h), c.linear.force(y, vy, spec.mass, h)
+                fx, fy = (
+                    c.linear.force(x, vx, spec.mass, h),
+                    c.linear.force(y, vy, spec.mass, h),
+                )
                 solver.push(mass.name, fx, fy, c.angular.force(th, w, mass.inertia, h))
             else:
-                solver.move(mass.name, c.linear.speed(x, h), c.linear.speed(y, h), c.angular.speed(th, h))
+                solver.move(
+                    mass.name,
+                    c.linear.speed(x, h),
+                    c.linear.speed(y, h),
+                    c.angular.speed(th, h),
+                )
+
         if spec.linear_damping > 0.0 or spec.angular_damping > 0.0:
-            solver.damp(mass.name, (1.0 - spec.linear_damping) ** h, (1.0 - spec.angular_damping) ** h)
+            solver.damp(
+                mass.name,
+                (1.0 - spec.linear_damping) ** h,
+                (1.0 - spec.angular_damping) ** h,
+            )
 
     def _feel(self, mover: _Mover, was: Pose, k: int) -> None:
         """Look at what a mover pushes; stop it where that is stuck."""
@@ -382,25 +490,40 @@ class ChipmunkDynamics:
             state.spin[row] *= share
             state.vel[row, :2] = 0.0
             state.stall[row] = 1
+
         self._movers[mover.name] = tuple(state.pose[row].tolist()), mover.depth
         if mover.touches and engine.bodies.feels[row]:
-            state.contact[row] |= _sectors(mover.touches, Pose(*state.pose[row].tolist()))
+            state.contact[row] |= _sectors(
+                mover.touches, Pose(*state.pose[row].tolist())
+            )
 
-    def _write(self, engine: Engine, mass: _Mass, before: tuple[float, float, float]) -> None:
+    def _write(
+        self, engine: Engine, mass: _Mass, before: tuple[float, float, float]
+    ) -> None:
         """Write what became of a body with mass."""
         state, row, dt, solver = engine.state, mass.row, engine.clock.dt, self._solver
         found, old = solver.pose(mass.name), Pose(*mass.pose)
-        if not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE:  # also where it is not a number
-            log.warning("%s was thrown out of the world; it is put back and stands still", mass.name)
+        if (
+            not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE
+        ):  # also where it is not a number
+            log.warning(
+                "%s was thrown out of the world; it is put back and stands still",
+                mass.name,
+            )
             solver.place(mass.name, old)
             solver.move(mass.name, 0.0, 0.0, 0.0)
             found = old
+
         moved = math.dist(found[:2], old[:2]) + abs(wrap_angle(found.th - old.th))
         mass.resting = solver.still(mass.name) and moved < CREEP
         pose = Pose(found.x, found.y, wrap_angle(found.th))
         vx, vy, w = solver.velocity(mass.name)
         now = solver.momentum(mass.name)
-        mass.wrench = ((now[0] - before[0]) / dt, (now[1] - before[1]) / dt, (now[2] - before[2]) / dt)
+        mass.wrench = (
+            (now[0] - before[0]) / dt,
+            (now[1] - before[1]) / dt,
+            (now[2] - before[2]) / dt,
+        )
         vel = _turned((vx, vy, w), -pose.th)
         state.pose[row], state.vel[row] = pose, vel
         mass.pose, mass.vel = tuple(pose), vel
@@ -410,7 +533,10 @@ class ChipmunkDynamics:
             state.disp[row] = logarithm(relative(old, pose))
             if mass.control == _MOTORS:
                 wanted = math.hypot(mass.planned[0], mass.planned[1])
-                state.stall[row] = int(wanted > 1e-3 and math.hypot(vx, vy) < STALLED * wanted)
+                state.stall[row] = int(
+                    wanted > 1e-3 and math.hypot(vx, vy) < STALLED * wanted
+                )
+
             if engine.bodies.feels[row]:
                 state.contact[row] = _sectors(tuple(solver.touches(mass.name)), pose)
 
@@ -426,21 +552,30 @@ def _sectors(touches: tuple[Touch, ...], pose: Pose) -> np.uint64:
     for touch in touches:
         bearing = wrap_angle(math.atan2(touch.y - pose.y, touch.x - pose.x) - pose.th)
         bits |= 1 << (math.floor(bearing / (2.0 * math.pi) * SECTORS) % SECTORS)
+
     return np.uint64(bits)
 
 
 def walls_within(grid: Grid, box: tuple[float, float, float, float]) -> list[Wall]:
-    """Solid segments (x1, y1, x2, y2), m, of all cells that a rectangle (least x, y, greatest x, y) touches; each once."""
+    """Solid segments (x1, y1, x2, y2), m, of all cells that a rectangle (least x, y,
+    greatest x, y) touches; each once.
+    """
     if grid.nx == 0 or not box[0] < box[2]:
         return []
-    i0, j0 = (max(0, math.floor((v - o) / grid.h)) for v, o in zip(box[:2], (grid.x0, grid.y0), strict=True))
+    i0, j0 = (
+        max(0, math.floor((v - o) / grid.h))
+        for v, o in zip(box[:2], (grid.x0, grid.y0), strict=True)
+    )
     i1, j1 = (
         min(n - 1, math.floor((v - o) / grid.h))
         for v, o, n in zip(box[2:], (grid.x0, grid.y0), (grid.nx, grid.ny), strict=True)
     )
     if i1 < i0:
         return []
-    runs = [np.arange(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1]) for j in range(j0, j1 + 1)]
+    runs = [
+        np.arange(grid.start[j * grid.nx + i0], grid.start[j * grid.nx + i1 + 1])
+        for j in range(j0, j1 + 1)
+    ]
     entries = np.concatenate(runs) if runs else np.zeros(0, np.int64)
     entries = entries[(grid.mask[entries] & int(Visible.OBSTACLE)) != 0]
     if not len(entries):

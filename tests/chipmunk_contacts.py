@@ -1,6 +1,8 @@
-"""Chipmunk 2D (pymunk) as a contact solver, for `tests.chipmunk`: bodies with mass, movers without, walls.
+"""Chipmunk 2D (pymunk) as a contact solver, for `tests.chipmunk`: bodies with mass,
+movers without, walls.
 
-Names are those of the engine's bodies. Everything is in the plane, in SI units. One thread; the same calls give the same results.
+Names are those of the engine's bodies. Everything is in the plane, in SI units. One
+thread; the same calls give the same results.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ if TYPE_CHECKING:
     import pymunk
 
 SLOP = 5e-4
-"""Bodies may overlap so much where they rest against each other, m: it keeps contacts from coming and going."""
+"""Bodies may overlap so much where they rest against each other, m: it keeps contacts
+from coming and going.
+"""
 ITERATIONS = 20
 Wall = tuple[float, float, float, float]
 """x1, y1, x2, y2, m."""
 STILL = 1e-6
-"""Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is rounding."""
+"""Slower than this is at rest, m/s and rad/s: what friction leaves of a velocity is
+rounding.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,9 @@ class _Body:
 
 
 class ContactSolver:
-    """Moves bodies with mass by small steps, so that they do not overlap each other, movers or walls."""
+    """Moves bodies with mass by small steps, so that they do not overlap each other,
+    movers or walls.
+    """
 
     def __init__(self) -> None:
         import pymunk
@@ -79,15 +87,22 @@ class ContactSolver:
     # -- what is there
 
     def add_mass(
-        self, name: str, parts: Sequence[Outline], spec: DynamicsSpec, inertia: float, center: tuple[float, float],
-        reach: float, pose: Pose,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        parts: Sequence[Outline],
+        spec: DynamicsSpec,
+        inertia: float,
+        center: tuple[float, float],
+        reach: float,
+        pose: Pose,
+    ) -> None:
         """Add a body with mass.
 
         Parameters
         ----------
         inertia, center, reach : float, (float, float), float
-            Moment of inertia, kg·m²; centre of mass in the body's frame, m; lever of floor friction, m.
+            Moment of inertia, kg·m²; centre of mass in the body's frame, m; lever of
+            floor friction, m.
         """
         pm = self._pymunk
         body = pm.Body(spec.mass, inertia)
@@ -95,13 +110,26 @@ class ContactSolver:
         body.position, body.angle = (pose.x, pose.y), pose.th
         shapes = self._shapes(body, parts, spec.friction, spec.restitution)
         one = _Body(
-            body, shapes, spec=spec, reach=reach, mass=spec.mass, inertia=inertia, is_beside=center != (0.0, 0.0)
+            body,
+            shapes,
+            spec=spec,
+            reach=reach,
+            mass=spec.mass,
+            inertia=inertia,
+            is_beside=center != (0.0, 0.0),
         )
         ground = pm.Body(body_type=pm.Body.KINEMATIC)
-        pivot, gear = pm.PivotJoint(ground, body, (0.0, 0.0), center), pm.GearJoint(ground, body, 0.0, 1.0)
+        pivot, gear = (
+            pm.PivotJoint(ground, body, (0.0, 0.0), center),
+            pm.GearJoint(ground, body, 0.0, 1.0),
+        )
         for joint in (pivot, gear):
-            joint.max_bias = 0.0  # only velocities count: the floor does not pull anything back
+            joint.max_bias = (
+                # only velocities count: the floor does not pull anything back
+                0.0
+            )
             joint.max_force = 0.0
+
         one.ground, one.floor = ground, (pivot, gear)
         self._space.add(body, *one.shapes, pivot, gear)
         self._bodies[name] = one
@@ -116,7 +144,11 @@ class ContactSolver:
         self._bodies[name] = one
 
     def _shapes(
-        self, body: pymunk.Body, parts: Sequence[Outline], friction: float, restitution: float
+        self,
+        body: pymunk.Body,
+        parts: Sequence[Outline],
+        friction: float,
+        restitution: float,
     ) -> list[pymunk.Shape]:
         pm = self._pymunk
         shapes: list[pymunk.Shape] = []
@@ -125,6 +157,7 @@ class ContactSolver:
                 shape = pm.Poly(body, list(convex))
                 shape.friction, shape.elasticity = friction, restitution
                 shapes.append(shape)
+
         return shapes
 
     def remove(self, name: str) -> None:
@@ -138,7 +171,9 @@ class ContactSolver:
             self._space.remove(self._walls.pop(gone))
         for wall in walls:
             if wall not in self._walls:
-                shape = self._pymunk.Segment(self._space.static_body, wall[:2], wall[2:], 0.0)
+                shape = self._pymunk.Segment(
+                    self._space.static_body, wall[:2], wall[2:], 0.0
+                )
                 shape.friction = shape.elasticity = 1.0
                 self._space.add(shape)
                 self._walls[wall] = shape
@@ -159,7 +194,9 @@ class ContactSolver:
         """Velocity of a body's origin in the world's axes, m/s and rad/s."""
         one = self._bodies[name]
         body = one.body
-        vx, vy = body.velocity_at_local_point((0.0, 0.0)) if one.is_beside else body.velocity
+        vx, vy = (
+            body.velocity_at_local_point((0.0, 0.0)) if one.is_beside else body.velocity
+        )
         return vx, vy, body.angular_velocity
 
     def momentum(self, name: str) -> tuple[float, float, float]:
@@ -182,16 +219,21 @@ class ContactSolver:
             cx, cy = body.center_of_gravity
             c, s = math.cos(body.angle), math.sin(body.angle)
             vx, vy = vx - w * (s * cx + c * cy), vy + w * (c * cx - s * cy)
+
         body.velocity = vx, vy
         body.angular_velocity = w
 
     def push(self, name: str, fx: float, fy: float, torque: float) -> None:
-        """Let a force at the centre of mass and a torque act in the next step, in the world's axes, N and N·m."""
+        """Let a force at the centre of mass and a torque act in the next step, in the
+        world's axes, N and N·m.
+        """
         body = self._bodies[name].body
         body.force, body.torque = (fx, fy), torque
 
     def roll(self, name: str, vx: float, vy: float, w: float, friction: float) -> None:
-        """What is under the body moves so, in the world's axes, and takes it along by friction: wheels, or floor at rest; m/s, rad/s."""
+        """What is under the body moves so, in the world's axes, and takes it along by
+        friction: wheels, or floor at rest; m/s, rad/s.
+        """
         one = self._bodies[name]
         if one.floor is None or one.ground is None or one.spec is None:
             return
@@ -199,6 +241,7 @@ class ContactSolver:
         for joint, force in zip(one.floor, (limit, limit * one.reach), strict=True):
             if joint.max_force != force:
                 joint.max_force = force
+
         if limit > 0.0:
             one.ground.position, one.ground.angle = one.body.position, one.body.angle
             one.ground.velocity, one.ground.angular_velocity = (vx, vy), w
@@ -226,11 +269,15 @@ class ContactSolver:
         found: list[Touch] = []
         body = self._bodies[name].body
 
-        def note(arbiter: pymunk.Arbiter) -> None:  # its first shape and the beginning of its normal are the body's
+        def note(
+            arbiter: pymunk.Arbiter,
+        ) -> None:  # its first shape and the beginning of its normal are the body's
             points = arbiter.contact_point_set
             for p in points.points:
                 speed = body.velocity_at_world_point(p.point_a).dot(points.normal)
-                found.append(Touch(p.point_a[0], p.point_a[1], max(0.0, -p.distance), speed))
+                found.append(
+                    Touch(p.point_a[0], p.point_a[1], max(0.0, -p.distance), speed)
+                )
 
         body.each_arbiter(note)
         return found
@@ -242,7 +289,10 @@ def _convex_pieces(part: Outline) -> Iterable[Outline]:
 
     if convexity(part) != 0.0:
         return (part,)
-    area = sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True))
+    area = sum(
+        x0 * y1 - x1 * y0
+        for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True)
+    )
     turned = part if area > 0.0 else part[::-1]
     pieces = convex_decomposition([*turned, turned[0]], 0.0)
     return [tuple((float(x), float(y)) for x, y in piece[:-1]) for piece in pieces]

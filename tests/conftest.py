@@ -1,4 +1,6 @@
-"""Fixtures for all tests; see `naive` for the twins of kernels and `golden` for the recordings."""
+"""Fixtures for all tests; see `naive` for the twins of kernels and `golden` for the
+recordings.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,14 @@ SHARED = ROOT.parent / "shared"
 KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
 """What `make fuzz` has found interesting; not committed."""
 
-# The suite tries the same examples in every run. With BOTYARD_HYPOTHESIS=fuzz (make fuzz) it tries others each time, and those first
-# that have failed before.
-settings.register_profile("botyard", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+# The suite tries the same examples in every run. With BOTYARD_HYPOTHESIS=fuzz (make
+# fuzz) it tries others each time, and those first that have failed before.
+settings.register_profile(
+    "botyard",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+)
 settings.register_profile(
     "fuzz",
     deadline=None,
@@ -35,11 +42,15 @@ settings.load_profile(PROFILE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that Hypothesis finds examples for are marked as such; when it explores, they come in another order each time."""
+    """Tests that Hypothesis finds examples for are marked as such; when it explores,
+    they come in another order each time.
+    """
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
-    if PROFILE == "fuzz":  # all workers of a run must agree
+
+    # all workers of a run must agree
+    if PROFILE == "fuzz":
         random.Random(os.environ.get("BOTYARD_FUZZ_SEED", "0")).shuffle(items)
 
 
@@ -52,23 +63,31 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _same_logs() -> Iterator[None]:
-    """A test that sets the program's logging up leaves the next one's as it was: else nothing reaches `caplog`, or all of it twice."""
+    """A test that sets the program's logging up leaves the next one's as it was: else
+    nothing reaches `caplog`, or all of it twice.
+    """
     root = logging.getLogger("botyard")
     before = root.handlers[:], root.level, root.propagate
     yield
     for handler in root.handlers:
         if handler not in before[0]:
             handler.close()
+
     root.handlers[:], root.level, root.propagate = before
 
 
 @pytest.fixture(autouse=True)
 def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With BOTYARD_JOURNAL=1 every run of a simulation is done again from its journal, see `tests.journaled`."""
-    is_out = any(request.node.get_closest_marker(marker) for marker in ("pokes", "unwatched"))
+    """With BOTYARD_JOURNAL=1 every run of a simulation is done again from its journal,
+    see `tests.journaled`.
+    """
+    is_out = any(
+        request.node.get_closest_marker(marker) for marker in ("pokes", "unwatched")
+    )
     if not os.environ.get("BOTYARD_JOURNAL") or is_out:
         yield
         return
+
     from tests.journaled import watching
 
     with watching():
@@ -77,9 +96,15 @@ def _journaled(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of shared reference data; without it the test is skipped, in CI it fails."""
+    """The folder of shared reference data; without it the test is skipped, in CI it
+    fails.
+    """
     if not SHARED.is_dir():
         if os.environ.get("CI"):
-            pytest.fail("the shared reference data (../shared) is missing, and in CI it must be there")
+            pytest.fail(
+                "the shared reference data (../shared) is missing, and in CI it must be there"
+            )
+
         pytest.skip("needs the shared reference data (../shared), which is not here")
+
     return SHARED

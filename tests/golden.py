@@ -1,4 +1,6 @@
-"""Recordings of the original simulator: reading them, and replaying what their clients sent to botyard on the null modem."""
+"""Recordings of the original simulator: reading them, and replaying what their clients
+sent to botyard on the null modem.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command
 from botyard.protocols.pioneer.reports import Sip
 from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
-from botyard.servers.nullmodem import Line, NullModem
+from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
 from botyard.units import from_mm
 
-COMPATIBILITY = Path(__file__).resolve().parent.parent / "docs/reference/compatibility.toml"
+COMPATIBILITY = (
+    Path(__file__).resolve().parent.parent / "docs/reference/compatibility.toml"
+)
 
 
 @cache
@@ -34,7 +38,9 @@ def deviation(*keys: str) -> None:
 
 @dataclass
 class Step:
-    """Something that a recording's client did, and what it received until its next step."""
+    """Something that a recording's client did, and what it received until its next
+    step.
+    """
 
     t: float
     note: str
@@ -59,7 +65,9 @@ class Recording:
     @property
     def model(self) -> str:
         args = self.args
-        return str(self.meta.get("model") or args[args.index("-r") + 1].partition(":")[0])
+        return str(
+            self.meta.get("model") or args[args.index("-r") + 1].partition(":")[0]
+        )
 
     @property
     def args(self) -> list[str]:
@@ -78,7 +86,10 @@ class Recording:
 
 def read(shared: Path, name: str) -> Recording:
     """Read a recording by name."""
-    lines = [json.loads(line) for line in (shared / "golden" / f"{name}.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line)
+        for line in (shared / "golden" / f"{name}.jsonl").read_text().splitlines()
+    ]
     steps = [Step(0.0, "start")]
     for event in lines[1:]:
         if event.get("dir") == "rx":
@@ -86,31 +97,49 @@ def read(shared: Path, name: str) -> Recording:
             steps[-1].received += packets
             steps[-1].times += [event["t"]] * len(packets)
         elif event.get("dir") == "tx":
-            steps.append(Step(event["t"], event["note"] or "", bytes.fromhex(event["hex"])))
+            steps.append(
+                Step(event["t"], event["note"] or "", bytes.fromhex(event["hex"]))
+            )
         else:
             steps.append(Step(event["t"], event.get("text") or event["ev"]))
+
     return Recording(lines[0], steps)
 
 
-def simulate(shared: Path, recording: Recording, **options: Any) -> tuple[NullModem, Line]:
-    """botyard with the world and robot of a recording, without noise, and a client on the null modem."""
-    settings: dict[str, Any] = {"odometry_error": "none", "sensor_noise": False, **options}
+def simulate(
+    shared: Path, recording: Recording, **options: Any
+) -> tuple[NullModem, Line]:
+    """botyard with the world and robot of a recording, without noise, and a client on
+    the null modem.
+    """
+    settings: dict[str, Any] = {
+        "odometry_error": "none",
+        "sensor_noise": False,
+        **options,
+    }
     if recording.map:
         sim = Simulation.load(shared / "data/maps" / recording.map, **settings)
     else:
         sim = Simulation(**settings)
+
     sim.add_robot(recording.model, "robot")
     modem = NullModem(sim)
     return modem, modem.connect("robot")
 
 
-def replay(modem: NullModem, line: Line, recording: Recording, *, pulses: bool = True) -> list[Step]:
-    """Send what the recording's client sent, at its times in simulated time; give the same steps with our answers.
+def replay(
+    modem: NullModem, line: Line, recording: Recording, *, pulses: bool = True
+) -> list[Step]:
+    """Send what the recording's client sent, at its times in simulated time; give the
+    same steps with our answers.
 
-    A PULSE is added every second: the scripts are silent for longer than the watchdog (decisions, "Comparing").
+    A PULSE is added every second: the scripts are silent for longer than the watchdog
+    (decisions, "Comparing").
     """
     parser, ours, pulse = Parser(), [], modem.sim.time
-    for step, following in zip(recording.steps, [*recording.steps[1:], None], strict=True):
+    for step, following in zip(
+        recording.steps, [*recording.steps[1:], None], strict=True
+    ):
         mine = Step(step.t, step.note)
         ours.append(mine)
         if step.sent and not line.closed:
@@ -120,17 +149,27 @@ def replay(modem: NullModem, line: Line, recording: Recording, *, pulses: bool =
             mine.received += parser.receive(line.take())
             if modem.sim.time >= end - 0.05:
                 break
-            if pulses and modem.sim.time - pulse > 1.0 and line.connection.session.stage is Stage.OPEN:
+            if (
+                pulses
+                and modem.sim.time - pulse > 1.0
+                and line.connection.session.stage is Stage.OPEN
+            ):
                 pulse = modem.sim.time
                 line.send(command(0))
+
             modem.run(modem.sim.dt)
+
     return ours
 
 
 def pose_of(sip: Sip, spec: Any) -> tuple[float, float, float]:
     """Odometry of a SIP in metres and radians."""
     p = spec.pioneer
-    return from_mm(sip.x * p.dist_conv), from_mm(sip.y * p.dist_conv), sip.th * p.angle_conv
+    return (
+        from_mm(sip.x * p.dist_conv),
+        from_mm(sip.y * p.dist_conv),
+        sip.th * p.angle_conv,
+    )
 
 
 __all__ = ["Recording", "Step", "deviation", "pose_of", "read", "replay", "simulate"]

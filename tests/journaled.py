@@ -1,6 +1,8 @@
-"""Every run of a simulation is done again from the bytes of its scene and its journal, and must come out the same at every tick (TODO-031).
+"""Every run of a simulation is done again from the bytes of its scene and its journal,
+and must come out the same at every tick (TODO-031).
 
-With ``BOTYARD_JOURNAL=1`` each simulation that a test makes in its own process is watched (`make test-long`); a few tests always are.
+With ``BOTYARD_JOURNAL=1`` each simulation that a test makes in its own process is
+watched (`make test-long`); a few tests always are.
 """
 
 from __future__ import annotations
@@ -13,7 +15,12 @@ from unittest import mock
 
 from botyard.engine.simulation import Engine
 from botyard.model import devices
-from botyard.recording.codec import decode_entry, decode_scene, encode_entry, encode_scene
+from botyard.recording.codec import (
+    decode_entry,
+    decode_scene,
+    encode_entry,
+    encode_scene,
+)
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Simulation
@@ -22,7 +29,9 @@ PARAMETERS = inspect.signature(Simulation.__init__)
 
 
 class Watched:
-    """A simulation, what it was made of, what was done to it, and its digest after each step."""
+    """A simulation, what it was made of, what was done to it, and its digest after each
+    step.
+    """
 
     def __init__(self, sim: Simulation, arguments: dict[str, Any]) -> None:
         self.sim, self.arguments = sim, arguments
@@ -57,10 +66,14 @@ class Watched:
         first = sim.tick
         for k, digest in enumerate(resimulate(sim, self.entries, self.sim.tick)):
             assert digest == self.digests[k], (
-                f"tick {first + k + 1}: another digest than in the first run; {len(self.entries)} changes, the last before it: "
+                f"tick {first + k + 1}: another digest than in the first run; "
+                f"{len(self.entries)} changes, the last before it: "
                 f"{[e for e in self.entries if e.tick <= first + k][-3:]}"
             )
-        assert sim.digest() == self.sim.digest(), "after the last step, something was changed behind the journal's back"
+
+        assert sim.digest() == self.sim.digest(), (
+            "after the last step, something was changed behind the journal's back"
+        )
 
 
 class _State:
@@ -81,7 +94,8 @@ def watching() -> Iterator[list[Watched]]:
     """Watch all simulations that are made meanwhile; at the end each run is done again."""
     watched: list[Watched] = []
     of: dict[int, Watched] = {}
-    begin, step = Simulation.__init__, Engine.step  # those of another watcher, perhaps
+    # those of another watcher, perhaps
+    begin, step = Simulation.__init__, Engine.step
 
     def init(sim: Simulation, *args: Any, **kwargs: Any) -> None:
         begin(sim, *args, **kwargs)
@@ -99,9 +113,13 @@ def watching() -> Iterator[list[Watched]]:
         for _ in range(n):
             step(engine, 1)
             watch.digests.append(watch.sim.digest())
+
         return engine.snapshot
 
-    with mock.patch.object(Simulation, "__init__", init), mock.patch.object(Engine, "step", one):
+    with (
+        mock.patch.object(Simulation, "__init__", init),
+        mock.patch.object(Engine, "step", one),
+    ):
         yield watched
         with _off():
             for watch in watched:

@@ -1,4 +1,6 @@
-"""Naive twins of the kernels: NumPy and plain Python, every pair against every pair, written from the definitions."""
+"""Naive twins of the kernels: NumPy and plain Python, every pair against every pair,
+written from the definitions.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +57,7 @@ def ray_segments(origin, angle, segments, r_max):
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (a[:, 0] * e[:, 1] - a[:, 1] * e[:, 0]) / den
         u = (a[:, 0] * d[1] - a[:, 1] * d[0]) / den
+
     hit = (den != 0) & (t >= 0) & (u >= -1e-12) & (u <= 1 + 1e-12)
     return float(min(t[hit].min(initial=r_max), r_max))
 
@@ -71,14 +74,20 @@ def polygon_edges(corners, pose):
     """Edges of a polygon at a pose, (n, 4)."""
     x, y, th = pose
     c, s = math.cos(th), math.sin(th)
-    world = np.array([(x + c * px - s * py_, y + s * px + c * py_) for px, py_ in corners])
+    world = np.array(
+        [(x + c * px - s * py_, y + s * px + c * py_) for px, py_ in corners]
+    )
     return np.concatenate([world, np.roll(world, -1, axis=0)], axis=1)
 
 
 def scan(pose, angles, segments, bodies, r_max):
-    """Ranges of a fan of rays against walls and other bodies; `bodies` is a list of (corners, pose)."""
+    """Ranges of a fan of rays against walls and other bodies; `bodies` is a list of
+    (corners, pose).
+    """
     everything = np.concatenate([segments, *(polygon_edges(c, p) for c, p in bodies)])
-    return np.array([ray_segments(pose[:2], pose[2] + a, everything, r_max) for a in angles])
+    return np.array(
+        [ray_segments(pose[:2], pose[2] + a, everything, r_max) for a in angles]
+    )
 
 
 # -- collisions
@@ -92,7 +101,10 @@ def cross(s, t):
     a, b, c, d = s[:2], s[2:], t[:2], t[2:]
     if _orient(c, d, a) == _orient(c, d, b) == 0:
         return False
-    return _orient(c, d, a) * _orient(c, d, b) <= 0 and _orient(a, b, c) * _orient(a, b, d) <= 0
+    return (
+        _orient(c, d, a) * _orient(c, d, b) <= 0
+        and _orient(a, b, c) * _orient(a, b, d) <= 0
+    )
 
 
 def inside(edges, x, y):
@@ -101,16 +113,20 @@ def inside(edges, x, y):
     for x1, y1, x2, y2 in edges:
         a, b = math.atan2(y1 - y, x1 - x), math.atan2(y2 - y, x2 - x)
         total += math.remainder(b - a, 2 * math.pi)
+
     return abs(total) > math.pi
 
 
 def overlaps(parts, pose, segments, bodies):
-    """Whether a body of polygons `parts` at `pose` touches a segment or another body (corners, pose)."""
+    """Whether a body of polygons `parts` at `pose` touches a segment or another body
+    (corners, pose).
+    """
     for part in parts:
         mine = polygon_edges(part, pose)
         for s in segments:
             if any(cross(s, e) for e in mine) or inside(mine, *((s[:2] + s[2:]) / 2)):
                 return True
+
         for corners, other_pose in bodies:
             other = polygon_edges(corners, other_pose)
             if (
@@ -119,6 +135,7 @@ def overlaps(parts, pose, segments, bodies):
                 or inside(mine, *other[0, :2])
             ):
                 return True
+
     return False
 
 
@@ -131,6 +148,7 @@ def arc(pose, twist, dt):
         x += (twist[0] * math.cos(mid) - twist[1] * math.sin(mid)) * dt / n
         y += (twist[0] * math.sin(mid) + twist[1] * math.cos(mid)) * dt / n
         th += twist[2] * dt / n
+
     return x, y, math.remainder(th, 2 * math.pi)
 
 
@@ -141,6 +159,7 @@ def exp(twist, dt):
     for k in range(1, 40):
         term = term @ v / k
         out = out + term
+
     return out[0, 2], out[1, 2], math.atan2(out[1, 0], out[0, 0])
 
 
@@ -156,17 +175,23 @@ def ramp(cur, des, accel, decel, dt, snap):
             return des
         new = abs(cur) - decel * dt
         return math.copysign(max(new, 0.0), cur)
+
     if abs(des) > abs(cur):
         sign = 1.0 if des > 0 else -1.0
         return des if accel == 0 else sign * min(abs(cur) + accel * dt, abs(des))
-    return des if decel == 0 else math.copysign(max(abs(cur) - decel * dt, abs(des)), cur)
+
+    return (
+        des if decel == 0 else math.copysign(max(abs(cur) - decel * dt, abs(des)), cur)
+    )
 
 
 # -- grid
 
 
 def clearance(occupied):
-    """Side of the largest empty square with each cell in its near corner, for four quadrants; cells outside are free."""
+    """Side of the largest empty square with each cell in its near corner, for four
+    quadrants; cells outside are free.
+    """
     ny, nx = occupied.shape
     out = np.zeros((4, ny, nx), np.uint8)
     for q in range(4):
@@ -186,12 +211,18 @@ def clearance(occupied):
                     side += 1
                     if side > nx and side > ny:
                         side = 255
+
                 out[q, j, i] = side
+
     return out
 
 
-def contact_sectors(outline: tuple[tuple[float, float], ...], pose: Pose, wall_x: float) -> int:
-    """Sectors of 64 in which the outline of a body reaches beyond the wall x = `wall_x`, by sampling its edges densely."""
+def contact_sectors(
+    outline: tuple[tuple[float, float], ...], pose: Pose, wall_x: float
+) -> int:
+    """Sectors of 64 in which the outline of a body reaches beyond the wall x =
+    `wall_x`, by sampling its edges densely.
+    """
     bits = 0
     c, s = math.cos(pose.th), math.sin(pose.th)
     for (x1, y1), (x2, y2) in zip(outline, outline[1:] + outline[:1], strict=True):
@@ -199,4 +230,5 @@ def contact_sectors(outline: tuple[tuple[float, float], ...], pose: Pose, wall_x
             x, y = x1 + u * (x2 - x1), y1 + u * (y2 - y1)
             if pose.x + c * x - s * y >= wall_x:
                 bits |= 1 << int(math.floor(math.atan2(y, x) / (2 * math.pi) * 64)) % 64
+
     return bits

@@ -1,4 +1,6 @@
-"""Packages that are made for a test: modules and metadata in a folder on the path, as an installer leaves them."""
+"""Packages that are made for a test: modules and metadata in a folder on the path, as
+an installer leaves them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def install(
     """
     metadata = folder / f"{name}-1.0.dist-info"
     metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+    )
     lines = []
     for group, named in entries.items():
         lines += [f"[{group}]", *(f"{key} = {value}" for key, value in named.items())]
@@ -42,6 +46,11 @@ def install(
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-        monkeypatch.delitem(sys.modules, path.stem if path.parent == folder else path.parent.name, raising=False)
+        monkeypatch.delitem(
+            sys.modules,
+            path.stem if path.parent == folder else path.parent.name,
+            raising=False,
+        )
+
     monkeypatch.syspath_prepend(folder)
     importlib.invalidate_caches()

@@ -14,8 +14,8 @@ UNSAFE = 10080  # browsers refuse to open it
 def free_port(count: int = 2) -> int:
     """The first of `count` neighbouring free ports.
 
-    Each worker of a parallel run has a range of its own, below the ports that the system gives out by itself, so that
-    two tests never race for one.
+    Each worker of a parallel run has a range of its own, below the ports that the
+    system gives out by itself, so that two tests never race for one.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw") or 0)
     for k in itertools.islice(_counter, 300):
@@ -28,5 +28,7 @@ def free_port(count: int = 2) -> int:
                     s.bind(("127.0.0.1", port + i))
         except OSError:
             continue
+
         return port
+
     raise RuntimeError("no free ports")

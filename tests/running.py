@@ -17,7 +17,9 @@ BOTYARD = [sys.executable, "-m", "botyard"]
 
 @contextmanager
 def running(*args: str) -> Iterator[tuple[subprocess.Popen[str], dict]]:
-    """The simulator as a process, up to its "ready" line; stopped by its own PID at the end."""
+    """The simulator as a process, up to its "ready" line; stopped by its own PID at the
+    end.
+    """
     process = subprocess.Popen(
         [*BOTYARD, "run", "--noninteractive", "--no-crash-restart", "--json", *args],
         stdout=subprocess.PIPE,
@@ -42,5 +44,6 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+
     status = Path(f"/proc/{pid}/status")
     return not (status.exists() and "State:\tZ" in status.read_text())

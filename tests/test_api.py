@@ -18,6 +18,7 @@ def test_the_example_of_the_readme(tmp_path: Path) -> None:
         scan = robot.laser.read()
         robot.command(v=0.3, w=0.5 if scan.ranges.min() < 0.6 else 0.0)
         sim.step()
+
     assert robot.truth.x > sim.scene.start.x + 0.5
     assert robot.odom.x > 0.5
     sim.render(tmp_path / "out.png", size=400)
@@ -56,9 +57,13 @@ def test_commands_by_verb() -> None:
 
 
 def test_many_robots_at_once_do_what_each_would_alone() -> None:
-    """`add_robots` and `fleet.command` against `add_robot` and `command`: the same run to the last bit."""
+    """`add_robots` and `fleet.command` against `add_robot` and `command`: the same run
+    to the last bit.
+    """
     rng = np.random.default_rng(3)
-    poses = np.column_stack([np.arange(12) % 4 * 2.0, np.arange(12) // 4 * 2.0, rng.uniform(-3, 3, 12)])
+    poses = np.column_stack(
+        [np.arange(12) % 4 * 2.0, np.arange(12) // 4 * 2.0, rng.uniform(-3, 3, 12)]
+    )
     names = [f"n{i}" for i in range(12)]
     together, single = botyard.Simulation(seed=5), botyard.Simulation(seed=5)
     assert [r.name for r in together.add_robots("p3dx", poses, names)] == names
@@ -70,17 +75,24 @@ def test_many_robots_at_once_do_what_each_would_alone() -> None:
             together.fleet.command(v, w)
             for robot, *speed in zip(single.robots.values(), v, w, strict=True):
                 robot.command(*speed)
+
         together.step()
         single.step()
+
     assert len(together.fleet) == 12
     for i, robot in enumerate(single.robots.values()):
         assert tuple(together.fleet.poses[i]) == tuple(robot.truth)
         assert tuple(together.fleet.odometry[i]) == tuple(robot.odom)
         assert together.fleet.velocities[i, 0] == robot.velocity[0]
         assert bool(together.fleet.stalled[i]) == robot.stalled
+
     together.fleet.command(w=0.0)  # the rest stays
     together.step(30)
-    assert np.allclose(together.fleet.velocities[:, 0][~together.fleet.stalled], v[~together.fleet.stalled], atol=0.02)
+    assert np.allclose(
+        together.fleet.velocities[:, 0][~together.fleet.stalled],
+        v[~together.fleet.stalled],
+        atol=0.02,
+    )
     assert np.allclose(together.fleet.velocities[:, 2], 0.0)
 
 
@@ -118,7 +130,9 @@ def test_places_for_many_robots_are_free_and_apart() -> None:
     for _ in range(30):
         sim.add_robot("p3dx")
     assert sim.poses.shape == (30, 3)
-    distances = [math.dist(a[:2], b[:2]) for i, a in enumerate(sim.poses) for b in sim.poses[:i]]
+    distances = [
+        math.dist(a[:2], b[:2]) for i, a in enumerate(sim.poses) for b in sim.poses[:i]
+    ]
     assert min(distances) >= 1.0 - 1e-9
     assert sim.robots["p3dx"].truth == pytest.approx(sim.scene.start)
     sim.step()
@@ -145,6 +159,7 @@ def test_errors_of_the_api() -> None:
     for far in (1e8, -1e300):
         with pytest.raises(botyard.CommandError, match=r"within ±1e\+07 m"):
             amigo.command.set_pose(far, 0)
+
     assert repr(amigo).startswith("<Robot amigo: amigo at x=0.000 m")
 
 
@@ -167,7 +182,9 @@ def test_pictures_show_ghosts_hollow_and_grippers_with_what_they_hold() -> None:
     def color(x: float, y: float) -> tuple[int, ...]:
         image = sim.render(size=2000)
         scale = 2000 / 21.0
-        return image.getpixel((round((x - (image_x0)) * scale), round((image_y1 - y) * scale)))
+        return image.getpixel(
+            (round((x - (image_x0)) * scale), round((image_y1 - y) * scale))
+        )
 
     mean = sim.poses.mean(axis=0)
     image_x0, image_y1 = mean[0] - 10.5, mean[1] + 10.5
@@ -193,21 +210,41 @@ def test_free_places_are_free_and_apart() -> None:
         assert len(set(places)) == 25
         one_by_one = botyard.Simulation.load("office")
         for place in places:
-            assert one_by_one.free_place(spec, place) == place, "free, with all those before it in place"
+            assert one_by_one.free_place(spec, place) == place, (
+                "free, with all those before it in place"
+            )
             one_by_one.add_robot(spec, pose=place)
+
     empty = botyard.Simulation()
     assert empty.free_places(find_robot("p3dx"), empty.home, 1) == [empty.home]
 
 
 def walled(*walls: tuple[float, float, float, float]) -> botyard.Simulation:
-    return botyard.Simulation(botyard.Scene(segments=np.array(walls, np.float64), start=botyard.Pose(0.0, 0.0, 0.0)))
+    return botyard.Simulation(
+        botyard.Scene(
+            segments=np.array(walls, np.float64), start=botyard.Pose(0.0, 0.0, 0.0)
+        )
+    )
 
 
 def test_robots_start_where_they_can_be_reached_from_the_home() -> None:
-    """In the room of the home as long as there is room, and through doors that are wide enough."""
-    sim = walled((-1.5, -0.5, 3.5, -0.5), (-1.5, 0.5, 3.5, 0.5), (-1.5, -0.5, -1.5, 0.5), (3.5, -0.5, 3.5, 0.5))
+    """In the room of the home as long as there is room, and through doors that are wide
+    enough.
+    """
+    sim = walled(
+        (-1.5, -0.5, 3.5, -0.5),
+        (-1.5, 0.5, 3.5, 0.5),
+        (-1.5, -0.5, -1.5, 0.5),
+        (3.5, -0.5, 3.5, 0.5),
+    )
     places = [sim.add_robot("p3dx").truth for _ in range(6)]
-    assert {(p.x, p.y) for p in places[:5]} == {(-1.0, 0.0), (0.0, 0.0), (1.0, 0.0), (2.0, 0.0), (3.0, 0.0)}
+    assert {(p.x, p.y) for p in places[:5]} == {
+        (-1.0, 0.0),
+        (0.0, 0.0),
+        (1.0, 0.0),
+        (2.0, 0.0),
+        (3.0, 0.0),
+    }
     assert abs(places[5].y) >= 1.0, "the room is full"
     for half, is_reached in ((0.1, False), (0.4, True)):
         sim = walled((0.5, -100.0, 0.5, -half), (0.5, half, 0.5, 100.0))
@@ -226,7 +263,9 @@ def test_robots_of_a_sample_map_start_in_the_building(shared: Path) -> None:
 
 
 def test_readings_that_are_kept_stay_as_they_were() -> None:
-    """A list of scans holds each scan, not the last one over and over; and what a program writes into one changes nothing."""
+    """A list of scans holds each scan, not the last one over and over; and what a
+    program writes into one changes nothing.
+    """
     sim = botyard.Simulation.load("office")
     robot = sim.add_robot("p3dx", lasers=["lms200"])
     robot.command(v=0.3, w=0.4)
@@ -235,6 +274,7 @@ def test_readings_that_are_kept_stay_as_they_were() -> None:
         sim.step()
         scans.append(robot.laser.read())
         rings.append(robot.sonar.read())
+
     assert len({scan.ranges.tobytes() for scan in scans}) == 6
     assert len({ring.ranges.tobytes() for ring in rings}) == 6
     scans[-1].ranges[:] = 0.0
@@ -242,7 +282,9 @@ def test_readings_that_are_kept_stay_as_they_were() -> None:
 
 
 def test_the_fleets_ranges_are_those_of_each_robot() -> None:
-    """(n, R): the same numbers as robot by robot, NaN where there are none, whoever comes and goes."""
+    """(n, R): the same numbers as robot by robot, NaN where there are none, whoever
+    comes and goes.
+    """
     sim = botyard.Simulation.load("office", seed=4)
     for k, model in enumerate(("p3dx", "amigo", "p3at", "seekur")):
         sim.add_robot(model, f"r{k}", pose=(10.0 + 1.5 * k, 14.0, 0.3 * k))
@@ -254,8 +296,18 @@ def test_the_fleets_ranges_are_those_of_each_robot() -> None:
             found = sim.fleet.ranges(kind)
             assert found.shape[0] == len(sim.robots)
             for row, robot in zip(found, sim.robots.values(), strict=True):
-                sensor = robot.sonar if kind == "sonar" else robot.lasers[0] if robot.lasers else None
-                wanted = [] if sensor is None else (sensor.ranges if kind == "sonar" else sensor.read().ranges)
+                sensor = (
+                    robot.sonar
+                    if kind == "sonar"
+                    else robot.lasers[0]
+                    if robot.lasers
+                    else None
+                )
+                wanted = (
+                    []
+                    if sensor is None
+                    else (sensor.ranges if kind == "sonar" else sensor.read().ranges)
+                )
                 np.testing.assert_array_equal(row[: len(wanted)], wanted)
                 assert np.isnan(row[len(wanted) :]).all()
 
@@ -272,7 +324,10 @@ def test_the_fleets_ranges_are_those_of_each_robot() -> None:
     sim.add_robot("p3dx", "late", pose=(9.0, 12.0, 1.0))
     check()
     assert sim.fleet.ranges("laser", 7).shape == (len(sim.robots), 0)
-    with pytest.raises(botyard.ArgumentError, match="kind: expected one of laser, sonar"):
+    with pytest.raises(
+        botyard.ArgumentError, match="kind: expected one of laser, sonar"
+    ):
         sim.fleet.ranges("radar")
+
     empty = botyard.Simulation()
     assert empty.fleet.ranges().shape == (0, 0)

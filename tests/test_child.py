@@ -1,4 +1,6 @@
-"""What passes between a process that does a piece of work and the one that has asked for it."""
+"""What passes between a process that does a piece of work and the one that has asked
+for it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from botyard.child import Channel, DamagedMessage, write_message
 from botyard.geometry import Pose
+from botyard.processes.child_process import Channel, DamagedMessage, write_message
 from tests.waiting import PATIENCE
 
 
@@ -57,7 +59,9 @@ def test_descriptions_and_arrays_come_back_as_they_were() -> None:
     assert (body.name, body.pose, body.data) == (sent.name, sent.pose, sent.data)
     np.testing.assert_array_equal(body.walls, walls.T)
     body.walls[0, 0] = 5.0  # it is the receiver's own
-    (_, body), *_ = received(message("body", Body(np.str_("a"), np.zeros((0, 4)), Pose(np.float64(2.0)))))
+    (_, body), *_ = received(
+        message("body", Body(np.str_("a"), np.zeros((0, 4)), Pose(np.float64(2.0))))
+    )
     assert isinstance(body, Body)
     assert body.walls.shape == (0, 4)
     assert body.pose == Pose(2.0)
@@ -87,12 +91,17 @@ def head(kind: object, shapes: object, body: bytes) -> bytes:
         (head("other", [], b"\xc0"), "unknown kind"),
         (head("text", [], b"\x05"), "Expected `str`"),
         (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": 3})), "index"),
-        (head("body", [], msgspec.msgpack.encode({"name": "a", "walls": "x"})), "indices"),
+        (
+            head("body", [], msgspec.msgpack.encode({"name": "a", "walls": "x"})),
+            "indices",
+        ),
         (head(5, [], b"\xc0"), "Expected"),
         (head("body", "x", b"\xc0"), "Expected"),
     ],
 )
-def test_nonsense_is_refused_before_memory_is_taken_for_it(data: bytes, why: str) -> None:
+def test_nonsense_is_refused_before_memory_is_taken_for_it(
+    data: bytes, why: str
+) -> None:
     with pytest.raises(DamagedMessage, match=why):
         received(data)
 
@@ -113,7 +122,11 @@ def test_what_is_no_description_cannot_be_sent() -> None:
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_helper_ends_with_its_work_or_with_its_starter(closes: bool) -> None:
     """Whatever it is busy with: on Linux also C code that keeps the interpreter."""
-    endless = "10 ** int('1000000000')" if sys.platform == "linux" else "__import__('time').sleep(1000)"
+    endless = (
+        "10 ** int('1000000000')"
+        if sys.platform == "linux"
+        else "__import__('time').sleep(1000)"
+    )
     work = f"print('busy', flush=True); {endless if closes else 'None'}"
     with helper(f"exec({work!r})") as one:
         assert one.stdin is not None and one.stdout is not None
@@ -129,5 +142,7 @@ def test_a_helper_does_not_mind_ctrl_c() -> None:
 
 
 def helper(work: str) -> subprocess.Popen[bytes]:
-    code = f"from botyard.child import run_helper\nrun_helper(lambda: {work})"
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    code = f"from botyard.processes.child_process import run_helper\nrun_helper(lambda: {work})"
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )

@@ -1,4 +1,6 @@
-"""The documentation's examples: every file format has a page whose example loads and runs, and Python code in the how-tos runs."""
+"""The documentation's examples: every file format has a page whose example loads and
+runs, and Python code in the how-tos runs.
+"""
 
 from __future__ import annotations
 
@@ -50,14 +52,21 @@ def example(name: str, folder: Path) -> Path:
     """The example of a format's page, as a file."""
     page = DOCS / "formats" / f"{name}.md"
     assert page.is_file(), (
-        f"write the page docs/formats/{name}.md about the map format {name}, with a fenced block ```KIND example.SUFFIX"
+        f"write the page docs/formats/{name}.md about the map format {name}, "
+        "with a fenced block ```KIND example.SUFFIX"
     )
     found = _EXAMPLE.search(page.read_text("utf-8"))
-    assert found, f"docs/formats/{name}.md: add an example as a fenced block that opens with ```KIND example.SUFFIX"
+    assert found, (
+        f"docs/formats/{name}.md: add an example as a fenced block that opens "
+        "with ```KIND example.SUFFIX"
+    )
     path = folder / found[1]
     path.write_text(found[2], "utf-8")
     if name == "rosmap":
-        Image.fromarray(np.pad(np.full((8, 8), 254, np.uint8), 1)).save(folder / "example.pgm")
+        Image.fromarray(np.pad(np.full((8, 8), 254, np.uint8), 1)).save(
+            folder / "example.pgm"
+        )
+
     return path
 
 
@@ -75,7 +84,9 @@ def test_every_format_has_a_page_whose_example_runs(
     assert len(sim.scene.segments)
     sim.step(10)
     table = (DOCS / "formats/README.md").read_text("utf-8")
-    assert f"({name}.md)" in table, f"docs/formats/README.md: add a row of the table that links [{name}]({name}.md)"
+    assert f"({name}.md)" in table, (
+        f"docs/formats/README.md: add a row of the table that links [{name}]({name}.md)"
+    )
     code, out, _ = call(str(path), *FAST, str(free_port(5)), capsys=capsys)
     assert (code, "ready" in out) == (0, True)
 
@@ -91,13 +102,19 @@ def test_every_example_can_be_sent_from_the_page(tmp_path: Path) -> None:
             if name == "rosmap":  # two files go in one archive
                 archive = shutil.make_archive(str(tmp_path / "both"), "zip", folder)
                 data, sent = Path(archive).read_bytes(), "both.zip"
+
             request = urllib.request.Request(
-                f"{one.base}/upload?name={sent}", data, {"Authorization": f"Bearer {TOKEN}"}, method="POST"
+                f"{one.base}/upload?name={sent}",
+                data,
+                {"Authorization": f"Bearer {TOKEN}"},
+                method="POST",
             )
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 assert answer.status == 200, name
             wanted = Simulation.load(path)
-            assert one.do(lambda: len(sim.scene.segments)) == len(wanted.scene.segments), name
+            assert one.do(lambda: len(sim.scene.segments)) == len(
+                wanted.scene.segments
+            ), name
             one.wait(lambda wanted=wanted: set(wanted.robots) <= set(sim.robots))
 
 
@@ -112,12 +129,16 @@ def test_the_code_of_the_map_page_runs() -> None:
     assert len(sim.scene.boxes) == 1
 
 
-@pytest.mark.parametrize("page", sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md")))
+@pytest.mark.parametrize(
+    "page", sorted(str(p.relative_to(DOCS)) for p in DOCS.rglob("*.md"))
+)
 def test_links_within_the_documentation_lead_somewhere(page: str) -> None:
     text = (DOCS / page).read_text("utf-8")
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if not target.startswith(("http:", "https:")):
-            assert ((DOCS / page).parent / target).exists(), f"docs/{page} links {target}, which is not there"
+            assert ((DOCS / page).parent / target).exists(), (
+                f"docs/{page} links {target}, which is not there"
+            )
 
 
 def test_the_page_about_pictures_makes_its_pictures(tmp_path: Path) -> None:
@@ -126,15 +147,27 @@ def test_the_page_about_pictures_makes_its_pictures(tmp_path: Path) -> None:
     make(tmp_path)
     for name in ("render-office.png", "render-follow.gif", "render-dark.png"):
         with Image.open(tmp_path / name) as made, Image.open(IMAGES / name) as kept:
-            assert (made.size, getattr(made, "n_frames", 1)) == (kept.size, getattr(kept, "n_frames", 1))
-            difference = np.abs(np.asarray(made.convert("RGB"), np.int16) - np.asarray(kept.convert("RGB"), np.int16))
+            assert (made.size, getattr(made, "n_frames", 1)) == (
+                kept.size,
+                getattr(kept, "n_frames", 1),
+            )
+            difference = np.abs(
+                np.asarray(made.convert("RGB"), np.int16)
+                - np.asarray(kept.convert("RGB"), np.int16)
+            )
             assert difference.mean() < 3.0, f"{name}: python -m tools.render_pictures"
 
 
-def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its class never collides or blocks, but is slow; the example deadlocks where it says so; the last piece of code runs."""
+def test_the_tutorial_on_supervisors_is_true(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its class never collides or blocks, but is slow; the example deadlocks where it
+    says so; the last piece of code runs.
+    """
     text = (DOCS / "howto" / "traffic.md").read_text("utf-8")
-    own, in_tests = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    own, in_tests = re.findall(
+        r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
     (tmp_path / "polite.py").write_text(own)
     example = DOCS.parent / "examples" / "traffic" / "round_robin.py"
     times = {}
@@ -143,11 +176,16 @@ def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.Capt
             out = Traffic(generate(family, 5, 2), find_supervisor(name)).run()
             short = name.rpartition(":")[2]
             if short == "RoundRobin":
-                assert out.ending is Ending.DEADLOCK or family not in ("deadlock", "corridor")
+                assert out.ending is Ending.DEADLOCK or family not in (
+                    "deadlock",
+                    "corridor",
+                )
                 assert out.collisions == 0
             else:
                 assert out.ending is Ending.COMPLETED
+
             times[short, family] = out.time
+
     assert all(2.0 < times["Polite", f] / times["bankers", f] < 6.0 for f in FAMILIES)
     exec(in_tests, {})
     assert capsys.readouterr().out.startswith("completed in")
@@ -158,7 +196,9 @@ def test_the_tutorial_on_supervisors_is_true(tmp_path: Path, capsys: pytest.Capt
 
 def _code(page: str, name: str) -> str:
     found = re.search(
-        rf"^```\w+ {re.escape(name)}\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.MULTILINE | re.DOTALL
+        rf"^```\w+ {re.escape(name)}\n(.*?)^```$",
+        (DOCS / page).read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
     assert found, name
     return found[1]
@@ -167,12 +207,17 @@ def _code(page: str, name: str) -> str:
 def test_the_page_on_studies_is_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its command lines for one computer run as printed, one after the other; those for a cluster: tests/studies/test_onray.py."""
+    """Its command lines for one computer run as printed, one after the other; those for
+    a cluster: tests/studies/test_onray.py.
+    """
     monkeypatch.chdir(tmp_path)
     for name in ("plan.yaml", "lab.yaml"):
         (tmp_path / name).write_text(_code("howto/study.md", name))
     text = (DOCS / "howto/study.md").read_text("utf-8")
-    lines = [line.partition("#")[0].split() for line in re.findall(r"^    botyard (.*)$", text, re.MULTILINE)]
+    lines = [
+        line.partition("#")[0].split()
+        for line in re.findall(r"^    botyard (.*)$", text, re.MULTILINE)
+    ]
     assert [line[1:] for line in lines if "--ray" in line] == [
         ["plan.yaml", "--ray"],
         ["plan.yaml", "--ray", "10.0.0.5:6379", "--resume"],
@@ -183,15 +228,23 @@ def test_the_page_on_studies_is_true(
             code, out, err = call(*line, capsys=capsys)
             assert code == 0, err
             said.append(out)
+
     assert "9" in said[0].splitlines()[0]
     assert [out.splitlines()[0] for out in said[1:4]] == ["9 ok"] * 3
     assert "9 ok" in (tmp_path / "plan-results/report.html").read_text("utf-8")
-    rows = Study.open(read_plan(tmp_path / "plan.yaml"), tmp_path / "plan-results").rows.values()
+    rows = Study.open(
+        read_plan(tmp_path / "plan.yaml"), tmp_path / "plan-results"
+    ).rows.values()
     assert len(rows) == 9
     assert all(row.result["reached"] and row.result["contacts"] == 0 for row in rows)
-    times = {v: [r.result["time"] for r in rows if r.values["speed"] == v] for v in (0.2, 0.4, 0.6)}
+    times = {
+        v: [r.result["time"] for r in rows if r.values["speed"] == v]
+        for v in (0.2, 0.4, 0.6)
+    }
     assert min(times[0.2]) > max(times[0.4]) > max(times[0.6])
-    (sample,) = re.findall(r"^```yaml\n(sample:.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (sample,) = re.findall(
+        r"^```yaml\n(sample:.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
     (tmp_path / "lab.py").write_text(
         "def drive(sim, params, seed):\n    return {'y': params['gain'] * params['delay']}\n"
     )
@@ -203,26 +256,38 @@ def test_the_page_on_studies_is_true(
 def test_the_page_on_calibration_is_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its program makes the files, its command lines run, the robot is the one of the program, and the code at its end runs."""
+    """Its program makes the files, its command lines run, the robot is the one of the
+    program, and the code at its end runs.
+    """
     text = (DOCS / "howto/calibrate.md").read_text("utf-8")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hall.yaml").write_text(_code("howto/calibrate.md", "hall.yaml"))
-    exec(compile(_code("howto/calibrate.md", "drive.py"), "drive.py", "exec"), {"__name__": "drive"})
+    exec(
+        compile(_code("howto/calibrate.md", "drive.py"), "drive.py", "exec"),
+        {"__name__": "drive"},
+    )
     lines = re.findall(r"^    botyard (.*)$", text, re.MULTILINE)
     assert [line.split()[0] for line in lines] == ["calibrate", "compare"]
     for line in lines:
         code, out, err = call(*line.split(), capsys=capsys)
         assert (code, bool(out)) == (0, True), err
+
     robot = load_robot(tmp_path / "robot.toml")
     assert robot.odometry_error_low is not None
-    assert 0.5 * (robot.odometry_error.x + robot.odometry_error_low.x) == pytest.approx(0.03, abs=0.005)
-    assert 0.5 * (robot.odometry_error.a + robot.odometry_error_low.a) == pytest.approx(0.02, abs=0.01)
+    assert 0.5 * (robot.odometry_error.x + robot.odometry_error_low.x) == pytest.approx(
+        0.03, abs=0.005
+    )
+    assert 0.5 * (robot.odometry_error.a + robot.odometry_error_low.a) == pytest.approx(
+        0.02, abs=0.01
+    )
     assert robot.limits.accel.x == pytest.approx(0.5, rel=0.05)
     assert robot.lasers[0].range_noise == pytest.approx(0.02, rel=0.1)
     for page in ("calibration.html", "compared.html"):
         assert "<img" in (tmp_path / page).read_text("utf-8")
     names: dict[str, object] = {}
-    exec(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1], names)
+    exec(
+        re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[-1], names
+    )
     assert isinstance(names["sim"], Simulation)
 
 
@@ -268,23 +333,37 @@ def test_the_loop_that_steps_the_world_runs(capsys: pytest.CaptureFixture[str]) 
 def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
     text = (DOCS.parent / "README.md").read_text("utf-8")
     section = text.partition("## Run it as a service")[2].partition("\n## ")[0]
-    start, ask = (line.strip() for line in section.splitlines() if line.startswith("    ") and "sudo" not in line)
+    start, ask = (
+        line.strip()
+        for line in section.splitlines()
+        if line.startswith("    ") and "sudo" not in line
+    )
     port, metrics = free_port(4), free_port(1)
     assert start.startswith("botyard ") and ask == "curl http://localhost:9101/healthz"
     args = [*BOTYARD, *start.replace("9101", str(metrics)).split()[1:], "-p", str(port)]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        args, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=True
+    )
     pid = int(re.search(r"as process (\d+)", done.stdout)[1])  # type: ignore[index]
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/healthz", timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{metrics}/healthz", timeout=PATIENCE
+        ) as answer:
             assert json.load(answer)["robots"] == 2
+
         assert "`botyard ready: …, process N`" in section and "`kill -9 N`" in section
-        simulating = int(re.search(r"^botyard ready: .*, process (\d+)$", done.stdout, re.MULTILINE)[1])  # type: ignore[index]
+        simulating = int(
+            re.search(r"^botyard ready: .*, process (\d+)$", done.stdout, re.MULTILINE)[
+                1
+            ]
+        )  # type: ignore[index]
         assert simulating != pid
         os.kill(simulating, signal.SIGKILL)
         end = time.monotonic() + PATIENCE
         while "started again after a crash" not in (tmp_path / "lab.log").read_text():
             assert time.monotonic() < end
             time.sleep(0.1)
+
         while True:
             try:
                 with PioneerClient(port=port + 1) as bob:
@@ -293,10 +372,14 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
             except PeerError:
                 assert time.monotonic() < end
                 time.sleep(0.1)
-        first, second = re.findall(r"botyard [\d.]+ .*, process (\d+), map", (tmp_path / "lab.log").read_text())
+
+        first, second = re.findall(
+            r"botyard [\d.]+ .*, process (\d+), map", (tmp_path / "lab.log").read_text()
+        )
         assert int(first) == simulating and int(second) not in (simulating, pid)
     finally:
         os.kill(pid, signal.SIGTERM)
+
     while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else False:
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -305,8 +388,14 @@ def test_the_readmes_service_works_as_written(tmp_path: Path) -> None:
 @pytest.mark.peer
 @pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
 def test_the_lines_about_services_run_in_an_empty_folder(tmp_path: Path) -> None:
-    """As printed but for the ports: every folder and file that they name is made by a line before."""
-    lines = re.search(r"^```sh\n(.*?)^```$", (DOCS / "howto/service.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    """As printed but for the ports: every folder and file that they name is made by a
+    line before.
+    """
+    lines = re.search(
+        r"^```sh\n(.*?)^```$",
+        (DOCS / "howto/service.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     assert lines is not None
     port, metrics = free_port(3), free_port(1)
     text = lines[1].replace("8101", str(port)).replace("9101", str(metrics))
@@ -316,9 +405,19 @@ def test_the_lines_about_services_run_in_an_empty_folder(tmp_path: Path) -> None
     program.chmod(0o755)
     env = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["sh", "-e"], input=text, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE
+        ["sh", "-e"],
+        input=text,
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
-    started = (tmp_path / "lab/started").read_text() if (tmp_path / "lab/started").is_file() else ""
+    started = (
+        (tmp_path / "lab/started").read_text()
+        if (tmp_path / "lab/started").is_file()
+        else ""
+    )
     pid = re.search(r"as process (\d+);", started)
     try:
         assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr)
@@ -339,6 +438,7 @@ def _is_there(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
+
     return True
 
 
@@ -346,8 +446,18 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
     from botyard.cli import main
     from botyard.cli.run import command as run
 
-    known = {"--help", "--now", "--qos-durability", "--qos-reliability"}  # the last ones are of systemctl and ros2
-    known |= set(re.findall(r'addoption\(\s*"(--[a-z-]+)"', Path(pytestplugin.__file__).read_text("utf-8")))
+    known = {
+        "--help",
+        "--now",
+        "--qos-durability",
+        "--qos-reliability",
+    }  # the last ones are of systemctl and ros2
+    known |= set(
+        re.findall(
+            r'addoption\(\s*"(--[a-z-]+)"',
+            Path(pytestplugin.__file__).read_text("utf-8"),
+        )
+    )
 
     def take(command: click.Command) -> None:
         for parameter in command.params:
@@ -362,30 +472,68 @@ def test_every_option_that_a_page_for_users_names_is_there() -> None:
     take(main.program)
     take(run)
     for page in (DOCS.parent / "README.md", *(DOCS / "howto").glob("*.md")):
-        # of botyard's lines, and where the text names one; other programs have options of their own
-        text = "\n".join(line for line in page.read_text("utf-8").splitlines() if not line.startswith("curl"))
+        # of botyard's lines, and where the text names one; other programs have options
+        # of their own
+        text = "\n".join(
+            line
+            for line in page.read_text("utf-8").splitlines()
+            if not line.startswith("curl")
+        )
         unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", text)) - known
-        assert not unknown, f"{page} names options that no command has: {', '.join(sorted(unknown))}"
+        assert not unknown, (
+            f"{page} names options that no command has: {', '.join(sorted(unknown))}"
+        )
 
 
 def test_every_file_of_the_checkout_that_a_page_for_users_names_is_there() -> None:
     root = DOCS.parent
     for page in (root / "README.md", *(DOCS / "howto").glob("*.md")):
         text = page.read_text("utf-8")
-        named = set(re.findall(r"(?<![\w./-])((?:deploy|examples|bench|tests|tools|web)/[\w./-]*\w)", text))
-        linked = {page.parent / name for name in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text)}
-        missing = [str(p) for p in (*linked, *(root / n for n in named)) if not p.exists()]
-        assert not missing, f"{page} names files that are not there: {', '.join(missing)}"
+        named = set(
+            re.findall(
+                r"(?<![\w./-])((?:deploy|examples|bench|tests|tools|web)/[\w./-]*\w)",
+                text,
+            )
+        )
+        linked = {
+            page.parent / name
+            for name in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text)
+        }
+        missing = [
+            str(p) for p in (*linked, *(root / n for n in named)) if not p.exists()
+        ]
+        assert not missing, (
+            f"{page} names files that are not there: {', '.join(missing)}"
+        )
 
 
-ELSEWHERE = {"bench", "models", "maps", "discover", "convert", "doctor", "study", "traffic", "--help"}
+ELSEWHERE = {
+    "bench",
+    "models",
+    "maps",
+    "discover",
+    "convert",
+    "doctor",
+    "study",
+    "traffic",
+    "--help",
+}
 """What follows `botyard` where no robots are simulated."""
 
 
 def readme_lines() -> list[str]:
     """Each command line of the README's section on use, as printed."""
-    section = (DOCS.parent / "README.md").read_text("utf-8").partition("## Use it")[2].partition("\n## ")[0]
-    return [line.partition("#")[0].strip() for line in section.splitlines() if line.startswith("    botyard")]
+    section = (
+        (DOCS.parent / "README.md")
+        .read_text("utf-8")
+        .partition("## Use it")[2]
+        .partition("\n## ")[0]
+    )
+    return [
+        line.partition("#")[0].strip()
+        for line in section.splitlines()
+        if line.startswith("    botyard")
+    ]
 
 
 def test_the_readme_has_command_lines() -> None:
@@ -394,9 +542,14 @@ def test_the_readme_has_command_lines() -> None:
 
 @pytest.mark.parametrize("line", readme_lines())
 def test_each_command_line_of_the_readme_runs_as_printed(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In a folder with the examples, as a checkout has them; simulators end by themselves after a moment."""
+    """In a folder with the examples, as a checkout has them; simulators end by
+    themselves after a moment.
+    """
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     words = line.split()[1:]
@@ -405,8 +558,15 @@ def test_each_command_line_of_the_readme_runs_as_printed(
         nobody_there = code == ExitCode.PEER and words[0] == "discover"
         assert (code == 0 and out) or nobody_there, err
         return
-    ambf = ("--ambf-port", "0", "--ros-master", f"embedded:{free_port(1)}") if "--ambf" in words else ()
-    fast = FAST if words else ("--no-browser", "--fast", "--duration", "0.3", "-p")  # who is asked in the page is there
+
+    ambf = (
+        ("--ambf-port", "0", "--ros-master", f"embedded:{free_port(1)}")
+        if "--ambf" in words
+        else ()
+    )
+    fast = (
+        FAST if words else ("--no-browser", "--fast", "--duration", "0.3", "-p")
+    )  # who is asked in the page is there
     code, out, err = call(*words, *ambf, *fast, str(free_port(5)), capsys=capsys)
     assert (code, "ready" in out) == (0, True), err
 
@@ -416,24 +576,41 @@ def test_the_client_with_a_plain_socket_drives_a_robot(tmp_path: Path) -> None:
     port = free_port(4)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
         done = subprocess.run(
-            [sys.executable, str(DOCS.parent / "examples/plain_sockets.py"), "127.0.0.1", str(port)],
-            capture_output=True, text=True, timeout=PATIENCE, check=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                str(DOCS.parent / "examples/plain_sockets.py"),
+                "127.0.0.1",
+                str(port),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+
     lines = done.stdout.splitlines()
     assert "p3dx" in lines[0]
     assert int(lines[-1].split()[1]) > 100  # mm
 
 
-def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_about_sensors_is_true(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its sensor keeps to the rules and reads something; its robot file is one."""
     text = (DOCS / "howto/devices.md").read_text("utf-8")
     monkeypatch.setattr(devices, "_KNOWN", dict(devices._KNOWN))
     module = ModuleType("light_sensor_of_the_page")
-    monkeypatch.setitem(sys.modules, module.__name__, module)  # pickle looks for classes there
+    monkeypatch.setitem(
+        sys.modules, module.__name__, module
+    )  # pickle looks for classes there
     for code in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         exec(compile(code, "devices.md", "exec"), vars(module))
     assert float(capsys.readouterr().out.split()[0]) > 0.0
-    file = next(t for t in re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if "extends" in t)
+    file = next(
+        t
+        for t in re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        if "extends" in t
+    )
     robot = Simulation().add_robot(parse_robot(file, "mine"))
     assert [*robot.devices] == [
         "battery",
@@ -451,13 +628,17 @@ def test_the_page_about_sensors_is_true(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 @pytest.mark.parametrize("page", ["simulation", "worlds", "controllers", "learning"])
-def test_programs_of_the_pages_on_python_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_of_the_pages_on_python_run(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From top to bottom, as a reader types them."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType(f"programs_of_{page}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     programs = re.findall(
-        r"^```python\n(.*?)^```$", (DOCS / f"howto/{page}.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r"^```python\n(.*?)^```$",
+        (DOCS / f"howto/{page}.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
     assert len(programs) > 1
     for k, code in enumerate(programs):

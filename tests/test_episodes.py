@@ -1,4 +1,6 @@
-"""Episodes of one world: what `Simulation.reset` begins is what `Worlds` begins, and what a journal and a recording repeat."""
+"""Episodes of one world: what `Simulation.reset` begins is what `Worlds` begins, and
+what a journal and a recording repeat.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.obstacles import BoxObject
-from botyard.recording.proof import resimulate as prove
+from botyard.recording.verify import resimulate as prove
 from botyard.sim import episodes
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate
@@ -27,40 +29,67 @@ ROOM = MapBuilder("room").rectangle(-4.0, -3.0, 8.0, 6.0).disc(1.0, 1.0, 0.4).sc
 
 
 def robots(sim: botyard.Simulation) -> list[Any]:
-    return [sim.add_robot("p3dx", lasers=["lms200"], pose=(-2.0, y, 0.3)) for y in (-1.0, 1.0)]
+    return [
+        sim.add_robot("p3dx", lasers=["lms200"], pose=(-2.0, y, 0.3))
+        for y in (-1.0, 1.0)
+    ]
 
 
 def shown(sim: botyard.Simulation) -> list[Any]:
     """All that can be seen of a world."""
     state = sim.snapshot.state
     return [
-        sim.tick, sim.time, state.pose.tolist(), state.odom.tolist(), state.odom_frame.tolist(), state.vel.tolist(), state.stall.tolist(),
-        state.motors.tolist(), [robot.laser.ranges.tolist() for robot in sim.robots.values()],
-    ]  # fmt: skip
+        sim.tick,
+        sim.time,
+        state.pose.tolist(),
+        state.odom.tolist(),
+        state.odom_frame.tolist(),
+        state.vel.tolist(),
+        state.stall.tolist(),
+        state.motors.tolist(),
+        [robot.laser.ranges.tolist() for robot in sim.robots.values()],
+    ]
 
 
-@pytest.mark.parametrize("errors", ["random_each_update", "random_init", "constant", "none"])
+@pytest.mark.parametrize(
+    "errors", ["random_each_update", "random_init", "constant", "none"]
+)
 def test_episodes_are_those_of_worlds(errors: str) -> None:
     """Bit for bit, over episodes, with and without poses, and after another seed."""
     sim = botyard.Simulation(ROOM, seed=9, odometry_error=errors)
     both = robots(sim)
     spec = both[0].spec
-    worlds = botyard.Worlds(ROOM, [spec, spec], 3, seeds=8, odometry_error=errors, dtype=np.float64, sensors=["laser"])
+    worlds = botyard.Worlds(
+        ROOM,
+        [spec, spec],
+        3,
+        seeds=8,
+        odometry_error=errors,
+        dtype=np.float64,
+        sensors=["laser"],
+    )
     begin = np.array([[-2.0, -1.0, 0.3], [-2.0, 1.0, 0.3]])
     worlds.reset(seeds=[8, 9, 10], poses=begin)
     dice = np.random.default_rng(1)
     for k in range(5):
         for _ in range(12):
-            assert sim.tick == worlds.tick[1] and sim.episode == worlds.episode[1] and sim.seed == worlds.seeds[1]
+            assert (
+                sim.tick == worlds.tick[1]
+                and sim.episode == worlds.episode[1]
+                and sim.seed == worlds.seeds[1]
+            )
             for i, robot in enumerate(both):
                 assert (robot.laser.ranges == worlds.ranges[1, i]).all()
-            assert (sim.snapshot.state.pose == worlds.pose[1]).all() and (sim.snapshot.state.vel == worlds.vel[1]).all()
+            assert (sim.snapshot.state.pose == worlds.pose[1]).all() and (
+                sim.snapshot.state.vel == worlds.vel[1]
+            ).all()
             assert (sim.snapshot.state.odom == worlds.odom[1]).all()
             velocities = dice.uniform([0.0, -1.0], [1.0, 1.0], (2, 2))
             sim.fleet.command(v=velocities[:, 0], w=velocities[:, 1])
             worlds.command[1, :, 0], worlds.command[1, :, 2] = velocities.T
             sim.step()
             worlds.step()
+
         poses = begin if k % 2 else np.array([[2.0, -2.0, 4.0], [0.0, -1.0, -1.0 * k]])
         seed = 77 if k == 3 else None
         sim.reset(seed, None if k % 2 else poses)
@@ -68,8 +97,13 @@ def test_episodes_are_those_of_worlds(errors: str) -> None:
 
 
 def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
-    """Whatever was done before: velocities, stopped motors, commands that wait, odometry, boxes elsewhere."""
-    scene = replace(ROOM, boxes=(BoxObject(name="box", pose=Pose(2.0, 0.0, 0.5), length=0.4, width=0.4),))
+    """Whatever was done before: velocities, stopped motors, commands that wait,
+    odometry, boxes elsewhere.
+    """
+    scene = replace(
+        ROOM,
+        boxes=(BoxObject(name="box", pose=Pose(2.0, 0.0, 0.5), length=0.4, width=0.4),),
+    )
     new, old = botyard.Simulation(scene, seed=5), botyard.Simulation(scene, seed=1)
     for sim in (new, old):
         robots(sim)
@@ -91,10 +125,16 @@ def test_the_first_episode_of_a_seed_is_a_new_simulation() -> None:
 
 
 def test_bodies_with_mass_begin_anew() -> None:
-    """Whatever they touched before: velocities, contacts, what rests, forces that act on them."""
+    """Whatever they touched before: velocities, contacts, what rests, forces that act
+    on them.
+    """
     wood = DynamicsSpec(mass=4.0, floor_friction=0.2)
-    box = BoxObject(name="box", pose=Pose(-1.0, -1.0, 0.5), length=0.4, width=0.4, dynamics=wood)
-    scene = replace(ROOM, boxes=(box, replace(box, name="other", pose=Pose(2.0, 2.0, 0.0))))
+    box = BoxObject(
+        name="box", pose=Pose(-1.0, -1.0, 0.5), length=0.4, width=0.4, dynamics=wood
+    )
+    scene = replace(
+        ROOM, boxes=(box, replace(box, name="other", pose=Pose(2.0, 2.0, 0.0)))
+    )
     new, old = botyard.Simulation(scene, seed=5), botyard.Simulation(scene, seed=1)
 
     def place(sim: botyard.Simulation, name: str) -> list[float]:
@@ -104,10 +144,12 @@ def test_bodies_with_mass_begin_anew() -> None:
     for sim in (new, old):
         robots(sim)
         sim.set_dynamics("p3dx_002", replace(wood, mass=20.0))
+
     for _ in range(30):
         old.fleet.command(v=0.7, w=0.1)
         old.submit("other", Demand(Control.FORCE, (30.0, 0.0, 1.0)))
         old.step()
+
     assert place(old, "other")[0] > 2.2
     old.reset(seed=5)
     for _ in range(40):
@@ -115,11 +157,14 @@ def test_bodies_with_mass_begin_anew() -> None:
         for sim in (new, old):
             sim.fleet.command(v=0.6, w=0.05)
             sim.step()
+
     assert place(new, "box")[0] > -0.9 and place(new, "other") == [2.0, 2.0, 0.0]
 
 
 def test_a_journal_and_a_recording_repeat_it(tmp_path: Path) -> None:
-    """Entries after it are of the time that begins with it; what a recording says of both episodes holds when it is done again."""
+    """Entries after it are of the time that begins with it; what a recording says of
+    both episodes holds when it is done again.
+    """
     entries: list[Entry] = []
     sim = botyard.Simulation(ROOM, seed=3)
     robots(sim)
@@ -130,8 +175,10 @@ def test_a_journal_and_a_recording_repeat_it(tmp_path: Path) -> None:
         for _ in range(8):
             sim.fleet.command(v=0.5, w=0.1 * k)
             sim.step()
+
         if k < 2:
             sim.reset(poses=[[1.0, -2.0, 0.1 * k], [-3.0, 2.0, 0.0]])
+
     recording.close()
     *_, last = resimulate(twin, entries, sim.tick)
     assert last == sim.digest() and (twin.seed, twin.episode) == (sim.seed, 2)
@@ -169,6 +216,7 @@ def test_controllers_begin_anew() -> None:
         sim.reset(seed=2)
         sim.step(60)
         runs.append(shown(sim))
+
     assert runs[0] == runs[1] and first.truth != first.start
 
 
@@ -176,9 +224,15 @@ def test_what_is_refused() -> None:
     sim = botyard.Simulation(ROOM)
     robots(sim)
     sim.step(3)
-    for poses in ([[0.0, 0.0, 0.0]], [[0.0, 0.0, np.nan]] * 2, [[1e8, 0.0, 0.0]] * 2, "anywhere"):
+    for poses in (
+        [[0.0, 0.0, 0.0]],
+        [[0.0, 0.0, np.nan]] * 2,
+        [[1e8, 0.0, 0.0]] * 2,
+        "anywhere",
+    ):
         with pytest.raises(ArgumentError, match="poses"):
             sim.reset(poses=poses)  # type: ignore[arg-type]
+
     with pytest.raises(ArgumentError, match="seed"):
         sim.reset(seed="x")  # type: ignore[arg-type]
     assert sim.tick == 3 and sim.episode == 0
@@ -192,12 +246,17 @@ def test_what_is_refused() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 9])
-def test_headings_are_wrapped_and_poses_checked_for_few_and_for_many(count: int) -> None:
+def test_headings_are_wrapped_and_poses_checked_for_few_and_for_many(
+    count: int,
+) -> None:
     sim = botyard.Simulation()
     sim.add_robots("amigo", [(2.0 * k, 0.0, 0.0) for k in range(count)])
     poses = np.array([[2.0 * k, 1.0, 4.0 - k] for k in range(count)])
     sim.reset(poses=poses)
-    assert sim.poses[:, :2].tolist() == poses[:, :2].tolist() and (np.abs(sim.poses[:, 2]) <= np.pi).all()
+    assert (
+        sim.poses[:, :2].tolist() == poses[:, :2].tolist()
+        and (np.abs(sim.poses[:, 2]) <= np.pi).all()
+    )
     assert np.cos(sim.poses[:, 2]) == pytest.approx(np.cos(poses[:, 2]))
     for wrong in (np.nan, 1e8):
         poses[1, 0] = wrong

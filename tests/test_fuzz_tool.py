@@ -19,7 +19,9 @@ FUZZ = [sys.executable, str(ROOT / "tools/fuzz.py"), "--no-targets", "--jobs", "
 UNITS = "tests/leaves/test_units.py"
 
 
-def test_the_suite_itself_tries_the_same_in_every_run(request: pytest.FixtureRequest) -> None:
+def test_the_suite_itself_tries_the_same_in_every_run(
+    request: pytest.FixtureRequest,
+) -> None:
     from hypothesis import settings
 
     if os.environ.get("BOTYARD_HYPOTHESIS", "botyard") == "botyard":
@@ -28,28 +30,55 @@ def test_the_suite_itself_tries_the_same_in_every_run(request: pytest.FixtureReq
 
 
 @pytest.mark.peer
-def test_a_defect_that_the_suite_does_not_meet_is_found_and_can_be_seen_again(tmp_path: Path) -> None:
-    """An angle is wrapped wrongly in one range of many: exploring finds it, and the printed command shows it again."""
+def test_a_defect_that_the_suite_does_not_meet_is_found_and_can_be_seen_again(
+    tmp_path: Path,
+) -> None:
+    """An angle is wrapped wrongly in one range of many: exploring finds it, and the
+    printed command shows it again.
+    """
     (tmp_path / "sitecustomize.py").write_text(
         "from botyard import units\nright = units.wrap_angle\n"
-        "units.wrap_angle = lambda angle: right(angle) + (1.0 if 900.0 < abs(angle) < 5e5 else 0.0)\n"
+        "units.wrap_angle = lambda angle: right(angle) + (1.0 if 900.0 < "
+        "abs(angle) < 5e5 else 0.0)\n"
     )
-    paths = [str(tmp_path), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [
+        str(tmp_path),
+        str(ROOT / "src"),
+        *filter(None, [os.environ.get("PYTHONPATH")]),
+    ]
     kept = tmp_path / "kept"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "BOTYARD_FUZZ_KEPT": str(kept)}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "BOTYARD_FUZZ_KEPT": str(kept),
+    }
     env.pop("BOTYARD_HYPOTHESIS", None)
     done = subprocess.run(
-        [*FUZZ, "--minutes", "2", UNITS], capture_output=True, text=True, timeout=PATIENCE + 120, env=env, cwd=ROOT, check=False
-    )  # fmt: skip
+        [*FUZZ, "--minutes", "2", UNITS],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE + 120,
+        env=env,
+        cwd=ROOT,
+        check=False,
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "reproduce_failure" in done.stdout
     command = (
-        f"BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{UNITS}::test_wrapped_angle_is_in_range_and_equivalent'"
+        f"BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest "
+        f"'{UNITS}::test_wrapped_angle_is_in_range_and_equivalent'"
     )
     assert command in done.stdout
     assert list((kept / "examples").iterdir()), "what failed is kept, and tried first"
     again = subprocess.run(
-        command, shell=True, capture_output=True, text=True, timeout=PATIENCE, env=env, cwd=ROOT, check=False
+        command,
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=env,
+        cwd=ROOT,
+        check=False,
     )
     assert again.returncode == 1
     assert "reproduce_failure" in again.stdout
@@ -81,8 +110,13 @@ def load_tool() -> ModuleType:
     ],
 )
 def test_a_target_that_was_killed_has_found_nothing(
-    does: str, status: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
+    does: str,
+    status: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     tool = load_tool()
     target = tmp_path / "fuzz_it.py"
     target.write_text(f"import os, sys\n{does}\n")
@@ -102,7 +136,16 @@ def test_a_target_that_was_killed_has_found_nothing(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_property_tests_that_were_killed_have_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_property_tests_that_were_killed_have_found_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tool = load_tool()
-    monkeypatch.setattr(tool.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], -15, "", ""))
-    assert tool.explore(["tests"], time.time() + PATIENCE, 1) == ([], "the property tests (status -15)")
+    monkeypatch.setattr(
+        tool.subprocess,
+        "run",
+        lambda *_, **__: subprocess.CompletedProcess([], -15, "", ""),
+    )
+    assert tool.explore(["tests"], time.time() + PATIENCE, 1) == (
+        [],
+        "the property tests (status -15)",
+    )

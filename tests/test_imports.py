@@ -1,7 +1,9 @@
-"""No module of botyard imports one that imports it, directly or over others: not even for annotations, or inside a function.
+"""No module of botyard imports one that imports it, directly or over others: not even
+for annotations, or inside a function.
 
-Who has to know two modules to understand one of them has to know both; and what a circle of annotations says is that two files are one
-idea. The layers between the parts are `make lint`'s.
+Who has to know two modules to understand one of them has to know both; and what a
+circle of annotations says is that two files are one idea. The layers between the parts
+are `make lint`'s.
 """
 
 import ast
@@ -14,10 +16,12 @@ Graph = Mapping[str, set[str]]
 
 
 def imports(files: Mapping[str, str], packages: Iterable[str] = ()) -> Graph:
-    """Which modules each module imports, anywhere in it; `files` are their texts by name.
+    """Which modules each module imports, anywhere in it; `files` are their texts by
+    name.
 
-    ``from package import name`` is an import of the module ``package.name`` if there is one, else of the package. That a package is run
-    before its modules is not counted: Python does that, whoever wrote what.
+    ``from package import name`` is an import of the module ``package.name`` if there is
+    one, else of the package. That a package is run before its modules is not counted:
+    Python does that, whoever wrote what.
     """
     graph: dict[str, set[str]] = {}
     for module, text in files.items():
@@ -28,15 +32,21 @@ def imports(files: Mapping[str, str], packages: Iterable[str] = ()) -> Graph:
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 base = package[: len(package) - node.level + 1] if node.level else []
-                origin = ".".join([*base, *((node.module or "").split(".") if node.module else [])])
+                origin = ".".join(
+                    [*base, *((node.module or "").split(".") if node.module else [])]
+                )
                 names = [f"{origin}.{alias.name}" for alias in node.names]
                 found |= {name if name in files else origin for name in names}
+
         graph[module] = found & files.keys() - {module}
+
     return graph
 
 
 def circles(graph: Graph) -> list[list[str]]:
-    """Groups of modules each of which reaches all others of the group (Tarjan's strongly connected components), sorted."""
+    """Groups of modules each of which reaches all others of the group (Tarjan's
+    strongly connected components), sorted.
+    """
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_: list[str] = []
@@ -51,6 +61,7 @@ def circles(graph: Graph) -> list[list[str]]:
                 lowest[node] = min(lowest[node], lowest[other])
             elif other in open_:
                 lowest[node] = min(lowest[node], order[other])
+
         if lowest[node] == order[node]:
             group = open_[open_.index(node) :]
             del open_[-len(group) :]
@@ -60,6 +71,7 @@ def circles(graph: Graph) -> list[list[str]]:
     for node in graph:
         if node not in order:
             visit(node)
+
     return sorted(found)
 
 
@@ -70,11 +82,18 @@ def test_no_module_imports_itself_over_others() -> None:
         if path.name == "__init__.py":
             name = name.removesuffix(".__init__")
             packages.add(name)
+
         files[name] = path.read_text("utf-8")
+
     graph = imports(files, packages)
-    assert len(graph) > 300 and sum(map(len, graph.values())) > 1000, "it looks at the real tree"
+    assert len(graph) > 300 and sum(map(len, graph.values())) > 1000, (
+        "it looks at the real tree"
+    )
     told = [
-        ", ".join(f"{module} -> {' '.join(sorted(graph[module] & set(circle)))}" for module in circle)
+        ", ".join(
+            f"{module} -> {' '.join(sorted(graph[module] & set(circle)))}"
+            for module in circle
+        )
         for circle in circles(graph)
     ]
     assert not told
@@ -83,7 +102,8 @@ def test_no_module_imports_itself_over_others() -> None:
 def test_circles_are_found_wherever_the_import_stands() -> None:
     files = {
         "p": "from p.a import A",
-        "p.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import b\nimport os",
+        "p.a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p "
+        "import b\nimport os",
         "p.b": "def f():\n    from p.c import C",
         "p.c": "import p.a as a",
         "p.q": "from .r import R",

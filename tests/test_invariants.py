@@ -1,6 +1,8 @@
-"""Rules that hold for a robot whoever commands it (docs/reference/invariants.md): each rule is tried with each source of commands.
+"""Rules that hold for a robot whoever commands it (docs/reference/invariants.md): each
+rule is tried with each source of commands.
 
-The rules stand in the engine. A source enables the motors and drives as its users would, before every step.
+The rules stand in the engine. A source enables the motors and drives as its users
+would, before every step.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from botyard.errors import BotyardError
 from botyard.formats.models import find_robot
 from botyard.interfaces.ambf.ambf import Ambf
 from botyard.interfaces.interface import Caller, Door
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.ros.foxglove import Foxglove
 from botyard.interfaces.ros.graph import RosGraph
@@ -43,7 +45,7 @@ from botyard.protocols.rosbridge.session import RosbridgeSession
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.frames import Bit
 from botyard.protocols.webgui.session import Tokens, Viewer
-from botyard.servers.nullmodem import Line, NullModem
+from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
 from botyard.traffic.generate import generate
 from botyard.traffic.on_robots import RobotTraffic
@@ -55,7 +57,13 @@ from tests.servers.test_rosgraph import Recorder
 
 MODEL = replace(
     find_robot("p3dx"),
-    battery=BatterySpec(capacity_wh=100.0, idle_power=10.0, motor_power=50.0, charge_power=100.0, shutdown_charge=20.0),
+    battery=BatterySpec(
+        capacity_wh=100.0,
+        idle_power=10.0,
+        motor_power=50.0,
+        charge_power=100.0,
+        shutdown_charge=20.0,
+    ),
 )
 SPEED = 0.3
 WALL = 40.0
@@ -78,7 +86,9 @@ class World:
     """
 
     def __init__(self, source: str) -> None:
-        self.sim = Simulation(Scene(segments=np.array([[WALL, -9.0, WALL, 9.0]])), seed=1, step=0.1)
+        self.sim = Simulation(
+            Scene(segments=np.array([[WALL, -9.0, WALL, 9.0]])), seed=1, step=0.1
+        )
         self.ann = self.sim.add_robot(MODEL, "ann", pose=(0.0, 0.0, 0.0))
         self.source, self.speed, self.enables = source, SPEED, True
         self.closing: list[Callable[[], None]] = []
@@ -94,8 +104,10 @@ class World:
     def run(self, steps: int, drives: bool = True) -> None:
         for _ in range(steps):
             if drives:
-                with suppress(BotyardError):  # a door may refuse, with the reason
+                # a door may refuse, with the reason
+                with suppress(BotyardError):
                     self.act()
+
             self.sim.step()
 
     # -- sources
@@ -132,7 +144,11 @@ class World:
             line.send(data)
 
         def act() -> None:
-            mm = min(int(1000 * self.speed), 32767) if math.isfinite(self.speed) else 32767
+            mm = (
+                min(int(1000 * self.speed), 32767)
+                if math.isfinite(self.speed)
+                else 32767
+            )
             for data in (command(4, 1), command(11, mm))[0 if self.enables else 1 :]:
                 line.send(data)
             modem.wait(0.0)
@@ -140,19 +156,29 @@ class World:
         return act
 
     def page(self) -> Source:
-        desk = PageDesk(self.parts.hub, self.parts.yard, self.parts.maps, ViewSource(self.parts.hub))
+        desk = PageRequests(
+            self.parts.hub,
+            self.parts.robot_servers,
+            self.parts.maps,
+            ViewSource(self.parts.hub),
+        )
         viewer = Viewer(desk, Tokens("t"), 0.0)
         viewer.read_only = False
 
         def act() -> None:
-            enable, drive = msg.Enable(names=["ann"], on=True), msg.Drive(name="ann", v=self.speed)
+            enable, drive = (
+                msg.Enable(names=["ann"], on=True),
+                msg.Drive(name="ann", v=self.speed),
+            )
             for request in (enable, drive) if self.enables else (drive,):
                 desk.perform(viewer, request, lambda result, error: None)
 
         return act
 
     def _graph(self, kinds: Types) -> RosGraph:
-        graph = RosGraph(self.parts.hub, self.parts.control, self.parts.maps.cells, kinds)
+        graph = RosGraph(
+            self.parts.hub, self.parts.control, self.parts.maps.cells, kinds
+        )
         self.closing.append(graph.close)
         return graph
 
@@ -165,7 +191,11 @@ class World:
 
         def send(topic: str, kind: str, **fields: Any) -> None:
             data = code(kinds.filled(kind, fields), kind)
-            (taken,) = [p.topic for n, p in transport.papers if n == topic and p.type_name == kind]
+            (taken,) = [
+                p.topic
+                for n, p in transport.papers
+                if n == topic and p.type_name == kind
+            ]
             taken.take(decode(data, kind))  # type: ignore[union-attr]
 
         def act() -> None:
@@ -186,7 +216,9 @@ class World:
         graph = self._graph(types())
         bridge = Rosbridge(types(), graph.stamp)
         graph.add(bridge)
-        session = RosbridgeSession(bridge, lambda: self.sim.time, warn=lambda text: None)
+        session = RosbridgeSession(
+            bridge, lambda: self.sim.time, warn=lambda text: None
+        )
 
         def send(**fields: Any) -> None:
             session.receive_data(json.dumps(fields).encode(), 0.0)
@@ -196,7 +228,11 @@ class World:
         def act() -> None:
             if self.enables:
                 send(op="call_service", service="/ann/enable_motors", id="1")
-            send(op="publish", topic="/ann/cmd_vel", msg={"linear": {"x": self.speed}, "angular": {}})
+            send(
+                op="publish",
+                topic="/ann/cmd_vel",
+                msg={"linear": {"x": self.speed}, "angular": {}},
+            )
 
         return act
 
@@ -206,17 +242,40 @@ class World:
         graph.add(server)
         self.closing.append(server.close)
         caller = Caller("foxglove", Level.CHANGE, "Foxglove")
-        session = server.session(Door(self.parts.control, caller, {}, warn=lambda text: None))
+        session = server.session(
+            Door(self.parts.control, caller, {}, warn=lambda text: None)
+        )
         channels = [
-            {"id": 1, "topic": "/ann/enable_motors_cmd", "encoding": "json", "schemaName": "std_msgs/msg/Bool"},
-            {"id": 2, "topic": "/ann/cmd_vel", "encoding": "json", "schemaName": "geometry_msgs/msg/Twist"},
+            {
+                "id": 1,
+                "topic": "/ann/enable_motors_cmd",
+                "encoding": "json",
+                "schemaName": "std_msgs/msg/Bool",
+            },
+            {
+                "id": 2,
+                "topic": "/ann/cmd_vel",
+                "encoding": "json",
+                "schemaName": "geometry_msgs/msg/Twist",
+            },
         ]
-        session.receive_data(json.dumps({"op": "advertise", "channels": channels}).encode(), 0.0)
+        session.receive_data(
+            json.dumps({"op": "advertise", "channels": channels}).encode(), 0.0
+        )
 
         def act() -> None:
-            messages = (1, {"data": True}), (2, {"linear": {"x": self.speed}, "angular": {}})
+            messages = (
+                (1, {"data": True}),
+                (2, {"linear": {"x": self.speed}, "angular": {}}),
+            )
             for channel, message in messages if self.enables else messages[1:]:
-                session.receive_data(b"\x01" + channel.to_bytes(4, "little") + json.dumps(message).encode(), 0.0)
+                session.receive_data(
+                    b"\x01"
+                    + channel.to_bytes(4, "little")
+                    + json.dumps(message).encode(),
+                    0.0,
+                )
+
             while session.data_to_send():
                 pass
 
@@ -224,26 +283,48 @@ class World:
 
     def ambf(self) -> Source:
         kinds = Types("jazzy", definitions("2.0"))
-        ambf = Ambf(self.parts.hub, self.parts.control, self.parts.lockstep, kinds, "2.0")
+        ambf = Ambf(
+            self.parts.hub, self.parts.control, self.parts.lockstep, kinds, "2.0"
+        )
         ambf._sync()
         self.closing.append(ambf.close)
-        robot = next(thing for key, thing in ambf._objects.items() if key == ("body", "ann"))
+        robot = next(
+            thing for key, thing in ambf._objects.items() if key == ("body", "ann")
+        )
 
         def act() -> None:
             if self.enables:
                 self.ann.command.enable()  # AMBF has no message for it
             linear = kinds.filled("geometry_msgs/Vector3", {"x": self.speed})
             twist = kinds.filled("geometry_msgs/Twist", {"linear": linear})
-            robot._command(kinds.filled("ambf_msgs/RigidBodyCmd", {"cartesian_cmd_type": VELOCITY, "twist": twist}))
+            robot._command(
+                kinds.filled(
+                    "ambf_msgs/RigidBodyCmd",
+                    {"cartesian_cmd_type": VELOCITY, "twist": twist},
+                )
+            )
 
         return act
 
 
-SOURCES = ("python", "fleet", "controller", "pioneer", "page", "ros1", "ros2", "rosbridge", "foxglove", "ambf")
+SOURCES = (
+    "python",
+    "fleet",
+    "controller",
+    "pioneer",
+    "page",
+    "ros1",
+    "ros2",
+    "rosbridge",
+    "foxglove",
+    "ambf",
+)
 
 
 def by_each_source(test: Callable[[World], None]) -> Callable[..., None]:
-    """Try a rule with each source, in an event loop: some interfaces start tasks of their own."""
+    """Try a rule with each source, in an event loop: some interfaces start tasks of
+    their own.
+    """
 
     @pytest.mark.parametrize("source", SOURCES)
     def run(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +348,9 @@ def by_each_source(test: Callable[[World], None]) -> Callable[..., None]:
 
 
 def stands(world: World, steps: int = 20) -> None:
-    """The robot comes to rest within a second, and stays there while its source drives it."""
+    """The robot comes to rest within a second, and stays there while its source drives
+    it.
+    """
     world.run(10)
     there = world.ann.truth
     world.run(steps)
@@ -293,15 +376,24 @@ def test_a_pressed_emergency_stop_keeps_the_motors_off(world: World) -> None:
 
 
 @by_each_source
-def test_after_its_release_the_motors_stay_off_until_they_are_enabled(world: World) -> None:
+def test_after_its_release_the_motors_stay_off_until_they_are_enabled(
+    world: World,
+) -> None:
     moves(world)
     world.ann.press_estop()
     world.run(5, drives=False)
     world.ann.press_estop(False)
     if world.ann.name in world.sim.programs:
-        world.ann.set_controller(lambda robot: robot.command(v=SPEED))  # one that does not enable
+        world.ann.set_controller(
+            lambda robot: robot.command(v=SPEED)
+        )  # one that does not enable
+
     world.run(20, drives=False)
-    assert not world.ann.motors_on and world.ann.velocity.vx == 0.0 and world.ann.motors_inhibited == ""
+    assert (
+        not world.ann.motors_on
+        and world.ann.velocity.vx == 0.0
+        and world.ann.motors_inhibited == ""
+    )
     world.ann.command.enable()
     moves(world)
 
@@ -322,7 +414,9 @@ def test_motors_that_are_off_stay_off_until_they_are_enabled(world: World) -> No
     world.ann.command.enable(False)
     world.run(1)
     decel = MODEL.limits.decel.x
-    assert speed - world.ann.velocity.vx == pytest.approx(0.1 * decel), "it comes to rest by its ramp"
+    assert speed - world.ann.velocity.vx == pytest.approx(0.1 * decel), (
+        "it comes to rest by its ramp"
+    )
     stands(world)
     assert world.ann.motors_inhibited == ""
     world.enables = True
@@ -350,6 +444,7 @@ def test_the_limits_of_the_model_hold(world: World) -> None:
         now = world.ann.velocity.vx
         assert abs(now - before) <= max(limits.accel.x, limits.decel.x) * 0.1 + 1e-9
         before, top = now, max(top, now)
+
     assert 0.9 * limits.max_speed.x < top <= limits.max_speed.x + 1e-9
 
 
@@ -370,8 +465,13 @@ def test_numbers_that_are_not_finite_never_enter(world: World) -> None:
         world.speed = speed
         world.run(2)
         state = world.sim.snapshot.state
-        assert np.isfinite(state.target).all() and np.isfinite(state.vel).all() and np.isfinite(state.pose).all()
+        assert (
+            np.isfinite(state.target).all()
+            and np.isfinite(state.vel).all()
+            and np.isfinite(state.pose).all()
+        )
         assert world.ann.velocity.vx <= MODEL.limits.max_speed.x + 1e-9
+
     world.speed = SPEED
     world.run(20)
     if world.source == "controller":
@@ -388,14 +488,19 @@ def test_a_robot_that_is_carried_does_not_drive(world: World) -> None:
     world.sim.attach("bob", "ann")
     held = world.ann.truth
     world.run(20)
-    assert tuple(world.ann.truth) == pytest.approx(tuple(held)), "it stays where it is held"
+    assert tuple(world.ann.truth) == pytest.approx(tuple(held)), (
+        "it stays where it is held"
+    )
     x = carrier.truth.x
     carrier.command.enable()
     for _ in range(20):
         carrier.command(v=0.2)
         world.run(1)
+
     assert carrier.truth.x > x + 0.2
-    assert world.ann.truth.x - held.x == pytest.approx(carrier.truth.x - x), "it moves with its carrier"
+    assert world.ann.truth.x - held.x == pytest.approx(carrier.truth.x - x), (
+        "it moves with its carrier"
+    )
 
 
 @by_each_source
@@ -411,7 +516,9 @@ def test_a_robot_in_a_hand_stands(world: World) -> None:
 
 
 def test_robots_of_a_traffic_run_stand_too() -> None:
-    """The driver of a path commands its robot in each step; released and enabled, the robot finishes its path."""
+    """The driver of a path commands its robot in each step; released and enabled, the
+    robot finishes its path.
+    """
     run = RobotTraffic(generate("corridor", 2), find_supervisor("bankers"))
     for _ in range(20):
         run.step()
@@ -429,7 +536,9 @@ def test_robots_of_a_traffic_run_stand_too() -> None:
 
 
 def test_a_run_is_done_again_with_its_emergency_stop() -> None:
-    """The journal has the button, not what followed from it: the engine's rule gives the same digests."""
+    """The journal has the button, not what followed from it: the engine's rule gives
+    the same digests.
+    """
     with watching() as runs:
         world = World("python")
         world.run(10)
@@ -437,6 +546,7 @@ def test_a_run_is_done_again_with_its_emergency_stop() -> None:
         world.run(10)
         world.ann.press_estop(False)
         world.run(10)
+
     for run in runs:
         run.check()
 
@@ -451,6 +561,7 @@ def test_a_saved_world_keeps_the_rule() -> None:
         other.robots["ann"].command.enable()
         other.robots["ann"].command(v=SPEED)
         other.step()
+
     assert not other.robots["ann"].motors_on and other.robots["ann"].velocity.vx == 0.0
 
 
@@ -460,7 +571,9 @@ def test_a_saved_world_keeps_the_rule() -> None:
 @pytest.mark.parametrize("name", ["wander", "waypoints"])
 def test_a_controller_of_ours_does_not_turn_motors_on(name: str) -> None:
     sim = Simulation.load("office", seed=1)
-    options: dict[str, Any] = {"points": [(18.0, 14.0), (10.0, 14.0)]} if name == "waypoints" else {}
+    options: dict[str, Any] = (
+        {"points": [(18.0, 14.0), (10.0, 14.0)]} if name == "waypoints" else {}
+    )
     robot = sim.add_robot(MODEL, "ann", pose=(10.0, 14.0, 0.0))
     robot.set_controller(name, **options)
 
@@ -496,7 +609,9 @@ def opened(sim: Simulation, robot: str) -> tuple[NullModem, Line]:
     return modem, line
 
 
-def test_a_controller_goes_on_after_a_client_that_disables_the_motors_as_it_leaves() -> None:
+def test_a_controller_goes_on_after_a_client_that_disables_the_motors_as_it_leaves() -> (
+    None
+):
     """ARIA sends ENABLE 0 and CLOSE at the end."""
     sim = Simulation(seed=1)
     robot = sim.add_robot("p3dx", "ann", controller="wander")
@@ -521,6 +636,7 @@ def test_what_a_user_switched_off_stays_off_after_a_session(how: str) -> None:
         robot.press_estop()
         modem.run(0.5)
         robot.press_estop(False)
+
     modem.run(0.5)
     for data in (command(4, 0), command(2)):
         line.send(data)
@@ -575,9 +691,14 @@ def test_a_robot_with_mass_is_not_driven_either(kind: Control) -> None:
     def drive(steps: int) -> float:
         x = robot.truth.x
         for _ in range(steps):
-            values = (robot.truth.x + 0.5, 0.0, 0.0) if kind is Control.POSE else (SPEED, 0.0, 0.0)
+            values = (
+                (robot.truth.x + 0.5, 0.0, 0.0)
+                if kind is Control.POSE
+                else (SPEED, 0.0, 0.0)
+            )
             sim.submit("ann", cmd.Demand(kind, values))
             sim.step()
+
         return robot.truth.x - x
 
     assert drive(20) > 0.2

@@ -1,4 +1,6 @@
-"""The journal: what was done to a world, done again, gives the same run; what passes it by is noticed (TODO-031)."""
+"""The journal: what was done to a world, done again, gives the same run; what passes it
+by is noticed (TODO-031).
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,19 @@ from botyard.model.readings import Action
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World
 from botyard.protocols.pioneer.packet import command as packet
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim import journal
-from botyard.sim.journal import AddRobots, Change, Claim, Entry, Restore, Submit, SubmitEach, WriteDevice, acting
+from botyard.sim.journal import (
+    AddRobots,
+    Change,
+    Claim,
+    Entry,
+    Restore,
+    Submit,
+    SubmitEach,
+    WriteDevice,
+    acting,
+)
 from botyard.sim.resimulation import apply, resimulate
 from botyard.sim.simulation import Simulation
 from tests.journaled import watching
@@ -70,8 +82,12 @@ def test_entries_say_who_did_what_and_when() -> None:
     unregister()
     robot.command.stop()
     assert [(e.tick, e.order, e.source, type(e.change)) for e in told] == [
-        (0, 1, "api", AddRobots), (2, 2, "me", Submit), (2, 3, "me", Claim), (2, 4, "api", WriteDevice), (2, 5, "api", WriteDevice),
-    ]  # fmt: skip
+        (0, 1, "api", AddRobots),
+        (2, 2, "me", Submit),
+        (2, 3, "me", Claim),
+        (2, 4, "api", WriteDevice),
+        (2, 5, "api", WriteDevice),
+    ]
     unregister()
 
 
@@ -83,7 +99,9 @@ def _halt(sim: Simulation) -> None:
 POKES: dict[str, Callable[[Simulation], object]] = {
     "pose": lambda sim: sim.engine.state.pose.__setitem__((0, 0), 0.5),
     "limits": lambda sim: sim.engine.state.max_vel.__setitem__((0, 0), 0.1),
-    "battery": lambda sim: sim.robots["b"].electrics.battery.table.charge.__setitem__(0, 50.0),
+    "battery": lambda sim: sim.robots["b"].electrics.battery.table.charge.__setitem__(
+        0, 50.0
+    ),
     "gripper": lambda sim: sim.engine.table(Grippers).left_goal.__setitem__(0, 0.01),
     "queue": lambda sim: sim.engine.submit("a", cmd.SetVelocity(v=0.2)),
     "settle": _halt,
@@ -117,7 +135,11 @@ def test_fleets_are_told_as_arrays() -> None:
         sim.fleet.command(v=np.array([0.1, 0.2, 0.3]))
         sim.robots["p3dx_002"].command(w=0.5)
         sim.step(3)
-        assert [type(e.change).__name__ for e in watched[0].entries] == ["AddRobots", "SubmitVelocities", "Submit"]
+        assert [type(e.change).__name__ for e in watched[0].entries] == [
+            "AddRobots",
+            "SubmitVelocities",
+            "Submit",
+        ]
 
 
 def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
@@ -131,7 +153,9 @@ def again(sim: Simulation, act: Callable[[Simulation], object]) -> list[Entry]:
 
 
 def test_journals_with_restores_in_them() -> None:
-    """Time goes back in them, models come from elsewhere, and programs that come back do not act twice."""
+    """Time goes back in them, models come from elsewhere, and programs that come back
+    do not act twice.
+    """
     sim = world()
     other = world()
     other.add_robot(replace(THIRSTY, name="odd"), "o", pose=(2.0, -2.0, 0.0))
@@ -153,22 +177,29 @@ def test_journals_with_restores_in_them() -> None:
 
     told = again(sim, act)
     assert [e.tick for e in told if isinstance(e.change, Restore)] == [5, 4]
-    with pytest.raises(StateError, match="the next change is of tick 3, but 6 steps have been done"):
+    with pytest.raises(
+        StateError, match="the next change is of tick 3, but 6 steps have been done"
+    ):
         list(resimulate(sim, told, 9))
 
 
 def test_robots_that_clients_cannot_reach_are_told() -> None:
-    placed = (PlacedRobot(spec=THIRSTY, name="u", pose=Pose(1.0, -3.0, 0.0), served=False),)
+    placed = (
+        PlacedRobot(spec=THIRSTY, name="u", pose=Pose(1.0, -3.0, 0.0), served=False),
+    )
     again(world(), lambda sim: sim.populate(World(scene=SCENE, robots=placed)))
 
 
 def test_who_acts_is_told_also_of_what_says_nothing_itself() -> None:
-    """Devices, robots that come, maps; in tasks that begin meanwhile; a client of a robot and a page need not do anything for that."""
+    """Devices, robots that come, maps; in tasks that begin meanwhile; a client of a
+    robot and a page need not do anything for that.
+    """
     sim, told = world(), list[Entry]()
     sim.journal(told.append)
     with acting("page"):
         sim.robots["b"].electrics.temperature = 20
         sim.add_robot("p3dx", "p", pose=(2.0, -2.0, 0.0))
+
     sim.robots["b"].electrics.temperature = 21
     modem = NullModem(sim)
     line = modem.connect("b")
@@ -208,11 +239,17 @@ def test_a_listener_that_fails_changes_nothing(
     sim.settle()
     other.settle()
     assert sim.digest() == other.digest() and sim.scene is sim.engine.scene
-    assert len(told) >= 2 and caplog.text.count("a listener of the journal failed") == 1, "it is told no more"
+    assert (
+        len(told) >= 2 and caplog.text.count("a listener of the journal failed") == 1
+    ), "it is told no more"
 
 
 def test_each_kind_of_change_can_be_done_again() -> None:
-    kinds = [k for k in vars(journal).values() if isinstance(k, type) and issubclass(k, Change) and k is not Change]
+    kinds = [
+        k
+        for k in vars(journal).values()
+        if isinstance(k, type) and issubclass(k, Change) and k is not Change
+    ]
     assert {AddRobots, Claim, Restore, Submit, WriteDevice} <= set(kinds)
     for kind in kinds:
         assert apply.dispatch(kind) is not apply.dispatch(Change), kind
@@ -224,13 +261,17 @@ def test_each_kind_of_change_can_be_done_again() -> None:
         apply(Unknown(), Simulation(), "api")
 
 
-def test_a_listener_of_velocities_gets_them_without_entries_and_others_as_before() -> None:
+def test_a_listener_of_velocities_gets_them_without_entries_and_others_as_before() -> (
+    None
+):
     sim = Simulation()
     sim.add_robot("p3dx", "ann")
     entries, driven = list[Entry](), list[tuple[object, ...]]()
     ends = [
         sim.journal(entries.append),
-        sim._journal_of_driving(lambda entry: driven.append((entry.order,)), lambda *one: driven.append(one)),
+        sim._journal_of_driving(
+            lambda entry: driven.append((entry.order,)), lambda *one: driven.append(one)
+        ),
     ]
     sim.robots["ann"].command(v=0.25, w=-0.5)
     sim.robots["ann"].command.stop()
@@ -241,7 +282,11 @@ def test_a_listener_of_velocities_gets_them_without_entries_and_others_as_before
         (2,),
         (1, 3, "api", "ann", SetVelocity(v=0.5)),
     ]
-    assert [(e.tick, e.order, type(e.change)) for e in entries] == [(0, 1, Submit), (0, 2, Submit), (1, 3, Submit)]
+    assert [(e.tick, e.order, type(e.change)) for e in entries] == [
+        (0, 1, Submit),
+        (0, 2, Submit),
+        (1, 3, Submit),
+    ]
     for end in ends:
         end()
     sim.robots["ann"].command(v=0.1)
@@ -253,7 +298,10 @@ def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> N
     for sim in sims:
         for name in ("ann", "bob"):
             sim.add_robot("p3dx", name)
-    each = SubmitEach(("ann", "bob", "ann"), (0.2, 0.3, None), (None, -0.1, 0.4), (None, None, None))
+
+    each = SubmitEach(
+        ("ann", "bob", "ann"), (0.2, 0.3, None), (None, -0.1, 0.4), (None, None, None)
+    )
     apply(each, sims[0], "me")
     for name, command in each.each():
         sims[1].submit(name, command, "me")
@@ -262,4 +310,8 @@ def test_velocities_that_were_noted_together_are_done_one_after_the_other() -> N
         sim.step(5)
     assert sims[0].digest() == sims[1].digest()
     with pytest.raises(CommandError, match="expected 2 of each axis"):
-        apply(SubmitEach(("ann", "bob"), (0.2,), (None, None), (None, None)), sims[0], "me")
+        apply(
+            SubmitEach(("ann", "bob"), (0.2,), (None, None), (None, None)),
+            sims[0],
+            "me",
+        )

@@ -1,4 +1,6 @@
-"""The lock file of the developers' environment holds what pyproject.toml asks for, on every system and every Python that it names."""
+"""The lock file of the developers' environment holds what pyproject.toml asks for, on
+every system and every Python that it names.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,30 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 LOCK = (ROOT / "requirements-dev.lock").read_text("utf-8")
 PYTHONS = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 SYSTEMS = {
-    "Linux": {"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix", "platform_system": "Linux"},
+    "Linux": {
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+        "os_name": "posix",
+        "platform_system": "Linux",
+    },
     "Linux on ARM": {
         "sys_platform": "linux",
         "platform_machine": "aarch64",
         "os_name": "posix",
         "platform_system": "Linux",
     },
-    "macOS": {"sys_platform": "darwin", "platform_machine": "arm64", "os_name": "posix", "platform_system": "Darwin"},
-    "Windows": {"sys_platform": "win32", "platform_machine": "AMD64", "os_name": "nt", "platform_system": "Windows"},
+    "macOS": {
+        "sys_platform": "darwin",
+        "platform_machine": "arm64",
+        "os_name": "posix",
+        "platform_system": "Darwin",
+    },
+    "Windows": {
+        "sys_platform": "win32",
+        "platform_machine": "AMD64",
+        "os_name": "nt",
+        "platform_system": "Windows",
+    },
 }
 
 
@@ -35,8 +52,12 @@ def plain(name: str) -> str:
 
 
 def wanted() -> list[Requirement]:
-    """All requirements of the package and its extras; those of extras that name other extras are among these."""
-    extras = [text for rows in PROJECT["optional-dependencies"].values() for text in rows]
+    """All requirements of the package and its extras; those of extras that name other
+    extras are among these.
+    """
+    extras = [
+        text for rows in PROJECT["optional-dependencies"].values() for text in rows
+    ]
     found = [Requirement(text) for text in [*PROJECT["dependencies"], *extras]]
     return [r for r in found if plain(r.name) != plain(PROJECT["name"])]
 
@@ -44,24 +65,44 @@ def wanted() -> list[Requirement]:
 def locked(text: str) -> list[tuple[str, str, Marker | None, int]]:
     """Name, version, marker and number of hashes of each entry."""
     found = []
-    for entry in re.split(r"\n(?=[a-z0-9])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ")):
+    for entry in re.split(
+        r"\n(?=[a-z0-9])",
+        re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " "),
+    ):
         head, *hashes = entry.split("--hash=")
         requirement = Requirement(head.strip())
         (pin,) = requirement.specifier
         assert pin.operator == "=="
-        found.append((plain(requirement.name), pin.version, requirement.marker, len(hashes)))
+        found.append(
+            (plain(requirement.name), pin.version, requirement.marker, len(hashes))
+        )
+
     return found
 
 
 def environment(system: str, python: str) -> dict[str, str]:
-    return {**SYSTEMS[system], "python_version": python, "python_full_version": f"{python}.1", "implementation_name": "cpython",
-            "platform_python_implementation": "CPython", "extra": ""}  # fmt: skip
+    return {
+        **SYSTEMS[system],
+        "python_version": python,
+        "python_full_version": f"{python}.1",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "extra": "",
+    }
 
 
 def problems(text: str, where: dict[str, str]) -> list[str]:
     """What the lock file lacks for an environment."""
-    pins = [(n, v) for n, v, marker, _ in locked(text) if marker is None or marker.evaluate(where)]
-    found = [f"{n} has two versions" for n, _ in set(pins) if sum(m == n for m, _ in pins) > 1]
+    pins = [
+        (n, v)
+        for n, v, marker, _ in locked(text)
+        if marker is None or marker.evaluate(where)
+    ]
+    found = [
+        f"{n} has two versions"
+        for n, _ in set(pins)
+        if sum(m == n for m, _ in pins) > 1
+    ]
     versions = dict(pins)
     for r in wanted():
         if r.marker is not None and not r.marker.evaluate(where):
@@ -70,7 +111,10 @@ def problems(text: str, where: dict[str, str]) -> list[str]:
         if version is None:
             found.append(f"{r.name} is not there")
         elif version not in r.specifier:
-            found.append(f"{r.name} is {version}, and pyproject.toml asks for {r.specifier}")
+            found.append(
+                f"{r.name} is {version}, and pyproject.toml asks for {r.specifier}"
+            )
+
     return found
 
 
@@ -88,11 +132,15 @@ def test_every_file_is_known_by_its_hash_and_no_registry_is_named() -> None:
 def extras(text: str) -> set[tuple[str, str]]:
     """The extras that entries name, as pairs of a package and an extra."""
     heads = re.findall(r"^([A-Za-z0-9._-]+)\[([^]]+)\]==", text, flags=re.MULTILINE)
-    return {(plain(name), extra.strip()) for name, of in heads for extra in of.split(",")}
+    return {
+        (plain(name), extra.strip()) for name, of in heads for extra in of.split(",")
+    }
 
 
 def unnamed_extras(text: str) -> list[str]:
-    """Extras that installed packages of the lock file ask for of others of them, and that it does not name."""
+    """Extras that installed packages of the lock file ask for of others of them, and
+    that it does not name.
+    """
     names, named, found = {name for name, *_ in locked(text)}, extras(text), set()
     for one in metadata.distributions():
         name = plain(one.metadata["Name"])
@@ -100,25 +148,45 @@ def unnamed_extras(text: str) -> list[str]:
             continue
         for line in one.requires or ():
             r = Requirement(line)
-            asked = [{"extra": ""}, *({"extra": extra} for of, extra in named if of == name)]
-            if plain(r.name) in names and (r.marker is None or any(r.marker.evaluate(where) for where in asked)):
-                found |= {f"{name} asks for {r.name}[{x}]" for x in r.extras if (plain(r.name), x) not in named}
+            asked = [
+                {"extra": ""},
+                *({"extra": extra} for of, extra in named if of == name),
+            ]
+            if plain(r.name) in names and (
+                r.marker is None or any(r.marker.evaluate(where) for where in asked)
+            ):
+                found |= {
+                    f"{name} asks for {r.name}[{x}]"
+                    for x in r.extras
+                    if (plain(r.name), x) not in named
+                }
+
     return sorted(found)
 
 
-def test_extras_are_named_else_pip_asks_for_the_newest_version_of_them_which_is_not_locked() -> None:
+def test_extras_are_named_else_pip_asks_for_the_newest_version_of_them_which_is_not_locked() -> (
+    None
+):
     assert unnamed_extras(LOCK) == []
-    assert unnamed_extras(LOCK.replace("coverage[toml]==", "coverage==")) == ["pytest-cov asks for coverage[toml]"]
+    assert unnamed_extras(LOCK.replace("coverage[toml]==", "coverage==")) == [
+        "pytest-cov asks for coverage[toml]"
+    ]
 
 
 def test_what_is_missing_or_out_of_range_is_seen() -> None:
     where = environment("Linux", "3.11")
     old = re.sub(r"^click==\S+", "click==7.0", LOCK, flags=re.MULTILINE)
-    assert problems(old, where) == ["click is 7.0, and pyproject.toml asks for <9,>=8.1.7"]
-    assert problems(re.sub(r"^h11==[^#]*", "", LOCK, flags=re.MULTILINE), where) == ["h11 is not there"]
+    assert problems(old, where) == [
+        "click is 7.0, and pyproject.toml asks for <9,>=8.1.7"
+    ]
+    assert problems(re.sub(r"^h11==[^#]*", "", LOCK, flags=re.MULTILINE), where) == [
+        "h11 is not there"
+    ]
 
 
 def test_the_pythons_that_are_named_are_those_that_are_allowed() -> None:
     assert PYTHONS[0] == PROJECT["requires-python"].removeprefix(">=")
     assert all(f"{p}.0" in SpecifierSet(PROJECT["requires-python"]) for p in PYTHONS)
-    assert [int(p.partition(".")[2]) for p in PYTHONS] == list(range(11, 11 + len(PYTHONS)))
+    assert [int(p.partition(".")[2]) for p in PYTHONS] == list(
+        range(11, 11 + len(PYTHONS))
+    )

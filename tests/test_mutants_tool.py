@@ -1,4 +1,6 @@
-"""`make mutants`: which errors are made, which tests are asked, and that what they notice is seen."""
+"""`make mutants`: which errors are made, which tests are asked, and that what they
+notice is seen.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,12 @@ def test_an_error_that_is_none_or_no_program_is_not_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["botyard/formats/svg.py", "botyard/protocols/pioneer/session.py", "botyard/engine/build.py"]
+    "path",
+    [
+        "botyard/formats/svg.py",
+        "botyard/protocols/pioneer/session.py",
+        "botyard/engine/build.py",
+    ],
 )
 def test_every_error_in_a_real_file_is_a_program(path: str) -> None:
     source = (ROOT / "src" / path).read_bytes()
@@ -86,22 +93,43 @@ def test_every_error_in_a_real_file_is_a_program(path: str) -> None:
 
 
 def test_tests_are_chosen_by_what_they_carry_out() -> None:
-    record = Record({"a": 1.0, "b": 0.1, "c": 5.0}, {"a.py": {9: {"a", "b"}, 12: {"a"}, 15: {"c"}}})
-    found = {(c.line, c.shown(SOURCE)[1]): record.tests(c) for c in changes("a.py", SOURCE)}
+    record = Record(
+        {"a": 1.0, "b": 0.1, "c": 5.0}, {"a.py": {9: {"a", "b"}, 12: {"a"}, 15: {"c"}}}
+    )
+    found = {
+        (c.line, c.shown(SOURCE)[1]): record.tests(c) for c in changes("a.py", SOURCE)
+    }
     assert found[9, "x -= 1"] == {"a", "b"}
     assert found[14, "pass"] == set()
-    assert found[5, 'def f(x: "3 < 4", y=8) -> "1":'] == {"a", "b", "c"}, "a default value: whoever calls the function"
-    assert found[4, "LIMIT: int = 6"] == {"a", "b", "c"}, "carried out at the import: whoever does anything in the file"
+    assert found[5, 'def f(x: "3 < 4", y=8) -> "1":'] == {"a", "b", "c"}, (
+        "a default value: whoever calls the function"
+    )
+    assert found[4, "LIMIT: int = 6"] == {"a", "b", "c"}, (
+        "carried out at the import: whoever does anything in the file"
+    )
 
 
 def test_quick_tests_and_those_of_the_layer_come_first_and_only_so_many() -> None:
     from tools.mutants.__main__ import choose
 
     path = "src/botyard/formats/a.py"
-    (change,) = (c for c in changes(path, SOURCE) if c.new == "x + y" or c.shown(SOURCE)[1] == "return x + y")
-    seconds = {"tests/formats/t": 2.0, "tests/engine/t": 1.0, "tests/formats/u": 9.0, "tests/model/t": 4.0}
+    (change,) = (
+        c
+        for c in changes(path, SOURCE)
+        if c.new == "x + y" or c.shown(SOURCE)[1] == "return x + y"
+    )
+    seconds = {
+        "tests/formats/t": 2.0,
+        "tests/engine/t": 1.0,
+        "tests/formats/u": 9.0,
+        "tests/model/t": 4.0,
+    }
     record = Record(seconds, {path: {15: set(seconds)}})
-    assert choose(record, change, 8.0) == (["tests/formats/t", "tests/engine/t"], 3.0, False)
+    assert choose(record, change, 8.0) == (
+        ["tests/formats/t", "tests/engine/t"],
+        3.0,
+        False,
+    )
     assert choose(record, change, 30.0) == (
         ["tests/formats/t", "tests/engine/t", "tests/formats/u", "tests/model/t"],
         16.0,
@@ -116,12 +144,23 @@ def test_errors_of_a_row_are_made_where_no_other_row_looks() -> None:
         {"t.py::a[1]": 1.0, "t.py::a[2]": 1.0, "t.py::b": 1.0},
         {"a.py": {9: {"t.py::a[1]", "t.py::b"}, 15: {"t.py::a[2]"}}},
     )
-    row_tests = {"ONE-001": tests_of(["t.py::a"], record), "TWO-001": tests_of(["t.py::b"], record)}
+    row_tests = {
+        "ONE-001": tests_of(["t.py::a"], record),
+        "TWO-001": tests_of(["t.py::b"], record),
+    }
     assert row_tests["ONE-001"] == {"t.py::a[1]", "t.py::a[2]"}
     lines = lines_of(row_tests, record)
-    assert lines == {"ONE-001": {("a.py", 9): 2, ("a.py", 15): 1}, "TWO-001": {("a.py", 9): 2}}
-    pool = {("a.py", line): [(c, SOURCE) for c in changes("a.py", SOURCE) if c.line == line] for line in (9, 15)}
-    assert [c.line for c, _ in draw(lines["ONE-001"], pool, 3, "1")] == [15, 9], "one for each statement, its own first"
+    assert lines == {
+        "ONE-001": {("a.py", 9): 2, ("a.py", 15): 1},
+        "TWO-001": {("a.py", 9): 2},
+    }
+    pool = {
+        ("a.py", line): [(c, SOURCE) for c in changes("a.py", SOURCE) if c.line == line]
+        for line in (9, 15)
+    }
+    assert [c.line for c, _ in draw(lines["ONE-001"], pool, 3, "1")] == [15, 9], (
+        "one for each statement, its own first"
+    )
     assert [c.line for c, _ in draw(lines["ONE-001"], pool, 1, "2")] == [15]
 
 
@@ -129,7 +168,9 @@ def test_the_interval_is_wilsons() -> None:
     from tools.mutants.__main__ import interval
 
     assert interval(0, 0) == (0.0, 1.0)
-    assert interval(8, 10) == pytest.approx((0.49016, 0.94332), abs=1e-5)  # Brown, Cai, DasGupta 2001, of 8 in 10
+    assert interval(8, 10) == pytest.approx(
+        (0.49016, 0.94332), abs=1e-5
+    )  # Brown, Cai, DasGupta 2001, of 8 in 10
     low, high = interval(3000, 3000)
     assert high == 1.0
     assert low == pytest.approx(1.0 / (1.0 + 1.959964**2 / 3000))
@@ -167,12 +208,21 @@ def test_what_tests_notice_is_seen_and_no_file_changes(tmp_path: Path) -> None:
     (tmp_path / "src/kept/mod.py").write_text("def f(x):\n    return x + 1\n")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_mod.py").write_text(
-        "from kept.mod import f\ndef test_f(): assert f(3) == 4\ndef test_g(): assert f(0)\ndef test_h(): assert f(1) == 2\n"
+        "from kept.mod import f\ndef test_f(): assert f(3) == 4\ndef test_g(): "
+        "assert f(0)\ndef test_h(): assert f(1) == 2\n"
     )
     (tmp_path / "pyproject.toml").write_text("")
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others take most of the time
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }  # others take most of the time
     done = subprocess.run(
-        [sys.executable, "-c", TRIALS, str(tmp_path)], env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", TRIALS, str(tmp_path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     right, killed, survived, two, broken, endless, limited = json.loads(done.stdout)
@@ -190,5 +240,11 @@ def test_what_tests_notice_is_seen_and_no_file_changes(tmp_path: Path) -> None:
 def test_the_tests_that_are_asked_are_those_of_make_test_layers() -> None:
     from tools.mutants.covered import SUITE
 
-    done = subprocess.run(["make", "-n", "test-layers"], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["make", "-n", "test-layers"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert f" loadgroup {' '.join(SUITE)} \n" in done.stdout

@@ -11,9 +11,15 @@ import pytest
 import botyard
 from botyard.errors import ArgumentError, NotNowError
 from botyard.model.mapbuilder import MapBuilder
-from botyard.recording.proof import resimulate
+from botyard.recording.verify import resimulate
 
-ROOMS = [MapBuilder(f"room {k}").rectangle(-4.0, -3.0, 8.0, 6.0).disc(1.0, 1.0 - k, 0.4).scene() for k in range(3)]
+ROOMS = [
+    MapBuilder(f"room {k}")
+    .rectangle(-4.0, -3.0, 8.0, 6.0)
+    .disc(1.0, 1.0 - k, 0.4)
+    .scene()
+    for k in range(3)
+]
 
 
 def same(sim: botyard.Simulation, worlds: botyard.Worlds, i: int) -> None:
@@ -30,11 +36,15 @@ def same(sim: botyard.Simulation, worlds: botyard.Worlds, i: int) -> None:
 
 def made(**options: Any) -> botyard.Worlds:
     robot = botyard.Simulation().add_robot("p3dx", lasers=["lms200"]).spec
-    return botyard.Worlds(ROOMS, [robot] * 2, 4, dtype=np.float64, sensors=["laser"], **options)
+    return botyard.Worlds(
+        ROOMS, [robot] * 2, 4, dtype=np.float64, sensors=["laser"], **options
+    )
 
 
 def test_any_episode_is_repeated_to_the_last_bit() -> None:
-    """With other maps, starts and parameters, which are drawn at resets and written in between; the present one, and the one before."""
+    """With other maps, starts and parameters, which are drawn at resets and written in
+    between; the present one, and the one before.
+    """
     worlds = made(threads=2)
     worlds.keep_episodes()
     dice = np.random.default_rng(2)
@@ -44,16 +54,24 @@ def test_any_episode_is_repeated_to_the_last_bit() -> None:
         if k % 25 == 20:
             worlds.param("range_noise")[k % 4] = 0.1
             worlds.param("max_speed")[1, :, 0] = 0.2 + 0.01 * k
+
         if k % 3:
             worlds.step()
         else:
             worlds.step(2, mask=dice.random(4) < 0.8)
+
         for i in range(4):
-            ends[i, int(worlds.episode[i])] = worlds.tick[i], worlds.pose[i].copy(), worlds.ranges[i].copy()
+            ends[i, int(worlds.episode[i])] = (
+                worlds.tick[i],
+                worlds.pose[i].copy(),
+                worlds.ranges[i].copy(),
+            )
+
         done = dice.random(4) < 0.04
         if done.any():
             worlds.param("range_max")[done] = dice.uniform(2.0, 8.0)
             worlds.reset(done, poses="free")
+
     assert worlds.episode.min() >= 2
     for i in range(4):
         same(worlds.repeat(i).run(), worlds, i)
@@ -61,13 +79,18 @@ def test_any_episode_is_repeated_to_the_last_bit() -> None:
         before = worlds.repeat(i, number).run()
         tick, pose, ranges = ends[i, number]
         assert before.tick == tick and (before.snapshot.state.pose == pose).all()
-        assert all((robot.laser.ranges == ranges[k]).all() for k, robot in enumerate(before.robots.values()))
+        assert all(
+            (robot.laser.ranges == ranges[k]).all()
+            for k, robot in enumerate(before.robots.values())
+        )
         with pytest.raises(NotNowError, match=f"episode {number - 1} is not kept"):
             worlds.repeat(i, number - 1)
 
 
 def test_it_is_recorded(tmp_path: Path) -> None:
-    """`botyard replay` shows the file, and doing the recording again finds no difference."""
+    """`botyard replay` shows the file, and doing the recording again finds no
+    difference.
+    """
     worlds = made(seeds=5)
     worlds.keep_episodes()
     worlds.command[:, :, 0] = 0.4
@@ -117,11 +140,18 @@ def test_a_call_that_fails_is_no_part_of_an_episode() -> None:
         same(worlds.repeat(i).run(), worlds, i)
     worlds.param("range_noise")[2] = np.nan
     with pytest.raises(
-        ArgumentError, match=r"world 2: ranges or errors of a sensor .* episode has begun, without readings"
+        ArgumentError,
+        match=r"world 2: ranges or errors of a sensor .* episode has begun, without readings",
     ):
         worlds.reset()
+
     assert worlds.episode.tolist() == [1] * 4 and not worlds.tick.any()
-    assert np.isnan(worlds.ranges).all(axis=(1, 2)).tolist() == [False, False, True, False]
+    assert np.isnan(worlds.ranges).all(axis=(1, 2)).tolist() == [
+        False,
+        False,
+        True,
+        False,
+    ]
     worlds.param("range_noise")[2] = 0.1
     worlds.step(2)
     for i in (0, 1, 3):
@@ -139,14 +169,18 @@ def test_of_two_episodes_with_one_number_the_present_one_is_meant() -> None:
         worlds.step(seed)
         for episode in (None, 0):
             same(worlds.repeat(2, episode).run(), worlds, 2)
+
     worlds.state[2] = worlds.state[0]
     with pytest.raises(NotNowError, match="world 2: episode 0 is not kept"):
-        worlds.repeat(2)  # its last step is not where it is
+        # its last step is not where it is
+        worlds.repeat(2)
 
 
 def test_maps_that_were_given_up_are_made_again_for_an_episode() -> None:
     robot = botyard.Simulation().add_robot("p3dx", lasers=["lms200"]).spec
-    worlds = botyard.Worlds(lambda k: ROOMS[k % 3], [robot] * 2, 1, map_pool=1, dtype=np.float64)
+    worlds = botyard.Worlds(
+        lambda k: ROOMS[k % 3], [robot] * 2, 1, map_pool=1, dtype=np.float64
+    )
     worlds.keep_episodes()
     for k in range(5):
         worlds.step(k)
@@ -161,17 +195,22 @@ def test_maps_that_were_given_up_are_made_again_for_an_episode() -> None:
 
 
 def test_measuring_again_is_done_again() -> None:
-    """`step(0)`: of readings that come late it keeps what the sensors measure by the parameters of now; commands wait."""
+    """`step(0)`: of readings that come late it keeps what the sensors measure by the
+    parameters of now; commands wait.
+    """
     worlds = made(max_latency=0.4)
     worlds.keep_episodes()
     dice = np.random.default_rng(4)
     for k in range(30):
         worlds.command[...] = dice.uniform([0.0, 0.0, -1.0], [1.0, 0.0, 1.0], (4, 2, 3))
-        worlds.param("command_latency")[:] = worlds.param("command_jitter")[:] = dice.uniform(0.0, 0.2, (4, 2))
+        worlds.param("command_latency")[:] = worlds.param("command_jitter")[:] = (
+            dice.uniform(0.0, 0.2, (4, 2))
+        )
         worlds.param("range_noise")[:] = dice.uniform(0.0, 0.3, (4, 2))
         if k % 7 == 3:
             worlds.param("range_latency")[:] = dice.uniform(0.0, 0.4, (4, 2))
         worlds.step(k % 3)
+
     worlds.step()
     for i in range(4):
         same(worlds.repeat(i).run(), worlds, i)

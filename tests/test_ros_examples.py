@@ -1,4 +1,6 @@
-"""The examples for ROS name only what the simulator offers; what can be parsed here is parsed."""
+"""The examples for ROS name only what the simulator offers; what can be parsed here is
+parsed.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ from botyard.formats.models import find_robot
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 FILES = sorted(
-    p for folder in ("ros1", "ros2", "rosbridge", "nav2") for p in (EXAMPLES / folder).iterdir() if p.is_file()
+    p
+    for folder in ("ros1", "ros2", "rosbridge", "nav2")
+    for p in (EXAMPLES / folder).iterdir()
+    if p.is_file()
 )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_names_are_offered(path: Path) -> None:
     """Topics and services of ann and of the world; frames of tf."""
-    names = {name for _, name, _, _ in asyncio.run(offered("default"))} | {"/map", "/botyard"}
+    names = {name for _, name, _, _ in asyncio.run(offered("default"))} | {
+        "/map",
+        "/botyard",
+    }
     text = path.read_text("utf-8")
     for name in re.findall(r"(?<![\w~.])/(?:ann|botyard)(?:/\w+)*", text):
         assert name in names, f"{path.name}: {name} is not offered"
@@ -35,7 +43,11 @@ def test_names_are_offered(path: Path) -> None:
 def test_parameters_of_nav2_name_topics_and_frames_that_there_are() -> None:
     """Relative topics of the robot, plain frames; the footprint holds the robot."""
     offers = asyncio.run(offered("nav2"))
-    names = {name.removeprefix("/") for kind, name, _, _ in offers if kind in ("topic", "input")}
+    names = {
+        name.removeprefix("/")
+        for kind, name, _, _ in offers
+        if kind in ("topic", "input")
+    }
     between = {"cmd_vel_smoothed", "local_costmap/published_footprint"}  # Nav2's own
     frames = {"map", "odom", "base_footprint", "base_link", "base_scan"}
     count = 0
@@ -55,8 +67,12 @@ def test_parameters_of_nav2_name_topics_and_frames_that_there_are() -> None:
             count += 1
             corners = yaml.safe_load(str(value))
             xs, ys = zip(*find_robot("p3dx").outline, strict=True)
-            assert min(x for x, _ in corners) <= min(xs) and max(x for x, _ in corners) >= max(xs)
-            assert min(y for _, y in corners) <= min(ys) and max(y for _, y in corners) >= max(ys)
+            assert min(x for x, _ in corners) <= min(xs) and max(
+                x for x, _ in corners
+            ) >= max(xs)
+            assert min(y for _, y in corners) <= min(ys) and max(
+                y for _, y in corners
+            ) >= max(ys)
 
     look(yaml.safe_load((EXAMPLES / "nav2/nav2_params.yaml").read_text("utf-8")))
     assert count > 20

@@ -1,4 +1,6 @@
-"""The page about security says what the code does: its tables of limits are compared with the constants."""
+"""The page about security says what the code does: its tables of limits are compared
+with the constants.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from pathlib import Path
 from botyard.formats.budget import Budget
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/explanation/security.md"
-UNITS = {"": 1.0, "s": 1.0, "ms": 1e-3, "bytes": 1.0, "KiB": 1024.0, "MiB": 1024.0**2, "%": 0.01}
+UNITS = {
+    "": 1.0,
+    "s": 1.0,
+    "ms": 1e-3,
+    "bytes": 1.0,
+    "KiB": 1024.0,
+    "MiB": 1024.0**2,
+    "%": 0.01,
+}
 
 
 def rows(header: str) -> list[list[str]]:
@@ -20,6 +30,7 @@ def rows(header: str) -> list[list[str]]:
         if not line.startswith("|"):
             break
         table.append([cell.strip() for cell in line.strip("|").split("|")])
+
     return table
 
 
@@ -30,9 +41,13 @@ def number(text: str) -> float:
 
 
 def test_limits_of_reading_are_told_as_they_are() -> None:
-    told = {cells[0].strip("`"): number(cells[2]) for cells in rows("| limit of reading |")}
+    told = {
+        cells[0].strip("`"): number(cells[2]) for cells in rows("| limit of reading |")
+    }
     budget = Budget()
-    assert told == {name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__}, (
+    assert told == {
+        name: float(getattr(budget, name)) for name in Budget.__dataclass_fields__
+    }, (
         'the table "limit of reading" of docs/explanation/security.md has one row for each field of Budget, with its default'
     )
 
@@ -43,29 +58,58 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
     for _who, what, default, where in table:
         for name in re.findall(r"`([a-z_.0-9]+\.[A-Z][A-Z_0-9]*)`", where):
             module, _, constant = name.rpartition(".")
-            value = getattr(importlib.import_module(f"botyard.{module}"), constant, None)
-            assert value is not None, f"docs/explanation/security.md names {name}, which is not there: {what}"
+            value = getattr(
+                importlib.import_module(f"botyard.{module}"), constant, None
+            )
+            assert value is not None, (
+                f"docs/explanation/security.md names {name}, which is not there: {what}"
+            )
             assert number(default) == float(value), f"{what}: {name} is {value}"
             constants += 1
+
     assert constants >= 60
 
 
-OF_FORMATS = {"servers.mdns.MAX_LABEL", "servers.mdns.MAX_VALUE", "interfaces.ros.traffic.MAX_ID", "protocols.vda5050.MAX_ID",
-              "protocols.pioneer.packet.MAX_DATA",
-              "protocols.pioneer.packet.MAX_PACKET", "app.options.MAX_READ_HELP", "studies.kinds.MAX_WORLDS",
-              "formats.base.MAX_LISTED", "formats.drawing.MAX_SAGITTA", "formats.stagescene.MAX_MOVABLE_PIXELS",
-              "protocols.ambf.stepping.MAX_CATCH_UP", "protocols.ros_messages.reconfigure.MAX_RAMP",
-              "protocols.rosbridge.values.MAX_FLOAT32",
-              "protocols.rtps.wire.MAX_NUMBER", "protocols.rtps.wire.MAX_COUNT", "protocols.rtps.limits.MAX_SET_BITS",
-              "protocols.rtps.limits.MAX_DATAGRAM_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATAGRAM_BYTES",
-              "protocols.rtps.limits.MAX_DATA_BYTES", "protocols.rtps.limits.MAX_LOCAL_DATA_BYTES", "servers.rtps.MAX_PACKET_BYTES",
-              "servers.rtps.MAX_INDEX",
-              "calibration.covariance.MAX_NEWTON_STEPS", "calibration.matching.MAX_CURVE_M", "calibration.matching.MAX_SLOPE",
-              "calibration.matching.MAX_UNEXPLAINED", "calibration.motion.MAX_LATENCY_S", "calibration.motion.MAX_REFINEMENTS",
-              "calibration.odometry.MAX_OUTLIER_ROUNDS", "calibration.odometry.MAX_VARIANCE_SPREAD",
-              "calibration.ranges.MAX_BIAS_DEVIATION_M"}  # fmt: skip
-"""Not limits on what others send: the greatest value a format of ours can express, accuracies, defaults."""
-LIMIT = re.compile(r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE)
+OF_FORMATS = {
+    "servers.mdns.MAX_LABEL",
+    "servers.mdns.MAX_VALUE",
+    "interfaces.ros.traffic.MAX_ID",
+    "protocols.vda5050.MAX_ID",
+    "protocols.pioneer.packet.MAX_DATA",
+    "protocols.pioneer.packet.MAX_PACKET",
+    "app.options.MAX_READ_HELP",
+    "studies.runners.MAX_WORLDS",
+    "formats.base.MAX_LISTED",
+    "formats.drawing.MAX_SAGITTA",
+    "formats.stagescene.MAX_MOVABLE_PIXELS",
+    "protocols.ambf.stepping.MAX_CATCH_UP",
+    "protocols.ros_messages.reconfigure.MAX_RAMP",
+    "protocols.rosbridge.values.MAX_FLOAT32",
+    "protocols.rtps.wire.MAX_NUMBER",
+    "protocols.rtps.wire.MAX_COUNT",
+    "protocols.rtps.limits.MAX_SET_BITS",
+    "protocols.rtps.limits.MAX_DATAGRAM_BYTES",
+    "protocols.rtps.limits.MAX_LOCAL_DATAGRAM_BYTES",
+    "protocols.rtps.limits.MAX_DATA_BYTES",
+    "protocols.rtps.limits.MAX_LOCAL_DATA_BYTES",
+    "servers.ros.rtps.MAX_PACKET_BYTES",
+    "servers.ros.rtps.MAX_INDEX",
+    "calibration.covariance.MAX_NEWTON_STEPS",
+    "calibration.matching.MAX_CURVE_M",
+    "calibration.matching.MAX_SLOPE",
+    "calibration.matching.MAX_UNEXPLAINED",
+    "calibration.motion.MAX_LATENCY_S",
+    "calibration.motion.MAX_REFINEMENTS",
+    "calibration.odometry.MAX_OUTLIER_ROUNDS",
+    "calibration.odometry.MAX_VARIANCE_SPREAD",
+    "calibration.ranges.MAX_BIAS_DEVIATION_M",
+}
+"""Not limits on what others send: the greatest value a format of ours can express,
+accuracies, defaults.
+"""
+LIMIT = re.compile(
+    r"^((?:MAX|MOST|LONGEST|TALLEST)(?:_[A-Z_0-9]+)?)\b.*?=", re.MULTILINE
+)
 
 
 def test_every_limit_of_what_others_send_is_told() -> None:
@@ -93,7 +137,10 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "studies",
             "traffic",
         }:
-            limits |= {f"{module}.{name}" for name in LIMIT.findall(path.read_text("utf-8"))}
+            limits |= {
+                f"{module}.{name}" for name in LIMIT.findall(path.read_text("utf-8"))
+            }
+
     assert len(limits) > 100
     untold = limits - told - OF_FORMATS
     assert not untold, (

@@ -1,4 +1,6 @@
-"""The set-up of a checkout: metadata without a build, progress that grows, advice when a step fails, CI without variables of Python."""
+"""The set-up of a checkout: metadata without a build, progress that grows, advice when
+a step fails, CI without variables of Python.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ print({m for m in sys.modules if m.partition(".")[0] in ("numba", "botyard", "bu
 
 
 def test_metadata_need_no_build(tmp_path: Path) -> None:
-    """pip asks a backend for metadata; where it cannot answer, pip builds the wheel for it."""
+    """pip asks a backend for metadata; where it cannot answer, pip builds the wheel for
+    it.
+    """
     done = subprocess.run(
         [sys.executable, "-c", METADATA, str(tmp_path)],
         cwd=ROOT,
@@ -42,11 +46,15 @@ def test_metadata_need_no_build(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     editable, imported = done.stdout.splitlines()
-    assert editable.startswith("['editables") and editable.count("'") == 2, "no compiler, no Node"
+    assert editable.startswith("['editables") and editable.count("'") == 2, (
+        "no compiler, no Node"
+    )
     assert imported == "set()"
 
 
-def test_progress_of_a_command_grows(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_a_command_grows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(progress, "PERIOD_S", 0.0)
     monkeypatch.setattr(progress, "POLL_S", 0.01)
     code = "import time\nfor k in range(3): print('Collecting', k, flush=True); time.sleep(0.2)"
@@ -71,7 +79,12 @@ def test_a_log_gets_a_line_at_most_every_two_seconds(
     for k in range(41):
         now[0] = k / 10
         line.show(f"{k} %")
-    assert capsys.readouterr().err.splitlines() == ["kernels: 0 %", "kernels: 20 %", "kernels: 40 %"]
+
+    assert capsys.readouterr().err.splitlines() == [
+        "kernels: 0 %",
+        "kernels: 20 %",
+        "kernels: 40 %",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +95,19 @@ def test_a_log_gets_a_line_at_most_every_two_seconds(
         ("ERROR: something else", "Mend what pip says above"),
     ],
 )
-def test_a_failure_says_what_to_do(said: str, advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_says_what_to_do(
+    said: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = progress.Progress("packages")
-    assert progress.fail(line, "pip could not install the packages", f"more\n{said}\n", install._advice(said)) == 1
+    assert (
+        progress.fail(
+            line,
+            "pip could not install the packages",
+            f"more\n{said}\n",
+            install._advice(said),
+        )
+        == 1
+    )
     shown = capsys.readouterr().err.splitlines()
     assert f"  {said}" in shown and advice in shown[-1]
 
@@ -92,7 +115,10 @@ def test_a_failure_says_what_to_do(said: str, advice: str, capsys: pytest.Captur
 def test_packages_are_counted(tmp_path: Path) -> None:
     state = install.State(tmp_path)
     (tmp_path / "some.whl").write_bytes(bytes(3_000_000))
-    assert state("Collecting numpy\nRequirement already satisfied: pip\n") == "2 found, 3 MB fetched"
+    assert (
+        state("Collecting numpy\nRequirement already satisfied: pip\n")
+        == "2 found, 3 MB fetched"
+    )
     (tmp_path / "some.whl").unlink()
     assert state("Collecting numpy\n") == "1 found, 3 MB fetched", (
         "pip removes its files; what was fetched does not shrink"
@@ -100,24 +126,38 @@ def test_packages_are_counted(tmp_path: Path) -> None:
     assert state("Installing collected packages: a, b, c\n") == "0 of 3 installed"
 
 
-@pytest.mark.skipif(shutil.which("make") is None or os.name == "nt", reason="needs make")
+@pytest.mark.skipif(
+    shutil.which("make") is None or os.name == "nt", reason="needs make"
+)
 def test_an_absent_peer_is_a_failure_in_ci(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("sh", "expr", "nproc"):
         (programs / name).symlink_to(str(shutil.which(name)))
     user = programs / "id"
-    user.write_text("#!/bin/sh\necho 1000\n")  # not root, who would install them
+    # not root, who would install them
+    user.write_text("#!/bin/sh\necho 1000\n")
     user.chmod(user.stat().st_mode | stat.S_IXUSR)
     for name in (".core", ".all"):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (time.time() + 1000, time.time() + 1000))
+
     (tmp_path / "bin/python").write_text("")
     command = [str(shutil.which("make")), "peers", f"VENV={tmp_path}", "PYTHON=false"]
     for ci in ("true", ""):
         env = {"PATH": str(programs), "CI": ci}
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
-        assert "absent and cannot be installed" in done.stdout, done.stdout + done.stderr
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "absent and cannot be installed" in done.stdout, (
+            done.stdout + done.stderr
+        )
         assert ("are skipped" in done.stdout) == (not ci)
         assert done.returncode != 0 if ci else "build_web" not in done.stdout
 
@@ -134,6 +174,12 @@ def test_ci_starts_make_without_variables_of_python(tmp_path: Path) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": "/h",
     }
-    done = subprocess.run(["bash", str(tmp_path / ".ci/run")], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", str(tmp_path / ".ci/run")],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "HOME=/h" in done.stdout and "CI=true" in done.stdout
     assert "PYTHON" not in done.stdout

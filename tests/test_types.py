@@ -18,16 +18,31 @@ NAMES = PROGRAM.with_name("every_name.py")
 
 
 def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
-    """It is right, and so is one that uses every name; with a wrong type or a name that is misspelt it is not. One run of mypy."""
+    """It is right, and so is one that uses every name; with a wrong type or a name that
+    is misspelt it is not. One run of mypy.
+    """
     pytest.importorskip("mypy")
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = True\n", "utf-8")
     wrong = tmp_path / "wrong.py"
     text = PROGRAM.read_text("utf-8")
     assert "assert_type(sim.episode, int)" in text
-    wrong.write_text(text.replace("assert_type(sim.episode, int)", "assert_type(sim.episode, str)"), "utf-8")
-    wrong.write_text(wrong.read_text("utf-8") + "\n\nbotyard.Simulatoin()\nbotyard.Budget(celsl=3)\n", "utf-8")
-    options = ["--config-file", settings, "--cache-dir", tmp_path / "cache", "--follow-imports=silent"]
+    wrong.write_text(
+        text.replace("assert_type(sim.episode, int)", "assert_type(sim.episode, str)"),
+        "utf-8",
+    )
+    wrong.write_text(
+        wrong.read_text("utf-8")
+        + "\n\nbotyard.Simulatoin()\nbotyard.Budget(celsl=3)\n",
+        "utf-8",
+    )
+    options = [
+        "--config-file",
+        settings,
+        "--cache-dir",
+        tmp_path / "cache",
+        "--follow-imports=silent",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", *options, PROGRAM, NAMES, wrong],
         capture_output=True,
@@ -36,8 +51,14 @@ def test_a_strict_program_of_a_user(tmp_path: Path) -> None:
         check=False,
     )
     *found, end = done.stdout.splitlines()
-    kinds = [line.rpartition(" ")[2] for line in found if "wrong.py" in line and " error: " in line]
-    assert kinds == ["[assert-type]", "[attr-defined]", "[call-arg]"], done.stdout + done.stderr
+    kinds = [
+        line.rpartition(" ")[2]
+        for line in found
+        if "wrong.py" in line and " error: " in line
+    ]
+    assert kinds == ["[assert-type]", "[attr-defined]", "[call-arg]"], (
+        done.stdout + done.stderr
+    )
     assert end.startswith("Found 3 errors"), done.stdout
 
 
@@ -47,5 +68,7 @@ def test_the_other_program_uses_every_public_name() -> None:
         for node in ast.walk(ast.parse(NAMES.read_text("utf-8")))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
-    public = {("botyard", name) for name in botyard.__all__} | {("learning", name) for name in learning.__all__}
+    public = {("botyard", name) for name in botyard.__all__} | {
+        ("learning", name) for name in learning.__all__
+    }
     assert public - used == set()

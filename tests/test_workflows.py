@@ -1,4 +1,6 @@
-"""GitHub's workflows call targets that there are, on the Pythons that pyproject.toml names, with no more rights than they need."""
+"""GitHub's workflows call targets that there are, on the Pythons that pyproject.toml
+names, with no more rights than they need.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from tests.test_lock import PYTHONS
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
-TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+TARGETS = set(
+    re.findall(
+        r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
+)
 
 
 def read(path: Path) -> Any:
@@ -34,12 +40,18 @@ def test_a_workflow(path: Path) -> None:
         assert "permissions" not in job
         for step in job["steps"]:
             if "uses" in step:
-                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), "actions are pinned by their commits"
+                assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), (
+                    "actions are pinned by their commits"
+                )
                 if "checkout" in step["uses"]:
                     assert step["with"]["persist-credentials"] is False
             else:
-                assert "${{ inputs" not in step["run"], "what somebody has typed is no part of a script"
-                named = set(re.findall(r"^\s*make ([a-z][a-z-]*)", step["run"], re.MULTILINE))
+                assert "${{ inputs" not in step["run"], (
+                    "what somebody has typed is no part of a script"
+                )
+                named = set(
+                    re.findall(r"^\s*make ([a-z][a-z-]*)", step["run"], re.MULTILINE)
+                )
                 assert named <= TARGETS
 
 
@@ -54,10 +66,18 @@ def test_every_python_is_tried_on_every_system() -> None:
 
 def test_linux_does_what_ci_does() -> None:
     steps = read(ROOT / ".github/workflows/ci.yml")["jobs"]["linux"]["steps"]
-    called = [re.match(r"make [a-z-]+", step["run"])[0] for step in steps if "run" in step]  # type: ignore[index]
-    assert called == re.findall(r"^make [a-z-]+", (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE)
+    called = [
+        re.match(r"make [a-z-]+", step["run"])[0] for step in steps if "run" in step
+    ]  # type: ignore[index]
+    assert called == re.findall(
+        r"^make [a-z-]+", (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE
+    )
 
 
 def test_every_night_does_what_takes_long() -> None:
-    matrix = read(ROOT / ".github/workflows/nightly.yml")["jobs"]["nightly"]["strategy"]["matrix"]
-    assert set(matrix["target"]) == {"test-long", "fuzz", "coverage", "mutants"} <= TARGETS
+    matrix = read(ROOT / ".github/workflows/nightly.yml")["jobs"]["nightly"][
+        "strategy"
+    ]["matrix"]
+    assert (
+        set(matrix["target"]) == {"test-long", "fuzz", "coverage", "mutants"} <= TARGETS
+    )

@@ -1,4 +1,6 @@
-"""`Worlds` whose arrays others have written, headings beyond ±π, and calls of many steps."""
+"""`Worlds` whose arrays others have written, headings beyond ±π, and calls of many
+steps.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,47 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import botyard
-from botyard import elementwise
 from botyard.errors import ArgumentError
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
-from botyard.sim import batch as batches
-from botyard.sim.worlds import Worlds
+from botyard.numerics import elementwise
 from botyard.units import wrap_angle
+from botyard.worlds import batch as batches
+from botyard.worlds.worlds import Worlds
 
 ROOM = botyard.MapBuilder("room").rectangle(0, 0, 9, 6).scene()
 OTHER = botyard.MapBuilder("other").rectangle(0, 0, 8, 7).scene()
 CRATE = BoxObject(
-    name="crate", pose=botyard.Pose(5, 3), length=0.6, width=0.4, dynamics=DynamicsSpec(mass=8.0, floor_friction=0.3)
+    name="crate",
+    pose=botyard.Pose(5, 3),
+    length=0.6,
+    width=0.4,
+    dynamics=DynamicsSpec(mass=8.0, floor_friction=0.3),
 )
 
 
 def make(kind: str, n: int = 4, **options: Any) -> Worlds:
-    """Worlds of a kind: with several maps, several models, bodies with mass, or late commands and readings."""
+    """Worlds of a kind: with several maps, several models, bodies with mass, or late
+    commands and readings.
+    """
     robots: Any = [["p3dx", "amigo"], "p3dx"] if kind == "models" else ["p3dx", "p3dx"]
-    more: dict[str, Any] = {"late": {"max_latency": 0.4}, "masses": {"boxes": [CRATE]}}.get(kind, {})
-    worlds = Worlds([ROOM, OTHER] if kind == "maps" else ROOM, robots, n, sensors=["laser"], **more, **options)
+    more: dict[str, Any] = {
+        "late": {"max_latency": 0.4},
+        "masses": {"boxes": [CRATE]},
+    }.get(kind, {})
+    worlds = Worlds(
+        [ROOM, OTHER] if kind == "maps" else ROOM,
+        robots,
+        n,
+        sensors=["laser"],
+        **more,
+        **options,
+    )
     if kind == "late":
         worlds.param("command_latency")[:] = 0.3
         worlds.param("range_latency")[:] = 0.2
         worlds.param("range_jitter")[:] = 0.1
+
     return worlds
 
 
@@ -53,10 +72,18 @@ def drive(worlds: Worlds) -> None:
 # -- headings
 
 
-@given(st.lists(st.floats(-1e300, 1e300) | st.integers(-40, 40).map(lambda k: k * math.pi / 2), min_size=1))
+@given(
+    st.lists(
+        st.floats(-1e300, 1e300) | st.integers(-40, 40).map(lambda k: k * math.pi / 2),
+        min_size=1,
+    )
+)
 def test_wrapped_arrays_are_wrapped_numbers(angles: list[float]) -> None:
     want = np.array([wrap_angle(angle) for angle in angles])
-    assert elementwise.wrap_angles(np.array(angles, np.float64)).tobytes() == want.tobytes()
+    assert (
+        elementwise.wrap_angles(np.array(angles, np.float64)).tobytes()
+        == want.tobytes()
+    )
 
 
 HEADINGS = [
@@ -76,8 +103,12 @@ HEADINGS = [
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.sampled_from(HEADINGS) | st.floats(-1e4, 1e4), min_size=2, max_size=30))
-def test_a_robot_has_the_same_heading_wherever_it_is_said(headings: list[float]) -> None:
+@given(
+    st.lists(st.sampled_from(HEADINGS) | st.floats(-1e4, 1e4), min_size=2, max_size=30)
+)
+def test_a_robot_has_the_same_heading_wherever_it_is_said(
+    headings: list[float],
+) -> None:
     n = len(headings)
     poses = np.stack([np.arange(n) * 1.0, np.zeros(n), headings], axis=1)
     added = botyard.Simulation(seed=1)
@@ -109,8 +140,12 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
     kept = worlds.state[1].copy()
     for number in (-1, 99):
         at[1] = number
-        with pytest.raises(ArgumentError, match=rf"world 1: there .* {number} among 0 … 1.*; it has not moved"):
+        with pytest.raises(
+            ArgumentError,
+            match=rf"world 1: there .* {number} among 0 … 1.*; it has not moved",
+        ):
             worlds.step(3)
+
         twin.step(3, mask=[0, 2, 3])
         assert worlds.tick.tolist() == twin.tick.tolist()
         for call in (
@@ -122,11 +157,13 @@ def test_a_number_that_is_none_stops_its_world_alone(kind: str) -> None:
         ):
             with pytest.raises(ArgumentError, match="world 1: there "):
                 call()
+
         worlds.sample_free([0])
         worlds.step(mask=[0, 2])
         twin.sample_free([0])
         twin.step(mask=[0, 2])
         worlds.state[1] = kept
+
     worlds.step()
     twin.step()
     assert worlds.state.tobytes() == twin.state.tobytes()
@@ -144,24 +181,32 @@ def once(kind: str) -> tuple[Worlds, Any]:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
-def test_a_simulation_of_a_state_that_was_written_is_made_or_refused(kind: str, data: st.DataObject) -> None:
+def test_a_simulation_of_a_state_that_was_written_is_made_or_refused(
+    kind: str, data: st.DataObject
+) -> None:
     worlds, kept = once(kind)
     worlds.state[:] = kept
     size = worlds.state.shape[1]
     how = data.draw(st.sampled_from(["bytes", "word", "all"]))
     if how == "all":
-        worlds.state[1] = np.random.default_rng(data.draw(st.integers(0, 2**32))).integers(0, 256, size)
+        worlds.state[1] = np.random.default_rng(
+            data.draw(st.integers(0, 2**32))
+        ).integers(0, 256, size)
     elif how == "word":
         at = 8 * data.draw(st.integers(0, size // 8 - 1))
         word = data.draw(st.sampled_from([0, -1, 2**62, 1, 7, -(2**63), 0x7FF8 << 48]))
-        worlds.state[1, at : at + 8] = np.frombuffer((word % 2**64).to_bytes(8, "little"), np.uint8)
+        worlds.state[1, at : at + 8] = np.frombuffer(
+            (word % 2**64).to_bytes(8, "little"), np.uint8
+        )
     else:
         for at in data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=8)):
             worlds.state[1, at] = data.draw(st.integers(0, 255))
+
     try:
         sim = worlds.world(1)
     except ArgumentError:
         return
+
     sim.step(2)
     assert np.isfinite(sim.fleet.poses).all()
 
@@ -169,8 +214,12 @@ def test_a_simulation_of_a_state_that_was_written_is_made_or_refused(kind: str, 
 def test_a_simulation_of_a_pose_that_is_none_is_refused() -> None:
     worlds = make("masses")
     worlds._batch.state.of(2, "pose")[1, 0] = math.nan
-    with pytest.raises(ArgumentError, match="world 2: its state is not one of these worlds: state: pose: expected"):
+    with pytest.raises(
+        ArgumentError,
+        match="world 2: its state is not one of these worlds: state: pose: expected",
+    ):
         worlds.world(2)
+
     worlds.world(1).step()
 
 
@@ -182,7 +231,11 @@ def test_a_world_counts_its_episodes_also_as_a_simulation() -> None:
     assert (sim.episode, sim.seed) == (3, worlds.seeds[1])
     sim.reset()
     worlds.reset()
-    assert (sim.episode, sim.seed) == (worlds.episode[1], worlds.seeds[1]) == (4, worlds.seeds[1])
+    assert (
+        (sim.episode, sim.seed)
+        == (worlds.episode[1], worlds.seeds[1])
+        == (4, worlds.seeds[1])
+    )
 
 
 # -- calls of many steps
@@ -190,30 +243,42 @@ def test_a_world_counts_its_episodes_also_as_a_simulation() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_long_call_in_parts_is_one_call(kind: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_call_in_parts_is_one_call(
+    kind: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole, parts = make(kind, threads=threads), make(kind, threads=threads)
     for worlds in (whole, parts):
         drive(worlds)
         worlds.keep_episodes()
         worlds.reset()
         drive(worlds)
+
     for mask in (None, [2, 0]):
         whole.step(61, mask=mask)
         with monkeypatch.context() as patch:
             patch.setattr(batches, "STEPS_AT_ONCE", 30)
             patch.setattr(batches, "LEAST_PART", 1)
             parts.step(61, mask=mask)
+
         assert whole.state.tobytes() == parts.state.tobytes()
-        assert (whole.contact == parts.contact).all() and (whole.other == parts.other).all()
+        assert (whole.contact == parts.contact).all() and (
+            whole.other == parts.other
+        ).all()
+
     for i in range(4):
         assert parts.repeat(i).run().fleet.poses.tobytes() == parts.pose[i].tobytes()
 
 
-def test_what_is_met_in_an_earlier_part_of_a_call_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_met_in_an_earlier_part_of_a_call_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole, parts = make("plain", 2), make("plain", 2)
     for worlds in (whole, parts):
-        worlds.reset(poses=[(8.68, 3.0, 0.0), (2.0, 3.0, 0.0)])  # the first one turns away from the wall that it meets
+        worlds.reset(
+            poses=[(8.68, 3.0, 0.0), (2.0, 3.0, 0.0)]
+        )  # the first one turns away from the wall that it meets
         worlds.command[:, 0] = 0.5, 0.0, 1.0
+
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 10**6)
     whole.step(60)
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 10)
@@ -224,7 +289,9 @@ def test_what_is_met_in_an_earlier_part_of_a_call_is_known(monkeypatch: pytest.M
     assert parts.contact.tolist() == [[0, 0], [0, 0]]
 
 
-def test_a_world_that_fails_in_a_later_part_is_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_that_fails_in_a_later_part_is_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     worlds = make("plain", 3)
     worlds.reset(poses=[(1e7 - 0.2, 3.0, 0.0), (2.0, 3.0, 0.0)])
     worlds.reset([0, 2], poses=[(3.0, 3.0, 0.0), (2.0, 5.0, 0.0)])
@@ -232,8 +299,11 @@ def test_a_world_that_fails_in_a_later_part_is_where_it_was(monkeypatch: pytest.
     before = worlds.state[1].copy()
     monkeypatch.setattr(batches, "STEPS_AT_ONCE", 30)
     monkeypatch.setattr(batches, "LEAST_PART", 1)
-    with pytest.raises(ArgumentError, match="world 1: a pose is not finite, or out of bounds"):
+    with pytest.raises(
+        ArgumentError, match="world 1: a pose is not finite, or out of bounds"
+    ):
         worlds.step(100)
+
     assert worlds.tick.tolist() == [100, 0, 100]
     assert worlds.state[1].tobytes() == before.tobytes()
 
@@ -256,31 +326,52 @@ def test_what_is_said_of_places_seeds_masks_and_maps() -> None:
     worlds = make("maps", 2)
     assert worlds.cast([[1.0, 1.0]], [[0.0], [1.0]], range_max=3.0).shape == (2, 1)
     same = np.broadcast_to([[1.0, 1.0], [2.0, 2.0]], (2, 2, 2))
-    assert (worlds.near_walls(same[0], reach=2.0) == worlds.near_walls(same, reach=2.0))[..., 0, :].all()
-    for wrong in ("a", [1.0, 2.0], [[1.0]], np.ones((3, 1, 2)), [[1j, 2]], [[1.0, 2.0], [1.0]]):
+    assert (
+        worlds.near_walls(same[0], reach=2.0) == worlds.near_walls(same, reach=2.0)
+    )[..., 0, :].all()
+    for wrong in (
+        "a",
+        [1.0, 2.0],
+        [[1.0]],
+        np.ones((3, 1, 2)),
+        [[1j, 2]],
+        [[1.0, 2.0], [1.0]],
+    ):
         for call in (
             lambda: worlds.cast(wrong, 0.0, range_max=1.0),  # noqa: B023
             lambda: worlds.near_walls(wrong, reach=1.0),  # noqa: B023
         ):
             with pytest.raises(ArgumentError, match="xy: expected an array"):
                 call()
+
     for wrong in ("a", [[1j, 2]], [[1.0, 2.0], [1.0]]):
         with pytest.raises(ArgumentError, match="xy: expected an array"):
             botyard.Simulation(ROOM).near_walls(wrong, reach=1.0)
+
     worlds.reset(seeds=[2**63 + 5, 7])
     assert worlds.seeds.tolist() == [2**63 + 5, 7]
-    assert Worlds(ROOM, "p3dx", 2, seeds=worlds.seeds.tolist()).seeds.tolist() == worlds.seeds.tolist()
+    assert (
+        Worlds(ROOM, "p3dx", 2, seeds=worlds.seeds.tolist()).seeds.tolist()
+        == worlds.seeds.tolist()
+    )
     with pytest.raises(ArgumentError, match=r"seeds\[1\]: expected a whole number"):
         worlds.reset(seeds=[1, 1.5])
     with pytest.raises(ArgumentError, match="mask: expected 2 of True or False"):
         worlds.reset(np.array([1, 0], np.uint8))
-    with pytest.raises(ArgumentError, match="map_id: expected 0 … 1, the numbers of maps, found 2"):
+    with pytest.raises(
+        ArgumentError, match="map_id: expected 0 … 1, the numbers of maps, found 2"
+    ):
         worlds.reset(map_id=[0, 2])
-    with pytest.raises(ArgumentError, match=r"map_id: expected whole numbers of shape \(2,\)"):
+
+    with pytest.raises(
+        ArgumentError, match=r"map_id: expected whole numbers of shape \(2,\)"
+    ):
         worlds.reset(map_id=0.0)
+
     for name in ("model_id", "seeds", "dt", "names", "box_names", "pose", "episode"):
         with pytest.raises(AttributeError, match=f"Worlds.{name} cannot be assigned: "):
             setattr(worlds, name, 1)
+
     with pytest.raises(AttributeError, match="cannot be deleted"):
         del worlds.command
 
@@ -288,26 +379,39 @@ def test_what_is_said_of_places_seeds_masks_and_maps() -> None:
 def test_what_wheels_and_rooms_do_not_allow_is_named() -> None:
     worlds = Worlds(ROOM, "seekur", 2)
     worlds.param("wheel_ratio")[1] = 1.1
-    with pytest.raises(ArgumentError, match=r"world 1: .*wheel_ratio of seekur: expected 1 … 1, found 1.1"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"world 1: .*wheel_ratio of seekur: expected 1 … 1, found 1.1",
+    ):
         worlds.step()
+
     small = botyard.MapBuilder("small").rectangle(0, 0, 1.4, 1.4).home(0.7, 0.7).scene()
     crowd = Worlds([ROOM, small], ["p3dx"] * 4, 6)
     crowd.reset(map_id=[0, 0, 1, 0, 0, 1])
-    with pytest.raises(ArgumentError, match=r"world 2: map 1 has no room for 4 robots with 0\.1 m around each"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"world 2: map 1 has no room for 4 robots with 0\.1 m around each",
+    ):
         crowd.sample_free([0, 2, 5])
 
 
-@pytest.mark.parametrize("poses", [[["1", "2", "3"]], [[True, False, True]], [[1j, 2, 3]], [[1, 2], [3]]])
+@pytest.mark.parametrize(
+    "poses", [[["1", "2", "3"]], [[True, False, True]], [[1j, 2, 3]], [[1, 2], [3]]]
+)
 def test_poses_of_an_episode_are_numbers(poses: Any) -> None:
     sim = botyard.Simulation(ROOM)
     sim.add_robot("p3dx")
-    with pytest.raises(ArgumentError, match=r"poses: expected an array of shape \(1, 3\)"):
+    with pytest.raises(
+        ArgumentError, match=r"poses: expected an array of shape \(1, 3\)"
+    ):
         sim.reset(poses=poses)
 
 
 def test_a_robot_that_gets_no_other_controller_stops() -> None:
     sim = botyard.Simulation()
-    robot = sim.add_robot("p3dx", pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.3))
+    robot = sim.add_robot(
+        "p3dx", pose=(0, 0, 0), controller=lambda robot: robot.command(v=0.3)
+    )
     sim.run(3)
     assert robot.velocity.vx == pytest.approx(0.3)
     robot.set_controller(None)
@@ -316,4 +420,6 @@ def test_a_robot_that_gets_no_other_controller_stops() -> None:
     robot.command(v=0.2)
     robot.set_controller(None)
     sim.run(3)
-    assert robot.velocity.vx == pytest.approx(0.2), "nothing has driven it but these words"
+    assert robot.velocity.vx == pytest.approx(0.2), (
+        "nothing has driven it but these words"
+    )

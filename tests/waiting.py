@@ -1,4 +1,6 @@
-"""Waiting for what must come to hold: long enough for a machine that is busy with other things, for it costs only tests that fail."""
+"""Waiting for what must come to hold: long enough for a machine that is busy with other
+things, for it costs only tests that fail.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,34 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 PATIENCE: Final = 120.0
-"""Seconds; a cold start compiles, and a shared machine may stand still for many seconds."""
+"""Seconds; a cold start compiles, and a shared machine may stand still for many
+seconds.
+"""
 
 
-def wait(holds: Callable[[], T], seconds: float = PATIENCE, pause: float = 0.02, what: object = "") -> T:
-    """Wait until something holds; its value. `what` is called, or shown, when it does not come to hold."""
+def wait(
+    holds: Callable[[], T],
+    seconds: float = PATIENCE,
+    pause: float = 0.02,
+    what: object = "",
+) -> T:
+    """Wait until something holds; its value. `what` is called, or shown, when it does
+    not come to hold.
+    """
     end = time.monotonic() + seconds
     while not (value := holds()):
         assert time.monotonic() < end, (
             f"it did not come to hold within {seconds} s: {what() if callable(what) else what}"
         )
         time.sleep(pause)
+
     return value
 
 
 class Stalls:
-    """How long the machine itself stands still meanwhile: what a thread that only sleeps is late by."""
+    """How long the machine itself stands still meanwhile: what a thread that only
+    sleeps is late by.
+    """
 
     def __init__(self) -> None:
         self._ended = threading.Event()

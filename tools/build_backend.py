@@ -1,8 +1,10 @@
-"""The build backend: Hatchling, which tells pip the metadata without building the wheel first (PEP 517, PEP 660).
+"""The build backend: Hatchling, which tells pip the metadata without building the wheel
+first (PEP 517, PEP 660).
 
-Hatchling leaves `prepare_metadata_for_build_wheel` out where pip asks, for build hooks may change metadata. The hooks here do not.
-Without it, pip builds the whole wheel behind "Preparing metadata". An editable installation builds nothing, so that it needs none of the
-packages of `hatch_build.py` either.
+Hatchling leaves `prepare_metadata_for_build_wheel` out where pip asks, for build hooks
+may change metadata. The hooks here do not. Without it, pip builds the whole wheel
+behind "Preparing metadata". An editable installation builds nothing, so that it needs
+none of the packages of `hatch_build.py` either.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from hatchling.build import (
 Settings = dict[str, Any] | None
 
 
-def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: Settings = None
+) -> str:
     """Write the metadata into a folder of its own; the name of that folder."""
     from hatchling.builders.wheel import WheelBuilder
 

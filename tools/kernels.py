@@ -1,10 +1,14 @@
-"""``python -m tools.kernels``: compile the kernels into the shared library that comes with the package (`botyard.native.build`).
+"""``python -m tools.kernels``: compile the kernels into the shared library that comes
+with the package (`botyard.native.build`).
 
-Small worlds run first without the compiler, so that each entry is called once: its argument types are known from that call. Then each
-entry becomes an object file of its own, several at a time, and all are linked. Object files are kept in the user's cache, beside what
-Numba compiles there, so that only entries whose sources changed are compiled again.
+Small worlds run first without the compiler, so that each entry is called once: its
+argument types are known from that call. Then each entry becomes an object file of its
+own, several at a time, and all are linked. Object files are kept in the user's cache,
+beside what Numba compiles there, so that only entries whose sources changed are
+compiled again.
 
-``--first-run`` makes the entries that a run needs at its start; the others are compiled when they are first used.
+``--first-run`` makes the entries that a run needs at its start; the others are compiled
+when they are first used.
 """
 
 from __future__ import annotations
@@ -38,27 +42,41 @@ STAGES: Final = {"lower": 0.0, "optimise": 0.55, "emit": 0.8}
 def call_entries(first_run: bool) -> None:
     """Call each entry once, in Python, to learn its argument types."""
     from botyard.cli.warmup import warm_up_rest
-    from botyard.sim.warmup import warm_up
+    from botyard.worlds.warmup import warm_up
 
-    warnings.simplefilter("ignore", RuntimeWarning)  # 64-bit products of NumPy's integers wrap around, as they should
+    warnings.simplefilter(
+        "ignore", RuntimeWarning
+    )  # 64-bit products of NumPy's integers wrap around, as they should
     warm_up(masses=not first_run)
     if not first_run:
         warm_up_rest()
 
 
 def is_current(folder: Path, platform: str, first_run: bool) -> bool:
-    """Whether the library in a folder was made of these sources for this platform, and has what is asked for."""
+    """Whether the library in a folder was made of these sources for this platform, and
+    has what is asked for.
+    """
     _import_entries()
     try:
         table = read_table(folder)
     except ValueError:
         return False
+
     return (
         table is not None
         and table["platform"] == platform
         and table["convention"] == digest_of(CONVENTION)
-        and all(table["sources"].get(e.package.name) == e.package.digest() for e in _wanted(first_run))
-        and (first_run or (table["whole"] and {t.partition("(")[0] for t in table["entries"]} == set(ENTRIES)))
+        and all(
+            table["sources"].get(e.package.name) == e.package.digest()
+            for e in _wanted(first_run)
+        )
+        and (
+            first_run
+            or (
+                table["whole"]
+                and {t.partition("(")[0] for t in table["entries"]} == set(ENTRIES)
+            )
+        )
     )
 
 
@@ -73,8 +91,8 @@ def _import_entries() -> None:
     """Fill the table of all entries."""
     import botyard.navigation.warmup
     import botyard.pictures.warmup
-    import botyard.sim.warmup
-    import botyard.traffic.compare  # noqa: F401
+    import botyard.traffic.compare
+    import botyard.worlds.warmup  # noqa: F401
 
 
 def _sources() -> set[str]:
@@ -83,7 +101,9 @@ def _sources() -> set[str]:
     return {entry.package.digest() for entry in ENTRIES.values()}
 
 
-def functions_of(function: Function, found: set[Function] | None = None) -> set[Function]:
+def functions_of(
+    function: Function, found: set[Function] | None = None
+) -> set[Function]:
     """A kernel and all kernels that it calls."""
     found = set() if found is None else found
     found.add(function)
@@ -92,6 +112,7 @@ def functions_of(function: Function, found: set[Function] | None = None) -> set[
         called = getattr(value, "function", value)  # of an entry
         if as_kernel(called) is not None and called not in found:
             functions_of(called, found)
+
     return found
 
 
@@ -99,12 +120,18 @@ def functions_of(function: Function, found: set[Function] | None = None) -> set[
 
 
 def cached_object(entry: Entry[Any], platform: str) -> Path | None:
-    """File of an entry's object in the user's cache, whose folder is named after a hash of the sources; None: there is no cache."""
+    """File of an entry's object in the user's cache, whose folder is named after a hash
+    of the sources; None: there is no cache.
+    """
     cache = cache_of(entry.package)
     if not cache.is_used:
         return None
     text = f"{entry.signature} {platform} {importlib.metadata.version('llvmlite')}"
-    return cache.folder / "objects" / f"{entry.name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}.o"
+    return (
+        cache.folder
+        / "objects"
+        / f"{entry.name}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}.o"
+    )
 
 
 def _keep(path: Path | None, code: bytes) -> None:
@@ -147,49 +174,89 @@ def compiled(name: str, platform: str) -> bytes:
             _tell((name, STAGES["optimise"] * min(1.0, count / functions)))
 
     with event.install_listener("numba:compile", Listener()):
-        return object_of(entry, TARGETS[platform], lambda stage: _tell((name, STAGES[stage])))
+        return object_of(
+            entry, TARGETS[platform], lambda stage: _tell((name, STAGES[stage]))
+        )
 
 
-def compile_all(names: list[str], platform: str, first_run: bool, progress: Progress) -> dict[str, bytes]:
+def compile_all(
+    names: list[str], platform: str, first_run: bool, progress: Progress
+) -> dict[str, bytes]:
     """The object files of these entries, from the cache or compiled now."""
     sources = _sources()
     weights = {name: len(functions_of(ENTRIES[name].function)) for name in names}
     files = {name: cached_object(ENTRIES[name], platform) for name in names}
-    made = {name: path.read_bytes() for name, path in files.items() if path is not None and path.is_file()}
+    made = {
+        name: path.read_bytes()
+        for name, path in files.items()
+        if path is not None and path.is_file()
+    }
     shares = {name: float(name in made) for name in names}
-    left = sorted(set(names) - made.keys(), key=lambda name: -weights[name])  # the longest first
+    left = sorted(
+        set(names) - made.keys(), key=lambda name: -weights[name]
+    )  # the longest first
     if not left:
         return made
     context = multiprocessing.get_context("spawn")
     processes = min(os.cpu_count() or 1, len(left))
     with context.Manager() as manager:
         messages = manager.Queue()
-        with ProcessPoolExecutor(processes, context, _start_worker, (first_run, messages)) as pool:
-            jobs: dict[Future[bytes], str] = {pool.submit(compiled, name, platform): name for name in left}
+        with ProcessPoolExecutor(
+            processes, context, _start_worker, (first_run, messages)
+        ) as pool:
+            jobs: dict[Future[bytes], str] = {
+                pool.submit(compiled, name, platform): name for name in left
+            }
             while jobs:
                 with contextlib.suppress(queue.Empty):
                     name, share = messages.get(timeout=0.2)
                     shares[name] = max(shares[name], share)
+
                 for job in [job for job in jobs if job.done()]:
                     name = jobs.pop(job)
                     made[name], shares[name] = job.result(), 1.0
-                    if _sources() == sources:  # else this may be the code of other sources
+                    if (
+                        _sources() == sources
+                    ):  # else this may be the code of other sources
                         _keep(files[name], made[name])
-                done = sum(weights[name] * shares[name] for name in names) / sum(weights.values())
-                progress.show(f"{100 * done:.0f} %, {len(made)} of {len(names)} compiled")
+
+                done = sum(weights[name] * shares[name] for name in names) / sum(
+                    weights.values()
+                )
+                progress.show(
+                    f"{100 * done:.0f} %, {len(made)} of {len(names)} compiled"
+                )
+
     return made
 
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(prog="python -m tools.kernels", description=__doc__)
-    parser.add_argument("--target", default=this_platform(), help="platform, such as linux-aarch64; default: this one")
-    parser.add_argument(
-        "--folder", type=Path, default=FOLDER, help="where the library is put; default: into the package"
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.kernels", description=__doc__
     )
-    parser.add_argument("--force", action="store_true", help="also if it is there and current")
-    parser.add_argument("--first-run", action="store_true", help="only what a run needs at its start")
-    parser.add_argument("--if-possible", action="store_true", help="where it cannot be made, say so and succeed")
+    parser.add_argument(
+        "--target",
+        default=this_platform(),
+        help="platform, such as linux-aarch64; default: this one",
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=FOLDER,
+        help="where the library is put; default: into the package",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="also if it is there and current"
+    )
+    parser.add_argument(
+        "--first-run", action="store_true", help="only what a run needs at its start"
+    )
+    parser.add_argument(
+        "--if-possible",
+        action="store_true",
+        help="where it cannot be made, say so and succeed",
+    )
     asked = parser.parse_args()
     if not asked.force and is_current(asked.folder, asked.target, asked.first_run):
         return 0
@@ -202,20 +269,35 @@ def main() -> int:
     if asked.target not in TARGETS:
         print(f"{asked.target}: expected one of {', '.join(TARGETS)}", file=sys.stderr)
         return 0 if asked.if_possible else 2
+
     target = TARGETS[asked.target]
     try:
         linker(target)
     except RuntimeError as error:
         progress.leave()
-        print(f"kernels: {error}; without one they are compiled at the first start", file=sys.stderr)
+        print(
+            f"kernels: {error}; without one they are compiled at the first start",
+            file=sys.stderr,
+        )
         return 0 if asked.if_possible else 1
+
     names = sorted(name for name, entry in ENTRIES.items() if entry.kinds is not None)
     objects = compile_all(names, asked.target, asked.first_run, progress)
     if _sources() != sources:
         progress.leave()
-        print("kernels: their sources changed meanwhile; build them again", file=sys.stderr)
+        print(
+            "kernels: their sources changed meanwhile; build them again",
+            file=sys.stderr,
+        )
         return 1
-    made = build([ENTRIES[n] for n in names], [objects[n] for n in names], target, asked.folder, not asked.first_run)
+
+    made = build(
+        [ENTRIES[n] for n in names],
+        [objects[n] for n in names],
+        target,
+        asked.folder,
+        not asked.first_run,
+    )
     progress.done(f"{len(names)} compiled for {target.cpu}, in {made.parent}")
     return 0
 

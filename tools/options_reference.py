@@ -1,4 +1,6 @@
-"""Writes docs/reference/options.md from the table of options. Run by ``make compatibility``; a test compares the two."""
+"""Writes docs/reference/options.md from the table of options. Run by ``make
+compatibility``; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,24 @@ def cell(text: str) -> str:
 
 def row(option: Option) -> str:
     """The row of an option."""
-    value = "" if isinstance(option.kind, Flag) else f" {option.metavar}" if option.metavar else ""
-    names = ", ".join(f"`{f}`" for f in option.flags if "_" not in f or len(option.flags) == 1)
+    value = (
+        ""
+        if isinstance(option.kind, Flag)
+        else f" {option.metavar}"
+        if option.metavar
+        else ""
+    )
+    names = ", ".join(
+        f"`{f}`" for f in option.flags if "_" not in f or len(option.flags) == 1
+    )
     default = f" [{option.default}]" if option.default not in (None, False, ()) else ""
     if option.keyword is None:
         python = option.instead
     else:
-        python = f"`{option.keyword}={keyword_default(option)!r}`: {value_words(option)}"
+        python = (
+            f"`{option.keyword}={keyword_default(option)!r}`: {value_words(option)}"
+        )
+
     world = "✓" if option.world else ""
     return f"| {names}{cell(value)} | {cell(option.help)}{default} | {world} | {cell(python)} |\n"
 
@@ -42,8 +55,15 @@ def page() -> str:
     """The whole page."""
     out = [INTRODUCTION]
     for section in SECTIONS:
-        out.append(f"\n## {section}\n\n| option | | world | Python |\n|---|---|---|---|\n")
-        out += [row(o) for o in OPTIONS.values() if o.section == section and o.flags and not o.hidden]
+        out.append(
+            f"\n## {section}\n\n| option | | world | Python |\n|---|---|---|---|\n"
+        )
+        out += [
+            row(o)
+            for o in OPTIONS.values()
+            if o.section == section and o.flags and not o.hidden
+        ]
+
     return "".join(out)
 
 

@@ -1,6 +1,8 @@
-"""Progress of the set-up: one line that grows. Standard library only: it runs before any package is installed.
+"""Progress of the set-up: one line that grows. Standard library only: it runs before
+any package is installed.
 
-On a terminal the line is overwritten. Elsewhere (a log, CI) a new line is written, at most one every `PERIOD_S` seconds.
+On a terminal the line is overwritten. Elsewhere (a log, CI) a new line is written, at
+most one every `PERIOD_S` seconds.
 """
 
 from __future__ import annotations
@@ -41,8 +43,11 @@ class Progress:
     def show(self, text: str) -> None:
         """Show how far the step is. The same text again writes nothing."""
         now = time.monotonic()
-        if text == self._shown or (not self._is_line and now - self._written < PERIOD_S and self._shown):
+        if text == self._shown or (
+            not self._is_line and now - self._written < PERIOD_S and self._shown
+        ):
             return
+
         self._write(text)
         self._shown, self._written = text, now
 
@@ -91,7 +96,12 @@ def run_watched(
     """
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env, cwd=cwd
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=cwd,
         )
         try:
             while True:
@@ -109,7 +119,9 @@ def run_watched(
 
 
 def fail(progress: Progress, what: str, output: str, advice: str) -> int:
-    """Say that a step of the set-up failed, the last lines of its output, and what to do; the exit status 1."""
+    """Say that a step of the set-up failed, the last lines of its output, and what to
+    do; the exit status 1.
+    """
     progress.leave()
     for line in output.strip().splitlines()[-TAIL:]:
         print(f"  {line}", file=sys.stderr)

@@ -1,4 +1,6 @@
-"""Check that the checkout is ready for a release: ``python tools/release.py`` prints what lacks; ``make release`` runs it first."""
+"""Check that the checkout is ready for a release: ``python tools/release.py`` prints
+what lacks; ``make release`` runs it first.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ _TITLE = re.compile(rf"({_VERSION.pattern}) – (\d{{4}}-\d{{2}}-\d{{2}})")
 
 def version_of(root: Path) -> str:
     """Return the version, from the one place that has it; "" if it is not there."""
-    found = re.search(r'^__version__ = "(.*)"$', (root / "src/botyard/version.py").read_text("utf-8"), re.MULTILINE)
+    found = re.search(
+        r'^__version__ = "(.*)"$',
+        (root / "src/botyard/version.py").read_text("utf-8"),
+        re.MULTILINE,
+    )
     return found[1] if found else ""
 
 
@@ -26,33 +32,52 @@ def version_problems(root: Path) -> list[str]:
     problems = []
     version = version_of(root)
     if not _VERSION.fullmatch(version):
-        problems.append(f'src/botyard/version.py: expected __version__ = "X.Y.Z", found "{version}"')
+        problems.append(
+            f'src/botyard/version.py: expected __version__ = "X.Y.Z", found "{version}"'
+        )
+
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     if "version" in project or "version" not in project.get("dynamic", ()):
-        problems.append('pyproject.toml: expected "version" in dynamic, and no version of its own')
+        problems.append(
+            'pyproject.toml: expected "version" in dynamic, and no version of its own'
+        )
+
     return problems
 
 
 def changelog_problems(root: Path, version: str, today: datetime.date) -> list[str]:
-    """Problems of the changelog: the release is its newest section, with a date and entries, and nothing is unreleased."""
+    """Problems of the changelog: the release is its newest section, with a date and
+    entries, and nothing is unreleased.
+    """
     problems = []
     sections = _SECTION.findall((root / "CHANGELOG.md").read_text("utf-8"))
     if sections and sections[0][0] == "Unreleased":
         if "\n- " in f"\n{sections[0][1]}":
-            problems.append(f'CHANGELOG.md: move the entries of "Unreleased" to a section "{version} – {today}"')
+            problems.append(
+                f'CHANGELOG.md: move the entries of "Unreleased" to a section "{version} – {today}"'
+            )
+
         sections = sections[1:]
+
     dates = []
     for title, text in sections:
         found = _TITLE.fullmatch(title)
         try:
             dates.append(datetime.date.fromisoformat(found[2] if found else ""))
         except ValueError:
-            problems.append(f'CHANGELOG.md: expected a section "X.Y.Z – YYYY-MM-DD", found "{title}"')
+            problems.append(
+                f'CHANGELOG.md: expected a section "X.Y.Z – YYYY-MM-DD", found "{title}"'
+            )
             continue
+
         if "\n- " not in f"\n{text}":
             problems.append(f'CHANGELOG.md: section "{title}" has no entries')
+
     if dates != sorted(dates, reverse=True):
-        problems.append("CHANGELOG.md: expected the newest section first, found dates in another order")
+        problems.append(
+            "CHANGELOG.md: expected the newest section first, found dates in another order"
+        )
+
     if dates and dates[0] > today:
         problems.append(f"CHANGELOG.md: {dates[0]} is in the future")
     newest = sections[0][0].partition(" – ")[0] if sections else "none"
@@ -60,29 +85,45 @@ def changelog_problems(root: Path, version: str, today: datetime.date) -> list[s
         problems.append(
             f'CHANGELOG.md: expected "{version}" (src/botyard/version.py) as the newest release, found {newest}'
         )
+
     return problems
 
 
 def tree_problems(root: Path, version: str) -> list[str]:
-    """Problems of the checkout: everything is committed, and the version has no tag yet."""
+    """Problems of the checkout: everything is committed, and the version has no tag
+    yet.
+    """
 
     def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=root, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     problems = []
     changed = git("status", "--porcelain").splitlines()
     if changed:
-        problems.append(f"git: commit or remove what is not committed: {', '.join(c.split()[-1] for c in changed[:5])}")
+        problems.append(
+            "git: commit or remove what is not committed: "
+            f"{', '.join(c.split()[-1] for c in changed[:5])}"
+        )
+
     if git("tag", "--list", f"v{version}"):
-        problems.append(f"git: there is a tag v{version}: count the version up in src/botyard/version.py")
+        problems.append(
+            f"git: there is a tag v{version}: count the version up in src/botyard/version.py"
+        )
+
     return problems
 
 
 def problems_of(root: Path, today: datetime.date) -> list[str]:
     """All that lacks for a release."""
     version = version_of(root)
-    return [*version_problems(root), *changelog_problems(root, version, today), *tree_problems(root, version)]
+    return [
+        *version_problems(root),
+        *changelog_problems(root, version, today),
+        *tree_problems(root, version),
+    ]
 
 
 def main() -> int:

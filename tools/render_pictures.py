@@ -1,4 +1,6 @@
-"""Makes the pictures of docs/howto/render.md by the code and the command lines that stand there: ``python -m tools.render_pictures``."""
+"""Makes the pictures of docs/howto/render.md by the code and the command lines that
+stand there: ``python -m tools.render_pictures``.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,32 @@ IMAGES = ROOT / "docs/images"
 
 
 def make(folder: Path) -> None:
-    """Run the page's code and its lines that make pictures, in their order, in a folder."""
+    """Run the page's code and its lines that make pictures, in their order, in a
+    folder.
+    """
     for language, block in re.findall(
-        r"^```(sh|python)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        r"^```(sh|python)\n(.*?)^```$",
+        PAGE.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
     ):
         if language == "python":
             subprocess.run([sys.executable, "-c", block], cwd=folder, check=True)
             continue
+
         for line in block.splitlines():
             if "render-" in line:
-                subprocess.run([sys.executable, "-m", *shlex.split(line)], cwd=folder, check=True)
+                subprocess.run(
+                    [sys.executable, "-m", *shlex.split(line)], cwd=folder, check=True
+                )
 
 
 def main() -> None:
     """Make them in docs/images."""
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder))
-        for name in sorted({*re.findall(r"images/(render-[\w.-]+)", PAGE.read_text("utf-8"))}):
+        for name in sorted(
+            {*re.findall(r"images/(render-[\w.-]+)", PAGE.read_text("utf-8"))}
+        ):
             (IMAGES / name).write_bytes((Path(folder) / name).read_bytes())
             print(f"{IMAGES / name}: {(IMAGES / name).stat().st_size} bytes")
 

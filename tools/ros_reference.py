@@ -1,4 +1,6 @@
-"""Writes docs/reference/ros.md from what the simulator offers. Run by ``make compatibility``; a test compares the two."""
+"""Writes docs/reference/ros.md from what the simulator offers. Run by ``make
+compatibility``; a test compares the two.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,15 @@ only. How to connect: [howto/ros.md](../howto/ros.md).
 
 
 async def offered(profile: str) -> list[tuple[str, str, str, str]]:
-    """Kind, name, type and description of all topics and services of a profile of names."""
+    """Kind, name, type and description of all topics and services of a profile of
+    names.
+    """
     sim = Simulation.load("office", seed=1)
-    spec = find_robot("p3dx-equipped").fitted(FiducialFinderSpec()).fitted(BlobFinderSpec())
+    spec = (
+        find_robot("p3dx-equipped")
+        .fitted(FiducialFinderSpec())
+        .fitted(BlobFinderSpec())
+    )
     sim.add_robot(spec, "ann", pose=(10.0, 14.0, 0.0))
     parts = compose(sim)
     graph = RosGraph(
@@ -49,9 +57,11 @@ def own_types() -> str:
     for name, text in EXTRA.items():
         if name.startswith(("botyard_msgs/", "rosaria/")):
             out.append(f"`{name}.msg`\n\n```\n{text}\n```\n\n")
+
     for name, (request, response) in SERVICES.items():
         if name.startswith("botyard_msgs/"):
             out.append(f"`{name}.srv`\n\n```\n{request}\n---\n{response}\n```\n\n")
+
     return "".join(out).rstrip() + "\n"
 
 
@@ -65,7 +75,11 @@ def page() -> str:
             of_kind = [r for r in rows if r[0] == kind]
             if of_kind:
                 out.append(f"\n{heading}:\n\n| name | type | |\n|---|---|---|\n")
-                out += [f"| `{name}` | {type_name} | {about} |\n" for _, name, type_name, about in of_kind]
+                out += [
+                    f"| `{name}` | {type_name} | {about} |\n"
+                    for _, name, type_name, about in of_kind
+                ]
+
     return "".join(out) + own_types()
 
 

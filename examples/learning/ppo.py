@@ -1,10 +1,14 @@
-"""Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347) in NumPy: small enough to be read, fast enough for two cores.
+"""Proximal policy optimisation (Schulman et al. 2017, arXiv:1707.06347) in NumPy: small
+enough to be read, fast enough for two cores.
 
-The policy is a normal distribution of actions around the output of a network of two tanh layers, and a second such network estimates the
-value of a state. Both are learned by Adam (Kingma, Ba 2015) from rollouts of many environments at once, with advantages by generalised
-advantage estimation (Schulman et al. 2016, arXiv:1506.02438) and the clipped objective of the paper (equation 7).
+The policy is a normal distribution of actions around the output of a network of two
+tanh layers, and a second such network estimates the value of a state. Both are learned
+by Adam (Kingma, Ba 2015) from rollouts of many environments at once, with advantages by
+generalised advantage estimation (Schulman et al. 2016, arXiv:1506.02438) and the
+clipped objective of the paper (equation 7).
 
-It learns any vector environment of Gymnasium whose observations and actions are vectors of numbers (autoreset mode SAME_STEP).
+It learns any vector environment of Gymnasium whose observations and actions are vectors
+of numbers (autoreset mode SAME_STEP).
 """
 
 from __future__ import annotations
@@ -63,15 +67,29 @@ class Settings:
 
 
 class Network:
-    """Two tanh layers and a linear one. `parameters` are six arrays: weights (in, out) and biases (out,) of each layer."""
+    """Two tanh layers and a linear one. `parameters` are six arrays: weights (in, out)
+    and biases (out,) of each layer.
+    """
 
-    def __init__(self, inputs: int, outputs: int, hidden: int, rng: np.random.Generator, last: float) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        hidden: int,
+        rng: np.random.Generator,
+        last: float,
+    ) -> None:
         self.parameters: list[F4] = []
-        for rows, columns, gain in ((inputs, hidden, 1.0), (hidden, hidden, 1.0), (hidden, outputs, last)):
+        for rows, columns, gain in (
+            (inputs, hidden, 1.0),
+            (hidden, hidden, 1.0),
+            (hidden, outputs, last),
+        ):
             scale = gain / math.sqrt(rows)
             self.parameters += [
-                (scale * rng.standard_normal((rows, columns))).astype(np.float32), np.zeros(columns, np.float32)
-            ]  # fmt: skip
+                (scale * rng.standard_normal((rows, columns))).astype(np.float32),
+                np.zeros(columns, np.float32),
+            ]
 
     def forward(self, x: F4) -> tuple[F4, tuple[F4, F4, F4]]:
         """Outputs (k, out) of inputs (k, in), and what `backward` needs."""
@@ -105,11 +123,15 @@ class Adam:
         self._square = [np.zeros_like(p) for p in parameters]
         self._count = 0
 
-    def step(self, gradients: list[F4], rate: float, beta1: float = 0.9, beta2: float = 0.999) -> None:
+    def step(
+        self, gradients: list[F4], rate: float, beta1: float = 0.9, beta2: float = 0.999
+    ) -> None:
         """Go one step against the gradients."""
         self._count += 1
         rate *= math.sqrt(1 - beta2**self._count) / (1 - beta1**self._count)
-        for p, g, m, s in zip(self._parameters, gradients, self._mean, self._square, strict=True):
+        for p, g, m, s in zip(
+            self._parameters, gradients, self._mean, self._square, strict=True
+        ):
             m += (1 - beta1) * (g - m)
             s += (1 - beta2) * (g * g - s)
             p -= np.float32(rate) * m / (np.sqrt(s) + np.float32(1e-8))
@@ -124,7 +146,9 @@ class Policy:
         Numbers in an observation and in an action.
     """
 
-    def __init__(self, observations: int, actions: int, *, hidden: int = 64, seed: int = 1) -> None:
+    def __init__(
+        self, observations: int, actions: int, *, hidden: int = 64, seed: int = 1
+    ) -> None:
         rng = np.random.default_rng(seed)
         self.actor = Network(observations, actions, hidden, rng, 0.01)
         self.critic = Network(observations, 1, hidden, rng, 1.0)
@@ -142,7 +166,11 @@ class Policy:
     def log_probability(self, mean: F4, actions: F4) -> F4:
         """Logarithm of the density of actions, (k,)."""
         z = (actions - mean) / np.exp(self.log_std)
-        return np.asarray(-0.5 * (z * z).sum(1) - self.log_std.sum() - 0.5 * math.log(2 * math.pi) * len(self.log_std))
+        return np.asarray(
+            -0.5 * (z * z).sum(1)
+            - self.log_std.sum()
+            - 0.5 * math.log(2 * math.pi) * len(self.log_std)
+        )
 
     def save(self, file: str | Path) -> None:
         """Write it to a file of NumPy (.npz)."""
@@ -153,7 +181,11 @@ class Policy:
         """A policy from a file of `save`."""
         with np.load(file, allow_pickle=False) as arrays:
             parameters = [arrays[name] for name in sorted(arrays)]
-        policy = cls(parameters[0].shape[0], parameters[4].shape[1], hidden=parameters[0].shape[1])
+        policy = cls(
+            parameters[0].shape[0],
+            parameters[4].shape[1],
+            hidden=parameters[0].shape[1],
+        )
         for mine, saved in zip(policy.parameters, parameters, strict=True):
             mine[:] = saved
         return policy
@@ -163,7 +195,8 @@ class Policy:
 class Progress:
     """What a training has reached after an update.
 
-    `steps` of environments and `seconds` so far; mean return and share of successes of the episodes that ended since the last one.
+    `steps` of environments and `seconds` so far; mean return and share of successes of
+    the episodes that ended since the last one.
     """
 
     steps: int
@@ -181,26 +214,40 @@ class Trainer:
         Autoreset mode SAME_STEP. Where its infos have ``success``, it is shown.
     settings : Settings, optional
     seed : int
-        Of the networks, the actions and the environments. Results repeat on one machine with one number of threads; how NumPy adds up
-        matrices differs between processors.
+        Of the networks, the actions and the environments. Results repeat on one machine
+        with one number of threads; how NumPy adds up matrices differs between
+        processors.
     """
 
     def __init__(
-        self, envs: gymnasium.vector.VectorEnv[Any, Any, Any], settings: Settings | None = None, *, seed: int = 1
+        self,
+        envs: gymnasium.vector.VectorEnv[Any, Any, Any],
+        settings: Settings | None = None,
+        *,
+        seed: int = 1,
     ) -> None:
         self.envs, self.settings = envs, settings or Settings()
-        observations, actions = envs.single_observation_space.shape, envs.single_action_space.shape
+        observations, actions = (
+            envs.single_observation_space.shape,
+            envs.single_action_space.shape,
+        )
         assert observations is not None
         assert actions is not None
-        self.policy = Policy(observations[0], actions[0], hidden=self.settings.hidden, seed=seed)
+        self.policy = Policy(
+            observations[0], actions[0], hidden=self.settings.hidden, seed=seed
+        )
         self._rng = np.random.default_rng(seed)
         self._adam = Adam(self.policy.parameters)
         self._observed: F4 = envs.reset(seed=seed)[0]
         self._returns = np.zeros(envs.num_envs)
         self._ended: list[tuple[float, float]] = []
 
-    def train(self, steps: int, report: Callable[[Progress], bool | None] | None = None) -> Policy:
-        """Learn for a number of steps of environments; `report` is called after each update and ends the training by True."""
+    def train(
+        self, steps: int, report: Callable[[Progress], bool | None] | None = None
+    ) -> Policy:
+        """Learn for a number of steps of environments; `report` is called after each
+        update and ends the training by True.
+        """
         began = time.perf_counter()
         batch = self.settings.rollout * self.envs.num_envs
         updates = max(1, steps // batch)
@@ -210,17 +257,29 @@ class Trainer:
             ended = np.array(self._ended).reshape(-1, 2)
             mean_return, success = ended.mean(0) if len(ended) else (math.nan, math.nan)
             self._ended.clear()
-            if report and report(Progress((update + 1) * batch, time.perf_counter() - began, mean_return, success)):
+            if report and report(
+                Progress(
+                    (update + 1) * batch,
+                    time.perf_counter() - began,
+                    mean_return,
+                    success,
+                )
+            ):
                 break
+
         return self.policy
 
     def _collect(self) -> tuple[F4, F4, F4, F4, F4]:
-        """A rollout: observations, actions, their log probabilities, advantages and returns, with a row for each step and environment."""
+        """A rollout: observations, actions, their log probabilities, advantages and
+        returns, with a row for each step and environment.
+        """
         chosen, n, policy = self.settings, self.envs.num_envs, self.policy
         space = self.envs.single_action_space
         observed = np.zeros((chosen.rollout, n, self._observed.shape[1]), np.float32)
         acted = np.zeros((chosen.rollout, n, len(policy.log_std)), np.float32)
-        logs, rewards, ends = (np.zeros((chosen.rollout, n), np.float32) for _ in range(3))
+        logs, rewards, ends = (
+            np.zeros((chosen.rollout, n), np.float32) for _ in range(3)
+        )
         values = np.zeros((chosen.rollout + 1, n), np.float32)
         for t in range(chosen.rollout):
             observed[t] = self._observed
@@ -230,15 +289,24 @@ class Trainer:
             logs[t] = policy.log_probability(mean, acted[t])
             values[t] = policy.critic.forward(self._observed)[0][:, 0]
             clipped = np.clip(acted[t], space.low, space.high)  # type: ignore[attr-defined]
-            self._observed, rewards[t], terminated, truncated, infos = self.envs.step(clipped)
+            self._observed, rewards[t], terminated, truncated, infos = self.envs.step(
+                clipped
+            )
             ends[t] = terminated | truncated
             self._returns += rewards[t]
             if ends[t].any():
                 self._note(ends[t] > 0, infos)
-                # an episode that was only cut off would have gone on: what it would still have brought is the value of its last state
+                # an episode that was only cut off would have gone on: what it would
+                # still have brought is the value of its last state
                 cut = np.flatnonzero(truncated)
                 if len(cut):
-                    rewards[t, cut] += chosen.gamma * policy.critic.forward(np.stack(infos["final_obs"][cut]))[0][:, 0]
+                    rewards[t, cut] += (
+                        chosen.gamma
+                        * policy.critic.forward(np.stack(infos["final_obs"][cut]))[0][
+                            :, 0
+                        ]
+                    )
+
         values[-1] = policy.critic.forward(self._observed)[0][:, 0]
         advantages = np.zeros_like(rewards)
         following = np.zeros(n, np.float32)
@@ -247,16 +315,35 @@ class Trainer:
             difference = rewards[t] + chosen.gamma * values[t + 1] * goes_on - values[t]
             following = difference + chosen.gamma * chosen.lam * goes_on * following
             advantages[t] = following
+
         flat = lambda array: array.reshape(chosen.rollout * n, *array.shape[2:])  # noqa: E731
-        return flat(observed), flat(acted), flat(logs), flat(advantages), flat(advantages + values[:-1])
+        return (
+            flat(observed),
+            flat(acted),
+            flat(logs),
+            flat(advantages),
+            flat(advantages + values[:-1]),
+        )
 
     def _note(self, ended: NDArray[np.bool_], infos: dict[str, Any]) -> None:
         """Keep the returns and successes of episodes that have ended."""
-        success = infos.get("final_info", {}).get("success", np.full(len(ended), math.nan))
-        self._ended += zip(self._returns[ended], np.asarray(success, float)[ended], strict=True)
+        success = infos.get("final_info", {}).get(
+            "success", np.full(len(ended), math.nan)
+        )
+        self._ended += zip(
+            self._returns[ended], np.asarray(success, float)[ended], strict=True
+        )
         self._returns[ended] = 0
 
-    def _update(self, observed: F4, acted: F4, logs: F4, advantages: F4, returns: F4, rate: float) -> None:
+    def _update(
+        self,
+        observed: F4,
+        acted: F4,
+        logs: F4,
+        advantages: F4,
+        returns: F4,
+        rate: float,
+    ) -> None:
         """Improve the policy by a rollout."""
         chosen = self.settings
         size = len(observed) // chosen.minibatches
@@ -266,15 +353,20 @@ class Trainer:
                 rows = order[k * size : (k + 1) * size]
                 gain = advantages[rows]
                 gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-                gradients = self._gradients(observed[rows], acted[rows], logs[rows], gain, returns[rows])
+                gradients = self._gradients(
+                    observed[rows], acted[rows], logs[rows], gain, returns[rows]
+                )
                 norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
                 shrink = np.float32(min(1.0, chosen.max_gradient / (norm + 1e-8)))
                 self._adam.step([g * shrink for g in gradients], rate)
 
-    def _gradients(self, observed: F4, acted: F4, logs: F4, gain: F4, returns: F4) -> list[F4]:
+    def _gradients(
+        self, observed: F4, acted: F4, logs: F4, gain: F4, returns: F4
+    ) -> list[F4]:
         """Gradients of the loss by all parameters.
 
-        Loss = −mean(min(r A, clip(r, 1 − ε, 1 + ε) A)) + c₁ mean((V − R)²) − c₂ entropy, r = π(a|s) / π_old(a|s).
+        Loss = −mean(min(r A, clip(r, 1 − ε, 1 + ε) A)) + c₁ mean((V − R)²) − c₂
+        entropy, r = π(a|s) / π_old(a|s).
         """
         chosen, policy, count = self.settings, self.policy, np.float32(len(observed))
         mean, kept = policy.actor.forward(observed)
@@ -294,14 +386,21 @@ class Trainer:
         ]
 
 
-def success_rate(envs: gymnasium.vector.VectorEnv[Any, Any, Any], policy: Policy, seed: int) -> float:
-    """Share of the first episodes of all environments, begun with `seed`, that end in success, without noise on the actions."""
+def success_rate(
+    envs: gymnasium.vector.VectorEnv[Any, Any, Any], policy: Policy, seed: int
+) -> float:
+    """Share of the first episodes of all environments, begun with `seed`, that end in
+    success, without noise on the actions.
+    """
     observed, _ = envs.reset(seed=seed)
     open_, won = np.ones(envs.num_envs, np.bool_), np.zeros(envs.num_envs, np.bool_)
     while open_.any():
-        observed, _, terminated, truncated, infos = envs.step(np.clip(policy.act(observed), -1, 1))
+        observed, _, terminated, truncated, infos = envs.step(
+            np.clip(policy.act(observed), -1, 1)
+        )
         ended = open_ & (terminated | truncated)
         if ended.any():
             won[ended] = infos["final_info"]["success"][ended]
             open_ &= ~ended
+
     return float(won.mean())

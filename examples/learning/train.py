@@ -1,10 +1,12 @@
-"""Trains a robot to drive to goals among walls by its lidar, tries it on maps that it has never seen, and records how it drives.
+"""Trains a robot to drive to goals among walls by its lidar, tries it on maps that it
+has never seen, and records how it drives.
 
     python examples/learning/train.py                    # two million steps: about a minute on one core
     python examples/learning/train.py --steps 6e6 run
 
-Needs the extras learning and plots: pip install ".[learning,plots]" in the checkout. It writes policy.npz, curve.csv, curve.png, and
-drive.mcap, a recorded episode: botyard replay drive.mcap
+Needs the extras learning and plots: pip install ".[learning,plots]" in the checkout. It
+writes policy.npz, curve.csv, curve.png, and drive.mcap, a recorded episode: botyard
+replay drive.mcap
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import os
 import sys
 from pathlib import Path
 
-# matrices of this size are multiplied faster by one thread than by several that wait for each other
+# matrices of this size are multiplied faster by one thread than by several that wait
+# for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from botyard.extras import lacking, missing
@@ -36,7 +39,9 @@ from botyard.learning.tasks.robots import clutter
 RAYS = 32
 UNSEEN = [clutter(1000 + k) for k in range(64)]
 WANTED = 0.9
-"""Share of goals on unseen maps that two million steps are to reach; seeds 1 to 5 reached 0.947 to 0.967."""
+"""Share of goals on unseen maps that two million steps are to reach; seeds 1 to 5
+reached 0.947 to 0.967.
+"""
 
 
 def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -54,7 +59,8 @@ def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any,
 def show(progress: Progress) -> None:
     """A line about an update."""
     print(
-        f"\r{progress.steps / 1e6:6.2f} M steps {progress.seconds:6.1f} s   return {progress.mean_return:6.2f}"
+        f"\r{progress.steps / 1e6:6.2f} M steps {progress.seconds:6.1f} s   "
+        f"return {progress.mean_return:6.2f}"
         f"   goals {progress.success:5.1%}",
         end="" if sys.stdout.isatty() else "\n",
         flush=True,
@@ -75,34 +81,49 @@ def draw_curve(curve: list[Progress], file: Path) -> None:
 
 
 def record_drive(policy: Policy, file: Path, seed: int = 3) -> None:
-    """Record one episode on an unseen map; `botyard replay` shows it, `botyard render` makes a movie of it.
+    """Record one episode on an unseen map; `botyard replay` shows it, `botyard render`
+    makes a movie of it.
 
-    A world of a batch is, to the last bit, a `Simulation` of its own: that one is driven beside it, and recorded.
+    A world of a batch is, to the last bit, a `Simulation` of its own: that one is
+    driven beside it, and recorded.
     """
     env = botyard.learning.Environment("Navigate", rays=RAYS, scenes=UNSEEN)
     observed, info = env.reset(seed=seed)
     sim = env.worlds.world(0)
     (robot,) = sim.robots.values()
-    robot.laser.subscribe("the policy")  # what somebody reads is recorded
+    # what somebody reads is recorded
+    robot.laser.subscribe("the policy")
     ended, steps = False, 0
     with sim.record(file):
         while not ended:
-            observed, _, terminated, truncated, info = env.step(np.clip(policy.act(observed[None])[0], -1, 1))
+            observed, _, terminated, truncated, info = env.step(
+                np.clip(policy.act(observed[None])[0], -1, 1)
+            )
             robot.command(v=env.worlds.command[0, 0, 0], w=env.worlds.command[0, 0, 2])
             sim.step()
             ended, steps = terminated or truncated, steps + 1
+
     assert tuple(robot.truth) == tuple(env.worlds.pose[0, 0])
     env.close()
-    print(f"episode of seed {seed}: {steps} steps, {'goal reached' if info['success'] else 'goal not reached'}")
+    print(
+        f"episode of seed {seed}: {steps} steps, "
+        f"{'goal reached' if info['success'] else 'goal not reached'}"
+    )
 
 
 def main() -> int:
     """Train, try, draw. Exit status 1: fewer goals than wanted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=float, default=2e6, help="steps of environments")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--steps", type=float, default=2e6, help="steps of environments"
+    )
     parser.add_argument("--worlds", type=int, default=256, help="environments at once")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("out", type=Path, nargs="?", default=Path(), help="folder for what it writes")
+    parser.add_argument(
+        "out", type=Path, nargs="?", default=Path(), help="folder for what it writes"
+    )
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     curve: list[Progress] = []
@@ -120,11 +141,20 @@ def main() -> int:
     with (given.out / "curve.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["steps", "seconds", "mean_return", "success"])
-        writer.writerows([p.steps, round(p.seconds, 2), round(p.mean_return, 3), round(p.success, 4)] for p in curve)
+        writer.writerows(
+            [p.steps, round(p.seconds, 2), round(p.mean_return, 3), round(p.success, 4)]
+            for p in curve
+        )
+
     trial = environments(512, scenes=UNSEEN)
-    before, after = (success_rate(trial, one, seed=1000) for one in (Policy(RAYS + 5, 2), policy))
+    before, after = (
+        success_rate(trial, one, seed=1000) for one in (Policy(RAYS + 5, 2), policy)
+    )
     trial.close()
-    print(f"goals on 64 unseen maps, 512 episodes: {after:.1%} (untrained {before:.1%}); wanted {WANTED:.0%}")
+    print(
+        f"goals on 64 unseen maps, 512 episodes: {after:.1%} (untrained "
+        f"{before:.1%}); wanted {WANTED:.0%}"
+    )
     draw_curve(curve, given.out / "curve.png")
     record_drive(policy, given.out / "drive.mcap")
     return 0 if after >= WANTED else 1

@@ -1,4 +1,5 @@
-"""The program under test: drives a Pioneer robot ahead, and stops in front of what its sonar sees.
+"""The program under test: drives a Pioneer robot ahead, and stops in front of what its
+sonar sees.
 
 python driver.py --host 127.0.0.1 --port 8101
 """
@@ -20,6 +21,7 @@ def main() -> None:
         while robot.update() and near > 700:
             near = min((robot.sonar_mm.get(i, 5000) for i in (3, 4)), default=5000)
             robot.vel(300)
+
         robot.stop()
         while robot.update():
             pass

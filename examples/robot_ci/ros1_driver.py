@@ -1,4 +1,5 @@
-"""The program under test as a node of ROS 1 (rospy): drives ahead, and stops in front of what its laser sees.
+"""The program under test as a node of ROS 1 (rospy): drives ahead, and stops in front
+of what its laser sees.
 
 rosrun or python3 ros1_driver.py _robot:=bob
 """
@@ -17,7 +18,9 @@ def main() -> None:
     def answer(scan: LaserScan) -> None:
         middle = len(scan.ranges) // 2
         twist = Twist()
-        twist.linear.x = 0.3 if min(scan.ranges[middle - 15 : middle + 15]) > 0.8 else 0.0
+        twist.linear.x = (
+            0.3 if min(scan.ranges[middle - 15 : middle + 15]) > 0.8 else 0.0
+        )
         command.publish(twist)
 
     rospy.Subscriber(f"/{robot}/base_scan", LaserScan, answer, queue_size=1)

@@ -1,6 +1,8 @@
-"""The program under test as a peer of ROS 2: drives ahead, and stops in front of what its laser sees.
+"""The program under test as a peer of ROS 2: drives ahead, and stops in front of what
+its laser sees.
 
-It needs no ROS 2, only its middleware (pip install cyclonedds); a node of rclpy is tested in the same way.
+It needs no ROS 2, only its middleware (pip install cyclonedds); a node of rclpy is
+tested in the same way.
 
 python3 ros2_driver.py bob
 """
@@ -69,20 +71,30 @@ class Twist(IdlStruct, typename="geometry_msgs::msg::dds_::Twist_"):
 RELIABLE = Qos(
     Policy.Reliability.Reliable(duration(milliseconds=100)),
     Policy.History.KeepLast(5),
-    Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
+    Policy.DataRepresentation(
+        use_cdrv0_representation=True, use_xcdrv2_representation=False
+    ),
 )
 SENSOR = Qos(Policy.Reliability.BestEffort, Policy.History.KeepLast(1))
 
 
 def main(robot: str) -> None:
     """Answer each scan by a velocity."""
-    node = DomainParticipant()  # the domain of ROS_DOMAIN_ID is given in CYCLONEDDS_URI, see test_ros.py
-    scans = DataReader(node, Topic(node, f"rt/{robot}/base_scan", LaserScan), qos=SENSOR)
+    node = (
+        DomainParticipant()
+    )  # the domain of ROS_DOMAIN_ID is given in CYCLONEDDS_URI, see test_ros.py
+    scans = DataReader(
+        node, Topic(node, f"rt/{robot}/base_scan", LaserScan), qos=SENSOR
+    )
     commands = DataWriter(node, Topic(node, f"rt/{robot}/cmd_vel", Twist), qos=RELIABLE)
     for scan in scans.take_iter(timeout=duration(seconds=600)):
         middle = len(scan.ranges) // 2
         ahead = min(scan.ranges[middle - 15 : middle + 15])
-        commands.write(Twist(Vector3(0.3 if ahead > 0.8 else 0.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0)))
+        commands.write(
+            Twist(
+                Vector3(0.3 if ahead > 0.8 else 0.0, 0.0, 0.0), Vector3(0.0, 0.0, 0.0)
+            )
+        )
 
 
 if __name__ == "__main__":

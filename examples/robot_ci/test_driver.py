@@ -1,6 +1,8 @@
-"""Tests of a robot's program (driver.py) as a CI runs them: `python -m pytest examples/robot_ci`.
+"""Tests of a robot's program (driver.py) as a CI runs them: `python -m pytest
+examples/robot_ci`.
 
-The plug-in comes with botyard (`pip install botyard[test]`): each test has a world of its own, on free ports.
+The plug-in comes with botyard (`pip install botyard[test]`): each test has a world of
+its own, on free ports.
 """
 
 import sys

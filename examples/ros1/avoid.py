@@ -23,6 +23,7 @@ def drive(scan: LaserScan) -> None:
         command.angular.z = 0.6 if left > right else -0.6
     else:
         command.linear.x = 0.4
+
     velocity.publish(command)
 
 

@@ -4,7 +4,8 @@
     botyard run -m office -r p3dx:ann --ros2
     source /opt/ros/jazzy/setup.bash && python3 examples/ros2/avoid.py
 
-Not run by our tests, which have no rclpy: `examples/ros2/try.sh` runs it where /opt/ros exists.
+Not run by our tests, which have no rclpy: `examples/ros2/try.sh` runs it where /opt/ros
+exists.
 """
 
 import rclpy
@@ -22,17 +23,23 @@ class Avoid(Node):
     def __init__(self) -> None:
         super().__init__("avoid")
         self.velocity = self.create_publisher(Twist, "/ann/cmd_vel", 1)
-        self.create_subscription(LaserScan, "/ann/base_scan", self.drive, qos_profile_sensor_data)
+        self.create_subscription(
+            LaserScan, "/ann/base_scan", self.drive, qos_profile_sensor_data
+        )
 
     def drive(self, scan: LaserScan) -> None:
         """Answer a scan."""
         n = len(scan.ranges)
-        right, left = min(scan.ranges[n // 6 : n // 2]), min(scan.ranges[n // 2 : -n // 6])
+        right, left = (
+            min(scan.ranges[n // 6 : n // 2]),
+            min(scan.ranges[n // 2 : -n // 6]),
+        )
         command = Twist()
         if min(left, right) < NEAR:
             command.angular.z = 0.6 if left > right else -0.6
         else:
             command.linear.x = 0.4
+
         self.velocity.publish(command)
 
 

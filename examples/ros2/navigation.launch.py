@@ -3,7 +3,8 @@
     botyard run -m office -r p3dx:ann --ros2
     ros2 launch examples/ros2/navigation.launch.py
 
-The map comes from the simulator, so there is no map_server. Written for Jazzy; not run by our tests, which have no ROS 2.
+The map comes from the simulator, so there is no map_server. Written for Jazzy; not run
+by our tests, which have no ROS 2.
 """
 
 from pathlib import Path
@@ -39,7 +40,13 @@ def generate_launch_description() -> LaunchDescription:
         package="nav2_lifecycle_manager",
         executable="lifecycle_manager",
         name="lifecycle_manager_navigation",
-        parameters=[{"use_sim_time": True, "autostart": True, "node_names": list(SERVERS.values())}],
+        parameters=[
+            {
+                "use_sim_time": True,
+                "autostart": True,
+                "node_names": list(SERVERS.values()),
+            }
+        ],
         output="screen",
     )
     rviz = Node(

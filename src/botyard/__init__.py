@@ -1,6 +1,8 @@
-"""botyard: a fast, repeatable 2-D simulator of many mobile robots that real robot software connects to as if it were the robots.
+"""botyard: a fast, repeatable 2-D simulator of many mobile robots that real robot
+software connects to as if it were the robots.
 
-The names below are the public API; they are imported when first used, so that ``import botyard`` is quick and compiles nothing.
+The names below are the public API; they are imported when first used, so that ``import
+botyard`` is quick and compiles nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from botyard.extensions import provide
+from botyard.api.extensions import provide
 from botyard.version import __version__
 
 if TYPE_CHECKING:
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
         BotyardError,
         BudgetError,
         CommandError,
-        DoubtWarning,
         FormatError,
         MapError,
         ModelError,
+        PlacementWarning,
         StateError,
         UnknownNameError,
         WorldError,
@@ -38,11 +40,17 @@ if TYPE_CHECKING:
     from botyard.model.obstacles import BoxObject, Returns
     from botyard.model.raster import Raster
     from botyard.model.readings import LaserScan, SonarReadings
-    from botyard.model.robot import Axes, CommandSpec, MotionLimits, OdometryDrift, RobotSpec
+    from botyard.model.robot import (
+        Axes,
+        CommandSpec,
+        MotionLimits,
+        OdometryDrift,
+        RobotSpec,
+    )
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
-    from botyard.sim.worlds import Worlds
+    from botyard.worlds.worlds import Worlds
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
@@ -60,7 +68,7 @@ _MODULE_OF = {
     "Budget": "formats.budget",
     "BudgetError": "errors",
     "CommandError": "errors",
-    "DoubtWarning": "errors",
+    "PlacementWarning": "errors",
     "FormatError": "errors",
     "LaserScan": "model.readings",
     "LaserSpec": "model.sensors",
@@ -78,7 +86,7 @@ _MODULE_OF = {
     "UnknownNameError": "errors",
     "WorldError": "errors",
     "WorldFaultError": "errors",
-    "Worlds": "sim.worlds",
+    "Worlds": "worlds.worlds",
     "load_laser": "model.library",
     "load_robot": "formats.models",
     "load_scene": "formats.registry",
@@ -86,7 +94,8 @@ _MODULE_OF = {
     "serve": "app.serve",
 }
 
-# Module that implements each extension (`botyard.extensions`), imported when the extension is first called.
+# Module that implements each extension (`botyard.api.extensions`), imported when the
+# extension is first called.
 provide(
     {
         "employ": "botyard.controllers.crew",
@@ -94,7 +103,7 @@ provide(
         "make_history": "botyard.recording.history",
         "png": "botyard.pictures.rendering",
         "program_of": "botyard.controllers.registry",
-        "record": "botyard.recording.beginning",
+        "record": "botyard.recording.start",
         "render": "botyard.pictures.rendering",
         "robot_png": "botyard.pictures.rendering",
         "scene_png": "botyard.pictures.rendering",
@@ -102,23 +111,63 @@ provide(
 )
 
 __all__ = [
-    "ArgumentError", "Axes", "BotyardError", "BoxObject", "Budget", "BudgetError", "CommandError", "CommandSpec", "DoubtWarning",
-    "DynamicsSpec", "FormatError", "LaserScan", "LaserSpec", "MapBuilder", "MapError", "ModelError", "MotionLimits", "OdometryDrift",
-    "Pose", "Raster", "Returns", "Robot", "RobotSpec", "Scene", "Simulation", "SonarReadings", "SonarSpec", "StateError", "Twist",
-    "UnknownNameError", "WorldError", "WorldFaultError", "Worlds", "__version__", "load_laser", "load_robot", "load_scene",
-    "robot_names", "serve",
-]  # fmt: skip
+    "ArgumentError",
+    "Axes",
+    "BotyardError",
+    "BoxObject",
+    "Budget",
+    "BudgetError",
+    "CommandError",
+    "CommandSpec",
+    "DynamicsSpec",
+    "FormatError",
+    "LaserScan",
+    "LaserSpec",
+    "MapBuilder",
+    "MapError",
+    "ModelError",
+    "MotionLimits",
+    "OdometryDrift",
+    "PlacementWarning",
+    "Pose",
+    "Raster",
+    "Returns",
+    "Robot",
+    "RobotSpec",
+    "Scene",
+    "Simulation",
+    "SonarReadings",
+    "SonarSpec",
+    "StateError",
+    "Twist",
+    "UnknownNameError",
+    "WorldError",
+    "WorldFaultError",
+    "Worlds",
+    "__version__",
+    "load_laser",
+    "load_robot",
+    "load_scene",
+    "robot_names",
+    "serve",
+]
 
 
-if not TYPE_CHECKING:  # checkers of types would take any name for one that there is
+# checkers of types would take any name for one that there is
+if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
         if name == "recording":
             return importlib.import_module("botyard.recording")
         if name in _MODULE_OF:
-            value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
+            value = getattr(
+                importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name
+            )
             globals()[name] = value
             return value
+
+        if name == "DoubtWarning":
+            return getattr(importlib.import_module("botyard.errors"), name)
         raise AttributeError(f"module 'botyard' has no attribute '{name}'")
 
 

@@ -1,12 +1,14 @@
 """The exception tree. Every message says where, what was expected and what was found.
 
-The exit codes are those of the AMRISim table (feature table, area EXIT); an exception carries the code that the command line
-ends with when nothing handles it. A leaf: imports nothing of botyard.
+The exit codes are those of the AMRISim table (feature table, area EXIT); an exception
+carries the code that the command line ends with when nothing handles it. A leaf:
+imports nothing of botyard.
 """
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from os import PathLike
@@ -16,8 +18,10 @@ class ExitCode(IntEnum):
     """Exit statuses of the program (feature table EXIT-001…014)."""
 
     OK = 0
-    PEER = 1  # not in the table of the original: for our own client commands
-    UNREADABLE = 2  # nor is this: a recording cannot be read
+    # not in the table of the original: for our own client commands
+    PEER = 1
+    # nor is this: a recording cannot be read
+    UNREADABLE = 2
     MODELS_MISSING = 234
     ROS_MASTER = 235
     CRASH = 236
@@ -37,10 +41,15 @@ MAX_REASON = 1000
 
 
 def escaped(text: str) -> str:
-    r"""Return `text` with every character that is not printable written as its escape (``\n``, ``\x1b``, ``\u202e``)."""
+    r"""Return `text` with every character that is not printable written as its escape
+    (``\n``, ``\x1b``, ``\u202e``).
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 class BotyardError(Exception):
@@ -66,7 +75,12 @@ class FormatError(BotyardError):
         Line number, counted from 1.
     """
 
-    def __init__(self, reason: str, path: str | PathLike[str] | None = None, line: int | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        path: str | PathLike[str] | None = None,
+        line: int | None = None,
+    ) -> None:
         super().__init__()
         self.reason = reason
         self.path = None if path is None else str(path)
@@ -78,16 +92,24 @@ class FormatError(BotyardError):
         where, line = self.path or "", self.line
         if line is not None:
             where = f"{where}:{line}" if where else f"line {line}"
-        reason = self.reason if len(self.reason) <= MAX_REASON else self.reason[: MAX_REASON - 1] + "…"
+        reason = (
+            self.reason
+            if len(self.reason) <= MAX_REASON
+            else self.reason[: MAX_REASON - 1] + "…"
+        )
         self.args = (escaped(f"{where}: {reason}" if where else reason),)
 
     def rewrite(self, translate: Callable[[str], str]) -> None:
-        """Translate the texts of reason and path, such as names of temporary files, and rebuild the message."""
+        """Translate the texts of reason and path, such as names of temporary files, and
+        rebuild the message.
+        """
         self.reason = translate(self.reason)
         self.path = None if self.path is None else translate(self.path)
         self._tell()
 
-    def __reduce__(self) -> tuple[object, ...]:  # for pickle: a worker process may read the file
+    def __reduce__(
+        self,
+    ) -> tuple[object, ...]:  # for pickle: a worker process may read the file
         return type(self), (self.reason, self.path, self.line)
 
 
@@ -118,9 +140,11 @@ class ModelFileError(FormatError):
 
 
 class BudgetError(FormatError):
-    """A file exceeds a limit of reading (`botyard.formats.budget.Budget`); all limits raise this error.
+    """A file exceeds a limit of reading (`botyard.formats.budget.Budget`); all limits
+    raise this error.
 
-    What a reader raises is an error of its format as well (see `budget_error`), so its exit code is the format's.
+    What a reader raises is an error of its format as well (see `budget_error`), so its
+    exit code is the format's.
 
     Attributes
     ----------
@@ -144,8 +168,17 @@ class BudgetError(FormatError):
         self.found = found
 
     def __reduce__(self) -> tuple[object, ...]:
-        kind = next((c for c in type(self).__bases__ if c is not BudgetError), FormatError)
-        return _make_budget_error, (kind, self.reason, self.path, self.line, self.limit, self.found)
+        kind = next(
+            (c for c in type(self).__bases__ if c is not BudgetError), FormatError
+        )
+        return _make_budget_error, (
+            kind,
+            self.reason,
+            self.path,
+            self.line,
+            self.limit,
+            self.found,
+        )
 
 
 class MapBudgetError(BudgetError, MapError):
@@ -161,15 +194,26 @@ class ModelBudgetError(BudgetError, ModelFileError):
 
 
 def budget_error(kind: type[FormatError]) -> type[BudgetError]:
-    """The subclass of `BudgetError` and of the given format error; made if there is none yet."""
+    """The subclass of `BudgetError` and of the given format error; made if there is
+    none yet.
+    """
     if issubclass(BudgetError, kind):
         return BudgetError
     known = next((c for c in BudgetError.__subclasses__() if issubclass(c, kind)), None)
-    return known or type(f"{kind.__name__}OfBudget", (BudgetError, kind), {"__doc__": "A file asks for too much."})
+    return known or type(
+        f"{kind.__name__}OfBudget",
+        (BudgetError, kind),
+        {"__doc__": "A file asks for too much."},
+    )
 
 
 def _make_budget_error(
-    kind: type[FormatError], reason: str, path: str | None, line: int | None, limit: str, found: float
+    kind: type[FormatError],
+    reason: str,
+    path: str | None,
+    line: int | None,
+    limit: str,
+    found: float,
 ) -> BudgetError:
     """A `BudgetError` again, from what `pickle` kept of it."""
     return budget_error(kind)(reason, path, line, limit=limit, found=found)
@@ -203,11 +247,14 @@ class WorldError(BotyardError):
 
 
 class ArgumentError(WorldError, ValueError):
-    """An invalid argument of the public API: which, what was expected, what was found. Also a ValueError."""
+    """An invalid argument of the public API: which, what was expected, what was found.
+    Also a ValueError.
+    """
 
 
 class WorldFaultError(ArgumentError):
-    """A command, a parameter or a state that was written into worlds of `Worlds` is wrong; all other worlds went on.
+    """A command, a parameter or a state that was written into worlds of `Worlds` is
+    wrong; all other worlds went on.
 
     Attributes
     ----------
@@ -230,7 +277,9 @@ class UnknownNameError(WorldError, KeyError):
 
 
 class DeviceError(WorldError):
-    """A device of a robot cannot be read because the code of its kind raised; the simulation goes on."""
+    """A device of a robot cannot be read because the code of its kind raised; the
+    simulation goes on.
+    """
 
 
 class DeniedError(WorldError):
@@ -246,11 +295,15 @@ class NameRuleError(WorldError):
 
 
 class NotNowError(WorldError):
-    """The operation is not possible in the simulator's present state: it needs time to run, or to be paused."""
+    """The operation is not possible in the simulator's present state: it needs time to
+    run, or to be paused.
+    """
 
 
-class DoubtWarning(UserWarning):
-    """Something is valid but probably a mistake: a robot that starts in a wall or far outside of the map."""
+class PlacementWarning(UserWarning):
+    """Something is valid but probably a mistake: a robot that starts in a wall or far
+    outside of the map.
+    """
 
 
 class CommandLineError(BotyardError):
@@ -260,7 +313,8 @@ class CommandLineError(BotyardError):
 
 
 class KeptFileError(BotyardError):
-    """A file that this program did not write would be overwritten; it is kept (exit code 255).
+    """A file that this program did not write would be overwritten; it is kept (exit
+    code 255).
 
     Parameters
     ----------
@@ -273,7 +327,8 @@ class KeptFileError(BotyardError):
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path: str = str(path)
         super().__init__(
-            f"{self.path}: was not written by botyard, and is not replaced (--force, or overwrite=True, does that)"
+            f"{self.path}: was not written by botyard, and is not replaced "
+            "(--force, or overwrite=True, does that)"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -281,7 +336,8 @@ class KeptFileError(BotyardError):
 
 
 class BusyFileError(KeptFileError):
-    """A file is being written by another program, or by another part of this one; it is kept (exit code 255).
+    """A file is being written by another program, or by another part of this one; it is
+    kept (exit code 255).
 
     Parameters
     ----------
@@ -291,7 +347,10 @@ class BusyFileError(KeptFileError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = str(path)
-        BotyardError.__init__(self, f"{self.path}: is being written already, by another simulator or recording")
+        BotyardError.__init__(
+            self,
+            f"{self.path}: is being written already, by another simulator or recording",
+        )
 
 
 class FolderError(BotyardError):
@@ -325,7 +384,9 @@ class PlanError(FormatError):
 
 
 class CalibrationError(BotyardError):
-    """Logs do not hold what a calibration or a comparison of them needs (exit code 255: they are named on the command line)."""
+    """Logs do not hold what a calibration or a comparison of them needs (exit code 255:
+    they are named on the command line).
+    """
 
     exit_code = ExitCode.COMMAND_LINE
 
@@ -335,13 +396,16 @@ class StateError(WorldError, ValueError):
 
 
 class RecordingError(FormatError):
-    """A recording, or a part of one, is damaged, too large, of another version, or no recording at all (exit code 2)."""
+    """A recording, or a part of one, is damaged, too large, of another version, or no
+    recording at all (exit code 2).
+    """
 
     exit_code = ExitCode.UNREADABLE
 
 
 class CommandError(BotyardError, ValueError):
-    """A command to a robot was refused because its values are invalid (exit code 255: they came from the command line).
+    """A command to a robot was refused because its values are invalid (exit code 255:
+    they came from the command line).
 
     Also a ValueError.
     """
@@ -350,12 +414,29 @@ class CommandError(BotyardError, ValueError):
 
 
 class PeerError(BotyardError):
-    """The program at the other end of a connection did not behave as its protocol asks (clients only; exit code 1)."""
+    """The program at the other end of a connection did not behave as its protocol asks
+    (clients only; exit code 1).
+    """
 
     exit_code = ExitCode.PEER
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``'; did you mean "x"?'`` for the known word nearest to `word`, or an empty string."""
+    """Return ``'; did you mean "x"?'`` for the known word nearest to `word`, or an
+    empty string.
+    """
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def __getattr__(name: str) -> type[Warning]:
+    # The name of releases before 0.2; it goes with 0.3.
+    if name == "DoubtWarning":
+        warnings.warn(
+            "DoubtWarning has a new name: PlacementWarning",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return PlacementWarning
+
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
-"""Optional dependencies ("extras"): the modules that each one brings, what it is for, and how to install it. A leaf.
+"""Optional dependencies ("extras"): the modules that each one brings, what it is for,
+and how to install it. A leaf.
 
-The single registry: the command line checks it at start, features that need an extra check it when used from Python, and
-``botyard doctor`` prints it.
+The single registry: the command line checks it at start, features that need an extra
+check it when used from Python, and ``botyard doctor`` prints it.
 """
 
 from __future__ import annotations
@@ -39,15 +40,26 @@ class Extra:
 
 
 EXTRAS: Final[Mapping[str, Extra]] = {
-    "calibrate": Extra(("matplotlib", "scipy"), "robots' models from logs of real robots, and comparisons with them"),
+    "calibrate": Extra(
+        ("matplotlib", "scipy"),
+        "robots' models from logs of real robots, and comparisons with them",
+    ),
     "discovery": Extra(("zeroconf",), "announce robots by multicast DNS"),
     "drawings": Extra(("ezdxf",), "maps from DXF drawings"),
-    "jit": Extra(("llvmlite", "numba"), "kernels compiled on this machine, where none come with the package"),
-    "learning": Extra(("gymnasium", "pettingzoo"), "environments for reinforcement learning"),
+    "jit": Extra(
+        ("llvmlite", "numba"),
+        "kernels compiled on this machine, where none come with the package",
+    ),
+    "learning": Extra(
+        ("gymnasium", "pettingzoo"), "environments for reinforcement learning"
+    ),
     "movie": Extra(("av",), "movies as MP4"),
     "plots": Extra(("matplotlib",), "Gantt charts of traffic"),
     "ray": Extra(("ray",), "studies on many computers (botyard study --ray)"),
-    "studies": Extra(("matplotlib", "pyarrow", "scipy"), "studies: Sobol samples, Parquet tables, reports with plots"),
+    "studies": Extra(
+        ("matplotlib", "pyarrow", "scipy"),
+        "studies: Sobol samples, Parquet tables, reports with plots",
+    ),
     "tables": Extra(("pyarrow",), "recordings as Parquet and Arrow tables"),
     "test": Extra(("pytest",), "tests of robot software"),
     "traffic": Extra(("shapely",), "traffic on paths in the plane"),
@@ -70,15 +82,20 @@ def is_installed(extra: str) -> bool:
 
 
 def is_there(module: str) -> bool:
-    """Whether a module can be found; it is not imported. For uses that need but one module of an extra."""
+    """Whether a module can be found; it is not imported. For uses that need but one
+    module of an extra.
+    """
     try:
         return importlib.util.find_spec(module) is not None
-    except (ImportError, ValueError):  # ValueError: it was imported in an unusual way
+    except (ImportError, ValueError):
+        # ValueError: it was imported in an unusual way
         return module in sys.modules
 
 
 def install_command(extras: Iterable[str]) -> str:
-    """The pip command that installs extras into the running environment, from the checkout if botyard was installed from one."""
+    """The pip command that installs extras into the running environment, from the
+    checkout if botyard was installed from one.
+    """
     names = ",".join(sorted(extras))
     checkout = _checkout()
     if checkout is None:
@@ -87,19 +104,29 @@ def install_command(extras: Iterable[str]) -> str:
         source = "."
     else:
         source = str(checkout)
+
     return f'{_pip()} install "{source}[{names}]"'
 
 
 def _checkout() -> Path | None:
-    """The source checkout that this package runs from or was installed from; None: it came as a wheel."""
+    """The source checkout that this package runs from or was installed from; None: it
+    came as a wheel.
+    """
     folder = Path(__file__).resolve().parents[2]
     if (folder / "src" / "botyard").is_dir() and (folder / "pyproject.toml").is_file():
         return folder
     try:
         text = importlib.metadata.distribution("botyard").read_text("direct_url.json")
         url = urlparse(json.loads(text)["url"]) if text else None
-    except (importlib.metadata.PackageNotFoundError, OSError, ValueError, KeyError, TypeError):
+    except (
+        importlib.metadata.PackageNotFoundError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ):
         return None
+
     if url is None or url.scheme != "file":
         return None
     folder = Path(unquote(url.path))
@@ -126,12 +153,16 @@ def missing(extras: Iterable[str]) -> list[str]:
 
 
 def lacking(what: str | Sequence[str], *extras: str) -> str:
-    """The error message when `what` (one thing, or a list of things) was requested without the extras that are needed."""
+    """The error message when `what` (one thing, or a list of things) was requested
+    without the extras that are needed.
+    """
     things = [what] if isinstance(what, str) else what
     needs = "needs" if len(things) == 1 else "need"
     names = _listed([f'"{name}"' for name in extras])
     s, is_, it = ("", "is", "it") if len(extras) == 1 else ("s", "are", "them")
-    remarks = "".join(f" ({EXTRAS[name].remark})" for name in extras if EXTRAS[name].remark)
+    remarks = "".join(
+        f" ({EXTRAS[name].remark})" for name in extras if EXTRAS[name].remark
+    )
     return (
         f"{_listed(things)} {needs} the extra{s} {names}, which {is_} not installed; "
         f"to install {it}: {install_command(extras)}{remarks}"
@@ -139,7 +170,17 @@ def lacking(what: str | Sequence[str], *extras: str) -> str:
 
 
 def _listed(words: Sequence[str]) -> str:
-    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+    return (
+        " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else words[0]
+    )
 
 
-__all__ = ["EXTRAS", "Extra", "install_command", "is_installed", "is_there", "lacking", "missing"]
+__all__ = [
+    "EXTRAS",
+    "Extra",
+    "install_command",
+    "is_installed",
+    "is_there",
+    "lacking",
+    "missing",
+]

@@ -1,7 +1,9 @@
-"""SE(2): poses in the plane and what one does with them (REP-103: x forward, y left, angles counter-clockwise).
+"""SE(2): poses in the plane and what one does with them (REP-103: x forward, y left,
+angles counter-clockwise).
 
-A pose ``(x, y, th)`` is the transform ``T_a_b`` that takes coordinates in frame *b* to frame *a*: metres, metres, radians.
-Plain floats and tuples, no arrays: the engine's kernels have their own compiled versions. A leaf: imports only `units` and `elementary`.
+A pose ``(x, y, th)`` is the transform ``T_a_b`` that takes coordinates in frame *b* to
+frame *a*: metres, metres, radians. Plain floats and tuples, no arrays: the engine's
+kernels have their own compiled versions. A leaf: imports only `units` and `elementary`.
 """
 
 from __future__ import annotations
@@ -9,22 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from botyard.elementary import atan2, cosine_sine, hypot, tan
+from botyard.numerics.elementary import atan2, cosine_sine, hypot, tan
 from botyard.units import wrap_angle
 
 Outline = tuple[tuple[float, float], ...]
-"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense of rotation."""
+"""Corners of a convex or concave polygon, m, in the frame of its body, in either sense
+of rotation.
+"""
 
 
 class Pose(NamedTuple):
-    """A pose in the plane, or the transform from a body's frame to the frame that the pose is given in.
+    """A pose in the plane, or the transform from a body's frame to the frame that the
+    pose is given in.
 
     Attributes
     ----------
     x, y : float
         Position, m.
     th : float
-        Heading, rad, counter-clockwise. The functions of this module return it in (−π, π].
+        Heading, rad, counter-clockwise. The functions of this module return it in (−π,
+        π].
     """
 
     x: float = 0.0
@@ -39,16 +45,19 @@ class WorldPose(Pose):
 
 
 class OdomPose(Pose):
-    """A pose by odometry: in the frame that begins where odometry began, usually where the robot started (`Robot.odom`).
+    """A pose by odometry: in the frame that begins where odometry began, usually where
+    the robot started (`Robot.odom`).
 
-    Nothing to do with the map's frame: `Robot.odom_in_world` is the same place in the world, as far as odometry knows it.
+    Nothing to do with the map's frame: `Robot.odom_in_world` is the same place in the
+    world, as far as odometry knows it.
     """
 
     __slots__ = ()
 
 
 class Twist(NamedTuple):
-    """A planar velocity in the body's own frame, or a small displacement (velocity × time).
+    """A planar velocity in the body's own frame, or a small displacement (velocity ×
+    time).
 
     Attributes
     ----------
@@ -67,19 +76,25 @@ IDENTITY = Pose(0.0, 0.0, 0.0)
 
 
 def yaw_of_quaternion(x: float, y: float, z: float, w: float) -> float:
-    """Yaw of a unit quaternion, rad: the heading that its x axis has in the plane (Diebel, Representing Attitude, 2006, eq. 290)."""
+    """Yaw of a unit quaternion, rad: the heading that its x axis has in the plane
+    (Diebel, Representing Attitude, 2006, eq. 290).
+    """
     return atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 def distance(a: Sequence[float], b: Sequence[float]) -> float:
-    """Distance of two points, or of the places of two poses, m: of each the first two numbers are taken."""
+    """Distance of two points, or of the places of two poses, m: of each the first two
+    numbers are taken.
+    """
     return hypot(a[0] - b[0], a[1] - b[1])
 
 
 def compose(a: Pose, b: Pose) -> Pose:
     """The transform "first `b`, then `a`": ``T_a_c = compose(T_a_b, T_b_c)``."""
     c, s = cosine_sine(a.th)
-    return Pose(a.x + c * b.x - s * b.y, a.y + s * b.x + c * b.y, wrap_angle(a.th + b.th))
+    return Pose(
+        a.x + c * b.x - s * b.y, a.y + s * b.x + c * b.y, wrap_angle(a.th + b.th)
+    )
 
 
 def inverse(a: Pose) -> Pose:
@@ -89,18 +104,23 @@ def inverse(a: Pose) -> Pose:
 
 
 def relative(a: Pose, b: Pose) -> Pose:
-    """Pose `b` as seen from pose `a`, both given in one frame: ``compose(a, relative(a, b)) == b``."""
+    """Pose `b` as seen from pose `a`, both given in one frame: ``compose(a, relative(a,
+    b)) == b``.
+    """
     return compose(inverse(a), b)
 
 
 def transform_point(a: Pose, x: float, y: float) -> tuple[float, float]:
-    """Take the point (`x`, `y`) of the frame of `a` to the frame in which `a` is given; metres."""
+    """Take the point (`x`, `y`) of the frame of `a` to the frame in which `a` is given;
+    metres.
+    """
     c, s = cosine_sine(a.th)
     return a.x + c * x - s * y, a.y + s * x + c * y
 
 
 def log(pose: Pose) -> Twist:
-    """The body twist that leads to `pose` in unit time; `exp` of it is `pose` again, for headings in (−π, π].
+    """The body twist that leads to `pose` in unit time; `exp` of it is `pose` again,
+    for headings in (−π, π].
 
     The logarithm of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3).
     """
@@ -110,10 +130,13 @@ def log(pose: Pose) -> Twist:
 
 
 def exp(twist: Twist, dt: float = 1.0) -> Pose:
-    """Displacement after moving with a constant body velocity for `dt` seconds: an exact circular arc.
+    """Displacement after moving with a constant body velocity for `dt` seconds: an
+    exact circular arc.
 
-    The exponential map of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3): with φ = ω·dt,
-    x = (vx·sin φ − vy·(1 − cos φ)) / ω and y = (vx·(1 − cos φ) + vy·sin φ) / ω, by series near φ = 0.
+    The exponential map of SE(2) (Lynch & Park, *Modern Robotics*, 2017, §3.3): with φ =
+    ω·dt,
+    x = (vx·sin φ − vy·(1 − cos φ)) / ω and y = (vx·(1 − cos φ) + vy·sin φ) / ω, by
+    series near φ = 0.
     """
     dx, dy, dth = twist.vx * dt, twist.vy * dt, twist.w * dt
     if abs(dth) < 1e-6:
@@ -122,4 +145,5 @@ def exp(twist: Twist, dt: float = 1.0) -> Pose:
     else:
         c, s = cosine_sine(dth)
         sinc, cosc = s / dth, (1.0 - c) / dth
+
     return Pose(sinc * dx - cosc * dy, cosc * dx + sinc * dy, wrap_angle(dth))

@@ -1,9 +1,10 @@
-"""Look up what installed packages add to botyard, in all groups of entry points by the same rules.
+"""Look up what installed packages add to botyard, in all groups of entry points by the
+same rules.
 
 - Names are listed without importing a package.
 - A name of botyard cannot be taken, and two packages with one name exclude each other.
-- A package that fails ends nothing: `Group.load_all` leaves it out with a warning that names it, and `Group.find`
-  raises the error of the group.
+- A package that fails ends nothing: `Group.load_all` leaves it out with a warning that
+  names it, and `Group.find` raises the error of the group.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Generic, TypeVar
 
-from botyard.codeload import said_of
 from botyard.errors import BotyardError
 from botyard.names import shown
+from botyard.processes.codeload import said_of
 
 T = TypeVar("T")
 MAX_TEXT: Final = 300
@@ -40,8 +41,12 @@ def _modified_ns(folder: str) -> int:
 
 
 @lru_cache(maxsize=32)
-def _scan(group: str, _path: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Look through the installed packages: name → entry points, more than one if packages contradict each other."""
+def _scan(
+    group: str, _path: tuple[tuple[str, int], ...]
+) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Look through the installed packages: name → entry points, more than one if
+    packages contradict each other.
+    """
     _warned.clear()
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for entry in entry_points(group=group):
@@ -49,11 +54,14 @@ def _scan(group: str, _path: tuple[tuple[str, int], ...]) -> Mapping[str, tuple[
         # A package may be found twice on the path.
         if entry.value not in {e.value for e in known}:
             found[entry.name] = (*known, entry)
+
     return found
 
 
 def _package_of(entry: EntryPoint) -> str:
-    """Return the name of the package that has an entry point, for messages; "" for botyard's own."""
+    """Return the name of the package that has an entry point, for messages; "" for
+    botyard's own.
+    """
     name = entry.dist.name if entry.dist is not None else ""
     return f" of the package {shown(name)}" if name else ""
 
@@ -71,7 +79,8 @@ class Group(Generic[T]):
     expected : str
         Description of the object that an entry point has to give, for messages.
     fits : callable
-        Gets the name and the loaded object; returns whether it is what is expected. It may raise anything.
+        Gets the name and the loaded object; returns whether it is what is expected. It
+        may raise anything.
     error : type
         Type of the errors that `find` raises, made of one text.
     own : callable
@@ -87,7 +96,9 @@ class Group(Generic[T]):
 
     def _entries(self) -> Mapping[str, tuple[EntryPoint, ...]]:
         # A scan takes milliseconds: it is kept until a folder of `sys.path` changes.
-        return _scan(self.name, tuple((folder, _modified_ns(folder)) for folder in sys.path))
+        return _scan(
+            self.name, tuple((folder, _modified_ns(folder)) for folder in sys.path)
+        )
 
     def names(self) -> tuple[str, ...]:
         """Names that packages add, sorted. Nothing is imported."""
@@ -102,38 +113,61 @@ class Group(Generic[T]):
         Raises
         ------
         BotyardError
-            Of the type `error`: the package cannot be loaded, or gives something else, or two packages have the name.
+            Of the type `error`: the package cannot be loaded, or gives something else,
+            or two packages have the name.
         """
         entries = self._entries().get(name, ())
         if not entries or name in self.own():
             return None
         if len(entries) > 1:
             values = ", ".join(sorted(f"{e.value}{_package_of(e)}" for e in entries))
-            raise self.error(f'{self.noun} "{shown(name)}": expected one package that has it, found {values}')
+            raise self.error(
+                f'{self.noun} "{shown(name)}": expected one package that has it, found {values}'
+            )
+
         return self.load(entries[0])
 
     def load(self, entry: EntryPoint) -> T:
-        """Load an entry point, one of botyard or of a package. Raises the same as `find`."""
+        """Load an entry point, one of botyard or of a package. Raises the same as
+        `find`.
+        """
         name, package = shown(entry.name), _package_of(entry)
         try:
             loaded: T = entry.load()
             is_right = self.fits(entry.name, loaded)
-        except (Exception, SystemExit) as error:  # importing a third-party module may raise anything
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # importing a third-party module may raise anything
             text = shown(said_of(error), MAX_TEXT)
-            raise self.error(f'{self.noun} "{name}"{package}: {entry.value} cannot be loaded: {text}') from error
+            raise self.error(
+                f'{self.noun} "{name}"{package}: {entry.value} cannot be loaded: {text}'
+            ) from error
+
         if not is_right:
-            text = f"expected {self.expected} in {entry.value}, found {shown(repr(loaded), MAX_TEXT)}"
+            text = (
+                f"expected {self.expected} in {entry.value}, found "
+                f"{shown(repr(loaded), MAX_TEXT)}"
+            )
             raise self.error(f'{self.noun} "{name}"{package}: {text}')
+
         return loaded
 
     def load_all(self) -> dict[str, T]:
-        """Load all things of packages, by name, sorted; what cannot be used is left out with a warning."""
+        """Load all things of packages, by name, sorted; what cannot be used is left out
+        with a warning.
+        """
         found = {}
         for name in sorted(self._entries()):
             if name in self.own():
-                values = ", ".join(f"{e.value}{_package_of(e)}" for e in self._entries()[name])
-                self.leave_out(f'{self.noun} "{shown(name)}": botyard has one of this name, found {values}')
+                values = ", ".join(
+                    f"{e.value}{_package_of(e)}" for e in self._entries()[name]
+                )
+                self.leave_out(
+                    f'{self.noun} "{shown(name)}": botyard has one of this name, found {values}'
+                )
                 continue
+
             try:
                 one = self.find(name)
             except BotyardError as error:
@@ -141,6 +175,7 @@ class Group(Generic[T]):
             else:
                 if one is not None:
                     found[name] = one
+
         return found
 
     def leave_out(self, problem: str) -> None:

@@ -1,7 +1,9 @@
-"""Unit conversions and angle wrapping; the only place where their rules are written down.
+"""Unit conversions and angle wrapping; the only place where their rules are written
+down.
 
-Inside botyard everything is SI (metres, radians, seconds, volts). Millimetres, degrees and the Pioneer protocol's scaled
-integers appear only at the edges, and go through the functions of this module. A leaf: imports nothing of botyard.
+Inside botyard everything is SI (metres, radians, seconds, volts). Millimetres, degrees
+and the Pioneer protocol's scaled integers appear only at the edges, and go through the
+functions of this module. A leaf: imports nothing of botyard.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ def mm(metres: float) -> float:
 
 
 def from_mm(millimetres: float) -> float:
-    """Metres in `millimetres`. Division, so that whole millimetres give the nearest float to the decimal metres."""
+    """Metres in `millimetres`. Division, so that whole millimetres give the nearest
+    float to the decimal metres.
+    """
     return millimetres / 1000.0
 
 
@@ -59,7 +63,8 @@ def clamp(value: float, low: float, high: float) -> float:
 
 
 def to_int_wrapped(value: float, bits: int) -> int:
-    """Truncate towards zero and wrap into a signed integer of `bits` bits, as a counter on the wire does.
+    """Truncate towards zero and wrap into a signed integer of `bits` bits, as a counter
+    on the wire does.
 
     Non-finite values give 0, so that no reading can break a report.
     """

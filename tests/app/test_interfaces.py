@@ -1,4 +1,6 @@
-"""Interfaces of the package: entries of the same registry as those of others, with options of the run under shorter names."""
+"""Interfaces of the package: entries of the same registry as those of others, with
+options of the run under shorter names.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def test_each_is_described_and_its_options_are_those_of_the_run(name: str) -> No
     assert bool(interface.command) == (name not in WISHES)
     if not interface.command:
         wish = WISHES[name]
-        assert set(wish.fields) | ({"everybody"} if name == "discovery" else set()) == set(interface.known_options)
+        assert set(wish.fields) | (
+            {"everybody"} if name == "discovery" else set()
+        ) == set(interface.known_options)
         for option, field in wish.fields.items():
             default = OPTIONS[field].default
             assert interface.known_options[option].default == default
@@ -62,10 +66,14 @@ def test_each_is_described_and_its_options_are_those_of_the_run(name: str) -> No
         ("textproto:port=0", {}),
     ],
 )
-def test_what_is_said_of_an_interface_is_said_of_the_run(said: str, changes: dict[str, Any]) -> None:
+def test_what_is_said_of_an_interface_is_said_of_the_run(
+    said: str, changes: dict[str, Any]
+) -> None:
     o = RunOptions(interface=(said,))
     found = with_interfaces(o)
-    assert {n: getattr(found, n) for n in OPTIONS if getattr(found, n) != getattr(o, n)} == changes
+    assert {
+        n: getattr(found, n) for n in OPTIONS if getattr(found, n) != getattr(o, n)
+    } == changes
     assert with_interfaces(found) == found
 
 
@@ -83,29 +91,44 @@ def test_what_is_said_of_an_interface_is_said_of_the_run(said: str, changes: dic
         (RunOptions(ros2=True, update_sim_time=50), (0.1, "")),
     ],
 )
-def test_the_smallest_step_of_the_interfaces_is_the_default(o: RunOptions, expected: tuple[float, str]) -> None:
+def test_the_smallest_step_of_the_interfaces_is_the_default(
+    o: RunOptions, expected: tuple[float, str]
+) -> None:
     assert default_step(o) == expected
 
 
 def test_interfaces_that_were_switched_off_can_be_asked_for() -> None:
     o = with_interfaces(
-        RunOptions(no_gui=True, no_network_discovery=True, interface=("page", "discovery:everybody=no"))
+        RunOptions(
+            no_gui=True,
+            no_network_discovery=True,
+            interface=("page", "discovery:everybody=no"),
+        )
     )
     assert not o.no_gui and not o.no_network_discovery
 
 
 def test_errors_name_the_interface(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CommandLineError, match="interface lockstep: watchdog: expected a number from 0, found '-1'"):
+    with pytest.raises(
+        CommandLineError,
+        match="interface lockstep: watchdog: expected a number from 0, found '-1'",
+    ):
         with_interfaces(RunOptions(interface=("lockstep:watchdog=-1",)))
+
     with pytest.raises(ArgumentError, match="interface ros2: no option"):
         botyard.serve(Simulation(), interfaces=["ros2:port=1"])
     with pytest.raises(ArgumentError, match='no interface "nosuch"'):
         botyard.serve(Simulation(), interfaces=["nosuch"])
     code, _, err = call("--nomap", "--interface", "ros2:domains=1", capsys=capsys)
-    assert code == 255 and 'interface ros2: no option "domains"; did you mean "domain"?' in err
+    assert (
+        code == 255
+        and 'interface ros2: no option "domains"; did you mean "domain"?' in err
+    )
 
 
-def test_all_are_listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, _ = call("interfaces", capsys=capsys)
     assert code == 0
     assert all(name in out for name in interface_names())
@@ -115,16 +138,22 @@ def test_all_are_listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     assert code != 0 and 'no interface "nosuch"' in err
 
 
-def test_one_that_cannot_be_loaded_is_listed_with_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_be_loaded_is_listed_with_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info = tmp_path / "broken-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n"
+    )
     (info / "entry_points.txt").write_text(
-        "[botyard.interfaces]\nbroken = botyard_broken:it\nown = botyard_own:it\nros2 = botyard_broken:it\n"
+        "[botyard.interfaces]\nbroken = botyard_broken:it\nown = "
+        "botyard_own:it\nros2 = botyard_broken:it\n"
     )
     (tmp_path / "botyard_broken.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "botyard_own.py").write_text(
-        "from botyard.interfaces.interface import Carrier, Interface\nit = Interface(name='own', about='', carrier=Carrier.OWN)\n"
+        "from botyard.interfaces.interface import Carrier, Interface\nit = "
+        "Interface(name='own', about='', carrier=Carrier.OWN)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     rows = {row[0]: row for row in interface_rows()}
@@ -137,7 +166,9 @@ def test_one_that_cannot_be_loaded_is_listed_with_why(tmp_path: Path, monkeypatc
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert interfaces_reference.PAGE.read_text("utf-8") == interfaces_reference.page(), 'run "make compatibility"'
+    assert (
+        interfaces_reference.PAGE.read_text("utf-8") == interfaces_reference.page()
+    ), 'run "make compatibility"'
 
 
 def started(o: RunOptions, act: Any) -> None:
@@ -147,7 +178,7 @@ def started(o: RunOptions, act: Any) -> None:
         sim = Simulation()
         sim.add_robot("p3dx", "ann")
         parts = assemble(sim, World(scene=sim.scene), o, None)
-        parts.yard.adopt()
+        parts.robot_servers.adopt()
         async with contextlib.AsyncExitStack() as stack:
             run = Run(parts, o)
             try:
@@ -160,13 +191,15 @@ def started(o: RunOptions, act: Any) -> None:
 
 
 def quiet(**more: Any) -> RunOptions:
-    return with_interfaces(RunOptions(port=0, no_network_discovery=True, gui_token="off", **more))
+    return with_interfaces(
+        RunOptions(port=0, no_network_discovery=True, gui_token="off", **more)
+    )
 
 
 def test_each_is_stopped_and_started_on_one_path() -> None:
     async def act(parts: Any, run: Run) -> None:
-        yard = parts.yard
-        assert {n for n, i in yard.interfaces.items() if i.on} == {
+        robot_servers = parts.robot_servers
+        assert {n for n, i in robot_servers.interfaces.items() if i.on} == {
             "pioneer",
             "lockstep",
             "metrics",
@@ -176,18 +209,30 @@ def test_each_is_stopped_and_started_on_one_path() -> None:
             "rosmaster",
         }
         for name in ("pioneer", "lockstep", "metrics", "page", "ambf"):
-            switch = yard.interfaces[name]
+            switch = robot_servers.interfaces[name]
             before = switch.address()
-            await asyncio.wrap_future(parts.control.do(USER, SwitchInterface(interface=name, on=False)))
+            await asyncio.wrap_future(
+                parts.control.do(USER, SwitchInterface(interface=name, on=False))
+            )
             assert not switch.on
             assert name == "page" or switch.address() is None
             for _ in range(2):
-                await asyncio.wrap_future(parts.control.do(USER, SwitchInterface(interface=name, on=True)))
+                await asyncio.wrap_future(
+                    parts.control.do(USER, SwitchInterface(interface=name, on=True))
+                )
+
             assert switch.on
             assert (switch.address() is None) == (before is None)
-        assert yard.port_of("ann")
 
-    started(quiet(interface=("metrics", "ambf:port=0", "ros1:master=embedded:0", "page"), gui_port=_free()), act)
+        assert robot_servers.port_of("ann")
+
+    started(
+        quiet(
+            interface=("metrics", "ambf:port=0", "ros1:master=embedded:0", "page"),
+            gui_port=_free(),
+        ),
+        act,
+    )
 
 
 def _free() -> int:
@@ -201,12 +246,12 @@ def test_lockstep_that_is_stopped_lets_go_of_time() -> None:
         hub, control = parts.hub, parts.control
         control.do(USER, Throttle(on=True, clock=True, skips=1))
         assert hub.is_paused and parts.lockstep.is_held
-        await parts.yard.switch("lockstep", False)
+        await parts.robot_servers.switch("lockstep", False)
         assert not hub.is_paused and not parts.lockstep.is_held
         with pytest.raises(WorldError):
             control.do(USER, Throttle(on=True, clock=False, skips=1))
         assert not hub.is_paused
-        await parts.yard.switch("lockstep", True)
+        await parts.robot_servers.switch("lockstep", True)
         control.do(USER, Throttle(on=True, clock=False, skips=1))
         assert hub.is_paused
         control.do(USER, StepNow(steps=1))
@@ -218,7 +263,11 @@ def test_objects_of_ambf_are_there_again_after_a_stop() -> None:
     sim = Simulation(step=0.005)
     sim.add_robot("p3dx", "ann")
     with botyard.serve(
-        sim, port=0, page=False, discovery=False, interfaces=["ambf:port=0", "ros1:master=embedded:0"]
+        sim,
+        port=0,
+        page=False,
+        discovery=False,
+        interfaces=["ambf:port=0", "ros1:master=embedded:0"],
     ) as running:
         for _ in range(2):
             address = running.ambf
@@ -226,9 +275,15 @@ def test_objects_of_ambf_are_there_again_after_a_stop() -> None:
             client = Client("test", port=address.port)
             client.connect(100.0)
             try:
-                wait(lambda client=client: any("ann" in name for name in client.get_obj_names()), PATIENCE)
+                wait(
+                    lambda client=client: any(
+                        "ann" in name for name in client.get_obj_names()
+                    ),
+                    PATIENCE,
+                )
             finally:
                 client.clean_up()
+
             running.do(SwitchInterface(interface="ambf", on=False))
             assert running.ambf is None
             running.do(SwitchInterface(interface="ambf", on=True))
@@ -243,6 +298,15 @@ def test_a_port_that_somebody_chose_must_be_had_and_the_usual_one_need_not() -> 
         async def act(parts: Any, run: Run) -> None:
             raise AssertionError
 
-        with pytest.raises(PortError, match=f"interface ambf: cannot listen on port {port}"):
-            started(quiet(no_gui=True, ambf="2.0", ambf_port=port, ros_master="embedded:0"), act)
-        assert WISHES["ambf"].tolerated(RunOptions(ambf="2.0")) == "--ambf-port chooses another one"
+        with pytest.raises(
+            PortError, match=f"interface ambf: cannot listen on port {port}"
+        ):
+            started(
+                quiet(no_gui=True, ambf="2.0", ambf_port=port, ros_master="embedded:0"),
+                act,
+            )
+
+        assert (
+            WISHES["ambf"].tolerated(RunOptions(ambf="2.0"))
+            == "--ambf-port chooses another one"
+        )

@@ -1,4 +1,6 @@
-"""The table of options: what stands there is what the command line, files, `botyard.serve` and the reference have."""
+"""The table of options: what stands there is what the command line, files,
+`botyard.serve` and the reference have.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +25,37 @@ PARAMETERS = {p.name: p for p in command.params}
 
 def test_the_command_line_has_every_option_and_no_other() -> None:
     extra = {"help"} | {p.name for p in command.params if not p.expose_value}
-    assert set(PARAMETERS) - extra == set(OPTIONS) == {f.name for f in fields(RunOptions)}
+    assert (
+        set(PARAMETERS) - extra == set(OPTIONS) == {f.name for f in fields(RunOptions)}
+    )
     context = command.make_context("run", [])
-    assert RunOptions(**context.params) == RunOptions(), "defaults are those of the table"
+    assert RunOptions(**context.params) == RunOptions(), (
+        "defaults are those of the table"
+    )
 
 
 def test_every_option_is_declared_in_full() -> None:
     for name, option in OPTIONS.items():
         assert option.section in SECTIONS
         assert option.hidden or not option.flags or option.help, name
-        assert (option.keyword is None) == (name not in {o.name for o in KEYWORDS.values()})
-        assert option.keyword is not None or option.instead, f"{name}: no keyword, and no reason"
+        assert (option.keyword is None) == (
+            name not in {o.name for o in KEYWORDS.values()}
+        )
+        assert option.keyword is not None or option.instead, (
+            f"{name}: no keyword, and no reason"
+        )
         assert not option.negated or isinstance(option.kind, Flag)
-    assert len(KEYWORDS) == sum(o.keyword is not None for o in OPTIONS.values()), "each keyword once"
+
+    assert len(KEYWORDS) == sum(o.keyword is not None for o in OPTIONS.values()), (
+        "each keyword once"
+    )
 
 
 def test_what_is_said_of_keywords_is_said_of_keywords() -> None:
     for word, option in KEYWORDS.items():
-        assert not re.search(r"(?<![\w-])--?[a-z]", described(option)), f"{word} speaks of the command line"
+        assert not re.search(r"(?<![\w-])--?[a-z]", described(option)), (
+            f"{word} speaks of the command line"
+        )
 
 
 VALUES = [
@@ -70,7 +85,9 @@ VALUES = [
 ]
 
 
-@pytest.mark.parametrize("name", [n for n, o in OPTIONS.items() if o.flags and not o.hidden])
+@pytest.mark.parametrize(
+    "name", [n for n, o in OPTIONS.items() if o.flags and not o.hidden]
+)
 def test_files_and_the_command_line_take_the_same_values(name: str) -> None:
     """What a file may say is what click takes afterwards, with the same result."""
     option, parameter = OPTIONS[name], PARAMETERS[name]
@@ -83,8 +100,12 @@ def test_files_and_the_command_line_take_the_same_values(name: str) -> None:
             read = config.read_value(option, raw)
         except ValueError:
             with pytest.raises(click.UsageError):
-                parameter.type_cast_value(context, str(value) if not option.many else [str(value)])
+                parameter.type_cast_value(
+                    context, str(value) if not option.many else [str(value)]
+                )
+
             continue
+
         assert parameter.type_cast_value(context, raw) == read, value
 
 
@@ -98,12 +119,23 @@ def test_lists_and_flags_in_files() -> None:
     ):
         with pytest.raises(ValueError, match=reason):
             config.read_value(option, value)
+
     assert config.read_value(OPTIONS["fast"], True) is True
 
 
 def test_python_counts_in_si_units() -> None:
-    o = options_of({"interval": 0.02, "resolution": 0.05, "start": (1.0, 2.0, 0.5), "robots": ["p3dx:ann"]})
-    assert (o.update_interval, o.resolution) == (pytest.approx(20.0), pytest.approx(50.0))
+    o = options_of(
+        {
+            "interval": 0.02,
+            "resolution": 0.05,
+            "start": (1.0, 2.0, 0.5),
+            "robots": ["p3dx:ann"],
+        }
+    )
+    assert (o.update_interval, o.resolution) == (
+        pytest.approx(20.0),
+        pytest.approx(50.0),
+    )
     assert o.start == (Pose(1.0, 2.0, 0.5),)
     several = options_of({"start": [(1.0, 2.0, 0.5), "random"]})
     assert several.start == (Pose(1.0, 2.0, 0.5), "random")
@@ -113,7 +145,10 @@ def test_python_counts_in_si_units() -> None:
 
 def test_keywords_that_say_the_opposite() -> None:
     assert (options_of({}).no_gui, options_of({}).no_network_discovery) == (False, True)
-    assert (options_of({"page": False}).no_gui, options_of({"discovery": True}).no_network_discovery) == (True, False)
+    assert (
+        options_of({"page": False}).no_gui,
+        options_of({"discovery": True}).no_network_discovery,
+    ) == (True, False)
     assert options_of({"port": 0, "gui_port": 0, "gui_token": None}).port == 0
 
 
@@ -131,14 +166,24 @@ def test_bounds_of_kinds() -> None:
 
 
 def test_errors_speak_of_keywords() -> None:
-    assert in_python("--gui-token: expected, see --no-gui and -p") == "gui_token: expected, see page=False and port"
-    assert in_python("--no-such-thing 1-2 well-known --log-file") == "--no-such-thing 1-2 well-known --log-file"
+    assert (
+        in_python("--gui-token: expected, see --no-gui and -p")
+        == "gui_token: expected, see page=False and port"
+    )
+    assert (
+        in_python("--no-such-thing 1-2 well-known --log-file")
+        == "--no-such-thing 1-2 well-known --log-file"
+    )
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert options_reference.PAGE.read_text("utf-8") == options_reference.page(), 'run "make compatibility"'
+    assert options_reference.PAGE.read_text("utf-8") == options_reference.page(), (
+        'run "make compatibility"'
+    )
 
 
 def test_the_library_does_not_know_the_command_line() -> None:
     for file in (Path(config.__file__).parent).glob("*.py"):
-        assert not re.search(r"import click|from click|botyard\.cli\b", file.read_text("utf-8")), file
+        assert not re.search(
+            r"import click|from click|botyard\.cli\b", file.read_text("utf-8")
+        ), file

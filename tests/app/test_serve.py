@@ -1,4 +1,6 @@
-"""`botyard.serve` with real sockets: in a thread, in an event loop, until it ends; what it offers, and that nothing of it is left."""
+"""`botyard.serve` with real sockets: in a thread, in an event loop, until it ends; what
+it offers, and that nothing of it is left.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,24 @@ import botyard
 from botyard.app.running import AsyncRunning, Running
 from botyard.app.serve import Serving
 from botyard.clients.pioneer import PioneerClient
-from botyard.control import USER, AddRobot, AddRobots, Control, LoadMap, Operation, Remove, StepNow
+from botyard.control import (
+    USER,
+    AddRobot,
+    AddRobots,
+    Control,
+    LoadMap,
+    Operation,
+    Remove,
+    StepNow,
+)
 from botyard.control.later import promise
-from botyard.errors import ArgumentError, ModelError, NotNowError, PortError, UnknownNameError
+from botyard.errors import (
+    ArgumentError,
+    ModelError,
+    NotNowError,
+    PortError,
+    UnknownNameError,
+)
 from botyard.protocols.webgui.messages import VERSION
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
@@ -51,9 +68,16 @@ def is_open(address: tuple[str, int]) -> bool:
 
 def surroundings() -> tuple[Any, ...]:
     """What a library must leave as it was."""
-    handlers = [logging.getLogger(name).handlers[:] for name in (None, "botyard", "uvicorn", "asyncio")]
+    handlers = [
+        logging.getLogger(name).handlers[:]
+        for name in (None, "botyard", "uvicorn", "asyncio")
+    ]
     signals = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
-    children = [c for path in Path("/proc/self/task").glob("*/children") for c in path.read_text().split()]
+    children = [
+        c
+        for path in Path("/proc/self/task").glob("*/children")
+        for c in path.read_text().split()
+    ]
     return handlers, signals, children, set(threading.enumerate())
 
 
@@ -76,12 +100,20 @@ def test_all_ports_are_open_when_the_block_begins_and_closed_when_it_is_left() -
         assert running.metrics is not None
         with PioneerClient(*running.ports["bob"]) as client:
             assert client.subclass == "amigo"
-        with urllib.request.urlopen(running.page.partition("#")[0] + "healthz", timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(
+            running.page.partition("#")[0] + "healthz", timeout=PATIENCE
+        ) as answer:
             assert json.load(answer)["robots"] == 2
+
         host, _, token = running.page.removeprefix("http://").partition("/#token=")
         with connect(f"ws://{host}/ws", open_timeout=PATIENCE) as page:
-            page.send(json.dumps({"type": "hello", "token": token, "version": VERSION, "view": {}}))
+            page.send(
+                json.dumps(
+                    {"type": "hello", "token": token, "version": VERSION, "view": {}}
+                )
+            )
             assert json.loads(page.recv(PATIENCE))["type"] == "welcome"
+
         addresses = [
             *running.ports.values(),
             running.metrics,
@@ -89,6 +121,7 @@ def test_all_ports_are_open_when_the_block_begins_and_closed_when_it_is_left() -
         ]
         assert running.is_running and running.status is None
         wait(lambda: sim.tick > 3, what="time runs by itself")
+
     assert not any(map(is_open, addresses))
     assert (running.is_running, running.status) == (False, 0)
     with pytest.raises(NotNowError, match="has ended"):
@@ -100,7 +133,10 @@ def test_all_ports_are_open_when_the_block_begins_and_closed_when_it_is_left() -
 
 def test_a_client_drives_while_the_program_steps() -> None:
     sim = world()
-    with serve(sim, interval=0.002) as running, PioneerClient(*running.ports["ann"]) as client:
+    with (
+        serve(sim, interval=0.002) as running,
+        PioneerClient(*running.ports["ann"]) as client,
+    ):
         client.enable()
         client.vel(400)
         wait(lambda: client.update() and client.x_mm > 20)
@@ -108,7 +144,9 @@ def test_a_client_drives_while_the_program_steps() -> None:
         assert running.is_paused
         tick, where = running.call(lambda: (sim.tick, sim.robots["ann"].truth.x))
         running.step(1500)
-        assert running.call(lambda: sim.tick) == tick + 1500, "more than one operation may make"
+        assert running.call(lambda: sim.tick) == tick + 1500, (
+            "more than one operation may make"
+        )
         assert running.call(lambda: sim.robots["ann"].truth.x) > where
         running.resume()
         assert not running.is_paused
@@ -132,10 +170,13 @@ def test_operations_are_done_in_the_users_name() -> None:
             running.do(StepNow(steps=1))
         with pytest.raises(ArgumentError, match="operation: expected a Operation"):
             running.do("pause")  # type: ignore[arg-type]
+
     assert "eve" not in sim.robots
 
 
-def test_calls_are_made_in_the_simulators_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_are_made_in_the_simulators_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with serve() as running:
         assert running.call(threading.current_thread).name == "botyard"
         assert running.call(divmod, 7, 2) == (3, 1)
@@ -145,11 +186,19 @@ def test_calls_are_made_in_the_simulators_thread(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(SystemExit):
             running.call(exit)
         assert running.is_running, "it was the caller's error"
-        assert running.call(lambda: running.call(lambda: running.ports)) == running.ports, "from within, too"
+        assert (
+            running.call(lambda: running.call(lambda: running.ports)) == running.ports
+        ), "from within, too"
         running.call(running.pause)
-        with monkeypatch.context() as patch, pytest.raises(NotNowError, match="cannot be waited for"):  # noqa: PT012
-            patch.setattr(Control, "do", lambda *_: promise())  # what takes longer than a moment
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(NotNowError, match="cannot be waited for"),
+        ):  # noqa: PT012
+            patch.setattr(
+                Control, "do", lambda *_: promise()
+            )  # what takes longer than a moment
             running.call(running.do, StepNow(steps=1000))
+
         running.call(running.stop)
         assert running.wait(PATIENCE) == 0
         with pytest.raises(NotNowError, match="has ended"):
@@ -170,8 +219,11 @@ def test_who_waits_when_the_end_comes_is_told(monkeypatch: pytest.MonkeyPatch) -
         asker = threading.Thread(target=ask)
         asker.start()
         wait(lambda: running._waiting)
+
     asker.join(PATIENCE)
-    assert [str(error) for error in told] == ["the simulator ended before this was done"]
+    assert [str(error) for error in told] == [
+        "the simulator ended before this was done"
+    ]
 
 
 def test_who_waits_for_work_in_pieces_when_the_end_comes_is_told() -> None:
@@ -187,11 +239,15 @@ def test_who_waits_for_work_in_pieces_when_the_end_comes_is_told() -> None:
     with serve(sim) as running:
         running.pause()
         sim.before_step(lambda: time.sleep(0.003))  # a thousand take long
-        askers = [threading.Thread(target=ask, args=(one,)) for one in (StepNow(steps=1000), StepNow(steps=1000))]
+        askers = [
+            threading.Thread(target=ask, args=(one,))
+            for one in (StepNow(steps=1000), StepNow(steps=1000))
+        ]
         for asker in askers:
             asker.start()
         wait(lambda: len(running._waiting) == 2)
         wait(lambda: sim.tick > 20)
+
     for asker in askers:
         asker.join(PATIENCE)
     assert told == ["the simulator ended before this was done"] * 2
@@ -211,6 +267,7 @@ def test_an_error_in_the_block_closes_and_comes_out() -> None:
     with pytest.raises(KeyError, match="mine"), serve() as running:  # noqa: PT012
         addresses = list(running.ports.values())
         raise KeyError("mine")
+
     assert not any(map(is_open, addresses))
 
 
@@ -233,6 +290,7 @@ def test_an_error_of_the_simulator_is_raised_once() -> None:
     with pytest.raises(Fault, match="broken"), serve(failing(2)) as running:  # noqa: PT012
         wait(lambda: not running.is_running)
         assert running.status is None
+
     with pytest.raises(Fault), serve(failing(2)) as running:
         running.wait()
     with serve(failing(2)) as running, pytest.raises(Fault):
@@ -242,6 +300,7 @@ def test_an_error_of_the_simulator_is_raised_once() -> None:
     with pytest.raises(KeyError) as caught, serve(failing(2)) as running:  # noqa: PT012
         wait(lambda: not running.is_running)
         raise KeyError("mine")
+
     assert caught.value.__notes__ == ["the simulator had ended with Fault: broken"]
 
 
@@ -258,6 +317,7 @@ def test_moments_are_kept_for_the_page() -> None:
         assert [sim.history.is_on for sim in sims] == [True, False, False, True]
         running.resume()
         wait(lambda: len(sims[0].history.moments) > 3)
+
     assert [sim.history.is_on for sim in sims] == [False, False, False, True]
 
 
@@ -278,6 +338,7 @@ def test_a_world_is_served_by_one() -> None:
         with pytest.raises(NotNowError, match="served already"), serve(sim):
             raise AssertionError
         assert running.is_running
+
     with serve(sim):
         pass
 
@@ -303,28 +364,37 @@ CHANGES = {
 
 
 def test_no_other_thread_may_change_or_save_a_world_that_is_served() -> None:
-    """Bodies that come and go move the arrays that a kernel of the simulator's thread is in."""
+    """Bodies that come and go move the arrays that a kernel of the simulator's thread
+    is in.
+    """
     sim = world()
     sim.attach("ann", "bob")
     with serve(sim) as running:
         for change in CHANGES.values():
             with pytest.raises(NotNowError, match="another thread"):
                 change(sim)
+
         running.call(CHANGES["detach"], sim)
         running.call(CHANGES["add_robot"], sim)
         assert sim.time >= 0.0 and set(sim.robots) == {"ann", "bob", "eve"}
+
     for name in ("command", "step", "remove_robot"):
         CHANGES[name](sim)
 
 
-def test_what_is_read_or_drawn_beside_the_steps_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_or_drawn_beside_the_steps_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fixture sees to it that neither its thread nor its process is left."""
     monkeypatch.chdir(tmp_path)
     before = sys.getswitchinterval()
     with serve() as one, serve() as two:
         for running in (one, two):
-            future = running.call(lambda running=running: running.control.do(USER, LoadMap(map="office")))
+            future = running.call(
+                lambda running=running: running.control.do(USER, LoadMap(map="office"))
+            )
             assert not future.done()
+
     assert sys.getswitchinterval() == before, "of the whole process"
 
 
@@ -387,7 +457,10 @@ def test_a_controller_that_does_not_return_is_ended_with_the_simulator(
     with serve(sim) as running:
         begun.wait(PATIENCE)
     assert not running.is_running and running.status == 0
-    assert "the controller of robot bob ends" in caplog.text and "Unreturned: it did not return" in caplog.text
+    assert (
+        "the controller of robot bob ends" in caplog.text
+        and "Unreturned: it did not return" in caplog.text
+    )
 
 
 def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
@@ -395,10 +468,16 @@ def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(PortError, match=r"choose another first port with port$"), serve(port=port):
-            raise AssertionError
         with (
-            pytest.raises(PortError, match="choose another port with gui_port, or page=False"),
+            pytest.raises(PortError, match=r"choose another first port with port$"),
+            serve(port=port),
+        ):
+            raise AssertionError
+
+        with (
+            pytest.raises(
+                PortError, match="choose another port with gui_port, or page=False"
+            ),
             serve(page=True, gui_port=port),
         ):
             raise AssertionError
@@ -408,9 +487,11 @@ def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
             with pytest.raises(PortError):
                 async with serve(port=port):
                     raise AssertionError
+
             assert asyncio.all_tasks() == before
 
         asyncio.run(alike())
+
     with pytest.raises(ModelError), serve(robots=["no-such-model"]):
         raise AssertionError
 
@@ -418,13 +499,23 @@ def test_what_keeps_it_from_beginning_is_raised_and_nothing_is_open() -> None:
 def test_neighbouring_ports_as_on_the_command_line() -> None:
     port = free_port(3)
     with serve(port=port, robots=["p3dx:eve"]) as running:
-        assert {name: a.port for name, a in running.ports.items()} == {"ann": port, "bob": port + 1, "eve": port + 2}
+        assert {name: a.port for name, a in running.ports.items()} == {
+            "ann": port,
+            "bob": port + 1,
+            "eve": port + 2,
+        }
 
 
 def test_robots_factories_and_who_drives() -> None:
     sim = world()
     sim.unserve(["bob"])
-    with serve(sim, robots=["amigo"], start=(8.0, 8.0, 0.0), factories=["p3dx"], controller="wander") as running:
+    with serve(
+        sim,
+        robots=["amigo"],
+        start=(8.0, 8.0, 0.0),
+        factories=["p3dx"],
+        controller="wander",
+    ) as running:
         assert set(running.ports) == {"ann", "amigo"}, "bob is not for clients"
         assert running.call(lambda: set(sim.programs)) == {"ann", "amigo"}
         assert sim.robots["amigo"].truth.x == pytest.approx(8.0, abs=0.5)
@@ -446,7 +537,9 @@ def test_a_ros_master_in_the_simulator() -> None:
                 answer: Any = master.getSystemState("/test")
                 return [topic for topic, _ in answer[2][0]]
 
-            assert any(topic.startswith("/ann/") for topic in topics()), "all are there when it is ready"
+            assert any(topic.startswith("/ann/") for topic in topics()), (
+                "all are there when it is ready"
+            )
 
 
 # -- in the event loop of the program
@@ -475,8 +568,10 @@ def test_in_the_event_loop_of_the_program() -> None:
             with pytest.raises(NotNowError, match="runs already"):
                 async with serving:
                     raise AssertionError
+
             with pytest.raises(NotNowError, match="runs already"):
                 serving.start()
+
         writer.close()
         assert not running.is_running and running.status == 0
         await asyncio.sleep(0)
@@ -497,13 +592,16 @@ def test_errors_in_the_event_loop() -> None:
                 while running.is_running:
                     await asyncio.sleep(0.001)
                 assert running.status is None
+
         async with serve(failing(2)) as running:
             with pytest.raises(Fault):
                 await running.wait()
+
         with pytest.raises(KeyError) as caught:  # noqa: PT012
             async with serve(failing(2)) as running:
                 await asyncio.wait([running._task])
                 raise KeyError("mine")
+
         assert caught.value.__notes__ == ["the simulator had ended with Fault: broken"]
         async with serve(fast=True, duration=0.1) as running:
             assert await running.wait() == 0
@@ -546,11 +644,20 @@ def test_who_is_cancelled_leaves_nothing_either() -> None:
         ({"seed": 1}, r"serve: seed is none of its options: Simulation\(seed=…\)"),
         ({"map": "office"}, "map is none of its options: Simulation.load"),
         ({"robot_factory": ["p3dx"]}, 'did you mean "factories"?'),
-        ({"log_file": "x"}, "log_file is none of its options: logging is the program's own"),
+        (
+            {"log_file": "x"},
+            "log_file is none of its options: logging is the program's own",
+        ),
         ({"daemonize": True}, "the command line alone has it"),
-        ({"port": "8101"}, r"port: expected a whole number from 0 to 65535, found '8101' \(str\)"),
+        (
+            {"port": "8101"},
+            r"port: expected a whole number from 0 to 65535, found '8101' \(str\)",
+        ),
         ({"port": 65536}, "port: expected"),
-        ({"port": 65535, "robots": ["p3dx", "amigo"]}, "2 robots do not fit on the ports from 65535"),
+        (
+            {"port": 65535, "robots": ["p3dx", "amigo"]},
+            "2 robots do not fit on the ports from 65535",
+        ),
         ({"page": 1}, "page: expected True or False"),
         ({"interval": 0.0}, "interval: expected a number from 0.001 to 60"),
         ({"robots": "p3dx"}, "robots: expected a list"),
@@ -561,9 +668,12 @@ def test_who_is_cancelled_leaves_nothing_either() -> None:
         ({"max_read": ["robts=1"]}, r"max_read\[0\]: "),
         ({"gui_token": "ä\n"}, "gui_token: expected"),
         ({"ros_master": "embedded:x"}, "ros_master: expected a URI"),
-        ({"page": True, "gui_token": "off", "gui_address": "0.0.0.0"}, "gui_token off: only on this machine; with gui_address"),
+        (
+            {"page": True, "gui_token": "off", "gui_address": "0.0.0.0"},
+            "gui_token off: only on this machine; with gui_address",
+        ),
     ],
-)  # fmt: skip
+)
 def test_keywords_that_make_no_sense(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ArgumentError, match=reason):
         serve(**options)
@@ -577,7 +687,10 @@ def test_a_world_is_needed() -> None:
 def test_keywords_are_told() -> None:
     signature = inspect.signature(botyard.serve)
     assert signature.parameters["port"].default == 8101
-    assert (signature.parameters["page"].default, signature.parameters["discovery"].default) == (True, False)
+    assert (
+        signature.parameters["page"].default,
+        signature.parameters["discovery"].default,
+    ) == (True, False)
     text = inspect.getdoc(botyard.serve) or ""
     assert all(f"\n{word} : " in text for word in signature.parameters)
 

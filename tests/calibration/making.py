@@ -31,7 +31,9 @@ _CORNERS = (
 )  # fmt: skip
 HALL = Scene(
     name="hall",
-    segments=np.array([(*a, *b) for line in _CORNERS for a, b in itertools.pairwise(line)], np.float64),
+    segments=np.array(
+        [(*a, *b) for line in _CORNERS for a, b in itertools.pairwise(line)], np.float64
+    ),
     special_walls=(SpecialWalls(first=0, last=2, returns=Returns(laser=2)),),
 )
 """The walls in the south and in the east are reflectors."""
@@ -57,7 +59,9 @@ def known_robots(
     turns: bool = True,
     given: dict[str, float] | None = None,
 ) -> list[Known]:
-    """Robots with random parameters, but for those that are given, that drive about in the middle of a hall."""
+    """Robots with random parameters, but for those that are given, that drive about in
+    the middle of a hall.
+    """
     rng = np.random.default_rng(seed)
     base = load_robot("p3dx")
     sim = Simulation(HALL, seed=seed, warn=None)
@@ -73,47 +77,77 @@ def known_robots(
         specs.append(_spec(base, one))
         values.append(one)
         sim.add_robot(specs[-1], name=f"r{i}", pose=(*MIDDLE, 0.3 * i)).ghost()
+
     robots = list(sim.robots.values())
-    rows: dict[str, list[F8]] = {name: [] for name in ("time", "pose", "odom", "vel", "scan", "bright", "scan time")}
+    rows: dict[str, list[F8]] = {
+        name: []
+        for name in ("time", "pose", "odom", "vel", "scan", "bright", "scan time")
+    }
     sent: list[list[tuple[float, float, float, float]]] = [[] for _ in range(count)]
     present = np.zeros((count, 2))
     for k in range(round(seconds / STEP)):
         if k % 10 == 0:
             for i, pose in enumerate(sim.poses):
-                v, w = _command(rng, pose) if turns else (float(rng.uniform(-0.2, 0.25)), 0.0)
+                v, w = (
+                    _command(rng, pose)
+                    if turns
+                    else (float(rng.uniform(-0.2, 0.25)), 0.0)
+                )
                 present[i] = v, w
                 sent[i].append((sim.time, v, 0.0, w))
+
         sim.fleet.command(v=present[:, 0], w=present[:, 1])
         sim.step()
-        for name, value in (("time", sim.time), ("pose", sim.fleet.poses), ("odom", sim.fleet.odometry)):
+        for name, value in (
+            ("time", sim.time),
+            ("pose", sim.fleet.poses),
+            ("odom", sim.fleet.odometry),
+        ):
             rows[name].append(np.array(value))
+
         rows["vel"].append(np.array([tuple(robot.velocity) for robot in robots]))
         if scans and k % 10 == 0:
             rows["scan time"].append(np.array(sim.time))
             read = [robot.laser.read() for robot in robots]
             rows["scan"].append(np.array([scan.ranges for scan in read]))
-            rows["bright"].append(np.array([scan.intensities for scan in read], np.float64))
+            rows["bright"].append(
+                np.array([scan.intensities for scan in read], np.float64)
+            )
+
     sim.close()
     arrays = {name: np.array(value) for name, value in rows.items()}
-    return [_known(arrays, i, specs[i], values[i], np.array(sent[i]), rng) for i in range(count)]
+    return [
+        _known(arrays, i, specs[i], values[i], np.array(sent[i]), rng)
+        for i in range(count)
+    ]
 
 
 def _values(rng: np.random.Generator) -> dict[str, float]:
     draw = rng.uniform
     return {
-        "forward error": draw(-0.05, 0.05), "turning error": draw(-0.05, 0.05), "forward spread": draw(0.01, 0.08),
-        "turning spread": draw(0.02, 0.1), "latency": float(rng.integers(0, 5)) * STEP, "accel x": draw(0.2, 1.0),
-        "decel x": draw(0.2, 1.0), "accel a": draw(0.8, 4.0), "decel a": draw(0.8, 4.0), "range_bias": draw(-0.04, 0.04),
-        "range_noise": draw(0.006, 0.04), "angle_noise": draw(0.001, 0.004), "range_share": draw(0.001, 0.005),
-    }  # fmt: skip
+        "forward error": draw(-0.05, 0.05),
+        "turning error": draw(-0.05, 0.05),
+        "forward spread": draw(0.01, 0.08),
+        "turning spread": draw(0.02, 0.1),
+        "latency": float(rng.integers(0, 5)) * STEP,
+        "accel x": draw(0.2, 1.0),
+        "decel x": draw(0.2, 1.0),
+        "accel a": draw(0.8, 4.0),
+        "decel a": draw(0.8, 4.0),
+        "range_bias": draw(-0.04, 0.04),
+        "range_noise": draw(0.006, 0.04),
+        "angle_noise": draw(0.001, 0.004),
+        "range_share": draw(0.001, 0.005),
+    }
 
 
 def _rule(rng: np.random.Generator) -> dict[str, float]:
     """Of reflectors; from numbers of its own, so that the other values stay."""
     return {
-        "reflector max_range": rng.uniform(4.5, 7.0), "reflector max_incidence": rng.uniform(0.4, 0.7),
+        "reflector max_range": rng.uniform(4.5, 7.0),
+        "reflector max_incidence": rng.uniform(0.4, 0.7),
         "reflector strength": float(rng.integers(2, 200)),
-    }  # fmt: skip
+    }
 
 
 def _wheels(rng: np.random.Generator) -> dict[str, float]:
@@ -122,12 +156,23 @@ def _wheels(rng: np.random.Generator) -> dict[str, float]:
 
 def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
     rule = ReflectorRule(
-        max_range=one["reflector max_range"], max_incidence=one["reflector max_incidence"],
+        max_range=one["reflector max_range"],
+        max_incidence=one["reflector max_incidence"],
         strength=int(one["reflector strength"]),
-    )  # fmt: skip
-    laser = replace(base.lasers[0], range_noise=one["range_noise"], angle_noise=one["angle_noise"], reflector=rule)
+    )
+    laser = replace(
+        base.lasers[0],
+        range_noise=one["range_noise"],
+        angle_noise=one["angle_noise"],
+        reflector=rule,
+    )
     error = [
-        Axes(*(one[f"{n} error"] + s * one[f"{n} spread"] if n else 0.0 for n in ("forward", "", "turning")))
+        Axes(
+            *(
+                one[f"{n} error"] + s * one[f"{n} spread"] if n else 0.0
+                for n in ("forward", "", "turning")
+            )
+        )
         for s in (1.0, -1.0)
     ]
     limits = replace(
@@ -139,9 +184,16 @@ def _spec(base: RobotSpec, one: dict[str, float]) -> RobotSpec:
     errors = make_spec("normal_errors", range_bias=one["range_bias"])
     drift = OdometryDrift(*(one.get(name, 0.0) for name in ALPHAS))
     return replace(
-        base, odometry_error=error[0], odometry_error_low=error[1], odometry_drift=drift, wheel_ratio=one["E_d"], limits=limits,
-        lasers=(laser,), devices=(errors,), commands=CommandSpec(latency=one["latency"]),
-    )  # fmt: skip
+        base,
+        odometry_error=error[0],
+        odometry_error_low=error[1],
+        odometry_drift=drift,
+        wheel_ratio=one["E_d"],
+        limits=limits,
+        lasers=(laser,),
+        devices=(errors,),
+        commands=CommandSpec(latency=one["latency"]),
+    )
 
 
 def _command(rng: np.random.Generator, pose: F8) -> tuple[float, float]:
@@ -150,24 +202,42 @@ def _command(rng: np.random.Generator, pose: F8) -> tuple[float, float]:
     if np.hypot(x, y) < 1.5:
         return float(rng.uniform(-0.4, 0.5)), float(rng.uniform(-1.2, 1.2))
     aside = (np.arctan2(y, x) - pose[2] + np.pi) % (2 * np.pi) - np.pi
-    return (0.35, float(aside)) if abs(aside) < 1 else (0.05, float(np.sign(aside)) * 0.9)
+    return (
+        (0.35, float(aside)) if abs(aside) < 1 else (0.05, float(np.sign(aside)) * 0.9)
+    )
 
 
 def _known(
-    arrays: dict[str, F8], i: int, spec: RobotSpec, values: dict[str, float], sent: F8, rng: np.random.Generator
+    arrays: dict[str, F8],
+    i: int,
+    spec: RobotSpec,
+    values: dict[str, float],
+    sent: F8,
+    rng: np.random.Generator,
 ) -> Known:
     time, laser = arrays["time"], spec.lasers[0]
     scans = None
     if len(arrays["scan"]):
         scans = ScanSeries(
-            arrays["scan time"], arrays["scan"][:, i], -laser.fov / 2, laser.increment, arrays["bright"][:, i]
+            arrays["scan time"],
+            arrays["scan"][:, i],
+            -laser.fov / 2,
+            laser.increment,
+            arrays["bright"][:, i],
         )
+
     velocity = arrays["vel"][:, i] + rng.normal(0.0, 0.01, (len(time), 3))
     log = Log(
-        source=f"log {i}", odometry=Series(time, arrays["odom"][:, i]), velocities=Series(time, velocity),
-        commands=Series(sent[:, 0], sent[:, 1:]), scans=scans,
-    )  # fmt: skip
-    truth = Series(time + CLOCK_S, arrays["pose"][:, i] + rng.normal(0.0, 1.0, (len(time), 3)) * MOCAP)
+        source=f"log {i}",
+        odometry=Series(time, arrays["odom"][:, i]),
+        velocities=Series(time, velocity),
+        commands=Series(sent[:, 0], sent[:, 1:]),
+        scans=scans,
+    )
+    truth = Series(
+        time + CLOCK_S,
+        arrays["pose"][:, i] + rng.normal(0.0, 1.0, (len(time), 3)) * MOCAP,
+    )
     return Known(spec, log, truth, values)
 
 

@@ -31,14 +31,21 @@ def test_what_two_logs_tell() -> None:
     found = compare(with_truth(a), with_truth(b), BASE, scene=HALL)
     by_name = {one.name: one for one in found.quantities}
     for name, value, size in (
-        ("drift along on each m", "forward error", 1.0), ("drift of heading for each turn of 360°", "turning error", 2 * np.pi),
-        ("accel x", "accel x", 1.0), ("latency", "latency", 1.0),
-    ):  # fmt: skip
+        ("drift along on each m", "forward error", 1.0),
+        ("drift of heading for each turn of 360°", "turning error", 2 * np.pi),
+        ("accel x", "accel x", 1.0),
+        ("latency", "latency", 1.0),
+    ):
         one = by_name[name]
         assert one.real is not None
         assert one.simulated is not None
-        assert one.real.value == pytest.approx(size * a.values[value], abs=0.02 * size), name
-        assert one.simulated.value == pytest.approx(size * b.values[value], abs=0.02 * size), name
+        assert one.real.value == pytest.approx(
+            size * a.values[value], abs=0.02 * size
+        ), name
+        assert one.simulated.value == pytest.approx(
+            size * b.values[value], abs=0.02 * size
+        ), name
+
     bias = by_name["mean residual of ranges"]
     assert bias.real is not None
     assert bias.real.value == pytest.approx(a.values["range_bias"], abs=0.006)
@@ -55,15 +62,25 @@ def test_jitter_and_what_is_missing() -> None:
     one = with_truth(twenty()[9])
     late = one.odometry.time + np.abs(rng.normal(0.0, 0.02, len(one.odometry)))
     jittering = replace(
-        one, odometry=Series.of(late, one.odometry.values), commands=Series(), scans=None, truth=Series()
+        one,
+        odometry=Series.of(late, one.odometry.values),
+        commands=Series(),
+        scans=None,
+        truth=Series(),
     )
     found = compare(jittering, one, BASE)
-    jitter = next(q for q in found.quantities if q.name.startswith("jitter of odometry"))
+    jitter = next(
+        q for q in found.quantities if q.name.startswith("jitter of odometry")
+    )
     assert jitter.real is not None
     assert jitter.simulated is not None
     assert 0.02 < jitter.real.value < 0.08
     assert jitter.simulated.value < 1e-6
-    assert {note.partition(": ")[2].partition(":")[0] for note in found.notes} == {"scans", "drift", "latency"}
+    assert {note.partition(": ")[2].partition(":")[0] for note in found.notes} == {
+        "scans",
+        "drift",
+        "latency",
+    }
 
 
 def test_pages_stand_alone(tmp_path: Path) -> None:
@@ -77,7 +94,9 @@ def test_pages_stand_alone(tmp_path: Path) -> None:
     for value in found.values:
         assert value.name in page
     evil = replace(with_truth(one), source="<script>alert(1)</script>")
-    write_comparison(compare(evil, with_truth(other), BASE, scene=HALL), tmp_path / "c.html")
+    write_comparison(
+        compare(evil, with_truth(other), BASE, scene=HALL), tmp_path / "c.html"
+    )
     page = (tmp_path / "c.html").read_text("utf-8")
     assert "<script>" not in page
     assert page.count("<img") == 2
@@ -89,11 +108,27 @@ def write_csv(one: Known, folder: Path, name: str) -> tuple[Path, Path]:
     log, truth = folder / f"{name}.csv", folder / f"{name}-truth.csv"
     at = np.searchsorted(one.log.commands.time, one.log.odometry.time, "right") - 1
     commands = one.log.commands.values[np.maximum(at, 0)]
-    rows = np.column_stack([one.log.odometry.time, one.log.odometry.values, one.log.velocities.values, commands])
+    rows = np.column_stack(
+        [
+            one.log.odometry.time,
+            one.log.odometry.values,
+            one.log.velocities.values,
+            commands,
+        ]
+    )
     head = "time,odom x,odom y,odom heading,vx,vy,yaw rate,command vx,command vy,command yaw rate"
     np.savetxt(log, rows, "%.9g", ",", header=head, comments="")
-    rows = np.column_stack([one.truth.time, one.truth.values * [1000, 1000, 180 / np.pi]])
-    np.savetxt(truth, rows, "%.12g", ",", header="time [s],x [mm],y [mm],heading [deg]", comments="")
+    rows = np.column_stack(
+        [one.truth.time, one.truth.values * [1000, 1000, 180 / np.pi]]
+    )
+    np.savetxt(
+        truth,
+        rows,
+        "%.12g",
+        ",",
+        header="time [s],x [mm],y [mm],heading [deg]",
+        comments="",
+    )
     return log, truth
 
 
@@ -103,7 +138,14 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     robot = tmp_path / "robot.toml"
     common = ("-r", "p3dx", "--truth", str(truth))
     code, out, err = call(
-        "calibrate", str(log), *common, "-o", str(robot), "--report", str(tmp_path / "r.html"), capsys=capsys
+        "calibrate",
+        str(log),
+        *common,
+        "-o",
+        str(robot),
+        "--report",
+        str(tmp_path / "r.html"),
+        capsys=capsys,
     )
     assert code == 0
     assert "wheel separation" in out
@@ -121,17 +163,39 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     values = json.loads(out)["values"]
     assert (code, values["turning error"]["told"]) == (0, True)
     code, out, _ = call(
-        "compare", str(log), str(log), *common, "--json", "--report", str(tmp_path / "c.html"), capsys=capsys
+        "compare",
+        str(log),
+        str(log),
+        *common,
+        "--json",
+        "--report",
+        str(tmp_path / "c.html"),
+        capsys=capsys,
     )
     assert code == 0
     assert {q["group"] for q in json.loads(out)["quantities"]} == {"drift", "timing"}
     for line, words in (
-        (("calibrate", str(log), "-r", "p3dx", "-o", str(tmp_path / "a.yaml")), "expected a file .toml"),
-        (("calibrate", str(log), "-r", "p3dx", "--truth", "scans"), "expected scans and a map"),
-        (("calibrate", str(log), "-r", "p3dx", "--truth", "log", "--truth", "scans"), "--truth: expected"),
-        (("calibrate", str(log), "-r", "p3dx", "--topic", "odom=/odom"), "--topic: expected odometry=TOPIC"),
+        (
+            ("calibrate", str(log), "-r", "p3dx", "-o", str(tmp_path / "a.yaml")),
+            "expected a file .toml",
+        ),
+        (
+            ("calibrate", str(log), "-r", "p3dx", "--truth", "scans"),
+            "expected scans and a map",
+        ),
+        (
+            ("calibrate", str(log), "-r", "p3dx", "--truth", "log", "--truth", "scans"),
+            "--truth: expected",
+        ),
+        (
+            ("calibrate", str(log), "-r", "p3dx", "--topic", "odom=/odom"),
+            "--topic: expected odometry=TOPIC",
+        ),
         (("calibrate", str(tmp_path / "none.csv"), "-r", "p3dx"), "cannot be read"),
-        (("compare", str(log), str(log), "-r", "p3dx", "--start", "outside"), "--start: expected x,y,th"),
+        (
+            ("compare", str(log), str(log), "-r", "p3dx", "--start", "outside"),
+            "--start: expected x,y,th",
+        ),
     ):
         code, _, err = call(*line, capsys=capsys)
         assert code != 0

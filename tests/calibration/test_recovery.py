@@ -1,4 +1,6 @@
-"""Logs simulated with known robots give their parameters back; what a log cannot tell, and a wrong map, is said."""
+"""Logs simulated with known robots give their parameters back; what a log cannot tell,
+and a wrong map, is said.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,26 @@ BASE = load_robot("p3dx")
 
 
 def test_twenty_known_robots_come_back_within_their_intervals() -> None:
-    """With random parameters, an unknown clock of the truth, and the noise of motion capture."""
+    """With random parameters, an unknown clock of the truth, and the noise of motion
+    capture.
+    """
     hits: dict[str, int] = {}
     for one in twenty():
-        found = calibrate([one.log], BASE, truths=[one.truth], scene=HALL, hold_out=False, odometry_law="step")
+        found = calibrate(
+            [one.log],
+            BASE,
+            truths=[one.truth],
+            scene=HALL,
+            hold_out=False,
+            odometry_law="step",
+        )
         for name, value in one.values.items():
             assert found.value(name).is_told, name
             hits[name] = hits.get(name, 0) + found.value(name).holds(value)
-    assert min(hits.values()) >= 17 and sum(hits.values()) >= 0.93 * 20 * len(hits), hits
+
+    assert min(hits.values()) >= 17 and sum(hits.values()) >= 0.93 * 20 * len(hits), (
+        hits
+    )
     assert len(hits) == 17
 
 
@@ -41,7 +55,9 @@ ALPHA_VALUES = {"alpha1": 2e-3, "alpha2": 1e-3, "alpha3": 1e-3, "alpha4": 3e-4}
 def drifting(**given: float) -> list[Known]:
     """Robots whose odometry errs by distance and angle alone."""
     spreads = {"forward spread": 0.0, "turning spread": 0.0}
-    return known_robots(6, 100.0, 11, scans=False, given={**ALPHA_VALUES, **spreads, **given})
+    return known_robots(
+        6, 100.0, 11, scans=False, given={**ALPHA_VALUES, **spreads, **given}
+    )
 
 
 def test_variances_by_distance_and_angle_come_back_within_their_intervals() -> None:
@@ -51,23 +67,30 @@ def test_variances_by_distance_and_angle_come_back_within_their_intervals() -> N
         for name in ALPHAS:
             told += found.value(name).is_told
             held += found.value(name).holds(one.values[name])
+
     assert told >= 18 and held >= 0.85 * told, (told, held)
 
 
-def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_for() -> None:
+def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_for() -> (
+    None
+):
     """Its heading scatters as much as the logged robot's does, whatever the step."""
     one = drifting()[0]
     found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
     spec = parse_robot(robot_text(found.robot, BASE, "ours", []), "ours")
     assert spec.odometry_drift != NO_DRIFT
     assert spec.odometry_error_low is not None
-    assert spec.odometry_error.x == spec.odometry_error_low.x, "nothing is drawn in each step"
+    assert spec.odometry_error.x == spec.odometry_error_low.x, (
+        "nothing is drawn in each step"
+    )
     assert spec.odometry_error.a == spec.odometry_error_low.a
     a, b = spec.odometry_drift, one.spec.odometry_drift
     assert a.turn_by_turn + 0.5 * a.turn_by_distance == pytest.approx(
         b.turn_by_turn + 0.5 * b.turn_by_distance, rel=0.4
     )
-    by_step = calibrate([one.log], BASE, truths=[one.truth], hold_out=False, odometry_law="step").robot
+    by_step = calibrate(
+        [one.log], BASE, truths=[one.truth], hold_out=False, odometry_law="step"
+    ).robot
     assert by_step.odometry_drift == NO_DRIFT
     assert by_step.odometry_error_low is not None
     assert by_step.odometry_error.a > by_step.odometry_error_low.a + 0.02
@@ -76,15 +99,26 @@ def test_the_robot_file_has_the_law_by_distance_unless_the_other_one_is_asked_fo
 def test_errors_of_steps_become_variances() -> None:
     """The default for any log: also of a robot whose errors are the original's."""
     one = twenty()[3]
-    found = calibrate([replace(one.log, scans=None)], BASE, truths=[one.truth], hold_out=False).robot
+    found = calibrate(
+        [replace(one.log, scans=None)], BASE, truths=[one.truth], hold_out=False
+    ).robot
     drift, low = found.odometry_drift, found.odometry_error_low
     assert drift.turn_by_turn > 0.0 or drift.turn_by_distance > 0.0
     assert low is not None and found.odometry_error.a == low.a
 
 
 def test_variances_that_a_log_does_not_tell_stay_as_they_were() -> None:
-    (one,) = known_robots(1, 40.0, 2, scans=False, turns=False, given={"alpha3": 1e-3, "forward spread": 0.0})
-    found = calibrate([one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False)
+    (one,) = known_robots(
+        1,
+        40.0,
+        2,
+        scans=False,
+        turns=False,
+        given={"alpha3": 1e-3, "forward spread": 0.0},
+    )
+    found = calibrate(
+        [one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False
+    )
     assert found.value("alpha3").holds(1e-3)
     assert not found.value("alpha1").is_told and not found.value("alpha4").is_told
     assert found.robot.odometry_drift.turn_by_turn == 0.0
@@ -92,15 +126,26 @@ def test_variances_that_a_log_does_not_tell_stay_as_they_were() -> None:
 
 def test_an_unknown_law_is_refused() -> None:
     one = drifting()[0]
-    with pytest.raises(ArgumentError, match='odometry_law: expected distance or step, found "steps"'):
+    with pytest.raises(
+        ArgumentError, match='odometry_law: expected distance or step, found "steps"'
+    ):
         calibrate([one.log], BASE, odometry_law="steps")  # type: ignore[arg-type]
 
 
 def test_intervals_are_no_wider_than_they_must_be() -> None:
     """They would hold anything if they were."""
     one = twenty()[0]
-    found = calibrate([one.log], BASE, truths=[one.truth], scene=HALL, hold_out=False, odometry_law="step")
-    widths = {name: found.value(name).high - found.value(name).low for name in one.values}
+    found = calibrate(
+        [one.log],
+        BASE,
+        truths=[one.truth],
+        scene=HALL,
+        hold_out=False,
+        odometry_law="step",
+    )
+    widths = {
+        name: found.value(name).high - found.value(name).low for name in one.values
+    }
     for name in ("forward error", "turning error"):
         assert widths[name] < 0.01
     for name in ("accel x", "decel x", "accel a", "decel a"):
@@ -114,13 +159,19 @@ def test_odometry_in_other_units_is_refused(factor: float) -> None:
     """With wild true poses, too, which are left out otherwise."""
     one = twenty()[0]
     values = one.log.odometry.values * [factor, factor, 1.0]
-    log = replace(one.log, odometry=replace(one.log.odometry, values=values), scans=None)
+    log = replace(
+        one.log, odometry=replace(one.log.odometry, values=values), scans=None
+    )
     wild = one.truth.values.copy()
     wild[100:1000:100, 0] += 500.0
     truth = replace(one.truth, values=wild)
     with pytest.raises(CalibrationError, match="their units differ"):
         calibrate([log], BASE, truths=[truth], hold_out=False)
-    assert calibrate([replace(one.log, scans=None)], BASE, truths=[truth], hold_out=False).value("left scale").is_told
+    assert (
+        calibrate([replace(one.log, scans=None)], BASE, truths=[truth], hold_out=False)
+        .value("left scale")
+        .is_told
+    )
 
 
 def test_a_log_that_is_given_twice_is_refused() -> None:
@@ -134,7 +185,10 @@ def test_wild_numbers_are_refused() -> None:
     values = one.log.velocities.values.copy()
     values[50, 0] = -1e300
     log = replace(one.log, velocities=replace(one.log.velocities, values=values))
-    with pytest.raises(CalibrationError, match=r"velocities: expected numbers within ±1e\+07, found -1e\+300 at"):
+    with pytest.raises(
+        CalibrationError,
+        match=r"velocities: expected numbers within ±1e\+07, found -1e\+300 at",
+    ):
         calibrate([log], BASE, truths=[one.truth], hold_out=False)
 
 
@@ -143,12 +197,19 @@ def test_unequal_wheels_and_their_separation() -> None:
     nominal, held = 2.0 * BASE.pioneer.half_track, 0
     for one in twenty()[:6]:
         found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
-        told = [found.value(name) for name in ("left scale", "right scale", "wheel separation", "E_d", "E_b")]
+        told = [
+            found.value(name)
+            for name in ("left scale", "right scale", "wheel separation", "E_d", "E_b")
+        ]
         scale, ratio = 1.0 / (1.0 + one.values["forward error"]), one.values["E_d"]
-        left, separation = 2.0 * scale / (1.0 + ratio), scale * (1.0 + one.values["turning error"])
+        left, separation = (
+            2.0 * scale / (1.0 + ratio),
+            scale * (1.0 + one.values["turning error"]),
+        )
         known = (left, ratio * left, separation * nominal, ratio, separation)
         assert [v.value for v in told] == pytest.approx(known, rel=0.01)
         held += sum(v.holds(k) for v, k in zip(told, known, strict=True))
+
     assert held >= 26, "of 30"
 
 
@@ -164,16 +225,22 @@ def test_latency_and_unequal_wheels_are_in_the_robot_file() -> None:
     assert again.value("E_d").before == spec.wheel_ratio
     (usual,) = known_robots(1, 60.0, 8, scans=False, given={"latency": 0.0, "E_d": 1.0})
     plain = calibrate([usual.log], BASE, truths=[usual.truth], hold_out=False)
-    assert plain.robot.wheel_ratio == 1.0, "what the logs do not say for certain is not written"
+    assert plain.robot.wheel_ratio == 1.0, (
+        "what the logs do not say for certain is not written"
+    )
 
 
 def test_a_log_without_turns_does_not_tell_the_separation() -> None:
     (one,) = known_robots(1, 40.0, 2, scans=False, turns=False)
-    found = calibrate([one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False)
+    found = calibrate(
+        [one.log], BASE, truths=[one.truth.shifted(-CLOCK_S)], hold_out=False
+    )
     assert not found.value("wheel separation").is_told
     assert not found.value("turning error").is_told
     assert found.value("forward error").holds(one.values["forward error"])
-    assert any("separation of the wheels cannot be told" in note for note in found.notes)
+    assert any(
+        "separation of the wheels cannot be told" in note for note in found.notes
+    )
     assert found.odometry is not None
     least = found.odometry.fit.directions[0]
     assert least.information < 1e-6
@@ -190,13 +257,23 @@ def test_where_the_markers_are_and_outliers_do_not_matter() -> None:
     rng = np.random.default_rng(3)
     wrong = rng.choice(len(poses), 30, replace=False)
     poses[wrong, :2] += rng.uniform(0.5, 2.0, (30, 2))
-    found = calibrate([one.log], BASE, truths=[replace(one.truth, values=poses)], hold_out=False)
+    found = calibrate(
+        [one.log], BASE, truths=[replace(one.truth, values=poses)], hold_out=False
+    )
     assert found.odometry is not None
-    for name, value in (("markers x", 0.12), ("markers y", -0.08), ("markers heading", 0.4), ("clock 1", None)):
+    for name, value in (
+        ("markers x", 0.12),
+        ("markers y", -0.08),
+        ("markers heading", 0.4),
+        ("clock 1", None),
+    ):
         told = found.odometry.fit.value(name)
         assert told.is_told
         assert value is None or told.value == pytest.approx(value, abs=0.01)
-    assert found.value("forward error").value == pytest.approx(one.values["forward error"], abs=0.006)
+
+    assert found.value("forward error").value == pytest.approx(
+        one.values["forward error"], abs=0.006
+    )
     assert found.odometry.outliers > 0
 
 
@@ -207,7 +284,11 @@ def test_returns_to_known_places_are_enough() -> None:
         truth = one.truth.shifted(-CLOCK_S)
         rare = replace(truth, time=truth.time[::100], values=truth.values[::100])
         found = calibrate([one.log], BASE, truths=[rare], hold_out=False)
-        values += [(found.value(name), one.values[name]) for name in ("forward error", "turning error")]
+        values += [
+            (found.value(name), one.values[name])
+            for name in ("forward error", "turning error")
+        ]
+
     assert sum(v.holds(known) for v, known in values) >= 8
     assert all(v.high - v.low < 0.1 for v, _ in values)
 
@@ -215,7 +296,12 @@ def test_returns_to_known_places_are_enough() -> None:
 def test_the_truth_can_come_from_scans() -> None:
     one = twenty()[2]
     found = calibrate(
-        [one.log], BASE, from_scans=True, scene=HALL, start=Pose(MIDDLE[0] + 0.1, MIDDLE[1] - 0.1, 0.6), hold_out=False
+        [one.log],
+        BASE,
+        from_scans=True,
+        scene=HALL,
+        start=Pose(MIDDLE[0] + 0.1, MIDDLE[1] - 0.1, 0.6),
+        hold_out=False,
     )
     for name in ("forward error", "turning error"):
         assert found.value(name).value == pytest.approx(one.values[name], abs=0.01)
@@ -232,13 +318,22 @@ def moved(scene: Scene) -> Scene:
 
 def test_a_wrong_map_is_noticed() -> None:
     one = twenty()[3]
-    found = calibrate([one.log], BASE, truths=[one.truth], scene=moved(HALL), hold_out=False)
+    found = calibrate(
+        [one.log], BASE, truths=[one.truth], scene=moved(HALL), hold_out=False
+    )
     assert found.ranges is not None
     assert not found.ranges.fits_map
     assert any("the map does not fit" in note for note in found.notes)
     assert found.robot.lasers == BASE.lasers
     with pytest.raises(CalibrationError, match="the map does not fit"):
-        calibrate([one.log], BASE, from_scans=True, scene=moved(HALL), start=Pose(*MIDDLE, 0.9), hold_out=False)
+        calibrate(
+            [one.log],
+            BASE,
+            from_scans=True,
+            scene=moved(HALL),
+            start=Pose(*MIDDLE, 0.9),
+            hold_out=False,
+        )
 
 
 def test_what_was_held_out_is_predicted_better() -> None:
@@ -257,11 +352,18 @@ def test_logs_that_do_not_hold_enough_are_refused() -> None:
     with pytest.raises(CalibrationError, match="do not fit the odometry"):
         calibrate([one.log], BASE, truths=[twenty()[1].truth.shifted(1e4)])
     with pytest.raises(CalibrationError, match="expected odometry, found 0 poses"):
-        calibrate([replace(one.log, odometry=one.log.odometry.between(-2.0, -1.0))], BASE, truths=[one.truth])
+        calibrate(
+            [replace(one.log, odometry=one.log.odometry.between(-2.0, -1.0))],
+            BASE,
+            truths=[one.truth],
+        )
+
     with pytest.raises(CalibrationError, match="two driven wheels"):
         calibrate([one.log], load_robot("seekur"), truths=[one.truth])
     found = calibrate(
-        [replace(one.log, commands=one.log.commands.between(-2.0, -1.0), scans=None)], BASE, hold_out=False
+        [replace(one.log, commands=one.log.commands.between(-2.0, -1.0), scans=None)],
+        BASE,
+        hold_out=False,
     )
     assert found.values == ()
     assert len(found.notes) == 3

@@ -14,33 +14,55 @@ from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 
 
-def test_a_file_says_what_the_command_line_does_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_says_what_the_command_line_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     port = free_port(3)
     file = tmp_path / "run.yaml"
     file.write_text(
-        f"map: office\nrobot: [p3dx:ann, amigo]\nport: {port}\nseed: 7\nfast: true\nduration: 0.3\nnoninteractive: true\n"
+        f"map: office\nrobot: [p3dx:ann, amigo]\nport: {port}\nseed: 7\nfast: "
+        "true\nduration: 0.3\nnoninteractive: true\n"
     )
     code, out, _ = call("--config", str(file), capsys=capsys)
     assert code == 0
     assert f"ann (p3dx) on 127.0.0.1:{port}" in out
     assert f"amigo (amigo) on 127.0.0.1:{port + 1}; seed 7" in out
-    code, out, _ = call("--config", str(file), "--seed", "9", "-r", "seekur", capsys=capsys)
+    code, out, _ = call(
+        "--config", str(file), "--seed", "9", "-r", "seekur", capsys=capsys
+    )
     assert f"seekur (seekur) on 127.0.0.1:{port}; seed 9" in out, "what is typed wins"
 
 
-def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_options_in_force_are_a_file_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("robot: ['p3dx:ann']\nport: 9000\n")
     scenario = tmp_path / "w.yaml"
     scenario.write_text("botyard: 1\noptions: {robot-name: MobileSim}\n")
-    args = ("--config", str(file), "-m", str(scenario), "--seed", "5", "--start", "1000,-2000,90")
+    args = (
+        "--config",
+        str(file),
+        "-m",
+        str(scenario),
+        "--seed",
+        "5",
+        "--start",
+        "1000,-2000,90",
+    )
     code, out, _ = call(*args, "--print-config", capsys=capsys)
     assert code == 0
     for line in (
-        f"robot: ['p3dx:ann']  # {file}", f"port: 9000  # {file}", "seed: 5  # command line", f"robot-name: MobileSim  # {scenario}",
-        "start: ['1000,-2000,90']  # command line", "fast: false  # default", "# log-file:  # default",
-    ):  # fmt: skip
+        f"robot: ['p3dx:ann']  # {file}",
+        f"port: 9000  # {file}",
+        "seed: 5  # command line",
+        f"robot-name: MobileSim  # {scenario}",
+        "start: ['1000,-2000,90']  # command line",
+        "fast: false  # default",
+        "# log-file:  # default",
+    ):
         assert line in out.splitlines(), out
+
     again = tmp_path / "again.yaml"
     again.write_text(out)
     code, second, _ = call("--config", str(again), "--print-config", capsys=capsys)
@@ -51,8 +73,14 @@ def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("prot: 9000", 'run.yaml:1: prot: there is no such option; did you mean "port"?'),
-        ("seed: 1\nport: many", "run.yaml:2: port: expected a whole number from 1 to 65535, found 'many' (str)"),
+        (
+            "prot: 9000",
+            'run.yaml:1: prot: there is no such option; did you mean "port"?',
+        ),
+        (
+            "seed: 1\nport: many",
+            "run.yaml:2: port: expected a whole number from 1 to 65535, found 'many' (str)",
+        ),
         ("port: 0", "expected a whole number from 1 to 65535, found 0"),
         ("fast: 3", "expected true or false, found 3"),
         ("robot: p3dx", "expected a list, found 'p3dx'"),
@@ -63,7 +91,11 @@ def test_the_options_in_force_are_a_file_again(tmp_path: Path, capsys: pytest.Ca
     ],
 )
 def test_what_is_wrong_is_said(
-    text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str,
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.yaml").write_text(text)
@@ -82,7 +114,9 @@ def test_every_option_has_its_section(capsys: pytest.CaptureFixture[str]) -> Non
         assert f"{title}:" in out
     named = [name for _, names in GROUPS for name in names.split()]
     assert len(named) == len(set(named))
-    options = [p for p in command.params if isinstance(p, click.Option) and not p.hidden]
+    options = [
+        p for p in command.params if isinstance(p, click.Option) and not p.hidden
+    ]
     assert len(named) == len(options) + 1, "and --help"
     assert all(p.help for p in options)
 
@@ -91,7 +125,15 @@ def test_options_that_do_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = call("--nomap", "--sed", "5", capsys=capsys)
     assert code == 255
     assert "--seed" in err, "one that may have been meant"
-    args = ("--compat", "amrisim", "--nomap", "--no-such-thing", "-odd", *FAST, str(free_port()))
+    args = (
+        "--compat",
+        "amrisim",
+        "--nomap",
+        "--no-such-thing",
+        "-odd",
+        *FAST,
+        str(free_port()),
+    )
     code, out, err = call(*args, capsys=capsys)
     assert (code, "ready" in out) == (0, True)
     assert "unknown option --no-such-thing is ignored" in err

@@ -30,9 +30,14 @@ def test_a_fault_is_logged_kept_and_ends_with_236(
 ) -> None:
     monkeypatch.setattr(Hub, "_run", _fails)
     file = tmp_path / "a.log"
-    code, _, err = call("--nomap", *FAST, str(free_port()), "-l", str(file), capsys=capsys)
+    code, _, err = call(
+        "--nomap", *FAST, str(free_port()), "-l", str(file), capsys=capsys
+    )
     assert code == 236
-    assert f"internal error: RuntimeError: the moon fell down; the log is kept as {file}-crash" in err
+    assert (
+        f"internal error: RuntimeError: the moon fell down; the log is kept as {file}-crash"
+        in err
+    )
     text = Path(f"{file}-crash").read_text()
     assert "CRITICAL internal error in botyard" in text
     assert "Traceback" in text
@@ -58,7 +63,9 @@ def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
         str(file),
     ]
     more = () if debug else ("--no-crash-debug",)
-    process = subprocess.Popen([*args, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*args, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     while "botyard ready" not in process.stdout.readline():
         assert process.poll() is None
@@ -66,7 +73,10 @@ def test_fatal_signals_leave_traces(debug: bool, tmp_path: Path) -> None:
     process.send_signal(signal.SIGSEGV)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 236
-    assert err.splitlines()[-1] == f"botyard: error: a fatal signal in compiled code; the log is kept as {file}-crash"
+    assert (
+        err.splitlines()[-1]
+        == f"botyard: error: a fatal signal in compiled code; the log is kept as {file}-crash"
+    )
     kept = Path(f"{file}-crash")
     assert kept.read_text() == file.read_text() and "botyard 0" in kept.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -77,45 +87,84 @@ TRACE = "faulthandler.enable(open('a.log', 'a'))"
 FAULTS = {
     "a null pointer": "ctypes.string_at(0)",
     "abort": "ctypes.CDLL(None).abort()",
-    "an overflow of the stack": "sys.setrecursionlimit(10**9)\ndef f(n): return max(map(f, [n]))\nf(0)",
-    "another thread": "threading.Thread(target=ctypes.string_at, args=[0]).start()\ntime.sleep(100)",
+    "an overflow of the stack": "sys.setrecursionlimit(10**9)\ndef f(n): return "
+    "max(map(f, [n]))\nf(0)",
+    "another thread": "threading.Thread(target=ctypes.string_at, "
+    "args=[0]).start()\ntime.sleep(100)",
 }
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("traced", [True, False])
-def test_real_faults_end_with_our_status(fault: str, traced: bool, tmp_path: Path) -> None:
-    """With a log that is larger than the handler's buffer; and a link in place of its copy is not followed."""
+def test_real_faults_end_with_our_status(
+    fault: str, traced: bool, tmp_path: Path
+) -> None:
+    """With a log that is larger than the handler's buffer; and a link in place of its
+    copy is not followed.
+    """
     (tmp_path / "a.log").write_text("line\n" * 50_000)
     (tmp_path / "precious").write_text("precious")
     code = (
-        "import ctypes, faulthandler, sys, threading, time\nfrom botyard.native.fatal import exit_at_fatal_signals\n"
+        "import ctypes, faulthandler, sys, threading, time\nfrom "
+        "botyard.native.fatal import exit_at_fatal_signals\n"
         f"restore = exit_at_fatal_signals(236, 'a.log')\n{TRACE if traced else ''}\n{FAULTS[fault]}"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, cwd=tmp_path, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        check=False,
     )
-    if fault == "an overflow of the stack" and not traced:  # there is no other stack to work on
+    if (
+        fault == "an overflow of the stack" and not traced
+    ):  # there is no other stack to work on
         assert done.returncode == -signal.SIGSEGV
         return
-    assert (done.returncode, (tmp_path / "a.log-crash").read_text()) == (236, (tmp_path / "a.log").read_text())
+
+    assert (done.returncode, (tmp_path / "a.log-crash").read_text()) == (
+        236,
+        (tmp_path / "a.log").read_text(),
+    )
     (tmp_path / "a.log-crash").unlink()
     (tmp_path / "a.log-crash").symlink_to(tmp_path / "precious")
-    subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, cwd=tmp_path, check=False)
+    subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        check=False,
+    )
     assert (tmp_path / "precious").read_text() == "precious"
 
 
 def test_what_was_before_comes_back() -> None:
-    code = "import ctypes\nfrom botyard.native.fatal import exit_at_fatal_signals\nexit_at_fatal_signals(236, None)()\nctypes.string_at(0)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, check=False)
+    code = (
+        "import ctypes\nfrom botyard.native.fatal import "
+        "exit_at_fatal_signals\nexit_at_fatal_signals(236, None)()\nctypes.string_at(0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == -signal.SIGSEGV
 
 
 def test_in_the_background(tmp_path: Path) -> None:
     port = free_port(3)
-    args = [*BOTYARD, "--nomap", "-r", "p3dx:ann", "-p", str(port), "--no-gui", "--daemonize"]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
+    args = [
+        *BOTYARD,
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "-p",
+        str(port),
+        "--no-gui",
+        "--daemonize",
+    ]
+    done = subprocess.run(
+        args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = re.search(r"as process (\d+); its log is botyard\.log", done.stdout)
     assert found, done.stdout
@@ -125,23 +174,37 @@ def test_in_the_background(tmp_path: Path) -> None:
         assert (tmp_path / "botyard.log").exists()
     finally:
         os.kill(int(found[1]), signal.SIGTERM)
+
     args = [*BOTYARD, "-m", "nowhere.map", "--daemonize"]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        args, capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False
+    )
     assert done.returncode == 253
     assert "nowhere.map" in done.stderr
 
 
 def test_an_open_port_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = call(
-        "--nomap", *FAST, str(free_port()), "--bind-to-address", "0.0.0.0", "--no-network-discovery", capsys=capsys
+        "--nomap",
+        *FAST,
+        str(free_port()),
+        "--bind-to-address",
+        "0.0.0.0",
+        "--no-network-discovery",
+        capsys=capsys,
     )
     assert (code, "commanded by anybody who can reach 0.0.0.0" in err) == (0, True)
 
 
-def test_no_process_for_the_background(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_process_for_the_background(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(daemon.subprocess, "Popen", refuse)
     code, _, err = call("--nomap", "--daemonize", capsys=capsys)
-    assert (code, "no process can be started: Resource temporarily unavailable" in err) == (251, True)
+    assert (
+        code,
+        "no process can be started: Resource temporarily unavailable" in err,
+    ) == (251, True)

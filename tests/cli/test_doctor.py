@@ -28,14 +28,20 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 def test_it_says_what_is_there_and_what_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(extras.EXTRAS, "moon", extras.Extra(("no_such_module",), "trips to the moon"))  # type: ignore[index]
+    monkeypatch.setitem(
+        extras.EXTRAS, "moon", extras.Extra(("no_such_module",), "trips to the moon")
+    )  # type: ignore[index]
     port = free_port(3)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
         code, out, _ = call("doctor", "-p", str(port), capsys=capsys)
+
     assert code == 0
-    assert f"moon: not installed (trips to the moon); {extras.install_command(['moon'])}" in out
+    assert (
+        f"moon: not installed (trips to the moon); {extras.install_command(['moon'])}"
+        in out
+    )
     assert f"port {port}: Address already in use; choose another one with -p" in out
     assert f"port {port + 1} is free" in out
     assert "BAD" not in out
@@ -45,11 +51,19 @@ def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("doctor", "--json", "-p", str(free_port(3)), capsys=capsys)
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
-    assert {row["part"] for row in rows} >= {"Python", "kernels", "page", "extras", "ports"}
+    assert {row["part"] for row in rows} >= {
+        "Python",
+        "kernels",
+        "page",
+        "extras",
+        "ports",
+    }
     assert {row["state"] for row in rows} <= {"ok", "warn"}
 
 
-def test_a_broken_installation_is_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_installation_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def missing(name: str) -> str:
         raise doctor.importlib.metadata.PackageNotFoundError(name)
 
@@ -72,12 +86,17 @@ def test_what_is_said_of_kernels(
     monkeypatch.setattr(shipped, "library", lambda: nothing)
     for chosen, status, said in (
         ("fast", 1, "expected auto, native, jit or python, found 'fast'"),
-        ("native", 1, "no compiled kernels, and BOTYARD_KERNELS=native lets nothing else be used"),
+        (
+            "native",
+            1,
+            "no compiled kernels, and BOTYARD_KERNELS=native lets nothing else be used",
+        ),
         ("python", 0, "the compiler is off"),
     ):
         monkeypatch.setenv("BOTYARD_KERNELS", chosen)
         code, out = _kernels(capsys)
         assert code == status and said in out, out
+
     monkeypatch.setenv("BOTYARD_KERNELS", "auto")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(cache, "user_cache_path", lambda _name: Path("~/.cache"))
@@ -88,7 +107,9 @@ def test_what_is_said_of_kernels(
     assert code == 1 and 'compiling them needs the extra "jit"' in out
 
 
-def test_without_a_home_folder_kernels_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_home_folder_kernels_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def homeless(_name: str) -> Path:
         raise RuntimeError("could not determine the home directory")
 
@@ -110,7 +131,13 @@ def test_the_unit_for_systemd_is_right(tmp_path: Path) -> None:
     unit = tmp_path / "botyard.service"
     unit.write_text(text.replace("/opt/botyard/bin/botyard", str(program)))
     assert str(program) in unit.read_text()
-    done = subprocess.run([tool, "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [tool, "verify", str(unit)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
@@ -118,20 +145,39 @@ def test_the_unit_for_systemd_is_right(tmp_path: Path) -> None:
 def test_what_the_unit_starts(tmp_path: Path) -> None:
     """Its command line, with its options, and its signal to end."""
     text = (DEPLOY / "botyard.service").read_text()
-    command = next(line.partition("=")[2] for line in text.splitlines() if line.startswith("ExecStart="))
-    given = next(line for line in text.splitlines() if line.startswith('Environment="BOTYARD_OPTIONS='))
+    command = next(
+        line.partition("=")[2]
+        for line in text.splitlines()
+        if line.startswith("ExecStart=")
+    )
+    given = next(
+        line
+        for line in text.splitlines()
+        if line.startswith('Environment="BOTYARD_OPTIONS=')
+    )
     options = given.partition("BOTYARD_OPTIONS=")[2].strip('"')
     port = free_port(4)
-    words = command.replace("$BOTYARD_OPTIONS", options).replace("9101", str(port + 3)).split()
+    words = (
+        command.replace("$BOTYARD_OPTIONS", options)
+        .replace("9101", str(port + 3))
+        .split()
+    )
     assert words[0] == "/opt/botyard/bin/botyard"
     process = subprocess.Popen(
-        [*BOTYARD, *words[1:], "-p", str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
-    )  # fmt: skip
+        [*BOTYARD, *words[1:], "-p", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=tmp_path,
+    )
     try:
         assert process.stdout is not None
         assert "botyard ready: p3dx" in process.stdout.readline()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port + 3}/healthz", timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port + 3}/healthz", timeout=PATIENCE
+        ) as answer:
             assert json.load(answer)["status"] == "ok"
+
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
     finally:

@@ -1,4 +1,6 @@
-"""The program starts in any environment of Python's: with another encoding of its output, and without docstrings and assertions."""
+"""The program starts in any environment of Python's: with another encoding of its
+output, and without docstrings and assertions.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,34 @@ from tests.waiting import PATIENCE
 @pytest.mark.peer
 @pytest.mark.parametrize(
     "more",
-    [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C"}, {"PYTHONOPTIMIZE": "2"}],
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C"},
+        {"PYTHONOPTIMIZE": "2"},
+    ],
     ids=lambda more: "-".join(more.values()),
 )
 @pytest.mark.parametrize("form", ["--json", "--plain"])
 def test_a_robot_of_any_name(more: dict[str, str], form: str) -> None:
     port = free_port()
-    args = ["run", "--noninteractive", "--no-crash-restart", "--no-gui", "--nomap", "-p", str(port), "-r", "p3dx:кузя"]
+    args = [
+        "run",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "--nomap",
+        "-p",
+        str(port),
+        "-r",
+        "p3dx:кузя",
+    ]
     process = subprocess.Popen(
         [*BOTYARD, *args, *(["--json"] if form == "--json" else [])],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **more},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **more},
+    )
     try:
         assert process.stdout is not None
         line = process.stdout.readline().decode("utf-8")
@@ -36,6 +55,7 @@ def test_a_robot_of_any_name(more: dict[str, str], form: str) -> None:
         else:
             is_shown = "кузя" in line or r"\u043a\u0443\u0437\u044f" in line
             assert "ready" in line and is_shown
+
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0

@@ -1,4 +1,6 @@
-"""Every exit status of the table is reached by a command line, or by a client (EXIT-001 … EXIT-014)."""
+"""Every exit status of the table is reached by a command line, or by a client (EXIT-001
+… EXIT-014).
+"""
 
 from __future__ import annotations
 
@@ -27,29 +29,50 @@ CASES: tuple[tuple[ExitCode, str, str], ...] = (
     (ExitCode.OK, "--help", ""),
     (ExitCode.OK, "--version", ""),
     (ExitCode.COMMAND_LINE, "--odom-error-mode often", "often"),
-    (ExitCode.TEMP_FILE, "--nomap --no-gui --state-file nowhere/state", "nowhere/state"),
+    (
+        ExitCode.TEMP_FILE,
+        "--nomap --no-gui --state-file nowhere/state",
+        "nowhere/state",
+    ),
     (ExitCode.MAP_LOAD, "-m none.map --no-gui", "none.map: no such map file"),
     (ExitCode.MAP_LOAD, "-m bad.map --no-gui", "bad.map:2: Resolution"),
     (ExitCode.WORLD_INIT, "-W bad.world --no-gui", "bad.world:1:"),
-    (ExitCode.WORLD_INIT, "--nomap -r p3dx:a -r amigo:a --no-gui", "names must be unique"),
+    (
+        ExitCode.WORLD_INIT,
+        "--nomap -r p3dx:a -r amigo:a --no-gui",
+        "names must be unique",
+    ),
     (ExitCode.PARAMETER_FILE, "--nomap -r bad.p --no-gui", "bad.p:3: RobotWidth"),
     (ExitCode.ROBOT_INIT, "--nomap -r p3dxx --no-gui", 'did you mean "p3dx"'),
     (ExitCode.CWD, "--nomap --cwd nowhere --no-gui", "cannot change to"),
-    (ExitCode.ROS_MASTER, "--nomap --no-gui --ros-master http://127.0.0.1:9", "no ROS master"),
+    (
+        ExitCode.ROS_MASTER,
+        "--nomap --no-gui --ros-master http://127.0.0.1:9",
+        "no ROS master",
+    ),
 )
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize(("code", "line", "said"), CASES)
 def test_statuses(code: ExitCode, line: str, said: str, tmp_path: Path) -> None:
-    """Most with a process that looks after the simulator; without one, the statuses are in test_cli.py."""
+    """Most with a process that looks after the simulator; without one, the statuses are
+    in test_cli.py.
+    """
     _files(tmp_path)
     args = line.split() + (["-p", str(free_port(3))] if "nomap" in line else [])
     done = subprocess.run(
-        [*BOTYARD, *args], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False
+        [*BOTYARD, *args],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        check=False,
     )
     assert done.returncode == code, done.stderr
-    errors = [text for text in done.stderr.splitlines() if text.startswith("botyard: error:")]
+    errors = [
+        text for text in done.stderr.splitlines() if text.startswith("botyard: error:")
+    ]
     assert len(errors) == (1 if code else 0)
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -59,23 +82,43 @@ def test_statuses(code: ExitCode, line: str, said: str, tmp_path: Path) -> None:
 def test_a_taken_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         args = [*BOTYARD, "--nomap", "--no-gui", "-p", str(taken.getsockname()[1])]
-        done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert (done.returncode, "choose another first port" in done.stderr) == (ExitCode.TCP_PORT, True)
+        done = subprocess.run(
+            args, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+
+    assert (done.returncode, "choose another first port" in done.stderr) == (
+        ExitCode.TCP_PORT,
+        True,
+    )
 
 
 @pytest.mark.peer
 def test_models_that_are_not_where_the_environment_says(tmp_path: Path) -> None:
-    """Nobody to ask: the end. Somebody there: a warning, and on with the shipped ones (CFG-006)."""
+    """Nobody to ask: the end. Somebody there: a warning, and on with the shipped ones
+    (CFG-006).
+    """
     env = {**os.environ, "AMRISIM": str(tmp_path / "gone")}
     args = [*BOTYARD, "--nomap", "-p", str(free_port(3)), "--duration", "0.1", "--fast"]
-    done = subprocess.run([*args, "--no-gui"], capture_output=True, text=True, timeout=PATIENCE, env=env, check=False)
+    done = subprocess.run(
+        [*args, "--no-gui"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=env,
+        check=False,
+    )
     assert done.returncode == ExitCode.MODELS_MISSING
-    assert f"AMRISIM names a folder of models and maps that is not there: {tmp_path / 'gone'}" in done.stderr
+    assert (
+        f"AMRISIM names a folder of models and maps that is not there: {tmp_path / 'gone'}"
+        in done.stderr
+    )
     args += ["--gui-port", str(free_port(1)), "--no-browser"]
     bare = tmp_path / "bare"
     bare.mkdir()
     env["MOBILESIM"] = str(bare)
-    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False)
+    done = subprocess.run(
+        args, capture_output=True, text=True, timeout=PATIENCE, env=env, check=False
+    )
     assert (done.returncode, done.stderr.count("the shipped ones are used")) == (0, 2)
     assert f"there is no file PioneerRobotModels.world.inc in {bare}" in done.stderr
 
@@ -93,7 +136,9 @@ def test_a_clients_own_status(status: int) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    """251 (no process for the background) and 236 (crash) are in test_crash.py, 248 and 234 above, 2 in test_replay.py."""
+    """251 (no process for the background) and 236 (crash) are in test_crash.py, 248 and
+    234 above, 2 in test_replay.py.
+    """
     elsewhere: set[ExitCode] = {
         ExitCode.DAEMON,
         ExitCode.CRASH,
@@ -104,15 +149,42 @@ def test_the_table_is_complete() -> None:
     }
     assert {code for code, _, _ in CASES} | elsewhere == set(ExitCode)
     numbers = {
-        "OK": 0, "PEER": 1, "UNREADABLE": 2, "COMMAND_LINE": 255, "TEMP_FILE": 254, "MAP_LOAD": 253, "WORLD_INIT": 252, "DAEMON": 251,
-        "PARAMETER_FILE": 250, "ROBOT_INIT": 249, "TCP_PORT": 248, "CWD": 247, "CRASH": 236, "ROS_MASTER": 235, "MODELS_MISSING": 234,
-    }  # fmt: skip
-    assert {c.name: int(c) for c in ExitCode} == numbers, "the original's; scripts know them by number"
+        "OK": 0,
+        "PEER": 1,
+        "UNREADABLE": 2,
+        "COMMAND_LINE": 255,
+        "TEMP_FILE": 254,
+        "MAP_LOAD": 253,
+        "WORLD_INIT": 252,
+        "DAEMON": 251,
+        "PARAMETER_FILE": 250,
+        "ROBOT_INIT": 249,
+        "TCP_PORT": 248,
+        "CWD": 247,
+        "CRASH": 236,
+        "ROS_MASTER": 235,
+        "MODELS_MISSING": 234,
+    }
+    assert {c.name: int(c) for c in ExitCode} == numbers, (
+        "the original's; scripts know them by number"
+    )
 
 
 @pytest.mark.parametrize("name", ["no-menu", "no-messages", "echo-stage-worldfile"])
 @pytest.mark.parametrize("dashes", ["-", "--"])
 def test_options_for_what_is_not_here(name: str, dashes: str) -> None:
-    args = [*BOTYARD, "--nomap", "--fast", "--duration", "0.1", "--no-gui", "-p", str(free_port(2)), f"{dashes}{name}"]
-    done = subprocess.run(args, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    args = [
+        *BOTYARD,
+        "--nomap",
+        "--fast",
+        "--duration",
+        "0.1",
+        "--no-gui",
+        "-p",
+        str(free_port(2)),
+        f"{dashes}{name}",
+    ]
+    done = subprocess.run(
+        args, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, f"--{name} has no effect here" in done.stderr) == (0, True)

@@ -1,4 +1,6 @@
-"""Ctrl-C at any moment: one line, status 130 and no trace before "ready", status 0 and no word after it."""
+"""Ctrl-C at any moment: one line, status 130 and no trace before "ready", status 0 and
+no word after it.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ LINE = "botyard: interrupted"
 
 @contextmanager
 def _started(*args: str, **options: object) -> Iterator[subprocess.Popen[str]]:
-    """A process that is not interrupted before it can be: until Python runs our first line nobody can do anything about a signal."""
+    """A process that is not interrupted before it can be: until Python runs our first
+    line nobody can do anything about a signal.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        process = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload]
+        process = subprocess.Popen(
+            args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )  # type: ignore[call-overload]
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     try:
         yield process
     finally:
@@ -38,7 +45,18 @@ def _started(*args: str, **options: object) -> Iterator[subprocess.Popen[str]]:
 
 
 def _simulator(*more: str) -> list[str]:
-    return [*BOTYARD, "-m", "office", "-r", "p3dx", "--noninteractive", "--no-gui", "-p", str(free_port(2)), *more]
+    return [
+        *BOTYARD,
+        "-m",
+        "office",
+        "-r",
+        "p3dx",
+        "--noninteractive",
+        "--no-gui",
+        "-p",
+        str(free_port(2)),
+        *more,
+    ]
 
 
 def _judge(process: subprocess.Popen[str], when: object) -> bool:
@@ -54,9 +72,13 @@ def _judge(process: subprocess.Popen[str], when: object) -> bool:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("more", [("--no-crash-restart",), ()], ids=["alone", "supervised"])
+@pytest.mark.parametrize(
+    "more", [("--no-crash-restart",), ()], ids=["alone", "supervised"]
+)
 def test_at_many_moments_of_the_start(more: tuple[str, ...]) -> None:
-    """The delays are shares of the time that a start takes here and now; the last ones come after it."""
+    """The delays are shares of the time that a start takes here and now; the last ones
+    come after it.
+    """
     for _ in range(2):  # the first one may compile
         begin = time.monotonic()
         with _started(*_simulator(*more)) as process:
@@ -65,13 +87,19 @@ def test_at_many_moments_of_the_start(more: tuple[str, ...]) -> None:
             took = time.monotonic() - begin
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=PATIENCE)
-            assert (process.returncode, LINE in err, "Traceback" in err) == (0, False, False), err
+            assert (process.returncode, LINE in err, "Traceback" in err) == (
+                0,
+                False,
+                False,
+            ), err
+
     met = set()
     for k in range(6):
         with _started(*_simulator(*more)) as process:
             time.sleep(took * k / 4)
             process.send_signal(signal.SIGINT)
             met.add(_judge(process, f"{k}/4 of {took:.2f} s"))
+
     assert False in met
 
 
@@ -95,8 +123,16 @@ me = lambda number=signal.SIGINT: os.kill(os.getpid(), number)
 
 def _ended(body: str, grace: float = 0.3) -> tuple[int, str, str]:
     """A small program that interrupts itself: its status, output and errors."""
-    code = PROGRAM.format(f"interrupts.SHUTDOWN_GRACE_S, interrupts.REPEAT_WINDOW_S = {grace}, 0.05\n{body}")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    code = PROGRAM.format(
+        f"interrupts.SHUTDOWN_GRACE_S, interrupts.REPEAT_WINDOW_S = {grace}, 0.05\n{body}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -119,7 +155,8 @@ def test_a_command_may_tidy_up() -> None:
         # raised where it cannot be handed on
         "class A:\n  def __del__(self): me(); time.sleep(0.01)\nA()\nwhile True: time.sleep(1)",
         # a lock that is taken twice: no signal ends that
-        "import ctypes, threading\nthreading.Timer(0.05, me).start()\nlock, c = ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
+        "import ctypes, threading\nthreading.Timer(0.05, me).start()\nlock, c = "
+        "ctypes.create_string_buffer(256), ctypes.CDLL(None)\n"
         "c.pthread_mutex_lock(lock); c.pthread_mutex_lock(lock)",
     ],
     ids=["caught", "in __del__", "in C"],
@@ -138,15 +175,24 @@ def test_a_second_one_does_not_wait() -> None:
 
 def test_an_end_that_looks_good_or_bad_is_still_an_interruption() -> None:
     assert (
-        _ended("interrupts.command()\ntry: me(); time.sleep(1)\nexcept BaseException: pass\ninterrupts.leave(7)")[0]
+        _ended(
+            "interrupts.command()\ntry: me(); time.sleep(1)\nexcept "
+            "BaseException: pass\ninterrupts.leave(7)"
+        )[0]
         == 130
     )
     body = (
         "from botyard.cli import main\nimport click\n"
-        "@click.command('x')\ndef x():\n  try: me(); time.sleep(1)\n  except BaseException: raise {}\n"
+        "@click.command('x')\ndef x():\n  try: me(); time.sleep(1)\n  except "
+        "BaseException: raise {}\n"
         "main.program.get_command = lambda *_: x\nmain.main(['models'])"
     )
-    for error in ("ValueError('no')", "click.UsageError('no')", "main.BotyardError('no')", "SystemError"):
+    for error in (
+        "ValueError('no')",
+        "click.UsageError('no')",
+        "main.BotyardError('no')",
+        "SystemError",
+    ):
         assert _ended(body.format(error), 100.0) == (130, "", f"{LINE}\n"), error
 
 
@@ -158,10 +204,15 @@ LOOP = (
 
 
 def test_in_a_loop_the_task_is_cancelled_and_tidies_up() -> None:
-    body = "  try:\n    me(); await asyncio.sleep(100)\n  finally:\n    await asyncio.sleep(0.1); print('tidy')"
+    body = (
+        "  try:\n    me(); await asyncio.sleep(100)\n  finally:\n    await "
+        "asyncio.sleep(0.1); print('tidy')"
+    )
     assert _ended(LOOP.format(body), 100.0) == (130, "tidy\n", f"{LINE}\n")
     body = body.replace("me()", "me(signal.SIGTERM)")
-    assert _ended(LOOP.format(body), 100.0) == (0, "tidy\n", ""), "who sends SIGTERM wants no word"
+    assert _ended(LOOP.format(body), 100.0) == (0, "tidy\n", ""), (
+        "who sends SIGTERM wants no word"
+    )
 
 
 def test_a_loop_that_swallows_it_never_becomes_ready() -> None:
@@ -178,7 +229,8 @@ def test_once_it_is_ready_it_ends_well(number: str) -> None:
     body = (
         "  import atexit; atexit.register(lambda: (me(), time.sleep(0.1)))\n"
         "  stop = asyncio.Event(); interrupts.ready(stop.set); print('ready', flush=True)\n"
-        f"  me(signal.{number}); await stop.wait()\n  time.sleep(0.1); me(signal.{number}); await asyncio.sleep(0.1)\n  return 0"
+        f"  me(signal.{number}); await stop.wait()\n  time.sleep(0.1); "
+        f"me(signal.{number}); await asyncio.sleep(0.1)\n  return 0"
     )
     assert _ended(LOOP.format(body)) == (0, "ready\n", "")
 
@@ -192,13 +244,21 @@ DRIVEN = (
     "  for k, number in enumerate({}): threading.Timer(0.2 * (k + 1), me, (number,)).start()\n"
     "  sim.step(); await stop.wait(); print('ended well'); return 0"
 )
-"""A controller of a simulator that is ready, and the signals that come while it is called."""
+"""A controller of a simulator that is ready, and the signals that come while it is
+called.
+"""
 
 
-@pytest.mark.parametrize("code", ["while True: pass", "while True: time.sleep(100)"], ids=["busy", "waits"])
+@pytest.mark.parametrize(
+    "code", ["while True: pass", "while True: time.sleep(100)"], ids=["busy", "waits"]
+)
 @pytest.mark.parametrize(
     ("numbers", "grace"),
-    [("[signal.SIGINT] * 2", 100.0), ("[signal.SIGTERM] * 2", 100.0), ("[signal.SIGTERM]", 0.3)],
+    [
+        ("[signal.SIGINT] * 2", 100.0),
+        ("[signal.SIGTERM] * 2", 100.0),
+        ("[signal.SIGTERM]", 0.3),
+    ],
     ids=["Ctrl-C twice", "SIGTERM twice", "SIGTERM once"],
 )
 def test_a_controller_that_does_not_return_is_ended_and_the_simulator_ends_well(
@@ -206,7 +266,10 @@ def test_a_controller_that_does_not_return_is_ended_and_the_simulator_ends_well(
 ) -> None:
     status, out, err = _ended(LOOP.format(DRIVEN.format(f"    {code}", numbers)), grace)
     assert (status, out) == (0, "ended well\n"), err
-    assert "the controller of robot bob ends" in err and "Unreturned: it did not return" in err
+    assert (
+        "the controller of robot bob ends" in err
+        and "Unreturned: it did not return" in err
+    )
     assert "<string>, line" in err and "in drive)" in err
 
 
@@ -219,11 +282,18 @@ def test_a_controller_that_does_not_return_is_ended_and_the_simulator_ends_well(
     ],
     ids=["caught", "in C"],
 )
-@pytest.mark.parametrize("numbers", ["[signal.SIGINT]", "[signal.SIGINT] * 2"], ids=["once", "twice"])
-def test_a_controller_that_stays_all_the_same_ends_with_the_process(code: str, numbers: str) -> None:
+@pytest.mark.parametrize(
+    "numbers", ["[signal.SIGINT]", "[signal.SIGINT] * 2"], ids=["once", "twice"]
+)
+def test_a_controller_that_stays_all_the_same_ends_with_the_process(
+    code: str, numbers: str
+) -> None:
     status, out, err = _ended(LOOP.format(DRIVEN.format(code, numbers)))
     assert (status, out) == (130, ""), err
-    assert err.startswith("botyard: the controller of robot bob does not return") and len(err.splitlines()) == 1
+    assert (
+        err.startswith("botyard: the controller of robot bob does not return")
+        and len(err.splitlines()) == 1
+    )
 
 
 def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
@@ -231,7 +301,8 @@ def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
     holds = (
         "  import threading; stop = asyncio.Event(); interrupts.ready(stop.set)\n"
         "  for k in range({}): threading.Timer(0.2 * (k + 1), me).start()\n"
-        "  try: time.sleep(1.0)\n  finally: print('tidy')\n  await stop.wait(); print('ended well'); return 0"
+        "  try: time.sleep(1.0)\n  finally: print('tidy')\n  await stop.wait(); "
+        "print('ended well'); return 0"
     )
     assert _ended(LOOP.format(holds.format(1)), 0.3) == (0, "tidy\nended well\n", "")
     assert _ended(LOOP.format(holds.format(2)), 100.0) == (130, "tidy\n", f"{LINE}\n")
@@ -239,12 +310,15 @@ def test_what_holds_a_simulator_up_and_is_no_controller() -> None:
 
 @pytest.mark.peer
 def test_a_supervisor_that_is_starting_a_process() -> None:
-    """The signal that comes in that very moment reaches the process, and no second one is started."""
+    """The signal that comes in that very moment reaches the process, and no second one
+    is started.
+    """
     body = (
         "from botyard.servers import supervise\nimport subprocess, pathlib\n"
         "old = subprocess.Popen\n"
         "def begin(command, **more):\n  me()\n  return old([sys.executable, '-c', "
-        "'from botyard.cli import interrupts; interrupts.begin(); import time; time.sleep(100)'], **more)\n"
+        "'from botyard.cli import interrupts; interrupts.begin(); import time; "
+        "time.sleep(100)'], **more)\n"
         "supervise.subprocess.Popen = begin\ninterrupts.hand_over()\n"
         "interrupts.leave(supervise.supervise([], None, None, pathlib.Path()))"
     )
@@ -253,8 +327,20 @@ def test_a_supervisor_that_is_starting_a_process() -> None:
 
 @pytest.mark.peer
 def test_processes_of_a_comparison_end_with_it() -> None:
-    """They do not answer Ctrl-C themselves, and are gone when the one that has started them is, however it went."""
-    line = [*BOTYARD, "traffic", "compare", "-n", "40", "--seeds", "50", "--processes", "2"]
+    """They do not answer Ctrl-C themselves, and are gone when the one that has started
+    them is, however it went.
+    """
+    line = [
+        *BOTYARD,
+        "traffic",
+        "compare",
+        "-n",
+        "40",
+        "--seeds",
+        "50",
+        "--processes",
+        "2",
+    ]
     for number in (signal.SIGINT, signal.SIGKILL):
         with _started(*line, start_new_session=True) as process:
             wait(lambda pid=process.pid: len(_children(pid)) == 2)  # type: ignore[misc]
@@ -263,10 +349,15 @@ def test_processes_of_a_comparison_end_with_it() -> None:
             if number == signal.SIGINT:
                 os.killpg(process.pid, number)
                 _, err = process.communicate(timeout=PATIENCE)
-                assert (process.returncode, err.count(LINE), "Traceback" in err) == (130, 1, False), err
+                assert (process.returncode, err.count(LINE), "Traceback" in err) == (
+                    130,
+                    1,
+                    False,
+                ), err
             else:
                 process.kill()
                 process.wait(PATIENCE)
+
             wait(lambda c=children: not any(map(_is_alive, c)))  # type: ignore[misc]
 
 

@@ -1,4 +1,6 @@
-"""The log: its forms, its files, and that whatever a disk or terminal does, the simulator does not wait for it."""
+"""The log: its forms, its files, and that whatever a disk or terminal does, the
+simulator does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from botyard.cli import logs, run
 from botyard.cli.logs import set_up_logging
 from botyard.cli.run import _say_ready
 from botyard.errors import CommandLineError
-from botyard.servers.connection import RobotLog
+from botyard.servers.pioneer.connection import RobotLog
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.waiting import Stalls, wait
@@ -56,15 +58,24 @@ def test_json_lines(tmp_path: Path) -> None:
         raise ValueError("x")
     except ValueError:
         log.exception("it failed")
+
     RobotLog(log, {"robot": "ann"}).info("hello")
     made.close()
-    first, second, third = (json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines())
-    assert (first["level"], first["source"], first["text"]) == ("debug", "botyard.test", "two\nlines")
+    first, second, third = (
+        json.loads(line) for line in (tmp_path / "a.json").read_text().splitlines()
+    )
+    assert (first["level"], first["source"], first["text"]) == (
+        "debug",
+        "botyard.test",
+        "two\nlines",
+    )
     assert abs(first["time"] - time.time()) < 60
     assert second["text"].startswith("it failed\nTraceback")
     assert second["text"].endswith("ValueError: x")
     assert "robot" not in first
-    assert (third["robot"], third["text"]) == ("ann", "ann: hello"), "for programs that look for a robot"
+    assert (third["robot"], third["text"]) == ("ann", "ann: hello"), (
+        "for programs that look for a robot"
+    )
 
 
 def test_less_and_more_verbose(tmp_path: Path) -> None:
@@ -85,19 +96,30 @@ def test_five_old_files_are_kept(tmp_path: Path) -> None:
     made.rotate()
     log.info("after")
     made.close()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.log", *(f"a.log-{n}" for n in range(1, 6))]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "a.log",
+        *(f"a.log-{n}" for n in range(1, 6)),
+    ]
     assert "after" in file.read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "size"),
     [
-        ("--noninteractive", 5_000_000), ("--no-gui", 5_000_000), ("", 0), ("--noninteractive --log-file-max-size 0", 0),
-        ("--noninteractive --log-file-max-size 70", 70), ("--log-file-max-size 70", 70),
+        ("--noninteractive", 5_000_000),
+        ("--no-gui", 5_000_000),
+        ("", 0),
+        ("--noninteractive --log-file-max-size 0", 0),
+        ("--noninteractive --log-file-max-size 70", 70),
+        ("--log-file-max-size 70", 70),
     ],
-)  # fmt: skip
+)
 def test_the_size_of_log_files(
-    options: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: str,
+    size: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """CLI-026: 5 MB (10⁶ bytes) when no user can be asked, else without a limit."""
     file = tmp_path / "a.log"
@@ -112,13 +134,22 @@ def test_the_size_of_log_files(
 
     handlers: list[Any] = []
     monkeypatch.setattr(run, "_simulate", log_much)
-    code, _, err = call("--nomap", *options.split(), "--no-crash-restart", "-l", str(file), capsys=capsys)
+    code, _, err = call(
+        "--nomap",
+        *options.split(),
+        "--no-crash-restart",
+        "-l",
+        str(file),
+        capsys=capsys,
+    )
     assert code == 0, err
     assert [handler.maxBytes for handler in handlers] == [size]
     assert file.with_name("a.log-1").exists() == (size == 70)
 
 
-def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stuck_disk_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A named pipe that nobody reads stands for a disk that does not answer."""
     monkeypatch.setattr(logs, "WAITING", 50)
     monkeypatch.setattr(logs, "CLOSE_TIMEOUT_S", 0.2)
@@ -161,11 +192,21 @@ def test_a_stuck_disk_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-def test_a_full_disk_costs_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_costs_lines_and_nothing_else(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, out, _ = call(
-        "--nomap", *FAST, str(free_port()), "--log-file", "/dev/full", "--log-file-max-size", "0", "--log-timing-stats", "0.1",
+        "--nomap",
+        *FAST,
+        str(free_port()),
+        "--log-file",
+        "/dev/full",
+        "--log-file-max-size",
+        "0",
+        "--log-timing-stats",
+        "0.1",
         capsys=capsys,
-    )  # fmt: skip
+    )
     assert (code, "ready" in out) == (0, True)
 
 
@@ -184,9 +225,21 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         set_up_logging(file=str(tmp_path / "nowhere" / "a.log"))
 
 
-def test_timing_statistics_and_html_by_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_timing_statistics_and_html_by_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "a.html"
-    args = ("--nomap", "--duration", "1.0", "--noninteractive", "-p", str(free_port()), "--html", "-l", str(file))
+    args = (
+        "--nomap",
+        "--duration",
+        "1.0",
+        "--noninteractive",
+        "-p",
+        str(free_port()),
+        "--html",
+        "-l",
+        str(file),
+    )
     code, _, _ = call(*args, "--log-timing-stats", "0.3", capsys=capsys)
     assert code == 0
     assert "steps of" in file.read_text()
@@ -194,15 +247,29 @@ def test_timing_statistics_and_html_by_the_command_line(tmp_path: Path, capsys: 
 
 
 def test_what_runs_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = call("-m", "office", "-r", "p3dx:ann", "-r", "amigo:bob", *FAST, str(free_port(3)), capsys=capsys)
+    code, _, err = call(
+        "-m",
+        "office",
+        "-r",
+        "p3dx:ann",
+        "-r",
+        "amigo:bob",
+        *FAST,
+        str(free_port(3)),
+        capsys=capsys,
+    )
     assert code == 0
     line = next(text for text in err.splitlines() if "Python 3." in text)
     assert f"botyard {__version__} (" in line
     assert "office.map, robots: ann (p3dx), bob (amigo), seed 1" in line
 
 
-def test_libraries_log_through_ours_and_at_a_rate(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Whatever strangers make them say: nothing past the log, and one line a second that counts the others."""
+def test_libraries_log_through_ours_and_at_a_rate(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever strangers make them say: nothing past the log, and one line a second
+    that counts the others.
+    """
     file = tmp_path / "a.log"
     made = set_up_logging(file=str(file))
     made.libraries._clock = lambda: now[0]
@@ -213,6 +280,7 @@ def test_libraries_log_through_ours_and_at_a_rate(tmp_path: Path, capfd: pytest.
                 raise ValueError(f"wrong {number}")
             except ValueError:
                 logging.getLogger(name).exception("Invalid %s", "bytes")
+
     now[0] += 1.0
     logging.getLogger("asyncio").error("again")
     logging.getLogger("asyncio").info("nobody asked")
@@ -220,11 +288,16 @@ def test_libraries_log_through_ours_and_at_a_rate(tmp_path: Path, capfd: pytest.
     text = file.read_text()
     assert text.count("Traceback") == 4 * logs.LIBRARY_BURST
     assert text.count("asyncio: Invalid bytes") == logs.LIBRARY_BURST
-    assert "ERROR   asyncio: again (and 595 more like this)" in text and "nobody" not in text
+    assert (
+        "ERROR   asyncio: again (and 595 more like this)" in text
+        and "nobody" not in text
+    )
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_nothing_catches_is_logged(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_nothing_catches_is_logged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Of threads, and of objects that go; afterwards Python prints as before."""
     file = tmp_path / "a.log"
     made = set_up_logging(file=str(file))
@@ -240,9 +313,16 @@ def test_what_nothing_catches_is_logged(tmp_path: Path, capfd: pytest.CaptureFix
     del_me.clear()
     made.close()
     text = file.read_text()
-    assert "internal error in worker" in text and "ZeroDivisionError" in text and "ValueError: gone" in text
+    assert (
+        "internal error in worker" in text
+        and "ZeroDivisionError" in text
+        and "ValueError: gone" in text
+    )
     assert capfd.readouterr() == ("", "")
-    assert threading.excepthook is threading.__excepthook__ and sys.unraisablehook is sys.__unraisablehook__
+    assert (
+        threading.excepthook is threading.__excepthook__
+        and sys.unraisablehook is sys.__unraisablehook__
+    )
 
 
 class Writes(io.RawIOBase):
@@ -259,21 +339,33 @@ class Writes(io.RawIOBase):
         return len(data)
 
 
-def test_the_ready_line_is_written_with_its_newline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log on the same pipe would come between two writes: with PYTHONUNBUFFERED, or where the line is longer than the buffer."""
+def test_the_ready_line_is_written_with_its_newline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log on the same pipe would come between two writes: with PYTHONUNBUFFERED, or
+    where the line is longer than the buffer.
+    """
     for line, through in (("ready", True), ("r" * 20_000, False)):
         raw = Writes()
         out: Any = raw if through else io.BufferedWriter(raw)
-        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(out, "utf-8", write_through=through))
+        monkeypatch.setattr(
+            "sys.stdout", io.TextIOWrapper(out, "utf-8", write_through=through)
+        )
         _say_ready(line, again=False)
         assert raw.all == [f"{line}\n".encode()]
 
 
 def test_commands_print_lines_at_once() -> None:
-    """`print` writes a text and its newline one after the other, `click.echo` both at once."""
+    """`print` writes a text and its newline one after the other, `click.echo` both at
+    once.
+    """
     for folder in ("cli", "app", "servers"):
         for file in (Path(logs.__file__).parents[1] / folder).glob("*.py"):
             for one in ast.walk(ast.parse(file.read_text("utf-8"))):
-                if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "print":
+                if (
+                    isinstance(one, ast.Call)
+                    and isinstance(one.func, ast.Name)
+                    and one.func.id == "print"
+                ):
                     words = {word.arg for word in one.keywords}
                     assert "end" in words or "file" in words, f"{file}:{one.lineno}"

@@ -1,4 +1,6 @@
-"""Missing extras and contradictions are found before anything is compiled or run, and the hint makes the very command work."""
+"""Missing extras and contradictions are found before anything is compiled or run, and
+the hint makes the very command work.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,26 @@ LINES: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate log.csv -r p3dx", "compare log.csv log.csv -r p3dx"),
     "discovery": ("--nomap --mdns --no-gui",),
     "drawings": (
-        "plan.dxf --no-gui", "-m plan.dxf --no-gui", "convert plan.dxf plan.map", "maps plan.dxf",
+        "plan.dxf --no-gui",
+        "-m plan.dxf --no-gui",
+        "convert plan.dxf plan.map",
+        "maps plan.dxf",
     ),
     "plots": (
-        "traffic run task.json --gantt x.svg --replay y.html --result r.json", "traffic gantt r.json",
+        "traffic run task.json --gantt x.svg --replay y.html --result r.json",
+        "traffic gantt r.json",
         "traffic run task.json --gantt x.html",
     ),
     "studies": ("study sobol.yaml", "study check sobol.yaml", "study report grid.yaml"),
     "zenoh": ("--nomap --zenoh --no-gui", "--nomap --zenoh-router --no-gui"),
-    "traffic": ("traffic convert paths.svg out.json", "traffic convert graph.yaml out.json --route a,b"),
+    "traffic": (
+        "traffic convert paths.svg out.json",
+        "traffic convert graph.yaml out.json --route a,b",
+    ),
     "vda5050": ("traffic vda5050",),
-}  # fmt: skip
-"""Command lines that need an extra; `window` is not here, as a browser takes its place."""
+}
+"""Command lines that need an extra; `window` is not here, as a browser takes its place.
+"""
 
 BLOCKED = """
 import contextlib, io, json, sys
@@ -82,46 +92,85 @@ def test_every_missing_extra_is_named_before_anything_runs(tmp_path: Path) -> No
     """One process, in which the modules of one extra after the other cannot be found."""
     generate("crossings", 3, 1).save(tmp_path / "task.json")
     study = "study: 1\nrun: lab.py:drive\n"
-    (tmp_path / "sobol.yaml").write_text(study + "sample: {count: 2, method: sobol, values: {a: {uniform: [0, 1]}}}\n")
+    (tmp_path / "sobol.yaml").write_text(
+        study + "sample: {count: 2, method: sobol, values: {a: {uniform: [0, 1]}}}\n"
+    )
     (tmp_path / "grid.yaml").write_text(study + "grid: {a: [1]}\n")
     plan = [(extra, _own_modules(extra), lines) for extra, lines in LINES.items()]
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, json.dumps(plan)],
-        capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert len(rows) == sum(map(len, LINES.values()))
     for extra, line, code, err, compiled in rows:
-        (said,) = [text for text in err.splitlines() if text.startswith("botyard: error:")]
+        (said,) = [
+            text for text in err.splitlines() if text.startswith("botyard: error:")
+        ]
         assert (code, compiled) == (255, 0), (line, err)
-        assert f"[{extra}]" in said.replace(",", "][") and "pip install" in said, (line, err)
+        assert f"[{extra}]" in said.replace(",", "][") and "pip install" in said, (
+            line,
+            err,
+        )
         assert "Traceback" not in err
-    assert not {p.name for p in tmp_path.iterdir()} & {"out.json", "x.svg", "x.html", "y.html", "r.json", "plan.map"}
+
+    assert not {p.name for p in tmp_path.iterdir()} & {
+        "out.json",
+        "x.svg",
+        "x.html",
+        "y.html",
+        "r.json",
+        "plan.map",
+    }
 
 
 def test_everything_that_is_missing_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(extras, "is_installed", lambda extra: extra not in ("zenoh", "discovery"))
-    code, _, err = call("--nomap", "--ros2", "--zenoh", "--mdns", "--ros1", *FAST, str(free_port()), capsys=capsys)
+    monkeypatch.setattr(
+        extras, "is_installed", lambda extra: extra not in ("zenoh", "discovery")
+    )
+    code, _, err = call(
+        "--nomap",
+        "--ros2",
+        "--zenoh",
+        "--mdns",
+        "--ros1",
+        *FAST,
+        str(free_port()),
+        capsys=capsys,
+    )
     assert code == 255
     assert "--mdns and --zenoh" in err
     assert '[discovery,zenoh]"' in err
 
 
-def test_the_hint_names_the_checkout_and_the_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From a checkout, `pip install botyard[…]` would find nothing; and the pip must be that of the environment that runs."""
+def test_the_hint_names_the_checkout_and_the_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a checkout, `pip install botyard[…]` would find nothing; and the pip must be
+    that of the environment that runs.
+    """
     monkeypatch.chdir(CHECKOUT)
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert extras.install_command(["zenoh"]) == 'pip install ".[zenoh]"'
     monkeypatch.chdir(tmp_path)
-    assert extras.install_command(["zenoh", "plots"]) == f'pip install "{CHECKOUT.resolve()}[plots,zenoh]"'
+    assert (
+        extras.install_command(["zenoh", "plots"])
+        == f'pip install "{CHECKOUT.resolve()}[plots,zenoh]"'
+    )
     monkeypatch.delenv("VIRTUAL_ENV")
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "venv/bin/python"))
-    assert extras.install_command(["zenoh"]).startswith(f"{tmp_path}/venv/bin/python -m pip install ")
+    assert extras.install_command(["zenoh"]).startswith(
+        f"{tmp_path}/venv/bin/python -m pip install "
+    )
     (tmp_path / "venv/bin").mkdir(parents=True)
     (tmp_path / "venv/bin/pip").touch()
     assert extras.install_command(["zenoh"]).startswith("venv/bin/pip install ")
@@ -135,25 +184,36 @@ def test_an_installed_package_remembers_its_checkout(
 ) -> None:
     """`pip install .` copies the package; what it was copied from is in its metadata."""
     (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(extras, "__file__", str(tmp_path / "lib/site-packages/botyard/extras.py"))
+    monkeypatch.setattr(
+        extras, "__file__", str(tmp_path / "lib/site-packages/botyard/extras.py")
+    )
 
     class Installed:
         def read_text(self, name: str) -> str:
             return json.dumps({"url": f"{scheme}://{tmp_path}"})
 
-    monkeypatch.setattr(extras.importlib.metadata, "distribution", lambda _name: Installed())
+    monkeypatch.setattr(
+        extras.importlib.metadata, "distribution", lambda _name: Installed()
+    )
     assert extras._checkout() == (tmp_path if scheme == "file" else None)
 
 
 def test_the_table_is_that_of_the_project() -> None:
     """Every extra of pyproject.toml has code, and each of its modules comes with it."""
     declared = PROJECT["optional-dependencies"]
-    assert {name for name, rows in declared.items() if rows} - {"all", "dev"} == set(extras.EXTRAS)
-    assert re.fullmatch(r"botyard\[(.*)\]", declared["all"][0])[1].split(",") == sorted(extras.EXTRAS)  # type: ignore[index]
+    assert {name for name, rows in declared.items() if rows} - {"all", "dev"} == set(
+        extras.EXTRAS
+    )
+    assert re.fullmatch(r"botyard\[(.*)\]", declared["all"][0])[1].split(",") == sorted(
+        extras.EXTRAS
+    )  # type: ignore[index]
     brings = packages_distributions()
     for name, extra in extras.EXTRAS.items():
         packages = {re.split(r"[<>=;\[ ]", line)[0].lower() for line in declared[name]}
-        assert {p.lower() for m in extra.modules for p in brings.get(m, [])} >= packages, name
+        assert {
+            p.lower() for m in extra.modules for p in brings.get(m, [])
+        } >= packages, name
+
     assert set(needs.OF_OPTIONS.values()) <= set(extras.EXTRAS)
     used = {
         word
@@ -166,7 +226,10 @@ def test_the_table_is_that_of_the_project() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("--nomap --snapshot no/such/folder.png", "--snapshot: cannot write no/such/folder.png: there is no folder no/such"),
+        (
+            "--nomap --snapshot no/such/folder.png",
+            "--snapshot: cannot write no/such/folder.png: there is no folder no/such",
+        ),
         ("--nomap --save-scenario .", "it is a folder"),
         ("--nomap --ros-master embedded:x", 'found "embedded:x"'),
         ("-m office warehouse", "two maps"),
@@ -179,7 +242,10 @@ def test_the_table_is_that_of_the_project() -> None:
         ("--nomap --gui-token ключ", "--gui-token: expected"),
         (f"--nomap --gui-token {'x' * 513}", "--gui-token: expected"),
         ("--nomap --controller wonder", 'did you mean "wander"'),
-        ("traffic run none.json --on-robots p3dx --compat", "--on-robots does not go with --compat"),
+        (
+            "traffic run none.json --on-robots p3dx --compat",
+            "--on-robots does not go with --compat",
+        ),
         ("traffic run none.json --on-robots p3dxx", 'did you mean "p3dx"'),
         ("traffic run none.json --ros1 --supervisor fcfs", "does not go with --ros1"),
         ("traffic run none.json --gantt x.jpeg2", "expected a picture of the kind"),
@@ -189,14 +255,21 @@ def test_the_table_is_that_of_the_project() -> None:
         ("maps generate maze maze.doc", "expected a suffix out of"),
         ("convert office no/office.map", "OUTPUT: cannot write no/office.map"),
     ],
-)  # fmt: skip
+)
 def test_contradictions_are_found_before_anything_is_compiled(
-    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from numba.core import event
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("botyard.cli.warmup.warm_up_with_progress", lambda **_: pytest.fail("it went on"))
+    monkeypatch.setattr(
+        "botyard.cli.warmup.warm_up_with_progress",
+        lambda **_: pytest.fail("it went on"),
+    )
     with event.install_recorder("numba:compile") as compiled:
         args = line.split(" ")
         more = (
@@ -205,7 +278,13 @@ def test_contradictions_are_found_before_anything_is_compiled(
             else []
         )
         code, _, err = call(*args, *more, capsys=capsys)
-    assert (code > 1, said in err, compiled.buffer, list(tmp_path.iterdir())) == (True, True, [], []), err
+
+    assert (code > 1, said in err, compiled.buffer, list(tmp_path.iterdir())) == (
+        True,
+        True,
+        [],
+        [],
+    ), err
 
 
 def test_a_single_need_reads_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +294,7 @@ def test_a_single_need_reads_well(monkeypatch: pytest.MonkeyPatch) -> None:
         match=r'^plan\.dxf needs the extra "drawings", which is not installed; to install it: .*pip"? install ".*\[drawings\]"$',
     ):
         needs.require(what="maps", also=["plan.dxf"])
+
     several = r'^export, a\.dxf and b\.dxf need the extras "tables" and "drawings", which are not installed; to install them: .*pip'
     with pytest.raises(CommandLineError, match=several):
         needs.require("tables", what="export", also=["a.dxf", "b.dxf"])
@@ -230,7 +310,12 @@ def test_an_example_says_which_extra_it_lacks(tmp_path: Path) -> None:
             f"runpy.run_path({str(CHECKOUT / 'examples/learning/train.py')!r}, run_name='__main__')"
         )
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path, check=False
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            cwd=tmp_path,
+            check=False,
         )
         assert done.returncode == 1
         assert re.fullmatch(

@@ -1,4 +1,6 @@
-"""``botyard replay``: a recording is served like a simulator, and robots' programs see what was recorded."""
+"""``botyard replay``: a recording is served like a simulator, and robots' programs see
+what was recorded.
+"""
 
 from __future__ import annotations
 
@@ -29,37 +31,82 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with sim.record(path, rate=0.0):
         robot.command(v=0.4)
         sim.step(60)
+
     return path
 
 
 def test_programs_see_what_was_recorded(run: Path) -> None:
     port, bridge = free_port(40), free_port()
     command = [
-        *BOTYARD, "replay", str(run), "--no-gui", "--json", "--loop", "--speed", "3", "--pioneer", "--port", str(port),
-        "--rosbridge", str(bridge),
-    ]  # fmt: skip
+        *BOTYARD,
+        "replay",
+        str(run),
+        "--no-gui",
+        "--json",
+        "--loop",
+        "--speed",
+        "3",
+        "--pioneer",
+        "--port",
+        str(port),
+        "--rosbridge",
+        str(bridge),
+    ]
     known = load(run)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None and process.stderr is not None
         line = process.stdout.readline()
         assert line, process.stderr.read()
-        assert json.loads(line) == {"ready": True, "recording": str(run), "begin": 0.0, "end": 6.0, "page": None}
+        assert json.loads(line) == {
+            "ready": True,
+            "recording": str(run),
+            "begin": 0.0,
+            "end": 6.0,
+            "page": None,
+        }
         seen = 0
         with connect(f"ws://127.0.0.1:{bridge}", open_timeout=PATIENCE) as socket:
-            socket.send(json.dumps({"op": "subscribe", "topic": "/ann/odom", "type": "nav_msgs/Odometry"}))
-            socket.send(json.dumps({"op": "advertise", "topic": "/ann/cmd_vel", "type": "geometry_msgs/Twist"}))
+            socket.send(
+                json.dumps(
+                    {
+                        "op": "subscribe",
+                        "topic": "/ann/odom",
+                        "type": "nav_msgs/Odometry",
+                    }
+                )
+            )
+            socket.send(
+                json.dumps(
+                    {
+                        "op": "advertise",
+                        "topic": "/ann/cmd_vel",
+                        "type": "geometry_msgs/Twist",
+                    }
+                )
+            )
             while seen < 70:  # once around
                 twist = {"linear": {"x": -0.5}}
-                socket.send(json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": twist}))
+                socket.send(
+                    json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": twist})
+                )
                 said = json.loads(socket.recv(timeout=PATIENCE))
                 if said.get("topic") != "/ann/odom":
                     continue
-                stamp, pose = said["msg"]["header"]["stamp"], said["msg"]["pose"]["pose"]["position"]
-                time = stamp.get("secs", stamp.get("sec")) + stamp.get("nsecs", stamp.get("nanosec")) / 1e9
+                stamp, pose = (
+                    said["msg"]["header"]["stamp"],
+                    said["msg"]["pose"]["pose"]["position"],
+                )
+                time = (
+                    stamp.get("secs", stamp.get("sec"))
+                    + stamp.get("nsecs", stamp.get("nanosec")) / 1e9
+                )
                 row = np.flatnonzero(np.isclose(known.time, time))[0]
                 assert (pose["x"], pose["y"]) == tuple(known.odometry[row, 0, :2])
                 seen += 1
+
         with PioneerClient("127.0.0.1", port, timeout=PATIENCE) as client:
             assert client.update(PATIENCE)
         process.send_signal(signal.SIGINT if os.name == "posix" else signal.SIGTERM)
@@ -88,4 +135,8 @@ def test_a_recording_that_cannot_be_read_is_an_error(
 
 def test_info_says_what_is_in_it(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call("replay", str(run), "--info", capsys=capsys)
-    assert code == 0 and "/botyard/states" in out and "simulated time: 0.000 s to 6.000 s" in out
+    assert (
+        code == 0
+        and "/botyard/states" in out
+        and "simulated time: 0.000 s to 6.000 s" in out
+    )

@@ -1,4 +1,6 @@
-"""The program that takes the place of ``botyard run --noninteractive`` and looks after the simulator."""
+"""The program that takes the place of ``botyard run --noninteractive`` and looks after
+the simulator.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,10 @@ from botyard.version import __version__
 from tests.ports import free_port
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="elsewhere a program cannot be replaced")
-START = "from pathlib import Path; from botyard.servers.supervise import become_supervisor;"
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="elsewhere a program cannot be replaced"
+)
+START = "from pathlib import Path; from botyard.servers.jobs.supervise import become_supervisor;"
 PACKAGE = str(Path(botyard.__file__).parents[1])
 
 
@@ -37,7 +41,10 @@ def test_files_in_the_working_folder_are_no_modules(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a file of the user')")
     code = f"{START} become_supervisor([], None, '/dev/null/x', Path.cwd())"
     done = _run(code, tmp_path)
-    assert "botyard: error: the state for a restart after a crash cannot be kept in /dev/null/x" in done.stderr
+    assert (
+        "botyard: error: the state for a restart after a crash cannot be kept in /dev/null/x"
+        in done.stderr
+    )
     assert "a file of the user" not in done.stderr
 
 
@@ -48,7 +55,9 @@ def test_a_long_command_line_is_handed_over(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "") and __version__ in done.stdout
 
 
-def test_an_interrupt_just_before_the_program_is_replaced_is_not_lost(tmp_path: Path) -> None:
+def test_an_interrupt_just_before_the_program_is_replaced_is_not_lost(
+    tmp_path: Path,
+) -> None:
     code = f"""
 from botyard.cli import interrupts
 interrupts.begin()

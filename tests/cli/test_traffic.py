@@ -16,7 +16,9 @@ from botyard.traffic.generate import generate
 
 
 def traffic(*args: str | Path) -> Result:
-    return CliRunner().invoke(program, ["traffic", *map(str, args)], standalone_mode=False)
+    return CliRunner().invoke(
+        program, ["traffic", *map(str, args)], standalone_mode=False
+    )
 
 
 @pytest.fixture
@@ -29,16 +31,34 @@ def task(tmp_path: Path) -> Path:
 
 def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
     tables = ("--csv", tmp_path / "t.csv", "--sectors", tmp_path / "s.csv")
-    done = traffic("run", task, "--result", tmp_path / "r.json", "--events", tmp_path / "e.jsonl", *tables)
+    done = traffic(
+        "run",
+        task,
+        "--result",
+        tmp_path / "r.json",
+        "--events",
+        tmp_path / "e.jsonl",
+        *tables,
+    )
     assert done.return_value == 0
     assert done.stdout.startswith("completed in 44.960 s\n4 of 4 robots finished")
     result = json.loads((tmp_path / "r.json").read_text())
     assert (result["outcome"], result["deadlock_cycle"]) == ("completed", [])
     assert result["makespan_s"] == pytest.approx(44.96, abs=0.01)
-    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()
+    ]
     assert lines == result["events"]
     assert set(lines[0]) == {"t", "robot", "kind", "sector"}
-    assert {e["kind"] for e in lines} == {"critical", "enter", "release", "grant", "stop", "start", "finish"}
+    assert {e["kind"] for e in lines} == {
+        "critical",
+        "enter",
+        "release",
+        "grant",
+        "stop",
+        "start",
+        "finish",
+    }
     rows = (tmp_path / "t.csv").read_text().splitlines()
     assert rows[0] == "robot,done,completion_s,waited_s,stops"
     assert len(rows) == 5
@@ -57,16 +77,41 @@ def test_a_run_and_what_it_writes(task: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "status", "text"),
     [
-        (["--supervisor", "fcfs"], 11, "deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other"),
+        (
+            ["--supervisor", "fcfs"],
+            11,
+            "deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other",
+        ),
         (["--supervisor", "dummy"], 10, "collision of robots 0 and 1 at 11.625 s"),
-        (["--supervisor", "none"], 11, "the supervisor grants no sector that robots wait for"),
+        (
+            ["--supervisor", "none"],
+            11,
+            "the supervisor grants no sector that robots wait for",
+        ),
         (["--time-limit", "5"], 12, "given up at 5.000 s"),
-        (["--supervisor", "dummy", "--on-collision", "continue"], 10, "collision of robots 0 and 1"),
+        (
+            ["--supervisor", "dummy", "--on-collision", "continue"],
+            10,
+            "collision of robots 0 and 1",
+        ),
         (["--compat", "--supervisor", "fcfs"], 11, "deadlock at"),
-        (["--supervisor", "chained", "--stop-at-end", "--leaves", "--latency", "0.1"], 0, "completed in"),
+        (
+            [
+                "--supervisor",
+                "chained",
+                "--stop-at-end",
+                "--leaves",
+                "--latency",
+                "0.1",
+            ],
+            0,
+            "completed in",
+        ),
     ],
 )
-def test_how_it_ends_is_the_exit_status(task: Path, options: list[str], status: int, text: str) -> None:
+def test_how_it_ends_is_the_exit_status(
+    task: Path, options: list[str], status: int, text: str
+) -> None:
     done = traffic("run", task, *options)
     assert (done.return_value, done.exception) == (status, None)
     assert text in done.output
@@ -76,11 +121,21 @@ def test_permissions_by_a_script(task: Path, tmp_path: Path) -> None:
     grants = tmp_path / "grants.json"
     grants.write_text(json.dumps([[-1, 0], [-1, 0], [9, 1]]))
     for mode in ([], ["--compat"]):
-        done = traffic("run", task, "--grants", grants, "--result", tmp_path / "r.json", *mode)
+        done = traffic(
+            "run", task, "--grants", grants, "--result", tmp_path / "r.json", *mode
+        )
         assert done.return_value == 11
         events = json.loads((tmp_path / "r.json").read_text())["events"]
-        assert [(e["t"], e["robot"]) for e in events if e["kind"] == "grant"] == [(0.0, 0), (0.0, 0), (1.0, 1)]
-        assert max(e["sector"] for e in events if e["robot"] == 0 and e["kind"] == "enter") == 2
+        assert [(e["t"], e["robot"]) for e in events if e["kind"] == "grant"] == [
+            (0.0, 0),
+            (0.0, 0),
+            (1.0, 1),
+        ]
+        assert (
+            max(e["sector"] for e in events if e["robot"] == 0 and e["kind"] == "enter")
+            == 2
+        )
+
     for bad in ("5", "[[0]]", "[[-2, 0]]", "[[0, 4]]", "[[true, 0]]", "{"):
         grants.write_text(bad)
         with pytest.raises(BotyardError, match="--grants"):
@@ -92,7 +147,12 @@ def test_by_robots_of_the_other_engine(task: Path, tmp_path: Path) -> None:
     assert done.return_value == 0
     assert 44.0 < json.loads(done.stdout)["makespan_s"] < 55.0
     with pytest.raises(BotyardError, match="does not go with"):
-        raise traffic("run", task, "--on-robots", "p3dx", "--replay", tmp_path / "x.html").exception or AssertionError
+        raise (
+            traffic(
+                "run", task, "--on-robots", "p3dx", "--replay", tmp_path / "x.html"
+            ).exception
+            or AssertionError
+        )
 
 
 def test_tasks_of_drawings_and_plans(tmp_path: Path) -> None:
@@ -102,20 +162,44 @@ def test_tasks_of_drawings_and_plans(tmp_path: Path) -> None:
     done = traffic("convert", tmp_path / "a.svg", tmp_path / "a.json")
     assert "2 robots" in done.output
     assert traffic("run", tmp_path / "a.json").return_value == 0
-    (tmp_path / "a.map").write_text("type octile\nheight 3\nwidth 3\nmap\n...\n...\n...\n")
-    (tmp_path / "a.scen").write_text("version 1\n0 a.map 3 3 0 1 2 1 2\n0 a.map 3 3 1 0 1 2 2\n")
+    (tmp_path / "a.map").write_text(
+        "type octile\nheight 3\nwidth 3\nmap\n...\n...\n...\n"
+    )
+    (tmp_path / "a.scen").write_text(
+        "version 1\n0 a.map 3 3 0 1 2 1 2\n0 a.map 3 3 1 0 1 2 2\n"
+    )
     assert (
         "2 robots, 6 sectors, 1 conflicts"
-        in traffic("convert", tmp_path / "a.scen", tmp_path / "s.json", "-n", "2").output
+        in traffic(
+            "convert", tmp_path / "a.scen", tmp_path / "s.json", "-n", "2"
+        ).output
     )
-    (tmp_path / "nav.yaml").write_text("levels: {L1: {vertices: [[0, 0], [9, 0], [9, 9]], lanes: [[0, 1], [1, 2]]}}")
-    assert "1 robots" in traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json", "--route", "0, 2").output
+    (tmp_path / "nav.yaml").write_text(
+        "levels: {L1: {vertices: [[0, 0], [9, 0], [9, 9]], lanes: [[0, 1], [1, 2]]}}"
+    )
+    assert (
+        "1 robots"
+        in traffic(
+            "convert", tmp_path / "nav.yaml", tmp_path / "n.json", "--route", "0, 2"
+        ).output
+    )
     with pytest.raises(BotyardError, match="--route"):
-        raise traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json").exception or AssertionError
-    (tmp_path / "plan.txt").write_text("Agent 0: (0,0)->(1,0)->(2,0)\nAgent 1: (1,-2)->(1,-1)->(1,-1)->(1,0)->(1,1)\n")
-    assert "2 robots, 7 sectors, 1 conflicts" in traffic("convert", tmp_path / "plan.txt", tmp_path / "b.json").output
+        raise (
+            traffic("convert", tmp_path / "nav.yaml", tmp_path / "n.json").exception
+            or AssertionError
+        )
+
+    (tmp_path / "plan.txt").write_text(
+        "Agent 0: (0,0)->(1,0)->(2,0)\nAgent 1: (1,-2)->(1,-1)->(1,-1)->(1,0)->(1,1)\n"
+    )
+    assert (
+        "2 robots, 7 sectors, 1 conflicts"
+        in traffic("convert", tmp_path / "plan.txt", tmp_path / "b.json").output
+    )
     assert json.loads((tmp_path / "b.json").read_text())["Order"]
-    assert traffic("run", tmp_path / "b.json", "--supervisor", "order").return_value == 0
+    assert (
+        traffic("run", tmp_path / "b.json", "--supervisor", "order").return_value == 0
+    )
 
 
 def test_a_result_as_text(task: Path) -> None:
@@ -141,7 +225,11 @@ def test_check(task: Path, tmp_path: Path) -> None:
     lane = tmp_path / "lane.json"
     sectors = [{"Endpoint": 3 * (k + 1), "Colliding": [[1, 2 - k]]} for k in range(3)]
     back = [{"Endpoint": 3 * (k + 1), "Colliding": [[0, 2 - k]]} for k in range(3)]
-    lane.write_text(json.dumps({"NumberOfVehicles": 2, "Vehicles": {"Vehicle0": sectors, "Vehicle1": back}}))
+    lane.write_text(
+        json.dumps(
+            {"NumberOfVehicles": 2, "Vehicles": {"Vehicle0": sectors, "Vehicle1": back}}
+        )
+    )
     done = traffic("check", lane)
     assert done.return_value == 11
     assert "robots 0, 1 cannot end one after the other" in done.output
@@ -157,20 +245,27 @@ def test_charts(task: Path, tmp_path: Path) -> None:
     page = (tmp_path / "r.html").read_text()
     assert "<svg" in page
     assert "sum of completion times s" in page
-    for bad, text in ((tmp_path / "x.bmp", "expected a picture"), (tmp_path / "no" / "x.svg", "cannot write")):
+    for bad, text in (
+        (tmp_path / "x.bmp", "expected a picture"),
+        (tmp_path / "no" / "x.svg", "cannot write"),
+    ):
         with pytest.raises(BotyardError, match=text):
             raise traffic("gantt", result, "-o", bad).exception or AssertionError
+
     with pytest.raises(BotyardError, match="expected a result"):
         raise traffic("gantt", task).exception or AssertionError
 
 
 def test_what_a_chart_shows() -> None:
     rows = [
-        {"t": 1.0, "robot": 0, "kind": "critical", "sector": 1}, {"t": 1.0, "robot": 0, "kind": "stop", "sector": 0},
-        {"t": 3.0, "robot": 0, "kind": "start", "sector": 0}, {"t": 4.0, "robot": 0, "kind": "enter", "sector": 1},
-        {"t": 5.0, "robot": 0, "kind": "release", "sector": 0}, {"t": 6.0, "robot": 0, "kind": "finish", "sector": 1},
+        {"t": 1.0, "robot": 0, "kind": "critical", "sector": 1},
+        {"t": 1.0, "robot": 0, "kind": "stop", "sector": 0},
+        {"t": 3.0, "robot": 0, "kind": "start", "sector": 0},
+        {"t": 4.0, "robot": 0, "kind": "enter", "sector": 1},
+        {"t": 5.0, "robot": 0, "kind": "release", "sector": 0},
+        {"t": 6.0, "robot": 0, "kind": "finish", "sector": 1},
         {"t": 6.0, "robot": 0, "kind": "stop", "sector": 1},
-    ]  # fmt: skip
+    ]
     chart = chart_of(rows, 1, 8.0)
     assert chart.goes == [(0, 0.0, 1.0), (0, 3.0, 6.0)]
     assert chart.waits == [(0, 1.0, 3.0)]
@@ -183,18 +278,36 @@ def test_charts_of_many_robots_are_no_larger_than_pictures_can_be(robots: int) -
     figure = _figure(chart_of([], robots, 8.0))
     width, height = figure.get_size_inches()
     assert width * height * figure.dpi**2 < 20e6, "pixels"
-    assert len(figure.axes[0].get_yticks()) == {1: 1, 454: 454, 3000: 429}[robots], "every seventh of 3000 has its name"
+    assert len(figure.axes[0].get_yticks()) == {1: 1, 454: 454, 3000: 429}[robots], (
+        "every seventh of 3000 has its name"
+    )
 
 
 def test_a_comparison_is_a_table_that_names_deadlocks(tmp_path: Path) -> None:
-    done = traffic("compare", "-f", "deadlock,warehouse", "-n", "4", "--seeds", "2", "-s", "fcfs,bankers", "--processes", "1",
-                   "--csv", tmp_path / "all.csv", "--json", tmp_path / "all.json")  # fmt: skip
+    done = traffic(
+        "compare",
+        "-f",
+        "deadlock,warehouse",
+        "-n",
+        "4",
+        "--seeds",
+        "2",
+        "-s",
+        "fcfs,bankers",
+        "--processes",
+        "1",
+        "--csv",
+        tmp_path / "all.csv",
+        "--json",
+        tmp_path / "all.json",
+    )
     lines = done.output.splitlines()
     assert lines[0].split()[:4] == ["family", "robots", "supervisor", "runs"]
     assert lines[1].split()[:7] == ["deadlock", "4", "fcfs", "2", "0", "2", "0"]
     assert lines[2].split()[:7] == ["deadlock", "4", "bankers", "2", "2", "0", "0"]
     assert (
-        "deadlock of 4, seed 1, fcfs: deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other" in done.output
+        "deadlock of 4, seed 1, fcfs: deadlock at 12.167 s: robots 0 → 1 → 2 → 3 "
+        "→ 0 wait for each other" in done.output
     )
     rows = json.loads((tmp_path / "all.json").read_text())
     assert len(rows) == 8
@@ -208,27 +321,52 @@ def test_a_comparison_in_several_processes_is_the_same(tmp_path: Path) -> None:
     for processes in ("1", "2"):
         cases = ("-f", "ring", "-n", "4", "--seeds", "3", "-s", "chained")
         done = traffic(
-            "compare", tmp_path / "mine.json", *cases, "--processes", processes, "--json", tmp_path / "all.json"
+            "compare",
+            tmp_path / "mine.json",
+            *cases,
+            "--processes",
+            processes,
+            "--json",
+            tmp_path / "all.json",
         )
         assert done.exception is None
         found.append((tmp_path / "all.json").read_text())
+
     assert found[0] == found[1]
     assert len(json.loads(found[0])) == 4
 
 
-def test_a_supervisor_that_raises_ends_a_comparison_with_its_traceback(tmp_path: Path) -> None:
+def test_a_supervisor_that_raises_ends_a_comparison_with_its_traceback(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bad.py").write_text(
-        "from botyard.traffic import Supervisor\nclass Bad(Supervisor):\n    def on_critical(self, robot, sector):\n        1 / 0\n"
+        "from botyard.traffic import Supervisor\nclass Bad(Supervisor):\n    def "
+        "on_critical(self, robot, sector):\n        1 / 0\n"
     )
-    error = traffic("compare", "-f", "ring", "-n", "2", "--seeds", "1", "-s", f"{tmp_path / 'bad.py'}:Bad").exception
+    error = traffic(
+        "compare",
+        "-f",
+        "ring",
+        "-n",
+        "2",
+        "--seeds",
+        "1",
+        "-s",
+        f"{tmp_path / 'bad.py'}:Bad",
+    ).exception
     assert isinstance(error, CommandLineError)
-    assert str(error).startswith(f"ring, seed 1, {tmp_path / 'bad.py'}:Bad: ZeroDivisionError: ")
+    assert str(error).startswith(
+        f"ring, seed 1, {tmp_path / 'bad.py'}:Bad: ZeroDivisionError: "
+    )
     assert "in on_critical" in str(error)
 
 
 def test_mistakes_on_the_command_line(task: Path) -> None:
     for args, text in (
-        (["run", task, "--supervisor", "nobodyy"], "expected file.py:Class, module:Class"),
+        (
+            ["run", task, "--supervisor", "nobodyy"],
+            "expected file.py:Class, module:Class",
+        ),
         (["compare", "-s", "x"], "expected file.py:Class, module:Class"),
         (["compare", "-n", "four"], "expected numbers with commas"),
         (["generate", "jam"], 'found "jam"'),

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from botyard import waits
 from botyard.interfaces.ros import traffic
+from botyard.processes import slow_notice
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.vda5050 import Vehicle5050
-from botyard.servers import ros2zenoh, rosmap, vda5050, xmlrpc
+from botyard.servers import vda5050
+from botyard.servers.ros import ros2zenoh, rosmap, xmlrpc
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -23,7 +24,7 @@ from tests.waiting import PATIENCE
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "SLOW_AFTER_S", 0.0)
+    monkeypatch.setattr(slow_notice, "SLOW_AFTER_S", 0.0)
 
 
 @pytest.fixture
@@ -36,7 +37,10 @@ def silent() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("maps", "generate", "warehouse", "--aisles", "3000", "hall.map"), "making hall.map"),
+        (
+            ("maps", "generate", "warehouse", "--aisles", "3000", "hall.map"),
+            "making hall.map",
+        ),
         (("convert", "office", "other.yaml", "--to", "scenario"), "converting office"),
         (("maps", "list", "office"), "reading office"),
         (("scenario", "check", "office"), "reading office"),
@@ -45,8 +49,13 @@ def silent() -> Iterator[int]:
     ],
 )
 def test_long_work(
-    args: tuple[str, ...], words: str, soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
+    args: tuple[str, ...],
+    words: str,
+    soon: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     if args[-1] == "0":
         args = (*args[:-1], str(free_port(2)))
@@ -54,46 +63,97 @@ def test_long_work(
     assert f"botyard: {words}" in err
 
 
-def test_quick_work_needs_no_word(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, _, err = call("maps", "generate", "warehouse", str(tmp_path / "hall.map"), capsys=capsys)
+def test_quick_work_needs_no_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, err = call(
+        "maps", "generate", "warehouse", str(tmp_path / "hall.map"), capsys=capsys
+    )
     assert err == ""
 
 
 def test_a_map_from_ros(
-    soon: None, silent: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    soon: None,
+    silent: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(xmlrpc, "CALL_TIMEOUT", 0.1)
     uri = f"http://127.0.0.1:{silent}/"
     _, _, err = call(
-        "-m", "ros:/map", "--ros-master", uri, "-r", "p3dx", "--no-gui", *FAST, str(free_port(2)), capsys=capsys
+        "-m",
+        "ros:/map",
+        "--ros-master",
+        uri,
+        "-r",
+        "p3dx",
+        "--no-gui",
+        *FAST,
+        str(free_port(2)),
+        capsys=capsys,
     )
-    assert f"waiting up to {rosmap.MAP_TIMEOUT_S:g} s for the map on /map of ROS 1, whose master is {uri}" in err
+    assert (
+        f"waiting up to {rosmap.MAP_TIMEOUT_S:g} s for the map on /map of ROS 1, "
+        f"whose master is {uri}" in err
+    )
 
 
 @pytest.mark.parametrize("more", [("--ros-wait",), ()])
 def test_a_ros_master(
-    more: tuple[str, ...], soon: None, silent: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    more: tuple[str, ...],
+    soon: None,
+    silent: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(xmlrpc, "CALL_TIMEOUT", 0.1)
     uri = f"http://127.0.0.1:{silent}/"
-    args = ("--nomap", "-r", "p3dx", "--no-gui", "--ros-master", uri, *more, *FAST, str(free_port(2)))
+    args = (
+        "--nomap",
+        "-r",
+        "p3dx",
+        "--no-gui",
+        "--ros-master",
+        uri,
+        *more,
+        *FAST,
+        str(free_port(2)),
+    )
     _, _, err = call(*args, capsys=capsys)
     assert f"waiting for the ROS master at {uri}" in err
 
 
 def test_a_supervisor_over_ros(
-    soon: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    soon: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     looks = iter([False] * 3)
-    monkeypatch.setattr(traffic.TrafficNode, "has_supervisor", property(lambda _: next(looks, True)))
+    monkeypatch.setattr(
+        traffic.TrafficNode, "has_supervisor", property(lambda _: next(looks, True))
+    )
     task = tmp_path / "task.json"
-    assert call("traffic", "generate", "ring", "-n", "2", "-o", str(task), capsys=capsys)[0] == 0
-    master = ("--ros-master", f"embedded:{free_port()}", "--wait-for-supervisor", "--idle-limit", "0.01")
+    assert (
+        call("traffic", "generate", "ring", "-n", "2", "-o", str(task), capsys=capsys)[
+            0
+        ]
+        == 0
+    )
+    master = (
+        "--ros-master",
+        f"embedded:{free_port()}",
+        "--wait-for-supervisor",
+        "--idle-limit",
+        "0.01",
+    )
     code, _, err = call("traffic", "run", str(task), *master, capsys=capsys)
     assert (code, "waiting for a supervisor: a subscriber of" in err) == (11, True), err
 
 
-def test_an_mqtt_broker_that_says_nothing(soon: None, silent: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_mqtt_broker_that_says_nothing(
+    soon: None, silent: int, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
 
@@ -103,13 +163,16 @@ def test_an_mqtt_broker_that_says_nothing(soon: None, silent: int, caplog: pytes
         async with asyncio.timeout(PATIENCE):
             while "does not answer as an MQTT broker" not in caplog.text:
                 await asyncio.sleep(0.01)
+
         stop.set()
         assert await task is None
 
     asyncio.run(run())
 
 
-def test_orders_that_do_not_come(soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_that_do_not_come(
+    soon: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     caplog.set_level(logging.INFO)
     fleet = vda5050.MqttFleet([Vehicle5050("acme", "one")], SimpleNamespace())  # type: ignore[arg-type]
     for name in ("_connect", "_disconnect", "_send"):
@@ -120,15 +183,21 @@ def test_orders_that_do_not_come(soon: None, caplog: pytest.LogCaptureFixture, m
         stop = asyncio.Event()
         task = asyncio.ensure_future(fleet.run("broker", 1, stop=stop))
         async with asyncio.timeout(PATIENCE):
-            while "waiting for an order for each of 1 AGVs: uagv/v2/acme/one/order" not in caplog.text:
+            while (
+                "waiting for an order for each of 1 AGVs: uagv/v2/acme/one/order"
+                not in caplog.text
+            ):
                 await asyncio.sleep(0.01)
+
         stop.set()
         await task
 
     asyncio.run(run())
 
 
-def test_a_zenoh_router(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zenoh_router(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("zenoh")
     caplog.set_level(logging.INFO)
     port = free_port()
@@ -144,7 +213,9 @@ def test_a_zenoh_router(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mo
 
     async def run() -> None:
         node = ros2zenoh.Ros2Zenoh(types(), 0)
-        await said(f"there is no Zenoh router at tcp/127.0.0.1:{port}. It is waited for")
+        await said(
+            f"there is no Zenoh router at tcp/127.0.0.1:{port}. It is waited for"
+        )
         router = ros2zenoh.Ros2Zenoh(types(), 0, router=True)
         await said("the Zenoh router is there")
         assert caplog.text.count("there is no Zenoh router") == 1

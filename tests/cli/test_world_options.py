@@ -1,4 +1,6 @@
-"""What a world file may set of the options of a run, and what nobody but the user may say."""
+"""What a world file may set of the options of a run, and what nobody but the user may
+say.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,40 @@ from tests.ports import free_port
 
 ALL = [p for p in command.params if isinstance(p, click.Option)]
 OF_THE_USER = {
-    "bind-to-address", "port", "gui-address", "gui-host", "gui-port", "gui-token", "metrics-port", "ambf-port", "ros-master",
-    "zenoh-router", "map-dir", "cwd", "adf", "config", "log-file", "record-packets", "snapshot", "save-scenario", "state-file", "daemonize",
-    "allow-client-exit", "read-only", "srisim-compat", "no-gui", "noninteractive", "mdns", "ros1", "ros2", "zenoh", "joystick",
-    "no-crash-handler", "restarting-after-crash", "supervisor",
-}  # fmt: skip
+    "bind-to-address",
+    "port",
+    "gui-address",
+    "gui-host",
+    "gui-port",
+    "gui-token",
+    "metrics-port",
+    "ambf-port",
+    "ros-master",
+    "zenoh-router",
+    "map-dir",
+    "cwd",
+    "adf",
+    "config",
+    "log-file",
+    "record-packets",
+    "snapshot",
+    "save-scenario",
+    "state-file",
+    "daemonize",
+    "allow-client-exit",
+    "read-only",
+    "srisim-compat",
+    "no-gui",
+    "noninteractive",
+    "mdns",
+    "ros1",
+    "ros2",
+    "zenoh",
+    "joystick",
+    "no-crash-handler",
+    "restarting-after-crash",
+    "supervisor",
+}
 """What a stranger's file must never say, whatever becomes of the table."""
 
 
@@ -37,14 +68,20 @@ def long_name(option: click.Option) -> str:
 
 
 def test_every_option_says_whether_a_world_may_set_it() -> None:
-    undecided = [o.name for o in ALL if not isinstance(o, RunOption) and o.name != "help"]
+    undecided = [
+        o.name for o in ALL if not isinstance(o, RunOption) and o.name != "help"
+    ]
     assert not undecided, "declare them in botyard.app.options"
     with pytest.raises(TypeError, match="world"):
         RunOption(["--new"])  # type: ignore[call-arg]
     declared = {long_name(o) for o in ALL if isinstance(o, RunOption) and o.world}
-    assert declared == WORLD_OPTIONS, "botyard.formats.worldoptions and the options of run differ"
+    assert declared == WORLD_OPTIONS, (
+        "botyard.formats.worldoptions and the options of run differ"
+    )
     assert not declared & OF_THE_USER
-    assert {long_name(o) for o in ALL} >= OF_THE_USER, "an option that is there no longer"
+    assert {long_name(o) for o in ALL} >= OF_THE_USER, (
+        "an option that is there no longer"
+    )
 
 
 def test_limits_are_those_of_the_command_line() -> None:
@@ -56,10 +93,21 @@ def test_limits_are_those_of_the_command_line() -> None:
         if isinstance(option.type, click.Choice):
             assert set(told["enum"]) == set(option.type.choices)
         elif isinstance(option.type, click.IntRange):
-            assert (told["minimum"], told["maximum"]) == (option.type.min, option.type.max)
+            assert (told["minimum"], told["maximum"]) == (
+                option.type.min,
+                option.type.max,
+            )
         else:
-            kinds = {"boolean": option.is_flag, "array": option.multiple, "integer": option.type is click.INT}
-            types = [told["type"]] if "type" in told else [one["type"] for one in told["anyOf"]]
+            kinds = {
+                "boolean": option.is_flag,
+                "array": option.multiple,
+                "integer": option.type is click.INT,
+            }
+            types = (
+                [told["type"]]
+                if "type" in told
+                else [one["type"] for one in told["anyOf"]]
+            )
             assert any(kinds.get(one, True) for one in types), long_name(option)
 
 
@@ -71,12 +119,19 @@ def attack(name: str, target: Path) -> str:
         value = "true"
     elif isinstance(option.type, click.IntRange):
         value = "9000"
+
     return f"[{value}]" if option.multiple else value
 
 
-@pytest.mark.parametrize("name", sorted(long_name(o) for o in ALL if isinstance(o, RunOption) and not o.world))
+@pytest.mark.parametrize(
+    "name",
+    sorted(long_name(o) for o in ALL if isinstance(o, RunOption) and not o.world),
+)
 def test_everything_else_is_refused_however_the_file_comes(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     precious = tmp_path / "precious"
@@ -92,30 +147,45 @@ def test_everything_else_is_refused_however_the_file_comes(
             code, _, err = call(*args, capsys=capsys)
             assert code == 252
             assert f"s.yaml:4: options: {name}: " in err
+
         with pytest.raises(WorldFileError, match=f"options: {name}: "):
             Simulation.load(tmp_path / file)
-        with pytest.raises(WorldFileError, match=f"options: {name}: "):  # as the page and clients read
+        with pytest.raises(
+            WorldFileError, match=f"options: {name}: "
+        ):  # as the page and clients read
             read_world(Source(file, (tmp_path / file).read_bytes()), Options())
+
     assert precious.read_text() == "mine"
     assert sorted(os.listdir(tmp_path)) == ["precious", "s.yaml", "s.zip"]
 
 
-def test_the_users_own_configuration_says_what_it_likes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_users_own_configuration_says_what_it_likes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config, picture = tmp_path / "mine.yaml", tmp_path / "end.png"
     config.write_text(f"snapshot: {picture}\n")
-    code, _, _ = call("--nomap", "--config", str(config), *FAST, str(free_port()), capsys=capsys)
+    code, _, _ = call(
+        "--nomap", "--config", str(config), *FAST, str(free_port()), capsys=capsys
+    )
     assert code == 0
     assert picture.exists()
 
 
-def test_a_world_made_in_a_program_obeys_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_world_made_in_a_program_obeys_the_same_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     from botyard.app.options import RunOptions
     from botyard.cli.runoptions import with_world_options
 
     context = command.make_context("run", ["--nomap"])
     o = RunOptions(**context.params)
-    assert with_world_options(o, {"update-interval": 20}, context, "here").update_interval == 20
-    with pytest.raises(CommandLineError, match="here: options: log-file: a world cannot set this"):
+    assert (
+        with_world_options(o, {"update-interval": 20}, context, "here").update_interval
+        == 20
+    )
+    with pytest.raises(
+        CommandLineError, match="here: options: log-file: a world cannot set this"
+    ):
         with_world_options(o, {"log-file": "x"}, context, "here")
 
 
@@ -129,12 +199,19 @@ def test_the_reference_lists_them() -> None:
     page = Path(__file__).parents[2] / "docs" / "formats" / "scenario.md"
     text = page.read_text("utf-8").partition("## Options")[2]
     missing = {name for name in WORLD_OPTIONS if f"`{name}`" not in text}
-    assert not missing, f"docs/formats/scenario.md, section Options: add a row for each of {', '.join(sorted(missing))}"
+    assert not missing, (
+        "docs/formats/scenario.md, section Options: add a row for each of "
+        f"{', '.join(sorted(missing))}"
+    )
 
 
 def test_values_of_options_are_read() -> None:
     world = read_world(
-        Source("s.yaml", b"botyard: 1\noptions: {seed: 4, robot-factory: [p3dx], start: '0,0,90'}\n"), Options()
+        Source(
+            "s.yaml",
+            b"botyard: 1\noptions: {seed: 4, robot-factory: [p3dx], start: '0,0,90'}\n",
+        ),
+        Options(),
     )
     assert world.options == {"seed": 4, "robot-factory": ["p3dx"], "start": "0,0,90"}
     with pytest.raises(FormatError, match="options"):

@@ -1,4 +1,6 @@
-"""Every command and function that writes a file that its user names keeps files that botyard did not write, and replaces its own."""
+"""Every command and function that writes a file that its user names keeps files that
+botyard did not write, and replaces its own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from botyard.errors import KeptFileError
 from botyard.formats import arparams
 from botyard.formats.registry import load_scene
 from botyard.pictures.files import save_picture
-from botyard.safefile import is_ours
+from botyard.processes.safefile import is_ours
 from botyard.sim.simulation import Simulation
 from botyard.traffic.engine import Traffic
 from botyard.traffic.gantt import FORMATS, draw, load_result
@@ -50,33 +52,86 @@ COMMANDS: dict[str, tuple[Callable[[], Sequence[str]], Sequence[str]]] = {
     "record-packets": (lambda: run("--record-packets", "a.rec"), ["a.rec"]),
     "convert to a map": (lambda: ("convert", "in.png", "a.map"), ["a.map"]),
     "convert a map": (lambda: ("convert", "in.map", "a.map"), ["a.map"]),
-    "convert to a ROS map": (lambda: ("convert", "in.map", "a.yaml"), ["a.yaml", "a.pgm"]),
-    "convert to a scenario": (lambda: ("convert", "in.map", "a.yaml", "--to", "scenario"), ["a.yaml"]),
-    "convertBitmapToArMap": (lambda: ("convertBitmapToArMap", "-i", "in.png", "-o", "a.map"), ["a.map"]),
-    "convertSfWorldToMap": (lambda: ("convertSfWorldToMap", "in.wld", "a.map"), ["a.map"]),
-    "addSfWorldLinesToMap": (lambda: ("addSfWorldLinesToMap", "in.wld", "in.map", "a.map"), ["a.map"]),
+    "convert to a ROS map": (
+        lambda: ("convert", "in.map", "a.yaml"),
+        ["a.yaml", "a.pgm"],
+    ),
+    "convert to a scenario": (
+        lambda: ("convert", "in.map", "a.yaml", "--to", "scenario"),
+        ["a.yaml"],
+    ),
+    "convertBitmapToArMap": (
+        lambda: ("convertBitmapToArMap", "-i", "in.png", "-o", "a.map"),
+        ["a.map"],
+    ),
+    "convertSfWorldToMap": (
+        lambda: ("convertSfWorldToMap", "in.wld", "a.map"),
+        ["a.map"],
+    ),
+    "addSfWorldLinesToMap": (
+        lambda: ("addSfWorldLinesToMap", "in.wld", "in.map", "a.map"),
+        ["a.map"],
+    ),
     "generate a map": (lambda: ("maps", "generate", "hall", "a.map"), ["a.map"]),
-    "generate a ROS map": (lambda: ("maps", "generate", "hall", "a.yaml"), ["a.yaml", "a.pgm"]),
+    "generate a ROS map": (
+        lambda: ("maps", "generate", "hall", "a.yaml"),
+        ["a.yaml", "a.pgm"],
+    ),
     "pictures of maps": (lambda: ("maps", "in.map", "--png", "."), ["in.png.made"]),
     "pictures of models": (lambda: ("models", "amigo", "--png", "."), ["amigo.png"]),
-    "parameter files": (lambda: ("models", "amigo", "--parameter-files", "."), ["amigo.p"]),
+    "parameter files": (
+        lambda: ("models", "amigo", "--parameter-files", "."),
+        ["amigo.p"],
+    ),
     "robot descriptions": (lambda: ("models", "amigo", "--urdf", "."), ["amigo.urdf"]),
-    "traffic generate": (lambda: ("traffic", "generate", "ring", "-n", "4", "-o", "a.json"), ["a.json"]),
-    "traffic convert": (lambda: ("traffic", "convert", "plan.txt", "a.json"), ["a.json"]),
+    "traffic generate": (
+        lambda: ("traffic", "generate", "ring", "-n", "4", "-o", "a.json"),
+        ["a.json"],
+    ),
+    "traffic convert": (
+        lambda: ("traffic", "convert", "plan.txt", "a.json"),
+        ["a.json"],
+    ),
     "traffic result": (lambda: traffic("--result", "a.json"), ["a.json"]),
     "traffic events": (lambda: traffic("--events", "a.jsonl"), ["a.jsonl"]),
     "traffic csv": (lambda: traffic("--csv", "a.csv"), ["a.csv"]),
     "traffic sectors": (lambda: traffic("--sectors", "a.csv"), ["a.csv"]),
     "traffic replay": (lambda: traffic("--replay", "a.html"), ["a.html"]),
     "traffic chart": (lambda: traffic("--gantt", "a.svg"), ["a.svg"]),
-    "traffic gantt": (lambda: ("traffic", "gantt", "result.json", "-o", "a.svg"), ["a.svg"]),
-    "bench navigation": (lambda: ("bench", "navigation", "-p", "straight", "-n", "3", "--csv", "a.csv"), ["a.csv"]),
+    "traffic gantt": (
+        lambda: ("traffic", "gantt", "result.json", "-o", "a.svg"),
+        ["a.svg"],
+    ),
+    "bench navigation": (
+        lambda: ("bench", "navigation", "-p", "straight", "-n", "3", "--csv", "a.csv"),
+        ["a.csv"],
+    ),
     "traffic compare, csv": (
-        lambda: ("traffic", "compare", "task.json", "-s", "fcfs", "--processes", "1", "--csv", "a.csv"),
+        lambda: (
+            "traffic",
+            "compare",
+            "task.json",
+            "-s",
+            "fcfs",
+            "--processes",
+            "1",
+            "--csv",
+            "a.csv",
+        ),
         ["a.csv"],
     ),
     "traffic compare, json": (
-        lambda: ("traffic", "compare", "task.json", "-s", "fcfs", "--processes", "1", "--json", "a.json"),
+        lambda: (
+            "traffic",
+            "compare",
+            "task.json",
+            "-s",
+            "fcfs",
+            "--processes",
+            "1",
+            "--json",
+            "a.json",
+        ),
         ["a.json"],
     ),
 }
@@ -88,10 +143,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.fromarray(np.eye(8, dtype=np.uint8) * 255).save(folder / "in.png")
     (folder / "in.map").write_text("2D-Map\nLINES\n0 0 1000 0\nDATA\n")
     (folder / "in.wld").write_text("0 0 1000 0\n")
-    (folder / "plan.txt").write_text("Agent 0: (0,0)->(0,1)->(0,2)->\nAgent 1: (2,2)->(2,1)->(1,1)->\n")
+    (folder / "plan.txt").write_text(
+        "Agent 0: (0,0)->(0,1)->(0,2)->\nAgent 1: (2,2)->(2,1)->(1,1)->\n"
+    )
     task = generate("ring", 4, 1)
     task.save(folder / "task.json")
-    (folder / "result.json").write_text(_result_text(Traffic(task, find_supervisor("bankers")).run()))
+    (folder / "result.json").write_text(
+        _result_text(Traffic(task, find_supervisor("bankers")).run())
+    )
     return folder
 
 
@@ -102,10 +161,13 @@ def inputs(made: Path) -> None:
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_files_of_the_user_are_kept(what: str, inputs: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_the_user_are_kept(
+    what: str, inputs: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     deviation("files-are-kept")
     make, names = COMMANDS[what]
-    if what == "pictures of maps":  # the picture beside is the input of others
+    # the picture beside is the input of others
+    if what == "pictures of maps":
         names = ["in.png"]
     for name in names:
         for other in names:
@@ -115,7 +177,10 @@ def test_files_of_the_user_are_kept(what: str, inputs: None, capsys: pytest.Capt
         assert code not in (0, 10, 11), out
         assert f"{name}: was not written by botyard" in err
         assert Path(name).read_bytes() == PRECIOUS
-        assert [n for n in names if Path(n).exists()] == [name], "none of them is written"
+        assert [n for n in names if Path(n).exists()] == [name], (
+            "none of them is written"
+        )
+
     code, _, err = call(*make(), "--force", capsys=capsys)
     assert code in (0, 11), err
     assert all(Path(n).read_bytes() != PRECIOUS for n in names)
@@ -125,16 +190,22 @@ def test_files_of_the_user_are_kept(what: str, inputs: None, capsys: pytest.Capt
     assert [Path(n).stat().st_mtime_ns for n in names] != first
 
 
-def test_the_map_that_a_tool_changes_in_place_is_changed(inputs: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_map_that_a_tool_changes_in_place_is_changed(
+    inputs: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("in.wld").write_text("0 0 2000 0\n")
     assert call("addSfWorldLinesToMap", "in.wld", "in.map", capsys=capsys)[0] == 0
     assert load_scene("in.map").segments.tolist() == [[0, 0, 2, 0]]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tiff", ".gif", ".pdf", ".bmp", ".pgm"])
+@pytest.mark.parametrize(
+    "suffix", [".png", ".jpg", ".webp", ".tiff", ".gif", ".pdf", ".bmp", ".pgm"]
+)
 def test_pictures_bear_the_mark(suffix: str) -> None:
     path = Path(f"a{suffix}")
-    image = Image.fromarray(np.random.default_rng(1).integers(0, 256, (200, 200, 3), np.uint8))
+    image = Image.fromarray(
+        np.random.default_rng(1).integers(0, 256, (200, 200, 3), np.uint8)
+    )
     for _ in range(2):
         save_picture(image, path)
     assert path.stat().st_size > 10_000 and is_ours(path)
@@ -155,13 +226,19 @@ def test_pictures_of_other_formats_are_made_once() -> None:
 @pytest.mark.parametrize("kind", ["bmp", "ppm", "pgm", "pbm"])
 @pytest.mark.parametrize("mode", ["RGB", "L", "1"])
 def test_a_mark_that_is_put_in_changes_no_pixel(kind: str, mode: str) -> None:
-    image = Image.fromarray(np.random.default_rng(2).integers(0, 256, (21, 37, 3), np.uint8)).convert(mode)
+    image = Image.fromarray(
+        np.random.default_rng(2).integers(0, 256, (21, 37, 3), np.uint8)
+    ).convert(mode)
     save_picture(image, f"a.{kind}")
     assert is_ours(f"a.{kind}")
     with Image.open(f"a.{kind}") as again:
         assert again.convert(mode).tobytes() == image.tobytes()
     if kind == "bmp":
-        assert int.from_bytes(Path("a.bmp").read_bytes()[2:6], "little") == Path("a.bmp").stat().st_size
+        assert (
+            int.from_bytes(Path("a.bmp").read_bytes()[2:6], "little")
+            == Path("a.bmp").stat().st_size
+        )
+
     with pytest.raises(ValueError, match=r"\.xyz"):
         save_picture(image, "a.xyz")
 
@@ -188,7 +265,10 @@ def test_programs_keep_them_too() -> None:
 
 
 def test_marked_files_are_read_as_ever() -> None:
-    assert arparams.to_robot(arparams.read(_parameter_file()), "x").pioneer.subclass == "amigo"
+    assert (
+        arparams.to_robot(arparams.read(_parameter_file()), "x").pioneer.subclass
+        == "amigo"
+    )
 
 
 def _parameter_file() -> Path:
@@ -200,44 +280,52 @@ def _parameter_file() -> Path:
 
 
 ALLOWED = {
-    "safefile.py": "writes them",
+    "processes/safefile.py": "writes them",
     "ui/window.py": "a folder of its own for a browser",
     "cli/run.py": "os.devnull",
     "cli/runoptions.py": "the text of a help page",
     "formats/registry.py": "a temporary folder for the files of an archive",
     "native/build.py": "what a build links, in a temporary folder",
-    "servers/aside.py": "a temporary folder for what a process says",
+    "servers/jobs/child_jobs.py": "a temporary folder for what a process says",
     "control/undo.py": "names of robots and boxes, not of files",
     "studies/local.py": "logs of workers, in the folder of the results",
     "studies/onray.py": "the log of its process, in the folder of the results",
     "studies/raydriver.py": "logs and recordings of runs, in the folder of the results",
     "studies/raytask.py": "what its worker has written, in a temporary folder",
     "pictures/reportpage.py": "a drawing, in memory",
-    "studies/rows.py": "parts of tables, in the folder of the results",
+    "studies/results.py": "parts of tables, in the folder of the results",
     "studies/worker.py": "logs and recordings of runs, in the folder of the results",
     "testing/programs.py": "the log of a program under test, in a folder of the test's own",
     "pictures/movies.py": "what writes MP4 gets a file of safefile",
-    "servers/movies.py": "movies that clients ask for: never over a file (mode x), and only its own is removed",
-    "servers/pictures.py": "pictures of clients: never over a file (mode x)",
-    "servers/maploading.py": "pictures of clients: never over a file (mode x)",
+    "servers/jobs/movies.py": "movies that clients ask for: never over a file "
+    "(mode x), and only its own is removed",
+    "servers/jobs/pictures.py": "pictures of clients: never over a file (mode x)",
+    "servers/jobs/maploading.py": "pictures of clients: never over a file (mode x)",
 }
 
 
 def test_nothing_else_writes_files() -> None:
-    """A new writer goes through `botyard.safefile`, or is named here with a reason."""
+    """A new writer goes through `botyard.processes.safefile`, or is named here with a
+    reason.
+    """
     found = []
     for path in sorted(SOURCES.rglob("*.py")):
         name = path.relative_to(SOURCES).as_posix()
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if name not in ALLOWED and isinstance(node, ast.Call) and _writes(node):
                 found.append(f"{name}:{node.lineno}: {ast.unparse(node)[:100]}")
+
     assert not found, "\n".join(found)
 
 
 def _writes(node: ast.Call) -> bool:
     function = node.func
     name = (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+        function.attr
+        if isinstance(function, ast.Attribute)
+        else function.id
+        if isinstance(function, ast.Name)
+        else ""
     )
     of = ast.unparse(function.value) if isinstance(function, ast.Attribute) else ""
     if name in ("write_text", "write_bytes"):
@@ -245,8 +333,17 @@ def _writes(node: ast.Call) -> bool:
     if name in ("copyfile", "unlink", "rename", "savefig"):
         return not (name == "savefig" and ast.unparse(node.args[0]) in ("file", "text"))
     if name == "open" and of not in ("Image", "images", "webbrowser"):
-        modes = [a.value for a in [*node.args, *(k.value for k in node.keywords)] if isinstance(a, ast.Constant)]
+        modes = [
+            a.value
+            for a in [*node.args, *(k.value for k in node.keywords)]
+            if isinstance(a, ast.Constant)
+        ]
         return any(
-            isinstance(m, str) and len(m) < 4 and set(m) & set("wax+") and set(m) <= set("rwabx+t") for m in modes
+            isinstance(m, str)
+            and len(m) < 4
+            and set(m) & set("wax+")
+            and set(m) <= set("rwabx+t")
+            for m in modes
         )
+
     return False

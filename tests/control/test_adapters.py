@@ -1,4 +1,6 @@
-"""Each operation of the table is found in each adapter, by being asked for there, or the adapter says why not."""
+"""Each operation of the table is found in each adapter, by being asked for there, or
+the adapter says why not.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from botyard.errors import BotyardError
 from botyard.geometry import Pose
 from botyard.interfaces.ambf import ambf as ambf_module
 from botyard.interfaces.ambf.ambf import Ambf
-from botyard.interfaces.page import desk as page
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page import requests as page
+from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
-from botyard.interfaces.pioneer import desk as pioneer
+from botyard.interfaces.pioneer import requests as pioneer
 from botyard.interfaces.ros import graph as rosgraph
 from botyard.interfaces.ros import simulation_interfaces as rossimulator
 from botyard.interfaces.ros.graph import RosGraph
@@ -55,14 +57,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 def complete(asked: set[str], reasons: Mapping[str, str]) -> None:
     asked.discard("")
     both = asked & reasons.keys()
-    assert not both, f"remove from NOT_OFFERED of this adapter, which offers them: {', '.join(sorted(both))}"
+    assert not both, (
+        f"remove from NOT_OFFERED of this adapter, which offers them: {', '.join(sorted(both))}"
+    )
     lacking = OPERATIONS.keys() - asked - reasons.keys()
     assert not lacking, (
-        "offer in this adapter, and ask for it in this test, or add a row with the reason to NOT_OFFERED of its module: "
-        + ", ".join(sorted(lacking))
+        "offer in this adapter, and ask for it in this test, or add a row with "
+        "the reason to NOT_OFFERED of its module: " + ", ".join(sorted(lacking))
     )
     unknown = (asked | reasons.keys()) - OPERATIONS.keys()
-    assert not unknown, f"no operations of botyard.control: {', '.join(sorted(unknown))}"
+    assert not unknown, (
+        f"no operations of botyard.control: {', '.join(sorted(unknown))}"
+    )
     silent = [name for name, reason in reasons.items() if not reason]
     assert not silent, f"say the reason in NOT_OFFERED: {', '.join(silent)}"
 
@@ -123,26 +129,54 @@ def test_pioneer(asked: set[str]) -> None:
 
 def test_the_page(asked: set[str]) -> None:
     def act(parts: Parts) -> None:
-        desk = PageDesk(parts.hub, parts.yard, parts.maps, ViewSource(parts.hub))
+        desk = PageRequests(
+            parts.hub, parts.robot_servers, parts.maps, ViewSource(parts.hub)
+        )
         viewer = Viewer(desk, Tokens("t"), 0.0)
         viewer.read_only = False
         requests: list[Any] = [
-            msg.Pause(), msg.Run(), msg.Step(), msg.Speed(factor=2.0), msg.Hold(names=["ann"], on=True),
-            msg.Move(to=[msg.Placement(name="ann", x=1.0, y=2.0, th=0.0)]), msg.Drive(name="ann", v=0.1),
-            msg.Enable(names=["ann"], on=True), msg.EmergencyStop(names=["ann"], on=True), msg.Joystick(name="ann"),
+            msg.Pause(),
+            msg.Run(),
+            msg.Step(),
+            msg.Speed(factor=2.0),
+            msg.Hold(names=["ann"], on=True),
+            msg.Move(to=[msg.Placement(name="ann", x=1.0, y=2.0, th=0.0)]),
+            msg.Drive(name="ann", v=0.1),
+            msg.Enable(names=["ann"], on=True),
+            msg.EmergencyStop(names=["ann"], on=True),
+            msg.Joystick(name="ann"),
             msg.CommandDevice(name="ann", device="gripper", command="lift", value=0.5),
-            msg.OdometryErrors(name="ann", on=False), msg.Reset(), msg.Add(model="p3dx"), msg.Add(model="p3dx", count=2),
-            msg.Clone(names=["ann"]), msg.Remove(names=["nobody"]), msg.Undo(), msg.Redo(),
-            msg.LoadMap(name="office"), msg.LoadMap(name=""), msg.Reload(),
-            msg.Snapshot(), msg.StartRecording(), msg.SaveRecording(), msg.StopRecording(),
-            msg.WriteMovie(begin=0.0, end=1.0), msg.CancelMovie(), msg.Download(file="a"),
-            msg.Interface(name="pioneer", on=True), msg.Exit(),
-        ]  # fmt: skip
+            msg.OdometryErrors(name="ann", on=False),
+            msg.Reset(),
+            msg.Add(model="p3dx"),
+            msg.Add(model="p3dx", count=2),
+            msg.Clone(names=["ann"]),
+            msg.Remove(names=["nobody"]),
+            msg.Undo(),
+            msg.Redo(),
+            msg.LoadMap(name="office"),
+            msg.LoadMap(name=""),
+            msg.Reload(),
+            msg.Snapshot(),
+            msg.StartRecording(),
+            msg.SaveRecording(),
+            msg.StopRecording(),
+            msg.WriteMovie(begin=0.0, end=1.0),
+            msg.CancelMovie(),
+            msg.Download(file="a"),
+            msg.Interface(name="pioneer", on=True),
+            msg.Exit(),
+        ]
         assert {type(r) for r in requests} - {msg.Download} == page.OPERATIONS.keys(), (
-            "add a request of each kind in OPERATIONS of interfaces/page/desk.py to the list of this test"
+            "add a request of each kind in OPERATIONS of "
+            "interfaces/page/requests.py to the list of this test"
         )
-        for request in (*requests, msg.GoOn()):  # the time line makes the operation of the moment that a page looks at
+        for request in (
+            *requests,
+            msg.GoOn(),
+        ):  # the time line makes the operation of the moment that a page looks at
             desk.perform(viewer, request, lambda result, error: None)
+
         desk.load_file("a.map", b"2D-Map\nDATA\n", "here")
 
     served(act)
@@ -162,15 +196,22 @@ def test_ros(asked: set[str]) -> None:
             if offer.operation and "/_action/" not in offer.name
         ]
         named = {o.operation.__name__ for o in offers if o.operation is not None}
-        standard = {o.operation.__name__ for o in offers if f"{rossimulator.PACKAGE}/" in o.type_name and o.operation}
+        standard = {
+            o.operation.__name__
+            for o in offers
+            if f"{rossimulator.PACKAGE}/" in o.type_name and o.operation
+        }
         asked.clear()
         for offer in offers:
             if f"{rossimulator.PACKAGE}/" in offer.type_name:
                 continue
             with suppress(BotyardError):
                 (offer.serve if isinstance(offer, Service) else offer.take)(Anything())
+
         graph._robot_member(parts.hub.sim.add_robot("p3dx", "eve"), True)
-        assert asked - {"", "TakeRobot"} == named - (standard - asked), "each does what it says"
+        assert asked - {"", "TakeRobot"} == named - (standard - asked), (
+            "each does what it says"
+        )
         graph.close()
 
     served(act)
@@ -185,7 +226,8 @@ def test_simulation_interfaces(asked: set[str]) -> None:
         services = {
             s.type_name.partition("/")[2]: s
             for s in graph._world.services
-            if s.type_name.startswith(rossimulator.PACKAGE) and s.type_name.count("/") == 1  # else it is of an action
+            if s.type_name.startswith(rossimulator.PACKAGE)
+            and s.type_name.count("/") == 1  # else it is of an action
         }
         turn = kinds.filled("geometry_msgs/msg/Quaternion", {"w": 1.0})
         pose = kinds.filled("geometry_msgs/msg/Pose", {"orientation": turn})
@@ -193,7 +235,10 @@ def test_simulation_interfaces(asked: set[str]) -> None:
         state = kinds.filled(f"{rossimulator.PACKAGE}/msg/EntityState", {"pose": pose})
         asked.clear()
         for name, fields in (
-            ("SpawnEntity", {"name": "eve", "uri": "botyard://p3dx", "initial_pose": place}),
+            (
+                "SpawnEntity",
+                {"name": "eve", "uri": "botyard://p3dx", "initial_pose": place},
+            ),
             ("SpawnEntities", {}),
             ("SetEntityState", {"entity": "ann", "state": state}),
             ("SetEntityInfo", {"entity": "ann"}),
@@ -203,15 +248,26 @@ def test_simulation_interfaces(asked: set[str]) -> None:
             ("LoadWorld", {"uri": "botyard://no-such-map"}),
             ("UnloadWorld", {}),
         ):
-            services[name].serve(kinds.filled(f"{rossimulator.PACKAGE}/srv/{name}_Request", fields))
+            services[name].serve(
+                kinds.filled(f"{rossimulator.PACKAGE}/srv/{name}_Request", fields)
+            )
             operation = services[name].operation
-            assert operation is not None and operation.__name__ in asked, f"{name} does what it says"
+            assert operation is not None and operation.__name__ in asked, (
+                f"{name} does what it says"
+            )
+
         parts.control.loading, parts.control.unloaded = 0, None
         for number in (1, 2, 0, 3):
-            wanted = kinds.filled(f"{rossimulator.PACKAGE}/msg/SimulationState", {"state": number})
-            services["SetSimulationState"].serve(
-                kinds.filled(f"{rossimulator.PACKAGE}/srv/SetSimulationState_Request", {"state": wanted})
+            wanted = kinds.filled(
+                f"{rossimulator.PACKAGE}/msg/SimulationState", {"state": number}
             )
+            services["SetSimulationState"].serve(
+                kinds.filled(
+                    f"{rossimulator.PACKAGE}/srv/SetSimulationState_Request",
+                    {"state": wanted},
+                )
+            )
+
         for name, service in services.items():
             assert (service.operation is None) == name.startswith("Get"), name
         graph.close()
@@ -229,7 +285,9 @@ def test_ambf(asked: set[str]) -> None:
         asked.clear()
         ambf._world.take(kinds.filled("ambf_msgs/WorldCmd", {}))
         ambf._reset(None)
-        robot = next(thing for key, thing in ambf._objects.items() if key == ("body", "ann"))
+        robot = next(
+            thing for key, thing in ambf._objects.items() if key == ("body", "ann")
+        )
         robot._command(kinds.filled("ambf_msgs/RigidBodyCmd", {}))
         robot.put(Pose(7.0, 7.0, 0.0))  # type: ignore[attr-defined]
         ambf.close()
@@ -243,4 +301,5 @@ def test_python() -> None:
     for operation, method in python.PYTHON.items():
         room, _, name = method.partition(".")
         assert callable(getattr(rooms[room], name)), operation
+
     complete(set(python.PYTHON), python.NOT_OFFERED)

@@ -87,11 +87,14 @@ class Clock:
     def step_and_pause(self, count: int = 1) -> None:
         self.asked.append(count)
 
-    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
+    def step_now(
+        self, count: int, progress: Callable[[int], bool] | None = None
+    ) -> Future[None]:
         for left in reversed(range(count)):
             self.sim.step()
             if progress is not None and not progress(left):
                 break
+
         done = promise()
         done.set_result(None)
         return done
@@ -146,14 +149,29 @@ def test_an_argument_without_a_check_is_a_mistake_of_the_table() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Step(steps=0), "steps: expected a whole number from 1 to 1000000, found 0"),
-        (lambda: Step(steps=1.5), "steps: expected a whole number from 1 to 1000000, found 1.5"),
-        (lambda: SetSpeed(speed=0.001), "speed: expected 0 (as fast as possible) or 0.01 … 1000, found 0.001"),
+        (
+            lambda: Step(steps=0),
+            "steps: expected a whole number from 1 to 1000000, found 0",
+        ),
+        (
+            lambda: Step(steps=1.5),
+            "steps: expected a whole number from 1 to 1000000, found 1.5",
+        ),
+        (
+            lambda: SetSpeed(speed=0.001),
+            "speed: expected 0 (as fast as possible) or 0.01 … 1000, found 0.001",
+        ),
         (lambda: SetSpeed(speed=float("nan")), "speed: expected 0"),
         (lambda: Drive(robot="ann", v=float("inf")), "v: expected a number"),
         (lambda: Drive(robot=7), "robot: expected a text"),
-        (lambda: Hold(names="ann", on=True), "names: expected a list of at most 5000 items"),
-        (lambda: Hold(names=("a",) * 5001, on=True), "names: expected a list of at most 5000 items"),
+        (
+            lambda: Hold(names="ann", on=True),
+            "names: expected a list of at most 5000 items",
+        ),
+        (
+            lambda: Hold(names=("a",) * 5001, on=True),
+            "names: expected a list of at most 5000 items",
+        ),
         (lambda: Hold(names=("ann",), on="yes"), "on: expected True or False"),
         (lambda: Place(to=(("ann", (0.0, 1.0)),)), "to: expected three numbers"),
         (lambda: HoldTime(steps=-1), "steps: expected a whole number"),
@@ -167,15 +185,25 @@ def test_wrong_arguments(make: Any, text: str) -> None:
 
 
 ANY = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20), st.binary(max_size=20),
-    st.lists(st.text(max_size=5), max_size=3), st.tuples(st.text(max_size=5), st.floats()),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=20),
+    st.binary(max_size=20),
+    st.lists(st.text(max_size=5), max_size=3),
+    st.tuples(st.text(max_size=5), st.floats()),
+)
 
 
 @given(st.sampled_from(sorted(OPERATIONS)), st.data())
-def test_whatever_is_asked_nothing_but_errors_of_ours_comes_out(name: str, data: st.DataObject) -> None:
+def test_whatever_is_asked_nothing_but_errors_of_ours_comes_out(
+    name: str, data: st.DataObject
+) -> None:
     kind = OPERATIONS[name]
-    fields = {f.name: data.draw(ANY) for f in dataclasses.fields(kind) if f.name != "data"}  # type: ignore[arg-type]
+    fields = {
+        f.name: data.draw(ANY) for f in dataclasses.fields(kind) if f.name != "data"
+    }  # type: ignore[arg-type]
     if name == "SendMap":
         fields["data"] = b""
     sim = Simulation(seed=1)
@@ -193,7 +221,10 @@ def test_levels(kind: type[Operation[Any]], control: Control) -> None:
         assert control.allows(caller, kind) == (caller.level >= kind.level)
     control.read_only = True
     for caller in (LOOKER, DRIVER, CHANGER, OWNER):
-        assert control.allows(caller, kind) == (caller.level >= kind.level and kind.level <= Level.DRIVE)
+        assert control.allows(caller, kind) == (
+            caller.level >= kind.level and kind.level <= Level.DRIVE
+        )
+
     assert control.allows(USER, kind), "the user's own word does not bind him"
 
 
@@ -207,6 +238,7 @@ def test_what_is_denied_does_nothing(control: Control) -> None:
     ):
         with pytest.raises(DeniedError, match=text):
             control.do(caller, operation)
+
     control.read_only = True
     with pytest.raises(DeniedError, match="the world is read-only"):
         control.do(OWNER, Reset())
@@ -229,8 +261,13 @@ def test_ends_from_other_machines_are_the_users_choice(control: Control) -> None
 # -- what is done
 
 
-def test_what_is_placed_takes_effect_at_once_while_time_stands_still(control: Control) -> None:
-    control.do(CHANGER, Place(to=(("ann", Pose(1.0, 2.0, 0.5)), ("crate", Pose(4.0, 4.0, 0.0)))))
+def test_what_is_placed_takes_effect_at_once_while_time_stands_still(
+    control: Control,
+) -> None:
+    control.do(
+        CHANGER,
+        Place(to=(("ann", Pose(1.0, 2.0, 0.5)), ("crate", Pose(4.0, 4.0, 0.0)))),
+    )
     assert control.sim.robots["ann"].truth[:2] == (1.0, 2.0)
     assert control.sim.time == 0.0
     queued = dataclasses.replace(CHANGER, settles=False)
@@ -239,8 +276,12 @@ def test_what_is_placed_takes_effect_at_once_while_time_stands_still(control: Co
 
 
 def test_one_that_fails_keeps_nothing_from_the_others(control: Control) -> None:
-    with pytest.raises(WorldError, match='1 of 2 bodies: no robot or box is named "bib"; did you mean "bob"'):
+    with pytest.raises(
+        WorldError,
+        match='1 of 2 bodies: no robot or box is named "bib"; did you mean "bob"',
+    ):
         control.do(CHANGER, Place(to=(("bib", Pose()), ("bob", Pose(7.0, 0.0, 0.0)))))
+
     control.settle()
     assert control.sim.robots["bob"].truth.x == 7.0
     with pytest.raises(UnknownNameError, match='no robot or box is named "bib"'):
@@ -253,12 +294,17 @@ def test_one_client_does_not_let_go_of_what_another_one_holds(control: Control) 
 
     def held() -> list[int]:
         sim.step()
-        return [int(sim.snapshot.state.held[sim.engine.rows[name]]) for name in ("ann", "crate")]
+        return [
+            int(sim.snapshot.state.held[sim.engine.rows[name]])
+            for name in ("ann", "crate")
+        ]
 
     control.do(one, Hold(names=("ann", "crate"), on=True))
     control.do(other, Hold(names=("ann",), on=True))
     control.do(other, Hold(names=("ann", "crate"), on=False))
-    assert held() == [1, 1], "it lets go of its own hold, and of nothing that it does not hold"
+    assert held() == [1, 1], (
+        "it lets go of its own hold, and of nothing that it does not hold"
+    )
     control.do(other, Hold(names=("ann",), on=True))
     client_left(control, "one")
     assert held() == [1, 0], "what goes with the first is the first one's"
@@ -293,7 +339,9 @@ def test_nobody_holds_a_body_because_one_of_its_name_was_held(control: Control) 
     assert not control.held
 
 
-def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(control: Control) -> None:
+def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(
+    control: Control,
+) -> None:
     one = dataclasses.replace(CHANGER, source="one", key="one")
     other = dataclasses.replace(CHANGER, source="other", key="other")
     robot = control.sim.robots["ann"]
@@ -301,7 +349,9 @@ def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(control: 
     control.do(other, Drive(robot="ann", v=0.2))
     control.do(one, Drive(robot="ann", on=False))
     control.sim.step(10)
-    assert robot.velocity.vx == pytest.approx(0.2), "who does not drive it any more does not stop it"
+    assert robot.velocity.vx == pytest.approx(0.2), (
+        "who does not drive it any more does not stop it"
+    )
     client_left(control, "one")
     assert robot._claims == ["other"]
     client_left(control, "other")
@@ -309,7 +359,9 @@ def test_who_takes_a_robot_over_from_another_interface_leaves_no_claim(control: 
     assert not control.driven
 
 
-def test_a_robot_that_gets_the_name_of_a_driven_one_is_claimed_too(control: Control) -> None:
+def test_a_robot_that_gets_the_name_of_a_driven_one_is_claimed_too(
+    control: Control,
+) -> None:
     control.do(CHANGER, Drive(robot="ann", v=0.3))
     control.sim.remove_robot("ann")
     robot = control.sim.add_robot("p3dx", "ann")
@@ -329,9 +381,14 @@ def test_too_many_on_one_place(control: Control) -> None:
 
 
 def test_obstacles_do_not_drive(control: Control) -> None:
-    for operation in (Drive(robot="crate"), TakeRobot(robot="crate"), EnableMotors(robots=("crate",), on=True)):
+    for operation in (
+        Drive(robot="crate"),
+        TakeRobot(robot="crate"),
+        EnableMotors(robots=("crate",), on=True),
+    ):
         with pytest.raises(WorldError, match="crate is an obstacle and cannot drive"):
             control.do(OWNER, operation)
+
     with pytest.raises(UnknownNameError):
         control.do(OWNER, TakeRobot(robot="nobody"))
 
@@ -360,8 +417,11 @@ def test_the_dead_mans_switch(control: Control) -> None:
 
 def test_the_red_button_and_the_motors(control: Control) -> None:
     control.do(CHANGER, PressEmergencyStop(robots=("ann", "bob"), on=True))
-    with pytest.raises(WorldError, match="2 of 2 robots: ann: the motors cannot be enabled"):
+    with pytest.raises(
+        WorldError, match="2 of 2 robots: ann: the motors cannot be enabled"
+    ):
         control.do(DRIVER, EnableMotors(robots=("ann", "bob"), on=True))
+
     control.do(CHANGER, PressEmergencyStop(robots=("ann",), on=False))
     control.do(DRIVER, EnableMotors(robots=("ann",), on=True))
     assert control.sim.robots["ann"].motors_on
@@ -407,7 +467,9 @@ class Grounds:
 
     def remove(self, names: Any) -> None:
         for name in names:
-            self.sim.remove_box(name) if name in self.sim.box_names else self.sim.remove_robot(name)
+            self.sim.remove_box(
+                name
+            ) if name in self.sim.box_names else self.sim.remove_robot(name)
 
     def work(self, portions: Any) -> Future[Any]:
         done = promise()
@@ -416,6 +478,7 @@ class Grounds:
                 next(portions)
         except StopIteration as over:
             resolve(done, over.value)
+
         return done
 
     def switch_interface(self, interface: str, on: bool) -> Future[None]:
@@ -425,10 +488,17 @@ class Grounds:
 def test_adding_and_removing(control: Control) -> None:
     control.grounds = Grounds(control.sim)
     assert control.do(CHANGER, AddRobot(model="p3at")).result().robots == ("p3at",)
-    for name, error in (("ann", NameTakenError), ("a\n", NameRuleError), ("x" * 65, NameRuleError)):
+    for name, error in (
+        ("ann", NameTakenError),
+        ("a\n", NameRuleError),
+        ("x" * 65, NameRuleError),
+    ):
         with pytest.raises(error):
             control.do(CHANGER, AddRobot(model="p3at", robot=name))
-    assert control.do(CHANGER, AddRobot(model="p3at", robot="ann", rename=True)).result().robots != ("ann",)
+
+    assert control.do(
+        CHANGER, AddRobot(model="p3at", robot="ann", rename=True)
+    ).result().robots != ("ann",)
     with pytest.raises(BotyardError, match="clients ask for models by their names"):
         control.do(CHANGER, AddRobot(model="../secret.toml"))
     mine = control.do(OWNER, AddRobot(model="p3at", robot="mine")).result().robots
@@ -440,11 +510,19 @@ def test_adding_and_removing(control: Control) -> None:
     with pytest.raises(UnknownNameError, match='"gone"'):
         control.do(CHANGER, Remove(names=("mine", "gone")))
     assert "mine" not in control.sim.robots, "those that are there go"
-    assert [d.operation for d in heard] == [Remove(names=("mine",))], "and everybody is told of those"
+    assert [d.operation for d in heard] == [Remove(names=("mine",))], (
+        "and everybody is told of those"
+    )
 
 
 def test_a_part_that_is_not_there(control: Control) -> None:
-    for operation in (ClearMap(), LoadMap(map="a.map"), WritePicture(), HoldTime(steps=1), AddRobot(model="p3dx")):
+    for operation in (
+        ClearMap(),
+        LoadMap(map="a.map"),
+        WritePicture(),
+        HoldTime(steps=1),
+        AddRobot(model="p3dx"),
+    ):
         with pytest.raises(WorldError):
             control.do(OWNER, operation)
 
@@ -551,10 +629,13 @@ class Patient(Grounds):
                 resolve(done, over.value)
             except BotyardError as error:
                 resolve(done, error=error)
+
         return not all(done.done() for _, done in self.begun)
 
 
-def test_many_who_add_at_once_add_no_more_than_that(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_who_add_at_once_add_no_more_than_that(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bodies, "MAX_ROBOTS", 30)
     monkeypatch.setattr(bodies, "ROBOTS_PER_BATCH", 5)
     grounds = control.grounds = Patient(control.sim)
@@ -566,7 +647,9 @@ def test_many_who_add_at_once_add_no_more_than_that(control: Control, monkeypatc
     failed = [str(one.exception()) for one in added if one.exception() is not None]
     assert failed
     assert all("clients add robots up to 30; " in text for text in failed), failed
-    assert sorted(grounds.reached) == sorted(set(control.sim.robots) - {"ann", "bob", "crate"}), "all have ports"
+    assert sorted(grounds.reached) == sorted(
+        set(control.sim.robots) - {"ann", "bob", "crate"}
+    ), "all have ports"
 
 
 def test_portions_that_were_added_stay_when_a_later_one_fails(
@@ -577,21 +660,33 @@ def test_portions_that_were_added_stay_when_a_later_one_fails(
     added = control.do(CHANGER, AddRobots(model="p3dx", number=20))
     grounds.go_on()
     first = [name for name in control.sim.robots if name.startswith("p3dx")]
-    assert set(first) <= set(control.spawned), "whoever resets meanwhile takes them away"
+    assert set(first) <= set(control.spawned), (
+        "whoever resets meanwhile takes them away"
+    )
     control.do(CHANGER, Remove(names=(first[0],)))
     control.sim.add_robot("p3at", first[0])  # another one of that name
     monkeypatch.setattr(bodies, "MAX_ROBOTS", len(control.sim.robots))
     while grounds.go_on():
         pass
-    with pytest.raises(WorldError, match="p3dx_002 and 3 more added, and then no more: clients add robots up to"):
+    with pytest.raises(
+        WorldError,
+        match="p3dx_002 and 3 more added, and then no more: clients add robots up to",
+    ):
         added.result()
+
     assert grounds.reached == first[1:]
 
 
 def test_a_name_of_full_length_can_be_made_another_one(control: Control) -> None:
     control.grounds = Grounds(control.sim)
     for number in ("", "_002", "_003"):
-        robots = control.do(CHANGER, AddRobot(model="p3dx", robot="x" * MAX_NAME, rename=True)).result().robots
+        robots = (
+            control.do(
+                CHANGER, AddRobot(model="p3dx", robot="x" * MAX_NAME, rename=True)
+            )
+            .result()
+            .robots
+        )
         assert robots == ("x" * (MAX_NAME - len(number)) + number,)
 
 

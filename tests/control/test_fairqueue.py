@@ -11,6 +11,7 @@ def served(queue: FairQueue[str], n: int = 99) -> list[str]:
     while len(found) < n and (turn := queue.next()) is not None:
         found.append(turn[1])
         queue.finished(turn[0])
+
     return found
 
 

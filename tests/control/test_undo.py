@@ -46,7 +46,13 @@ from botyard.sim.simulation import Simulation
 ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]], float)
 BOXES = (
     BoxObject(name="Box:1", pose=Pose(12, 8, 0.5), length=1.0, width=0.6),
-    BoxObject(name="Box:2", pose=Pose(2, 8, 0), length=0.5, width=0.5, dynamics=DynamicsSpec(mass=4.0)),
+    BoxObject(
+        name="Box:2",
+        pose=Pose(2, 8, 0),
+        length=0.5,
+        width=0.5,
+        dynamics=DynamicsSpec(mass=4.0),
+    ),
 )
 MAP = b"2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 7000\nNumLines: 1\nLINES\n0 0 9000 0\nDATA\n"
 PAGE = Caller("page", Level.OWN, "a page", key="page", undo_group=0)
@@ -54,13 +60,17 @@ OTHER = Caller("page", Level.OWN, "another page", key="other", undo_group=0)
 
 
 def world() -> Simulation:
-    sim = Simulation(Scene(name="room", segments=ROOM, boxes=BOXES), step=0.05, odometry_error="constant")
+    sim = Simulation(
+        Scene(name="room", segments=ROOM, boxes=BOXES),
+        step=0.05,
+        odometry_error="constant",
+    )
     sim.add_robot("p3dx", "ann", pose=(3, 3, 0))
     sim.add_robot("amigo", "bob", pose=(6, 5, 1))
     return sim
 
 
-class Desk:
+class RequestHandler:
     """A simulator that makes a step after every operation."""
 
     def __init__(self, parts: Parts) -> None:
@@ -81,22 +91,30 @@ class Desk:
         return str(await self.do(Redo(), caller))
 
     def there(self) -> dict[str, tuple[float, ...]]:
-        """True pose, and pose by odometry in the world, of everything, rounded: the frame of odometry is computed by a detour."""
+        """True pose, and pose by odometry in the world, of everything, rounded: the
+        frame of odometry is computed by a detour.
+        """
         state, rows = self.sim.snapshot.state, self.sim.snapshot.rows
         found = {n: state.pose[row].tolist() for n, row in rows.items()}
         for name, robot in self.sim.robots.items():
             found[name] += [*robot.odom, *robot.odom_in_world, *robot.start]
-        return {name: tuple(round(value, 9) for value in values) for name, values in found.items()}
+        return {
+            name: tuple(round(value, 9) for value in values)
+            for name, values in found.items()
+        }
 
 
-def run(test: Callable[[Desk], Coroutine[Any, Any, None]], sim: Simulation | None = None) -> None:
+def run(
+    test: Callable[[RequestHandler], Coroutine[Any, Any, None]],
+    sim: Simulation | None = None,
+) -> None:
     async def main() -> None:
         parts = compose(world() if sim is None else sim, limits=None)
-        parts.yard.is_serving = False
-        parts.yard.adopt()
+        parts.robot_servers.is_serving = False
+        parts.robot_servers.adopt()
         parts.hub.step_once()
         try:
-            await test(Desk(parts))
+            await test(RequestHandler(parts))
         finally:
             parts.close()
             await parts.ended()
@@ -105,39 +123,53 @@ def run(test: Callable[[Desk], Coroutine[Any, Any, None]], sim: Simulation | Non
 
 
 def placing(*names: str, x: float = 9.0) -> Place:
-    return Place(to=tuple((name, Pose(x + i, 2.0, 0.3)) for i, name in enumerate(names)))
+    return Place(
+        to=tuple((name, Pose(x + i, 2.0, 0.3)) for i, name in enumerate(names))
+    )
 
 
 OPERATIONS = st.one_of(
     st.builds(
         lambda names, x: placing(*names, x=x),
-        st.lists(st.sampled_from(["ann", "bob", "Box:1", "Box:2"]), min_size=1, unique=True),
+        st.lists(
+            st.sampled_from(["ann", "bob", "Box:1", "Box:2"]), min_size=1, unique=True
+        ),
         st.floats(1.0, 9.0),
     ),
-    st.builds(lambda names: Remove(names=tuple(names)), st.lists(st.sampled_from(["ann", "bob", "Box:1"]), min_size=1, unique=True)),
+    st.builds(
+        lambda names: Remove(names=tuple(names)),
+        st.lists(st.sampled_from(["ann", "bob", "Box:1"]), min_size=1, unique=True),
+    ),
     st.just(AddRobot(model="amigo", robot="eve", rename=True)),
     st.just(AddRobots(model="p3dx", number=2)),
     st.just(CloneRobots(robots=("bob",))),
     st.just(Reset()),
     st.just(ClearMap()),
     st.just(SendMap(map="small.map", data=MAP)),
-)  # fmt: skip
+)
 
 
 @given(st.lists(OPERATIONS, min_size=1, max_size=8))
 @settings(max_examples=60)
-def test_undoing_all_gives_the_world_before_and_doing_all_again_the_one_after(operations: list[Any]) -> None:
-    async def test(desk: Desk) -> None:
+def test_undoing_all_gives_the_world_before_and_doing_all_again_the_one_after(
+    operations: list[Any],
+) -> None:
+    async def test(desk: RequestHandler) -> None:
         moments = [(desk.there(), desk.sim.scene.name)]
         for operation in operations:
-            with suppress(BotyardError):  # for example of a body that is gone: what has changed is a step all the same
+            with suppress(
+                BotyardError
+            ):  # for example of a body that is gone: what has changed is a step all the same
                 await desk.do(operation)
+
             now = (desk.there(), desk.sim.scene.name)
             if now != moments[-1]:
                 moments.append(now)
+
         for before in reversed(moments[:-1]):
             while (desk.there(), desk.sim.scene.name) != before:
                 await desk.undo()
+
         for after in moments[1:]:
             while (desk.there(), desk.sim.scene.name) != after:
                 await desk.redo()
@@ -146,7 +178,7 @@ def test_undoing_all_gives_the_world_before_and_doing_all_again_the_one_after(op
 
 
 def test_a_drag_is_one_step_and_a_new_change_ends_what_can_be_done_again() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         hand = Caller("page", Level.OWN, "a page", key="page", undo_group=7)
         before = desk.there()
         for x in (4.0, 5.0, 6.0):
@@ -166,21 +198,37 @@ def test_a_drag_is_one_step_and_a_new_change_ends_what_can_be_done_again() -> No
 
 
 def test_what_others_have_done_stays() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(placing("ann", "bob", "Box:1"))
-        desk.sim.robots["bob"].port("pioneer").set_pose(Pose(1.0, 1.0, 0.0))  # as a client does it
+        desk.sim.robots["bob"].port("pioneer").set_pose(
+            Pose(1.0, 1.0, 0.0)
+        )  # as a client does it
         await desk.do(placing("Box:1", x=14.0), OTHER)
         assert (
-            await desk.undo()
-        ) == "undone: moving ann, bob, Box:1; bob, Box:1 were moved by somebody else since and stay"
-        assert [desk.there()[n][:2] for n in ("ann", "bob", "Box:1")] == [(3.0, 3.0), (1.0, 1.0), (14.0, 2.0)]
+            (await desk.undo())
+            == "undone: moving ann, bob, Box:1; bob, Box:1 were moved by "
+            "somebody else since and stay"
+        )
+        assert [desk.there()[n][:2] for n in ("ann", "bob", "Box:1")] == [
+            (3.0, 3.0),
+            (1.0, 1.0),
+            (14.0, 2.0),
+        ]
         await desk.redo()
-        assert [desk.there()[n][:2] for n in ("ann", "bob", "Box:1")] == [(9.0, 2.0), (1.0, 1.0), (14.0, 2.0)]
+        assert [desk.there()[n][:2] for n in ("ann", "bob", "Box:1")] == [
+            (9.0, 2.0),
+            (1.0, 1.0),
+            (14.0, 2.0),
+        ]
         assert (await desk.undo(OTHER)) == "undone: moving Box:1"
         assert desk.there()["Box:1"][:2] == (11.0, 2.0)
         desk.sim.put("ann", (5.0, 5.0, 0.0))
-        with pytest.raises(WorldError, match="moving ann, bob, Box:1 cannot be undone: ann was moved by somebody else"):
+        with pytest.raises(
+            WorldError,
+            match="moving ann, bob, Box:1 cannot be undone: ann was moved by somebody else",
+        ):
             await desk.undo()
+
         with pytest.raises(NotNowError, match="nothing to undo"):
             await desk.undo()
 
@@ -188,7 +236,7 @@ def test_what_others_have_done_stays() -> None:
 
 
 def test_a_robot_that_has_driven_is_put_back() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(placing("ann"))
         desk.sim.robots["ann"].command(v=0.4)
         for _ in range(40):
@@ -202,7 +250,7 @@ def test_a_robot_that_has_driven_is_put_back() -> None:
 
 
 def test_a_robot_comes_back_with_what_it_had_and_steps_before_still_hold() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         sim = desk.sim
         from botyard.sim.simulation import employ
 
@@ -214,41 +262,58 @@ def test_a_robot_comes_back_with_what_it_had_and_steps_before_still_hold() -> No
         await desk.do(Remove(names=("ann", "bob")))
         assert not sim.robots
         await desk.undo()
-        assert sim.robots["ann"] is not old and sim.robots["ann"].start == Pose(3, 3, 0) and sim.robots["ann"].is_ghost
         assert (
-            sim.programs["bob"].name == "wander" and not sim.is_served("bob") and "bob" not in desk.parts.yard.servers
+            sim.robots["ann"] is not old
+            and sim.robots["ann"].start == Pose(3, 3, 0)
+            and sim.robots["ann"].is_ghost
+        )
+        assert (
+            sim.programs["bob"].name == "wander"
+            and not sim.is_served("bob")
+            and "bob" not in desk.parts.robot_servers.servers
         )
         assert desk.there()["ann"][:2] == (9.0, 2.0)
         await desk.undo()
-        assert desk.there()["ann"][:2] == (3.0, 3.0), "the step before the removal holds for the robot that came back"
+        assert desk.there()["ann"][:2] == (3.0, 3.0), (
+            "the step before the removal holds for the robot that came back"
+        )
 
     run(test)
 
 
 def test_a_name_that_is_taken_and_a_robot_that_is_gone() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(Remove(names=("ann", "bob")))
         desk.sim.add_robot("p3at", "ann", pose=(8, 8, 0))
-        assert (await desk.undo()) == "undone: removing ann, bob; ann is the name of something else by now"
+        assert (
+            await desk.undo()
+        ) == "undone: removing ann, bob; ann is the name of something else by now"
         assert desk.sim.robots["ann"].spec.name == "p3at"
         added = await desk.do(AddRobot(model="amigo", robot="eve"))
         assert added.robots == ("eve",)
         desk.sim.remove_robot("eve")
-        with pytest.raises(WorldError, match="adding eve cannot be undone: eve is gone already"):
+        with pytest.raises(
+            WorldError, match="adding eve cannot be undone: eve is gone already"
+        ):
             await desk.undo()
 
     run(test)
 
 
 def test_a_map_takes_its_robots_along_and_puts_back_what_it_has_moved() -> None:
-    scenario = b"botyard: 1\nrobots:\n- {name: ann, model: p3dx, pose: [1, 1, 0]}\n- {name: zoe, model: amigo, pose: [2, 2, 0]}\n"
+    scenario = (
+        b"botyard: 1\nrobots:\n- {name: ann, model: p3dx, pose: [1, 1, "
+        b"0]}\n- {name: zoe, model: amigo, pose: [2, 2, 0]}\n"
+    )
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(Remove(names=("Box:2",)))
         await desk.do(placing("Box:1"))
         before = desk.there()
         await desk.do(SendMap(map="place.yaml", data=scenario))
-        assert desk.there().keys() == {"ann", "bob", "zoe"} and desk.there()["ann"][:2] == (1.0, 1.0)
+        assert desk.there().keys() == {"ann", "bob", "zoe"} and desk.there()["ann"][
+            :2
+        ] == (1.0, 1.0)
         after = desk.there()
         await desk.undo()
         assert desk.there() == before and desk.sim.scene.name == "room"
@@ -262,9 +327,11 @@ def test_a_map_takes_its_robots_along_and_puts_back_what_it_has_moved() -> None:
 
 
 def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
-    """With what others had done until then; what was noted before is of another run, and what comes after goes with it."""
+    """With what others had done until then; what was noted before is of another run,
+    and what comes after goes with it.
+    """
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         sim = desk.sim
         sim.history.keep()
         sim.robots["ann"].command(v=0.3)
@@ -292,15 +359,25 @@ def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
         gone_on, later = desk.there(), sim.time
         assert await desk.undo() == f"undone: going on from {time:.1f} s"
         assert sim.time == pytest.approx(when + sim.dt) and sim.scene.name == "small"
-        assert desk.there().keys() == before.keys() and desk.there()["bob"][:3] == before["bob"][:3]
+        assert (
+            desk.there().keys() == before.keys()
+            and desk.there()["bob"][:3] == before["bob"][:3]
+        )
         times = [moment.time for moment in sim.history.moments]
-        assert times == sorted(set(times)) and times[-1] > when and not any(time < t <= when for t in times)
+        assert (
+            times == sorted(set(times))
+            and times[-1] > when
+            and not any(time < t <= when for t in times)
+        )
         with pytest.raises(NotNowError, match="nothing to undo"):
             await desk.undo(OTHER)
         with pytest.raises(NotNowError, match="nothing to undo"):
             await desk.undo()
         assert await desk.redo() == f"done again: going on from {time:.1f} s"
-        assert sim.time == pytest.approx(later + sim.dt) and desk.there()["ann"][:3] == gone_on["ann"][:3]
+        assert (
+            sim.time == pytest.approx(later + sim.dt)
+            and desk.there()["ann"][:3] == gone_on["ann"][:3]
+        )
         assert sim.scene.name == "room"
         await desk.undo()
         assert sim.scene.name == "small"
@@ -309,7 +386,7 @@ def test_going_on_from_a_moment_is_taken_back_as_a_whole() -> None:
 
 
 def test_what_was_done_without_a_step_to_undo() -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(placing("ann"), USER)
         await desk.do(Place(to=()))
         with pytest.raises(BotyardError):
@@ -325,7 +402,7 @@ def test_what_was_done_without_a_step_to_undo() -> None:
 
 
 def test_no_more_is_kept_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         monkeypatch.setattr(undo_module, "MAX_STEPS", 5)
         for x in range(8):
             await desk.do(placing("ann", x=1.0 + x))
@@ -351,7 +428,7 @@ def test_undo_is_in_the_journal_as_what_it_did() -> None:
     sim, twin, told = world(), world(), list[Entry]()
     sim.journal(told.append)
 
-    async def test(desk: Desk) -> None:
+    async def test(desk: RequestHandler) -> None:
         await desk.do(Remove(names=("ann", "Box:1", "Box:2")))
         await desk.do(Reset())
         await desk.undo()

@@ -1,4 +1,6 @@
-"""Programs that drive robots from within: what they do, and that they do it the same way every time."""
+"""Programs that drive robots from within: what they do, and that they do it the same
+way every time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ import numpy as np
 import pytest
 
 from botyard.controllers.crew import employ
-from botyard.controllers.registry import controller_names, find_controller, is_controller, make_controller
+from botyard.controllers.registry import (
+    controller_names,
+    find_controller,
+    is_controller,
+    make_controller,
+)
 from botyard.errors import CommandLineError, WorldError
 from botyard.geometry import Pose
 from botyard.model.mapbuilder import MapBuilder, hall
@@ -17,7 +24,9 @@ from botyard.model.world import Program, thing
 from botyard.sim.simulation import Robot, Simulation
 
 
-def alone(model: object = "p3dx", pose: tuple[float, float, float] = (0, 0, 0)) -> Robot:
+def alone(
+    model: object = "p3dx", pose: tuple[float, float, float] = (0, 0, 0)
+) -> Robot:
     return Simulation(odometry_error="none").add_robot(model, "one", pose=pose)
 
 
@@ -28,13 +37,16 @@ def run(robot: Robot, seconds: float) -> np.ndarray:
     for _ in range(round(seconds / sim.dt)):
         sim.step()
         way.append(tuple(robot.truth))
+
     return np.array(way)
 
 
 def test_names() -> None:
     assert {"follow", "walk", "wander", "waypoints"} <= set(controller_names())
     assert is_controller("walk") and not is_controller("wandr")
-    with pytest.raises(CommandLineError, match='no controller "wandr"; did you mean "wander"'):
+    with pytest.raises(
+        CommandLineError, match='no controller "wandr"; did you mean "wander"'
+    ):
         find_controller("wandr")
 
 
@@ -43,14 +55,25 @@ def test_names() -> None:
 def test_waypoints(model: object, order: str) -> None:
     robot = alone(model)
     points = [(2.0, 0.0), (2.0, 2.0), (0.0, 2.0)]
-    employ(robot, Program(name="waypoints", options={"points": points, "speed": 0.8, "order": order, "pause": 0.5}))
+    employ(
+        robot,
+        Program(
+            name="waypoints",
+            options={"points": points, "speed": 0.8, "order": order, "pause": 0.5},
+        ),
+    )
     way = run(robot, 40)
     reached = []
     for x, y, _ in way:
         for i, point in enumerate(points):
             if math.dist((x, y), point) <= 0.051 and (not reached or reached[-1] != i):
                 reached.append(i)
-    wanted = {"loop": [0, 1, 2, 0, 1, 2], "back": [0, 1, 2, 1, 0, 1], "once": [0, 1, 2]}[order]
+
+    wanted = {
+        "loop": [0, 1, 2, 0, 1, 2],
+        "back": [0, 1, 2, 1, 0, 1],
+        "once": [0, 1, 2],
+    }[order]
     assert reached[: len(wanted)] == wanted
     speed = np.hypot(*np.diff(way[:, :2], axis=0).T) / robot.simulation.dt
     assert speed.max() < 0.81
@@ -60,7 +83,13 @@ def test_waypoints(model: object, order: str) -> None:
 
 def test_a_pause_is_kept() -> None:
     robot = alone(thing())
-    employ(robot, Program(name="waypoints", options={"points": [(1, 0), (2, 0)], "speed": 1.0, "pause": 3.0}))
+    employ(
+        robot,
+        Program(
+            name="waypoints",
+            options={"points": [(1, 0), (2, 0)], "speed": 1.0, "pause": 3.0},
+        ),
+    )
     way = run(robot, 6)
     assert ((way[:, 0] > 0.94) & (way[:, 0] < 1.06)).sum() >= 29
 
@@ -78,12 +107,16 @@ def test_follow_keeps_its_distance() -> None:
     sim = Simulation(odometry_error="none")
     leader = sim.add_robot("p3dx", "leader", pose=(2, 0, 0))
     robot = sim.add_robot("p3dx", "pupil", pose=(0, 0, 1))
-    employ(leader, Program(name="waypoints", options={"points": [(8, 0), (8, 6)], "speed": 0.4}))
+    employ(
+        leader,
+        Program(name="waypoints", options={"points": [(8, 0), (8, 6)], "speed": 0.4}),
+    )
     employ(robot, Program(name="follow", options={"leader": "leader", "distance": 1.2}))
     gaps = []
     for _ in range(300):
         sim.step()
         gaps.append(math.dist(leader.truth[:2], robot.truth[:2]))
+
     assert min(gaps[100:]) > 0.9 and max(gaps[100:]) < 2.5
     sim.remove_robot("leader")
     before = robot.truth
@@ -104,7 +137,9 @@ def test_follow_without_a_name_takes_the_nearest() -> None:
 
 def test_walkers_walk_about_and_into_nothing() -> None:
     sim = Simulation(hall(12, 12, obstacles=10, seed=2), seed=4)
-    walkers = [sim.add_robot(thing(), f"w{i}", pose=(1.0 + i, 1.0, 0)) for i in range(4)]
+    walkers = [
+        sim.add_robot(thing(), f"w{i}", pose=(1.0 + i, 1.0, 0)) for i in range(4)
+    ]
     for robot in walkers:
         employ(robot, Program(name="walk", options={"speed": 1.0, "pause": 1.0}))
     stalls, ways = 0, []
@@ -112,6 +147,7 @@ def test_walkers_walk_about_and_into_nothing() -> None:
         sim.step()
         stalls += sum(r.stalled for r in walkers)
         ways.append(sim.poses[:, :2].copy())
+
     way = np.array(ways)
     length = np.hypot(*np.diff(way, axis=0).transpose(2, 0, 1)).sum(axis=0)
     assert (length > 15.0).all(), length
@@ -128,7 +164,9 @@ def test_a_walker_stays_in_its_area() -> None:
     assert np.ptp(way[:, 1]) > 1.5
 
 
-def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looked: list[float] = []
     robot = alone(thing(), (0, 0, 0))
     is_free_for = Simulation.is_free_for
@@ -143,7 +181,13 @@ def test_a_walker_in_a_world_without_end_looks_no_farther_than_it_sees(monkeypat
         return look
 
     monkeypatch.setattr(Simulation, "is_free_for", watched)
-    employ(robot, Program(name="walk", options={"area": [-1e7, -1e7, 1e7, 1e7], "pause": 0.0, "speed": 2.0}))
+    employ(
+        robot,
+        Program(
+            name="walk",
+            options={"area": [-1e7, -1e7, 1e7, 1e7], "pause": 0.0, "speed": 2.0},
+        ),
+    )
     run(robot, 20)
     assert 40.0 < max(looked) <= 50.0 + 1e-6
     assert len(looked) <= 200 * 30
@@ -180,7 +224,9 @@ def test_a_client_takes_over_and_gives_back() -> None:
     sim.step(20)
     x = robot.truth.x
     sim.step(20)
-    assert robot.truth.x == pytest.approx(x, abs=1e-6), "it stands while somebody else is there"
+    assert robot.truth.x == pytest.approx(x, abs=1e-6), (
+        "it stands while somebody else is there"
+    )
     robot.release("somebody")
     sim.step(20)
     assert robot.truth.x > x + 0.3
@@ -201,19 +247,63 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
 @pytest.mark.parametrize(
     ("name", "options", "complaint"),
     [
-        ("walk", {"speed": 0}, r"walk: speed: expected a number greater than 0 m/s, found 0 \(int\)"),
-        ("walk", {"area": [1]}, r"area: expected four numbers x0, y0, x1, y1, m, found 1"),
-        ("walk", {"area": [0, 0, math.inf, 1]}, r"area: x1: expected a number from -1e\+07 to 1e\+07 m, found inf"),
-        ("walk", {"area": [0, 0, 1e300, 1]}, r"area: x1: expected a number from -1e\+07 to 1e\+07 m, found 1e\+300"),
-        ("walk", {"area": [5, 5, 1, 9]}, r"area: expected x0 ≤ x1 and y0 ≤ y1, found \[5.0, 5.0, 1.0, 9.0\]"),
-        ("walk", {"area": 3}, r"area: expected a list of four numbers x0, y0, x1, y1, m, found 3"),
+        (
+            "walk",
+            {"speed": 0},
+            r"walk: speed: expected a number greater than 0 m/s, found 0 \(int\)",
+        ),
+        (
+            "walk",
+            {"area": [1]},
+            r"area: expected four numbers x0, y0, x1, y1, m, found 1",
+        ),
+        (
+            "walk",
+            {"area": [0, 0, math.inf, 1]},
+            r"area: x1: expected a number from -1e\+07 to 1e\+07 m, found inf",
+        ),
+        (
+            "walk",
+            {"area": [0, 0, 1e300, 1]},
+            r"area: x1: expected a number from -1e\+07 to 1e\+07 m, found 1e\+300",
+        ),
+        (
+            "walk",
+            {"area": [5, 5, 1, 9]},
+            r"area: expected x0 ≤ x1 and y0 ≤ y1, found \[5.0, 5.0, 1.0, 9.0\]",
+        ),
+        (
+            "walk",
+            {"area": 3},
+            r"area: expected a list of four numbers x0, y0, x1, y1, m, found 3",
+        ),
         ("walk", {"area": ["a", 0, 1, 1]}, r"area: x0: expected a number .* found 'a'"),
-        ("walk", {"speed": "fast"}, r"robot one: controller walk: speed: expected a number .* found 'fast'"),
+        (
+            "walk",
+            {"speed": "fast"},
+            r"robot one: controller walk: speed: expected a number .* found 'fast'",
+        ),
         ("walk", {"pause": -1}, "pause: expected a number of at least 0 s, found -1"),
-        ("follow", {"leader": "one"}, "controller follow: leader: one cannot follow itself"),
-        ("follow", {"distance": -1}, "distance: expected a number greater than 0 m, found -1"),
-        ("follow", {"speed": "x"}, "controller follow: speed: expected a number greater than 0 m/s, found 'x'"),
-        ("waypoints", {"points": []}, "controller waypoints: points: expected at least 1 of them, found 0"),
+        (
+            "follow",
+            {"leader": "one"},
+            "controller follow: leader: one cannot follow itself",
+        ),
+        (
+            "follow",
+            {"distance": -1},
+            "distance: expected a number greater than 0 m, found -1",
+        ),
+        (
+            "follow",
+            {"speed": "x"},
+            "controller follow: speed: expected a number greater than 0 m/s, found 'x'",
+        ),
+        (
+            "waypoints",
+            {"points": []},
+            "controller waypoints: points: expected at least 1 of them, found 0",
+        ),
         (
             "waypoints",
             {"points": [[0, 0]], "reached": math.inf},
@@ -241,4 +331,5 @@ def test_a_program_that_is_dismissed_reads_no_sensors(end: str) -> None:
         sim.restore(state)
     else:
         sim.remove_robot("r")
+
     assert not sim._devices.subscriptions

@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 import botyard
-from botyard.codeload import is_code
+from botyard.api.revisions import Subject
 from botyard.controllers.registry import is_controller
-from botyard.errors import ArgumentError, BotyardError, CommandLineError, FormatError, WorldError
-from botyard.feed import Subject
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    CommandLineError,
+    FormatError,
+    WorldError,
+)
+from botyard.processes.codeload import is_code
 from botyard.sim.journal import Entry, Reset
 from botyard.sim.resimulation import resimulate
 from botyard.sim.simulation import Robot, Simulation
@@ -82,11 +88,17 @@ def test_a_class_a_function_and_a_name_drive_robots() -> None:
         robot.command(v=speed, w=0.5)
 
     one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=circle)
-    two, three = sim.add_robots("p3dx", [(0, 3, 0), (0, 6, 0)], ["two", "three"], controller=Counter)
+    two, three = sim.add_robots(
+        "p3dx", [(0, 3, 0), (0, 6, 0)], ["two", "three"], controller=Counter
+    )
     four = sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller="walk")
     sim.step(30)
     assert calls == ["one"] * 30
-    assert one.velocity.w == pytest.approx(0.5) and two.truth.x > 0.1 and three.truth.x > 0.1
+    assert (
+        one.velocity.w == pytest.approx(0.5)
+        and two.truth.x > 0.1
+        and three.truth.x > 0.1
+    )
     assert four.truth != four.start
     one.set_controller(circle, speed=0.1)
     sim.step(20)
@@ -98,18 +110,40 @@ def test_a_class_a_function_and_a_name_drive_robots() -> None:
 
 def test_options_go_with_the_controller_of_a_new_robot() -> None:
     sim = quiet()
-    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=Counter, controller_options={"by": 3})
+    one = sim.add_robot(
+        "p3dx", "one", pose=(0, 0, 0), controller=Counter, controller_options={"by": 3}
+    )
     sim.add_robots(
-        "p3dx", [(0, 3, 0), (0, 6, 0)], ["two", "three"], controller="walk", controller_options={"speed": 0.25}
+        "p3dx",
+        [(0, 3, 0), (0, 6, 0)],
+        ["two", "three"],
+        controller="walk",
+        controller_options={"speed": 0.25},
     )
     sim.step(2)
-    assert [dict(program.options) for program in sim.programs.values()] == [{"by": 3}, {"speed": 0.25}, {"speed": 0.25}]
+    assert [dict(program.options) for program in sim.programs.values()] == [
+        {"by": 3},
+        {"speed": 0.25},
+        {"speed": 0.25},
+    ]
     for options in ({"speed": 0.25, "by": 1}, {"speed": "fast"}):
         with pytest.raises(BotyardError):
-            sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller="walk", controller_options=options)
-    with pytest.raises(ArgumentError, match="controller_options: expected a controller"):
+            sim.add_robot(
+                "p3dx",
+                "four",
+                pose=(0, 9, 0),
+                controller="walk",
+                controller_options=options,
+            )
+
+    with pytest.raises(
+        ArgumentError, match="controller_options: expected a controller"
+    ):
         sim.add_robot("p3dx", "four", pose=(0, 9, 0), controller_options={"by": 3})
-    assert list(sim.robots) == ["one", "two", "three"], "nothing is added if anything is wrong"
+
+    assert list(sim.robots) == ["one", "two", "three"], (
+        "nothing is added if anything is wrong"
+    )
     with pytest.raises(AttributeError, match=r"call set_controller"):
         one.controller = Counter  # type: ignore[attr-defined]
 
@@ -129,11 +163,14 @@ def test_code_of_a_file(code: str, capsys: pytest.CaptureFixture[str]) -> None:
     sim = quiet()
     names = ["Turn", "ahead", "Data"]
     turn, ahead, data = (
-        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0), controller=f"{code}:{name}") for k, name in enumerate(names)
+        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0), controller=f"{code}:{name}")
+        for k, name in enumerate(names)
     )
     sim.step(20)
     assert capsys.readouterr().out == "runs\n", "once"
-    assert (turn.velocity.w, ahead.velocity.vx, data.velocity.vx) == pytest.approx((0.5, 0.2, 0.1))
+    assert (turn.velocity.w, ahead.velocity.vx, data.velocity.vx) == pytest.approx(
+        (0.5, 0.2, 0.1)
+    )
     turn.set_controller(f"{code}:Turn", rate=-0.25)
     sim.step(20)
     assert turn.velocity.w == pytest.approx(-0.25)
@@ -153,6 +190,7 @@ def test_what_is_no_controller(code: str) -> None:
         with pytest.raises(kind, match=text):
             sim.add_robot("p3dx", "one", controller=wrong)
         assert not sim.robots, "it was not left behind"
+
     robot = sim.add_robot(pose=(0, 0, 0))
     with pytest.raises(WorldError, match='no option "bye"; did you mean "by"'):
         robot.set_controller(Counter, bye=2)
@@ -169,7 +207,9 @@ class Failing:
     def act(self) -> None: ...
 
 
-def test_a_crash_stops_its_robot_and_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_crash_stops_its_robot_and_nobody_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     sim = quiet()
 
     def crash(robot: Robot) -> None:
@@ -178,13 +218,18 @@ def test_a_crash_stops_its_robot_and_nobody_else(caplog: pytest.LogCaptureFixtur
             raise RuntimeError("lost my way")
 
     one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), controller=crash)
-    two = sim.add_robot("p3dx", "two", pose=(0, 3, 0), controller=lambda robot: robot.command(v=0.4))
+    two = sim.add_robot(
+        "p3dx", "two", pose=(0, 3, 0), controller=lambda robot: robot.command(v=0.4)
+    )
     sim.step(20)
     assert one.velocity.vx == pytest.approx(0.4)
     with caplog.at_level(logging.ERROR):
         sim.step(40)
     (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
-    assert "robot one" in record.getMessage() and "RuntimeError: lost my way" in record.getMessage()
+    assert (
+        "robot one" in record.getMessage()
+        and "RuntimeError: lost my way" in record.getMessage()
+    )
     assert "test_own.py" in record.getMessage() and "in crash" in record.getMessage()
     assert one.velocity.vx == 0.0 and two.velocity.vx == pytest.approx(0.4)
     assert set(sim.programs) == {"two"}
@@ -213,7 +258,9 @@ def test_functions_of_one_name_are_told_apart() -> None:
         return drive
 
     functions = [made(0.1), made(0.3)]
-    robots = [sim.add_robot(pose=(0, 3 * k, 0), controller=f) for k, f in enumerate(functions)]
+    robots = [
+        sim.add_robot(pose=(0, 3 * k, 0), controller=f) for k, f in enumerate(functions)
+    ]
     sim.step(20)
     assert [robot.velocity.vx for robot in robots] == pytest.approx([0.1, 0.3])
     assert len({program.name for program in sim.programs.values()}) == 2
@@ -229,11 +276,16 @@ robots:
 """
 
 
-def test_files_run_no_code_unless_they_may(code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_run_no_code_unless_they_may(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "world.yaml"
     path.write_text(SCENARIO.replace("CODE", code))
-    with pytest.raises(FormatError, match="is code, which is run only with --allow-code"):
+    with pytest.raises(
+        FormatError, match="is code, which is run only with --allow-code"
+    ):
         Simulation.load(path)
+
     assert "runs" not in capsys.readouterr().out
     sim = Simulation.load(path, allow_code=True)
     sim.step(20)
@@ -243,7 +295,11 @@ def test_files_run_no_code_unless_they_may(code: str, tmp_path: Path, capsys: py
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [(None, "there is no file"), ("import nothing_like_it", r"broken\.py, line 1"), ("x = 1", "drive")],
+    [
+        (None, "there is no file"),
+        ("import nothing_like_it", r"broken\.py, line 1"),
+        ("x = 1", "drive"),
+    ],
 )
 def test_code_of_a_file_that_cannot_be_had_is_named_with_the_files_line(
     tmp_path: Path, text: str | None, words: str
@@ -252,7 +308,9 @@ def test_code_of_a_file_that_cannot_be_had_is_named_with_the_files_line(
     if text is not None:
         code.write_text(text)
     path.write_text(SCENARIO.replace("CODE:Turn", f"{code}:drive"))
-    with pytest.raises(FormatError, match=rf"world\.yaml:7: robots\[0\]\.controller.*{words}"):
+    with pytest.raises(
+        FormatError, match=rf"world\.yaml:7: robots\[0\]\.controller.*{words}"
+    ):
         Simulation.load(path, allow_code=True)
 
 
@@ -260,13 +318,18 @@ def test_states_run_no_code(code: str, tmp_path: Path) -> None:
     """A state that names code which nobody has given here."""
     own = tmp_path / "states.py"
     own.write_text(
-        CODE.replace("def act", "def get_state(self): return 1\n    def set_state(self, s): pass\n    def act")
+        CODE.replace(
+            "def act",
+            "def get_state(self): return 1\n    def set_state(self, s): pass\n    def act",
+        )
     )
     sim = quiet()
     robot = sim.add_robot("p3dx", "one", pose=(0, 0, 0))
     robot.set_controller(f"{own}:Turn")
     state = sim.save_state()
-    foreign = state.replace(b"states.py:Turn", b"states.py:Data").replace(b"states.py", b"statez.py")
+    foreign = state.replace(b"states.py:Turn", b"states.py:Data").replace(
+        b"states.py", b"statez.py"
+    )
     assert foreign != state
     other = quiet()
     other.add_robot("p3dx", "one", pose=(0, 0, 0))
@@ -276,14 +339,24 @@ def test_states_run_no_code(code: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "yes"),
-    [("a:b", True), ("a.b:c.d", True), ("/x/y.py:Z", True),
-     ("C:\\x\\y.py:Z", True), ("wander", False), (":b", False), ("a:", False), ("a:1", False)],
-)  # fmt: skip
+    [
+        ("a:b", True),
+        ("a.b:c.d", True),
+        ("/x/y.py:Z", True),
+        ("C:\\x\\y.py:Z", True),
+        ("wander", False),
+        (":b", False),
+        ("a:", False),
+        ("a:1", False),
+    ],
+)
 def test_names_of_code(name: str, yes: bool) -> None:
     assert is_code(name) == yes
 
 
-def test_a_controller_that_exits_or_removes_robots_ends_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_controller_that_exits_or_removes_robots_ends_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def exits(robot: Robot) -> None:
         raise SystemExit(3)
 
@@ -303,12 +376,22 @@ def test_a_controller_that_exits_or_removes_robots_ends_alone(caplog: pytest.Log
         caplog.clear()
         sim = quiet(seed=1)
         for k, name in enumerate(("ann", "bob", "eve")):
-            sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(lambda robot: robot.command(v=0.3))
+            sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(
+                lambda robot: robot.command(v=0.3)
+            )
+
         sim.robots["ann"].set_controller(controller, **options)
         sim.robots["bob"].set_controller(lambda robot: robot.command(v=0.2))
         sim.step(10)
-        assert list(sim.robots) == there and sim.tick == 10 and sim.robots["eve"].truth.x > 0.1
-        assert "the controller of robot ann ends" in caplog.text and caplog.text.count("ends") == 1
+        assert (
+            list(sim.robots) == there
+            and sim.tick == 10
+            and sim.robots["eve"].truth.x > 0.1
+        )
+        assert (
+            "the controller of robot ann ends" in caplog.text
+            and caplog.text.count("ends") == 1
+        )
 
 
 class Refusing:
@@ -350,7 +433,11 @@ class Slotted:
     ],
 )
 def test_what_cannot_drive_is_said_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, controller: Any, options: dict[str, Any], words: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    controller: Any,
+    options: dict[str, Any],
+    words: str,
 ) -> None:
     (tmp_path / "exits.py").write_text("raise SystemExit('no robot today')")
     monkeypatch.chdir(tmp_path)
@@ -390,11 +477,15 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> type[Reader]:
 
 
 def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
-    reader: type[Reader], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    reader: type[Reader],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(reader, "fails", {2})
     sim = quiet(seed=3)
-    one = sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader)
+    one = sim.add_robot(
+        "p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader
+    )
     two = sim.add_robot("p3dx", "two", pose=(0, 3, 0))
     counts: list[Counter] = []
 
@@ -411,17 +502,29 @@ def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
     sim.reset()
     assert sim.tick == 0 and sim.episode == 1 and sim.feed.last(Subject.TIME) > told
     kinds = [type(entry.change) for entry in entries]
-    assert kinds[0] is Reset, "what a controller does when it begins is of the new episode"
-    assert set(sim.programs) == {"two"} and counts[0].count == 5 and counts[1].count == 0
+    assert kinds[0] is Reset, (
+        "what a controller does when it begins is of the new episode"
+    )
+    assert (
+        set(sim.programs) == {"two"} and counts[0].count == 5 and counts[1].count == 0
+    )
     (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
     said = record.getMessage()
-    assert "robot one cannot begin anew" in said and "RuntimeError: no second life" in said and "test_own.py" in said
+    assert (
+        "robot one cannot begin anew" in said
+        and "RuntimeError: no second life" in said
+        and "test_own.py" in said
+    )
     assert "in __init__" in said
     sim.step(10)
-    assert one.truth.x == pytest.approx(0.0) and two.truth.x > 0.01, "the one stands, the other drives"
+    assert one.truth.x == pytest.approx(0.0) and two.truth.x > 0.01, (
+        "the one stands, the other drives"
+    )
     sim.reset()
     sim.step(10)
-    assert list(sim.programs) == ["one", "two"] and one.truth.x > 0.01, "the next reset begins it anew"
+    assert list(sim.programs) == ["one", "two"] and one.truth.x > 0.01, (
+        "the next reset begins it anew"
+    )
 
 
 def test_what_controllers_do_when_they_begin_is_repeated(reader: type[Reader]) -> None:
@@ -440,7 +543,9 @@ def test_what_controllers_do_when_they_begin_is_repeated(reader: type[Reader]) -
     assert sim.digest() == twin.digest() and sim.robots["one"].truth.x > 0.01
 
 
-def test_the_old_controller_rests_before_the_new_one_subscribes(reader: type[Reader]) -> None:
+def test_the_old_controller_rests_before_the_new_one_subscribes(
+    reader: type[Reader],
+) -> None:
     sim = quiet()
     robot = sim.add_robot("p3dx", "one", lasers=["lms200"], controller=reader)
     for anew in (lambda: sim.reset(), lambda: robot.set_controller(reader)):
@@ -448,6 +553,7 @@ def test_the_old_controller_rests_before_the_new_one_subscribes(reader: type[Rea
             sim.step(steps)
             anew()
             assert robot.laser.is_read
+
     robot.set_controller("walk")
     assert not robot.laser.is_read, "one that was never called rests, too"
     robot.set_controller(reader)
@@ -456,19 +562,29 @@ def test_the_old_controller_rests_before_the_new_one_subscribes(reader: type[Rea
     assert not robot.laser.is_read
 
 
-def test_a_controller_that_cannot_be_replaced_goes_on(reader: type[Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_cannot_be_replaced_goes_on(
+    reader: type[Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
     sim = quiet()
-    robot = sim.add_robot("p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader)
+    robot = sim.add_robot(
+        "p3dx", "one", pose=(0, 0, 0), lasers=["lms200"], controller=reader
+    )
     monkeypatch.setattr(reader, "fails", {2})
-    with pytest.raises(WorldError, match=r"RuntimeError: no second life \(.*test_own.py, line \d+, in __init__\)"):
+    with pytest.raises(
+        WorldError,
+        match=r"RuntimeError: no second life \(.*test_own.py, line \d+, in __init__\)",
+    ):
         robot.set_controller(reader)
+
     with pytest.raises(WorldError, match="no option"):
         robot.set_controller(reader, speed=3)
     sim.step(20)
     assert robot.velocity.vx == pytest.approx(0.3)
 
 
-def test_the_place_of_a_crash_is_the_users_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_place_of_a_crash_is_the_users_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def wrong(robot: Robot) -> None:
         robot.command(v="fast")  # type: ignore[arg-type]
 
@@ -484,7 +600,9 @@ def test_the_place_of_a_crash_is_the_users_line(caplog: pytest.LogCaptureFixture
         sim.add_robot(pose=(0, 0, 0), controller=function)
         sim.step()
         line = function.__code__.co_firstlineno + 1
-        assert f"test_own.py, line {line}, in {function.__name__})" in caplog.messages[0]
+        assert (
+            f"test_own.py, line {line}, in {function.__name__})" in caplog.messages[0]
+        )
 
 
 @pytest.mark.parametrize("copied", [False, True])
@@ -498,18 +616,25 @@ def test_a_reset_begins_a_crashed_controller_anew_in_its_place(copied: bool) -> 
 
     original = sim = quiet()
     for k, name in enumerate(("one", "two", "three")):
-        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(drive, **{"until": 3} if name == "one" else {})
+        sim.add_robot("p3dx", name, pose=(0, 3 * k, 0)).set_controller(
+            drive, **{"until": 3} if name == "one" else {}
+        )
+
     sim.step(5)
     assert set(sim.programs) == {"two", "three"}
-    if copied:  # the others are controllers without a state
+    # the others are controllers without a state
+    if copied:
         sim.robots["two"].set_controller(Counter)
         sim.robots["three"].set_controller(None)
         sim = sim.clone()
         assert set(sim.programs) == {"two"}
+
     called.clear()
     sim.reset()
     sim.step(5)
-    assert called == (["one"] * 4 if copied else ["one", "two", "three"] * 4 + ["two", "three"])
+    assert called == (
+        ["one"] * 4 if copied else ["one", "two", "three"] * 4 + ["two", "three"]
+    )
     assert "one" not in sim.programs
     sim.robots["one"].set_controller(None)
     called.clear()
@@ -568,8 +693,13 @@ def test_the_seed_goes_to_the_parameter_of_that_name() -> None:
     ):
         robot.set_controller(kind, **options)
         assert made.pop() == expected
-    with pytest.raises(WorldError, match='expected the option "number", found none; only a parameter called "seed"'):
+
+    with pytest.raises(
+        WorldError,
+        match='expected the option "number", found none; only a parameter called "seed"',
+    ):
         robot.set_controller(Needs)
+
     with pytest.raises(WorldError, match='no option "seed"'):
         robot.set_controller(Neither, seed=3)
     seeds = []
@@ -609,7 +739,9 @@ def test_a_controller_has_a_rate_of_its_own(where: str) -> None:
     sim = quiet(step=0.1)
     sim.add_robot("p3dx", "one", controller=seldom if where == "function" else Seldom)
     sim.step(11)
-    assert ticks == [0, 3, 5, 8, 10], "the first steps at or after 0, 0.25, 0.5, 0.75 and 1 s"
+    assert ticks == [0, 3, 5, 8, 10], (
+        "the first steps at or after 0, 0.25, 0.5, 0.75 and 1 s"
+    )
     sim.reset()
     sim.step(4)
     assert ticks[5:] == [0, 3]
@@ -620,5 +752,7 @@ def test_rates_of_controllers_are_checked(rate: Any) -> None:
     def drive(robot: Robot) -> None: ...
 
     drive.act_rate = rate  # type: ignore[attr-defined]
-    with pytest.raises(WorldError, match=r"act_rate: expected a number from 0 to 1e\+06 Hz, found"):
+    with pytest.raises(
+        WorldError, match=r"act_rate: expected a number from 0 to 1e\+06 Hz, found"
+    ):
         quiet().add_robot("p3dx", "one", controller=drive)

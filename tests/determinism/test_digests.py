@@ -1,7 +1,8 @@
-"""Scenes have the digests that stand in the repository: on any system and processor, with any kernels, with one thread and with two.
+"""Scenes have the digests that stand in the repository: on any system and processor,
+with any kernels, with one thread and with two.
 
-`make test` carries this out with the library of kernels, with what Numba compiles, and without a compiler. When results change on
-purpose: ``python -m tools.digests --write``.
+`make test` carries this out with the library of kernels, with what Numba compiles, and
+without a compiler. When results change on purpose: ``python -m tools.digests --write``.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Callable
 import pytest
 from tools import digests
 
-from botyard import elementary
 from botyard.controllers import steering
 from botyard.native.packages import mode
+from botyard.numerics import elementary
 
 
 @pytest.mark.parametrize("name", digests.TRIALS)
@@ -22,7 +23,9 @@ from botyard.native.packages import mode
 def test_digests_are_those_of_the_repository(name: str, threads: int) -> None:
     only_first = mode() == "python"  # a hundred times slower
     right = digests.known()[name]
-    assert dict(digests.digests(name, threads, only_first)) == (dict([min(right.items())]) if only_first else right)
+    assert dict(digests.digests(name, threads, only_first)) == (
+        dict([min(right.items())]) if only_first else right
+    )
 
 
 def test_every_scene_has_digests_of_its_own() -> None:
@@ -33,7 +36,13 @@ def test_every_scene_has_digests_of_its_own() -> None:
     assert len(set(texts)) == len(texts)
 
 
-def test_one_bit_of_one_arctangent_changes_a_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_bit_of_one_arctangent_changes_a_digest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before: Callable[[float, float], float] = elementary.atan2
-    monkeypatch.setattr(steering, "atan2", lambda y, x: math.nextafter(before(y, x), math.inf))
-    assert dict(digests.digests("visitors", first_only=True)) != dict([min(digests.known()["visitors"].items())])
+    monkeypatch.setattr(
+        steering, "atan2", lambda y, x: math.nextafter(before(y, x), math.inf)
+    )
+    assert dict(digests.digests("visitors", first_only=True)) != dict(
+        [min(digests.known()["visitors"].items())]
+    )

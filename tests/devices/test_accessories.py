@@ -1,4 +1,6 @@
-"""Bumpers, gripper, battery, encoders, gyro, compass, table sensors: from the engine's state to what the device says."""
+"""Bumpers, gripper, battery, encoders, gyro, compass, table sensors: from the engine's
+state to what the device says.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,15 @@ def equipped(scene: Scene = WALL, pose: Pose = Pose()) -> Simulation:
 @pytest.mark.parametrize(
     ("degrees", "expected"),
     [
-        (0, Bumpers(front=0b00100)), (80, Bumpers(front=0b00001)), (-80, Bumpers(front=0b10000)), (40, Bumpers(front=0b00010)),
-        (180, Bumpers(rear=0b00100)), (-100, Bumpers(rear=0b00001)), (100, Bumpers(rear=0b10000)),
+        (0, Bumpers(front=0b00100)),
+        (80, Bumpers(front=0b00001)),
+        (-80, Bumpers(front=0b10000)),
+        (40, Bumpers(front=0b00010)),
+        (180, Bumpers(rear=0b00100)),
+        (-100, Bumpers(rear=0b00001)),
+        (100, Bumpers(rear=0b10000)),
     ],
-)  # fmt: skip
+)
 def test_segments_are_numbered_clockwise(degrees: float, expected: Bumpers) -> None:
     sector = int(math.floor(degrees / 360 * 64)) % 64
     assert pressed(BumperSpec(front=5, rear=5), 1 << sector) == expected
@@ -56,20 +63,37 @@ def test_a_robot_without_bumpers_has_none_pressed() -> None:
 
 @pytest.mark.parametrize("heading", [0.0, 0.3, -0.5, 1.0, -1.2])
 @pytest.mark.parametrize("back", [False, True])
-def test_contacts_are_where_the_outline_meets_the_wall(heading: float, back: bool) -> None:
-    """The sectors agree with a brute-force sampling of the outline a hair farther along."""
+def test_contacts_are_where_the_outline_meets_the_wall(
+    heading: float, back: bool
+) -> None:
+    """The sectors agree with a brute-force sampling of the outline a hair farther
+    along.
+    """
     sim = Simulation(WALL, odometry_error="none")
-    robot = sim.add_robot("peoplebot-sh", pose=Pose(1.0, 0.0, heading + (math.pi if back else 0.0)))
+    robot = sim.add_robot(
+        "peoplebot-sh", pose=Pose(1.0, 0.0, heading + (math.pi if back else 0.0))
+    )
     robot.command(v=-0.5 if back else 0.5)
     sim.step(60)
     assert robot.stalled
     found = int(sim.snapshot.state.contact[0])
     truth = robot.truth
     expected = contact_sectors(robot.spec.outline, truth, 2.0 - 3e-5)
-    near = expected | (expected << 1) | (expected >> 1) | (expected << 63) | (expected >> 63)
+    near = (
+        expected
+        | (expected << 1)
+        | (expected >> 1)
+        | (expected << 63)
+        | (expected >> 63)
+    )
     assert found, "something was touched"
     assert found & ~near & ((1 << 64) - 1) == 0, "nothing else was"
-    assert expected & ~(found | (found << 1) | (found >> 1) | (found << 63) | (found >> 63)) & ((1 << 64) - 1) == 0
+    assert (
+        expected
+        & ~(found | (found << 1) | (found >> 1) | (found << 63) | (found >> 63))
+        & ((1 << 64) - 1)
+        == 0
+    )
     assert bool(robot.bumpers.read().rear) == back
     assert bool(robot.bumpers.read().front) == (not back)
 
@@ -103,10 +127,19 @@ def test_robots_feel_each_other() -> None:
 
 def test_a_gripper_takes_a_box_along_and_lets_it_go() -> None:
     sim = equipped()
-    robot, box = sim.robots["r"], sim.add_robot("small-box", "box", pose=Pose(0.30, 0.02, 0.2))
+    robot, box = (
+        sim.robots["r"],
+        sim.add_robot("small-box", "box", pose=Pose(0.30, 0.02, 0.2)),
+    )
     sim.step()
     state = robot.gripper_state
-    assert (state.open, state.closed, state.outer_beam, state.inner_beam, state.lift_down) == (
+    assert (
+        state.open,
+        state.closed,
+        state.outer_beam,
+        state.inner_beam,
+        state.lift_down,
+    ) == (
         True,
         False,
         True,
@@ -118,14 +151,21 @@ def test_a_gripper_takes_a_box_along_and_lets_it_go() -> None:
     assert robot.gripper_state.paddles_move
     sim.step(10)
     state = robot.gripper_state
-    assert (state.closed, state.left_touches, state.right_touches, state.open) == (True, True, True, False)
+    assert (state.closed, state.left_touches, state.right_touches, state.open) == (
+        True,
+        True,
+        True,
+        False,
+    )
     assert robot.gripper.holding == "box"
     assert state.outer_beam, "what it holds still breaks the beam"
     robot.command(v=0.4, w=0.3)
     sim.step(15)
     held = robot.truth
     c, s = math.cos(held.th), math.sin(held.th)
-    assert (box.truth.x, box.truth.y) == pytest.approx((held.x + 0.3 * c - 0.02 * s, held.y + 0.3 * s + 0.02 * c))
+    assert (box.truth.x, box.truth.y) == pytest.approx(
+        (held.x + 0.3 * c - 0.02 * s, held.y + 0.3 * s + 0.02 * c)
+    )
     robot.command(v=0.0, w=0.0)
     robot.gripper.act(Action.OPEN)
     sim.step(20)
@@ -139,7 +179,10 @@ def test_a_gripper_takes_a_box_along_and_lets_it_go() -> None:
 
 def test_a_carried_box_bumps_into_things_and_is_seen_as_part_of_its_carrier() -> None:
     sim = equipped()
-    robot, box = sim.robots["r"], sim.add_robot("small-box", "box", pose=Pose(0.30, 0.0, 0.0))
+    robot, box = (
+        sim.robots["r"],
+        sim.add_robot("small-box", "box", pose=Pose(0.30, 0.0, 0.0)),
+    )
     watcher = sim.add_robot("p3dx", "w", pose=Pose(1.5, 1.0, -math.pi / 2))
     robot.gripper.act(Action.CLOSE)
     sim.step(12)
@@ -149,8 +192,12 @@ def test_a_carried_box_bumps_into_things_and_is_seen_as_part_of_its_carrier() ->
     robot.command(v=0.5)
     sim.step(60)
     assert robot.stalled
-    assert box.truth.x + 0.05 == pytest.approx(2.0, abs=1e-3), "the box stands at the wall"
-    assert watcher.laser.read().ranges[ahead] == pytest.approx(math.hypot(0.44, 0.95), abs=0.02)
+    assert box.truth.x + 0.05 == pytest.approx(2.0, abs=1e-3), (
+        "the box stands at the wall"
+    )
+    assert watcher.laser.read().ranges[ahead] == pytest.approx(
+        math.hypot(0.44, 0.95), abs=0.02
+    )
 
 
 def test_paddles_close_on_nothing_and_stop_on_demand() -> None:
@@ -182,18 +229,28 @@ def test_lift_store_deploy_and_carry() -> None:
     gripper.act(Action.LIFT_UP)
     sim.step(5)
     assert sim.robots["r"].gripper_state.lift_moves
-    assert not (sim.robots["r"].gripper_state.lift_up or sim.robots["r"].gripper_state.lift_down)
+    assert not (
+        sim.robots["r"].gripper_state.lift_up or sim.robots["r"].gripper_state.lift_down
+    )
     sim.step(20)
     assert sim.robots["r"].gripper_state.lift_up
     gripper.carry(-0.5)
     sim.step(20)
-    assert not (sim.robots["r"].gripper_state.lift_up or sim.robots["r"].gripper_state.lift_down)
+    assert not (
+        sim.robots["r"].gripper_state.lift_up or sim.robots["r"].gripper_state.lift_down
+    )
     gripper.act(Action.DEPLOY)
     sim.step(30)
-    assert (sim.robots["r"].gripper_state.lift_down, sim.robots["r"].gripper_state.open) == (True, True)
+    assert (
+        sim.robots["r"].gripper_state.lift_down,
+        sim.robots["r"].gripper_state.open,
+    ) == (True, True)
     gripper.act(Action.STORE)
     sim.step(30)
-    assert (sim.robots["r"].gripper_state.lift_up, sim.robots["r"].gripper_state.closed) == (True, True)
+    assert (
+        sim.robots["r"].gripper_state.lift_up,
+        sim.robots["r"].gripper_state.closed,
+    ) == (True, True)
     gripper.act(Action.LIFT_DOWN)
     sim.step(5)
     gripper.act(Action.HALT)
@@ -202,7 +259,9 @@ def test_lift_store_deploy_and_carry() -> None:
 
 
 def test_nothing_acts_while_time_stands_still() -> None:
-    """Settling a paused world lets sensors look again; paddles, lift, battery and joints stay as they are, and go on when time does."""
+    """Settling a paused world lets sensors look again; paddles, lift, battery and
+    joints stay as they are, and go on when time does.
+    """
     spec = load_robot("p3dx-equipped")
     sim = Simulation()
     spec = replace(spec, battery=replace(spec.battery, capacity_wh=10.0))
@@ -218,11 +277,17 @@ def test_nothing_acts_while_time_stands_still() -> None:
     for _ in range(5):
         robot.command.set_pose(1, 0, 0)
         sim.settle()
+
     assert (robot.gripper.positions, robot.electrics.charge, arm.position) == before
     assert robot.truth.x == 1.0
     sim.step()
     after = (robot.gripper.positions, robot.electrics.charge, arm.position)
-    assert after[0][0] < before[0][0] and after[0][2] > before[0][2] and after[1] < before[1] and after[2] > before[2]
+    assert (
+        after[0][0] < before[0][0]
+        and after[0][2] > before[0][2]
+        and after[1] < before[1]
+        and after[2] > before[2]
+    )
 
 
 def test_removing_what_is_held_or_who_holds() -> None:
@@ -236,9 +301,13 @@ def test_removing_what_is_held_or_who_holds() -> None:
         sim.step(15)
         if gone == "box":
             assert sim.robots["r"].gripper.holding is None
-            assert sim.robots["r"].gripper_state.closed, "the paddles go on until they meet"
+            assert sim.robots["r"].gripper_state.closed, (
+                "the paddles go on until they meet"
+            )
         else:
-            assert sim.snapshot.state.mask[sim.snapshot.rows["box"]] == 7, "it is felt again"
+            assert sim.snapshot.state.mask[sim.snapshot.rows["box"]] == 7, (
+                "it is felt again"
+            )
 
 
 def test_wrong_grippers_are_refused() -> None:
@@ -254,7 +323,11 @@ def test_wrong_grippers_are_refused() -> None:
 
 
 def test_a_battery_drains_with_motion_and_charges_on_a_dock() -> None:
-    battery = Battery(BatterySpec(capacity_wh=1.0, idle_power=10.0, motor_power=50.0, charge_power=100.0))
+    battery = Battery(
+        BatterySpec(
+            capacity_wh=1.0, idle_power=10.0, motor_power=50.0, charge_power=100.0
+        )
+    )
     battery.advance(36.0, 0.0, False)
     assert battery.charge == pytest.approx(90.0), "10 W for 36 s are 0.1 Wh"
     battery.advance(36.0, 1.0, False)
@@ -266,6 +339,7 @@ def test_a_battery_drains_with_motion_and_charges_on_a_dock() -> None:
         battery.advance(0.36, 0.0, True)
         if battery.charge_state not in seen:
             seen.append(battery.charge_state)
+
     assert seen == [ChargeState.BULK, ChargeState.OVERCHARGE, ChargeState.FLOAT]
     assert 99.0 <= battery.charge <= 100.0
 
@@ -273,7 +347,8 @@ def test_a_battery_drains_with_motion_and_charges_on_a_dock() -> None:
 def test_an_empty_battery_switches_the_motors_off_and_a_dock_brings_them_back() -> None:
     dock = Place(kind="Dock", name="d", pose=Pose(50.0, 0.0, 0.0))
     spec = parse_robot(
-        'extends = "p3dx"\nbattery = { capacity_wh = 0.05, motor_power = 100, charge_power = 400 }', "thirsty"
+        'extends = "p3dx"\nbattery = { capacity_wh = 0.05, motor_power = 100, charge_power = 400 }',
+        "thirsty",
     )
     sim = Simulation(Scene(places=(dock,)), odometry_error="none")
     robot = sim.add_robot(spec, "r", pose=Pose())
@@ -319,7 +394,10 @@ def test_encoders_count_both_wheels() -> None:
     spec = PioneerSpec(ticks_per_mm=100.0, diff_conv=0.005)
     assert ticks(1.0, spec) == 100_000
     left, right = wheels((0.0, 1.0), (0.5, 0.0), spec.half_track, 0.1)
-    assert [ticks(wheel.distance, spec) for wheel in (left, right)] == [-20_000, 20_000], "half the track is 200 mm"
+    assert [ticks(wheel.distance, spec) for wheel in (left, right)] == [
+        -20_000,
+        20_000,
+    ], "half the track is 200 mm"
     assert (left.angle, right.rate) == pytest.approx((-2.0, 5.0))
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot("p3dx", pose=Pose())
@@ -327,14 +405,20 @@ def test_encoders_count_both_wheels() -> None:
     sim.step(50)
     robot.command(v=-0.5)
     sim.step(100)
-    assert robot.state.path[0] == pytest.approx(robot.odom.x), "ways back count backwards"
-    assert [wheel.distance for wheel in robot.devices["encoders"].read()] == pytest.approx([robot.odom.x] * 2)
+    assert robot.state.path[0] == pytest.approx(robot.odom.x), (
+        "ways back count backwards"
+    )
+    assert [
+        wheel.distance for wheel in robot.devices["encoders"].read()
+    ] == pytest.approx([robot.odom.x] * 2)
     robot.command(w=0.3)
     sim.step(20)
     left, right = robot.devices["encoders"].read()
     half = robot.spec.pioneer.half_track
     assert right.distance - left.distance == pytest.approx(2 * half * robot.odom.th)
-    assert (left.speed, right.speed) == pytest.approx((robot.velocity.vx - 0.3 * half, robot.velocity.vx + 0.3 * half))
+    assert (left.speed, right.speed) == pytest.approx(
+        (robot.velocity.vx - 0.3 * half, robot.velocity.vx + 0.3 * half)
+    )
 
 
 def test_encoders_do_not_jump_with_the_robot() -> None:
@@ -354,7 +438,14 @@ def test_encoders_do_not_jump_with_the_robot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "raw"), [(0.0, 512), (GYRO_SCALE * 10, 522), (-GYRO_SCALE * 10, 502), (99.0, 1023), (-99.0, 0)]
+    ("rate", "raw"),
+    [
+        (0.0, 512),
+        (GYRO_SCALE * 10, 522),
+        (-GYRO_SCALE * 10, 502),
+        (99.0, 1023),
+        (-99.0, 0),
+    ],
 )
 def test_gyro_readings(rate: float, raw: int) -> None:
     assert gyro_reading(rate) == raw
@@ -366,7 +457,9 @@ def test_compass_counts_clockwise_from_north(th: float, degrees: float) -> None:
 
 
 def test_tables_are_seen_from_below() -> None:
-    table = Area(kind="Table", name="", corners=((0.5, 0.0), (2.0, 0.0), (2.0, 2.0), (0.5, 2.0)))
+    table = Area(
+        kind="Table", name="", corners=((0.5, 0.0), (2.0, 0.0), (2.0, 2.0), (0.5, 2.0))
+    )
     sim = equipped(Scene(areas=(table,)))
     robot = sim.robots["r"]
     assert robot.digital_inputs == b"\xff" * 4
@@ -375,7 +468,10 @@ def test_tables_are_seen_from_below() -> None:
     assert robot.digital_inputs[0] == 0xFE, "the left sensor alone is under the table"
     robot.command.set_pose(0.4, 1.0, 0.0)
     sim.step()
-    assert robot.digital_inputs[0] == 0xFC and robot.devices["table_ir"].read() == (True, True)
+    assert robot.digital_inputs[0] == 0xFC and robot.devices["table_ir"].read() == (
+        True,
+        True,
+    )
     newer = sim.add_robot("peoplebot-sh", "p", pose=Pose(0.4, 0.0, 0.0))
     assert newer.digital_inputs == b"\xff\xff\xff\xfd"
 
@@ -390,7 +486,12 @@ def test_lines_from_outside() -> None:
     e.write_analog(99, 1)
     assert e.analog == [0, 0, 0, 1023, 0, 0, 0, 0]
     e.joystick.set(-3.0, 0.5, 2.0, button1=True)
-    assert (e.joystick.x, e.joystick.y, e.joystick.throttle, e.joystick.button1) == (-1.0, 0.5, 1.0, True)
+    assert (e.joystick.x, e.joystick.y, e.joystick.throttle, e.joystick.button1) == (
+        -1.0,
+        0.5,
+        1.0,
+        True,
+    )
 
 
 def test_the_red_button() -> None:
@@ -400,7 +501,10 @@ def test_the_red_button() -> None:
     sim.step(10)
     robot.press_estop()
     sim.step(2)
-    assert (robot.velocity.vx, robot.motors_on) == (0.0, False) and robot.electrics.inhibited
+    assert (robot.velocity.vx, robot.motors_on) == (
+        0.0,
+        False,
+    ) and robot.electrics.inhibited
     robot.press_estop(False)
     robot.command.enable()
     robot.command(v=0.2)
@@ -413,11 +517,19 @@ def test_models_say_what_they_carry() -> None:
     assert load_robot("peoplebot-sh").device("bumpers") == BumperSpec(front=5, rear=5)
     spec = load_robot("p3dx-equipped")
     assert spec.gripper is not None
-    assert (spec.gyro, spec.compass, spec.pioneer.subclass) == (True, CompassSpec(), "p3dx")
+    assert (spec.gyro, spec.compass, spec.pioneer.subclass) == (
+        True,
+        CompassSpec(),
+        "p3dx",
+    )
 
 
 def test_ranges_can_be_rounded_as_the_original_does() -> None:
-    sim = Simulation(Scene(segments=np.array([[2.013, -9.0, 2.013, 9.0]])), sensor_noise=False, range_step=0.02)
+    sim = Simulation(
+        Scene(segments=np.array([[2.013, -9.0, 2.013, 9.0]])),
+        sensor_noise=False,
+        range_step=0.02,
+    )
     robot = sim.add_robot("p3dx", pose=Pose())
     assert robot.laser.read().ranges[90] == pytest.approx(2.02)
     assert robot.sonar is not None

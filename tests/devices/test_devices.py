@@ -22,9 +22,15 @@ COLUMBIA = GeoReference(42.807191, -71.578661, 72.0)
 
 @pytest.mark.parametrize(
     ("east", "north", "lat", "lon"),
-    [(0, 0, 42.8071910, -71.5786610), (10, 0, 42.8071910, -71.57853875), (0, 10, 42.80728101, -71.5786610)],
+    [
+        (0, 0, 42.8071910, -71.5786610),
+        (10, 0, 42.8071910, -71.57853875),
+        (0, 10, 42.80728101, -71.5786610),
+    ],
 )
-def test_gps_numbers_of_the_reference(east: float, north: float, lat: float, lon: float) -> None:
+def test_gps_numbers_of_the_reference(
+    east: float, north: float, lat: float, lon: float
+) -> None:
     found = geodetic(COLUMBIA, east, north)
     assert found[:2] == pytest.approx((lat, lon), abs=1e-8)
     assert found[2] == pytest.approx(72.0, abs=0.01)
@@ -32,17 +38,26 @@ def test_gps_numbers_of_the_reference(east: float, north: float, lat: float, lon
 
 def test_gps_up_is_altitude_even_at_a_pole() -> None:
     assert geodetic(COLUMBIA, 0, 0, 25.0)[2] == pytest.approx(97.0, abs=1e-3)
-    assert geodetic(GeoReference(90.0, 0.0, 10.0), 0, 0)[2] == pytest.approx(10.0, abs=1e-3)
+    assert geodetic(GeoReference(90.0, 0.0, 10.0), 0, 0)[2] == pytest.approx(
+        10.0, abs=1e-3
+    )
 
 
 def test_gps_antenna_bad_sectors_and_no_georeference() -> None:
-    bad = Area(kind="SimBadGPSSector", name="", corners=((5, -1), (7, -1), (7, 1), (5, 1)))
+    bad = Area(
+        kind="SimBadGPSSector", name="", corners=((5, -1), (7, -1), (7, 1), (5, 1))
+    )
     scene = Scene(georeference=COLUMBIA, areas=(bad,))
     spec = GpsSpec(x=0.5, y=0.0, dop=1.5)
-    ahead, behind = gps_fix(scene, spec, Pose(4.8, 0, 0)), gps_fix(scene, spec, Pose(4.8, 0, math.pi))
+    ahead, behind = (
+        gps_fix(scene, spec, Pose(4.8, 0, 0)),
+        gps_fix(scene, spec, Pose(4.8, 0, math.pi)),
+    )
     assert ahead is not None
     assert behind is not None
-    assert (ahead.dop, behind.dop) == (0.0, 1.5), "the antenna counts, not the robot's centre"
+    assert (ahead.dop, behind.dop) == (0.0, 1.5), (
+        "the antenna counts, not the robot's centre"
+    )
     assert gps_fix(Scene(), spec, Pose()) is None
 
 
@@ -56,7 +71,9 @@ def test_gps_antenna_bad_sectors_and_no_georeference() -> None:
     ],
 )
 def test_boxes_are_seen_by_those_that_may(box: str, laser: bool, sonar: bool) -> None:
-    """GEN-008, SEN-006, SEN-021, OBJ-002, OBJ-003: by the robot's own laser and sonar; all of them stand in the way."""
+    """GEN-008, SEN-006, SEN-021, OBJ-002, OBJ-003: by the robot's own laser and sonar;
+    all of them stand in the way.
+    """
     sim = Simulation(sensor_noise=False, odometry_error="none")
     robot = sim.add_robot("p3dx", pose=Pose())
     sim.add_robot(box, pose=Pose(1.5, 0.0, 0.0))
@@ -71,24 +88,49 @@ def test_boxes_are_seen_by_those_that_may(box: str, laser: bool, sonar: bool) ->
 
 @pytest.mark.parametrize(("rays", "seen"), [(1, False), (7, True)])
 def test_a_sonar_of_several_rays_reads_the_closest(rays: int, seen: bool) -> None:
-    """SEN-017, SEN-018: something beside the axis but within the cone, for a ring of the model."""
+    """SEN-017, SEN-018: something beside the axis but within the cone, for a ring of
+    the model.
+    """
     ring = SonarSpec(
-        type_name="s", transducers=(Transducer(pose=Pose()),), fov=math.radians(30), range_max=5.0, rays=rays
+        type_name="s",
+        transducers=(Transducer(pose=Pose()),),
+        fov=math.radians(30),
+        range_max=5.0,
+        rays=rays,
     )
     wall = Scene(segments=np.array([[2.0, 0.3, 2.0, 5.0]]))
-    robot = Simulation(wall, sensor_noise=False).add_robot(replace(load_robot("p3dx"), sonar=ring), pose=Pose())
-    assert robot.sonar.read().ranges.tolist() == [pytest.approx(2.0 / math.cos(math.radians(10))) if seen else 5.0]
+    robot = Simulation(wall, sensor_noise=False).add_robot(
+        replace(load_robot("p3dx"), sonar=ring), pose=Pose()
+    )
+    assert robot.sonar.read().ranges.tolist() == [
+        pytest.approx(2.0 / math.cos(math.radians(10))) if seen else 5.0
+    ]
 
 
 def test_a_lasers_bearings_err_as_its_model_says() -> None:
-    """SEN-003, SEN-004: ranges to a wall at a slant vary with the angle's error alone, and not at all without noise."""
+    """SEN-003, SEN-004: ranges to a wall at a slant vary with the angle's error alone,
+    and not at all without noise.
+    """
     wall = Scene(segments=np.array([[1.0, -9.0, 3.0, 9.0]]))
     spread = []
     for degrees, noise in ((1.0, True), (0.1, True), (1.0, False), (0.0, True)):
-        spec = replace(load_laser("lms200"), range_noise=0.0, angle_noise=math.radians(degrees))
-        robot = Simulation(wall, sensor_noise=noise).add_robot(replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose())
-        exact = Simulation(wall, sensor_noise=False).add_robot(replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose())
-        spread.append(float(np.abs(robot.laser.read().ranges - exact.laser.read().ranges)[60:120].mean()))
+        spec = replace(
+            load_laser("lms200"), range_noise=0.0, angle_noise=math.radians(degrees)
+        )
+        robot = Simulation(wall, sensor_noise=noise).add_robot(
+            replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose()
+        )
+        exact = Simulation(wall, sensor_noise=False).add_robot(
+            replace(load_robot("p3dx"), lasers=(spec,)), pose=Pose()
+        )
+        spread.append(
+            float(
+                np.abs(robot.laser.read().ranges - exact.laser.read().ranges)[
+                    60:120
+                ].mean()
+            )
+        )
+
     assert spread[0] > 5 * spread[1] > 0
     assert spread[2:] == [0.0, 0.0]
 
@@ -109,7 +151,13 @@ def test_electrics() -> None:
 
 
 def test_unconnected_transducers_read_the_greatest_range() -> None:
-    sim = Simulation(Scene(segments=np.array([[1.0, -9, 1.0, 9], [-1.5, -9, -1.5, 9], [-9, 1, 9, 1], [-9, -1, 9, -1]])))
+    sim = Simulation(
+        Scene(
+            segments=np.array(
+                [[1.0, -9, 1.0, 9], [-1.5, -9, -1.5, 9], [-9, 1, 9, 1], [-9, -1, 9, -1]]
+            )
+        )
+    )
     ranges = sim.add_robot("powerbot", pose=Pose()).sonar.read().ranges
     assert (ranges[[7, 15, 23, 31]] == 5.0).all()
     assert (np.delete(ranges, [7, 15, 23, 31]) < 5.0).all()
@@ -137,7 +185,9 @@ def test_a_sensor_without_reader_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
         sim.step()
     assert len(calls) == 5
     sim.step(5)
-    assert len(calls) == 7, "what is measured between the first and the last of several steps nobody would see"
+    assert len(calls) == 7, (
+        "what is measured between the first and the last of several steps nobody would see"
+    )
     robot.laser.subscribe("me", False)
     sim.step(5)
     assert len(calls) == 7
@@ -150,7 +200,9 @@ def test_readings_belong_to_the_pose_after_the_move() -> None:
     robot.command(v=1.0)
     for _ in range(10):
         sim.step()
-        assert robot.laser.read().ranges[90] == pytest.approx(5.0 - robot.truth.x, abs=1e-9)
+        assert robot.laser.read().ranges[90] == pytest.approx(
+            5.0 - robot.truth.x, abs=1e-9
+        )
         assert robot.laser.read().stamp == sim.time
 
 
@@ -188,13 +240,24 @@ def test_sectors_of_many_directions_are_those_of_each() -> None:
     from botyard.devices.ranging import _sectors
     from botyard.engine.kernels.beams import sector_of
 
-    angles = np.concatenate([np.linspace(-10.0, 10.0, 4001), np.arange(-8, 9) * math.pi / 8])
-    x, y = np.append(np.cos(angles), [0.0, -0.0, 1.0, -1.0]), np.append(np.sin(angles), [0.0, -0.0, -0.0, -0.0])
-    assert _sectors(x, y).tolist() == [sector_of(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    angles = np.concatenate(
+        [np.linspace(-10.0, 10.0, 4001), np.arange(-8, 9) * math.pi / 8]
+    )
+    x, y = (
+        np.append(np.cos(angles), [0.0, -0.0, 1.0, -1.0]),
+        np.append(np.sin(angles), [0.0, -0.0, -0.0, -0.0]),
+    )
+    assert _sectors(x, y).tolist() == [
+        sector_of(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)
+    ]
 
 
-def test_rays_that_change_often_are_made_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client may send a thousand settings between two steps: only the last are worked out; large ones are kept for nobody else."""
+def test_rays_that_change_often_are_made_once_a_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client may send a thousand settings between two steps: only the last are worked
+    out; large ones are kept for nobody else.
+    """
     from botyard.devices import ranging
 
     sim = Simulation()
@@ -203,7 +266,11 @@ def test_rays_that_change_often_are_made_once_a_step(monkeypatch: pytest.MonkeyP
     sim.step()
     made: list[int] = []
     beams = ranging._beams
-    monkeypatch.setattr(ranging, "_beams", lambda bundles: (made.append(bundles[0].count), beams(bundles))[1])
+    monkeypatch.setattr(
+        ranging,
+        "_beams",
+        lambda bundles: (made.append(bundles[0].count), beams(bundles))[1],
+    )
     known = ranging._known.cache_info().currsize
     for n in range(1000):
         robot.laser.configure(-1.0, 0.0001, 2500 + n)
@@ -214,19 +281,30 @@ def test_rays_that_change_often_are_made_once_a_step(monkeypatch: pytest.MonkeyP
 
 
 def test_beams_that_clients_have_given_up_are_forgotten() -> None:
-    """Each reconfiguration of a laser makes beams; those given up are not kept for ever."""
+    """Each reconfiguration of a laser makes beams; those given up are not kept for
+    ever.
+    """
     sim = Simulation()
     laser = sim.add_robot("p3dx", pose=Pose()).laser
     for k in range(40):
         laser.configure(-1.0, 1e-5, 3000 + k)
         assert len(laser.read().ranges) == 3000 + k
-    assert sum(len(kind.sector) for _, kind in sim._devices._kinds.values()) < MAX_UNUSED_BEAMS + 2 * 3040
+
+    assert (
+        sum(len(kind.sector) for _, kind in sim._devices._kinds.values())
+        < MAX_UNUSED_BEAMS + 2 * 3040
+    )
 
 
 def test_reading_begins_and_ends_between_steps() -> None:
-    """While nobody reads a sensor, steps pass them over; who begins is served from the next step on, whoever came and went before."""
+    """While nobody reads a sensor, steps pass them over; who begins is served from the
+    next step on, whoever came and went before.
+    """
     sim = Simulation(seed=1)
-    ann, bob = (sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0)) for k, name in enumerate(("ann", "bob")))
+    ann, bob = (
+        sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
+        for k, name in enumerate(("ann", "bob"))
+    )
     sim.step(2)
     assert not sim.fleet.taken.any()
     bob.laser.subscribe("test")

@@ -1,4 +1,6 @@
-"""Error models: of odometry, of ranges and of bearings, those of the package and others."""
+"""Error models: of odometry, of ranges and of bearings, those of the package and
+others.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,12 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def robot(*specs: DeviceSpec, scene: Scene = WALL, **options: object) -> Robot:
     plain = find_robot("p3dx")
-    lasers = tuple(replace(laser, range_noise=0.0, angle_noise=0.0) for laser in plain.lasers)
-    return Simulation(scene, **options).add_robot(replace(plain, lasers=lasers, devices=specs), "r", pose=(0, 0, 0))
+    lasers = tuple(
+        replace(laser, range_noise=0.0, angle_noise=0.0) for laser in plain.lasers
+    )
+    return Simulation(scene, **options).add_robot(
+        replace(plain, lasers=lasers, devices=specs), "r", pose=(0, 0, 0)
+    )
 
 
 def middle(one: Robot, steps: int) -> np.ndarray:
@@ -57,6 +63,7 @@ def middle(one: Robot, steps: int) -> np.ndarray:
     for _ in range(steps):
         one.simulation.step()
         found.append(one.laser.ranges[90])
+
     return np.array(found)
 
 
@@ -65,7 +72,12 @@ def test_ranges_err_normally() -> None:
     ranges = middle(robot(NormalErrorsSpec(range_deviation=0.05, range_bias=0.2)), 400)
     assert ranges.mean() == pytest.approx(exact + 0.2, abs=0.01)
     assert ranges.std() == pytest.approx(0.05, rel=0.15)
-    assert np.ptp(middle(robot(NormalErrorsSpec(range_deviation=0.05), sensor_noise=False), 5)) == 0.0
+    assert (
+        np.ptp(
+            middle(robot(NormalErrorsSpec(range_deviation=0.05), sensor_noise=False), 5)
+        )
+        == 0.0
+    )
 
 
 def test_everybody_gets_the_same_error_and_what_met_nothing_has_none() -> None:
@@ -77,10 +89,15 @@ def test_everybody_gets_the_same_error_and_what_met_nothing_has_none() -> None:
     assert one.laser.ranges.tolist() == sim.fleet.readings[0][first:last].tolist()
     far = one.laser.spec.range_max
     assert (one.laser.ranges[:3] == far).all() and one.laser.ranges.max() == far
-    assert robot(NormalErrorsSpec(range_deviation=9.0)).laser.ranges.min() >= one.laser.spec.range_min
+    assert (
+        robot(NormalErrorsSpec(range_deviation=9.0)).laser.ranges.min()
+        >= one.laser.spec.range_min
+    )
     unread = robot(NormalErrorsSpec(range_deviation=0.05))
     unread.simulation.step()
-    assert unread.laser.ranges.tolist() == one.laser.ranges.tolist(), "read in between or in the step"
+    assert unread.laser.ranges.tolist() == one.laser.ranges.tolist(), (
+        "read in between or in the step"
+    )
 
 
 def test_a_model_is_of_the_sensor_that_it_names() -> None:
@@ -92,14 +109,19 @@ def test_a_model_is_of_the_sensor_that_it_names() -> None:
 
 
 def test_bearings_of_finders_err() -> None:
-    mark = BoxObject(name="m", pose=Pose(2, 0, 0), length=0.2, width=0.2, returns=Returns(fiducial=7))
-    model = NormalErrorsSpec(sensor="fiducial_finder", bearing_deviation=0.02, range_deviation=0.1)
+    mark = BoxObject(
+        name="m", pose=Pose(2, 0, 0), length=0.2, width=0.2, returns=Returns(fiducial=7)
+    )
+    model = NormalErrorsSpec(
+        sensor="fiducial_finder", bearing_deviation=0.02, range_deviation=0.1
+    )
     one = robot(model, FiducialFinderSpec(), scene=Scene(boxes=(mark,)))
     found = []
     for _ in range(300):
         one.simulation.step()
         (fiducial,) = one.devices["fiducial_finder"].read()
         found.append((fiducial.range, fiducial.bearing))
+
     deviation = np.std(found, axis=0)
     assert deviation == pytest.approx([0.1, 0.02], rel=0.15)
     assert np.mean(found, axis=0) == pytest.approx([2.0, 0.0], abs=0.02)
@@ -120,6 +142,7 @@ def test_odometry_wanders() -> None:
     for _ in range(3000):
         one.simulation.step()
         errors.append(one.devices["wandering_odometry"].read()[0])
+
     assert np.std(errors) == pytest.approx(0.1, rel=0.4)
     assert abs(np.diff(errors)).max() < 0.1, "it wanders, and does not jump"
     assert one.state.odometry_error.x == errors[-1]
@@ -136,7 +159,10 @@ def test_a_client_switches_wandering_errors_off_and_on_again() -> None:
     one.command.odometry_errors(True)
     sim.step(20)
     assert one.odom.x - one.truth.x != pytest.approx(gap)
-    assert driven(WanderingOdometrySpec(x=0.5), odometry_error="none").state.odometry_error == Axes()
+    assert (
+        driven(WanderingOdometrySpec(x=0.5), odometry_error="none").state.odometry_error
+        == Axes()
+    )
 
 
 def test_a_saved_world_wanders_on() -> None:
@@ -157,12 +183,22 @@ def test_a_robot_has_one_model_of_odometry() -> None:
 def test_models_of_ones_own_and_in_robot_files() -> None:
     register(
         Device(
-            name="slip", about="wheels slip when it is fast", spec=SlipSpec, read=slip, fields=(Field("x"), Field("y"), Field("a")),
-            rows=lambda e: [e], errors=Errors(odometry=slip),
+            name="slip",
+            about="wheels slip when it is fast",
+            spec=SlipSpec,
+            read=slip,
+            fields=(Field("x"), Field("y"), Field("a")),
+            rows=lambda e: [e],
+            errors=Errors(odometry=slip),
         )
-    )  # fmt: skip
-    spec = parse_robot('extends = "p3dx"\n[slip]\n[normal_errors]\nsensor = "sonar"\nbearing_deviation_deg = 2.0', "r")
-    assert spec.device("normal_errors").bearing_deviation == pytest.approx(math.radians(2.0))
+    )
+    spec = parse_robot(
+        'extends = "p3dx"\n[slip]\n[normal_errors]\nsensor = "sonar"\nbearing_deviation_deg = 2.0',
+        "r",
+    )
+    assert spec.device("normal_errors").bearing_deviation == pytest.approx(
+        math.radians(2.0)
+    )
     assert check_device(devices.find_device("slip")) == []
     one = driven(SlipSpec(), 60.0)
     assert one.odom.x == pytest.approx(0.8 * one.truth.x, rel=0.02)

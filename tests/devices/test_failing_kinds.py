@@ -1,4 +1,6 @@
-"""Devices of other packages that go wrong: each says which it was, and the world and everybody else goes on."""
+"""Devices of other packages that go wrong: each says which it was, and the world and
+everybody else goes on.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ from botyard.model.devices import (
     register,
 )
 from botyard.model.library import parse_robot
-from botyard.protocols.pioneer.reportbuilder import build_config, build_simstat, build_sip
+from botyard.protocols.pioneer.reportbuilder import (
+    build_config,
+    build_simstat,
+    build_sip,
+)
 from botyard.protocols.ros_messages.messages import Messages
 from botyard.protocols.ros_messages.naming import names_of as ros_names_of
 from botyard.protocols.ros_messages.robot import RobotTopics
@@ -64,9 +70,13 @@ def fails(*_: Any) -> Any:
 def bad(**changes: Any) -> Device[Any, Any]:
     """A device that reads a number, with changes."""
     given: dict[str, Any] = {
-        "name": "bad", "about": "a number", "spec": BadSpec, "read": lambda spec, view: 1.0,
-        "fields": (Field("number"),), "rows": lambda number: [(number,)],
-    }  # fmt: skip
+        "name": "bad",
+        "about": "a number",
+        "spec": BadSpec,
+        "read": lambda spec, view: 1.0,
+        "fields": (Field("number"),),
+        "rows": lambda number: [(number,)],
+    }
     return Device(**(given | changes))
 
 
@@ -92,13 +102,20 @@ def robot(*specs: DeviceSpec, **changes: Any) -> Robot:
 
 def test_what_raises_when_it_is_read_is_named() -> None:
     one = robot(read=fails)
-    with pytest.raises(DeviceError, match='device "bad" of robot r: read: ZeroDivisionError') as raised:
+    with pytest.raises(
+        DeviceError, match='device "bad" of robot r: read: ZeroDivisionError'
+    ) as raised:
         one.devices["bad"].read()
-    assert isinstance(raised.value.__cause__, ZeroDivisionError), "its author sees where"
+
+    assert isinstance(raised.value.__cause__, ZeroDivisionError), (
+        "its author sees where"
+    )
     one.simulation.step()
 
 
-@pytest.mark.parametrize("rows", [lambda n: [(1.0, 2.0)], lambda n: [()], lambda n: 3, fails])
+@pytest.mark.parametrize(
+    "rows", [lambda n: [(1.0, 2.0)], lambda n: [()], lambda n: 3, fails]
+)
 def test_rows_that_do_not_fit_the_columns_are_named(rows: Any) -> None:
     one = robot(rows=rows)
     reader = one.devices["bad"]
@@ -139,19 +156,28 @@ def test_pages_show_the_other_devices() -> None:
 # -- what Pioneer clients get
 
 
-def test_reports_leave_out_what_fails_and_say_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_reports_leave_out_what_fails_and_say_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     shown = PioneerFields(report=fails, config=fails, simstat=fails)
     port = robot(pioneer=shown).port("t")
     for _ in range(3):
         assert build_sip(port, port.state(), sonar_on=False).flags == 1
         assert build_simstat(port, port.state()).flags == 4
+
     assert build_config(port.spec, port.state(), "r", "1").class_name == "Pioneer"
     said = [record.getMessage() for record in caplog.records]
-    assert sum("pioneer.report" in text for text in said) == sum("pioneer.simstat" in text for text in said) == 1
+    assert (
+        sum("pioneer.report" in text for text in said)
+        == sum("pioneer.simstat" in text for text in said)
+        == 1
+    )
     assert all('device "bad"' in text for text in said) and len(said) == 3
 
 
-def test_bits_that_are_no_whole_numbers_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_bits_that_are_no_whole_numbers_are_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     shown = PioneerFields(
         report=lambda *_: {"flags": 1.5},
         config=lambda _: {"front_bumpers": "many"},
@@ -180,17 +206,28 @@ class Failing(Table):
             raise ZeroDivisionError("of a package")
 
 
-def test_what_fails_in_a_step_does_nothing_any_more_and_the_step_is_done(caplog: pytest.LogCaptureFixture) -> None:
-    one = robot(table=Failing, read=lambda spec, view: float(view.memory.table.ticks[view.memory.number]))
+def test_what_fails_in_a_step_does_nothing_any_more_and_the_step_is_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = robot(
+        table=Failing,
+        read=lambda spec, view: float(view.memory.table.ticks[view.memory.number]),
+    )
     sim, reader = one.simulation, one.devices["bad"]
     sim.step(2)
     assert reader.read() == 2.0
     state = sim.save_state()
     sim.step(10)
     assert sim.tick == 12 and sim.robots["other"].truth.x > 3.1
-    with pytest.raises(DeviceError, match='device "bad" of robot r: it has failed in a step: ZeroDivisionError'):
+    with pytest.raises(
+        DeviceError,
+        match='device "bad" of robot r: it has failed in a step: ZeroDivisionError',
+    ):
         reader.read()
-    assert [r.levelno for r in caplog.records] == [logging.ERROR] and '"failing"' in caplog.text
+
+    assert [r.levelno for r in caplog.records] == [
+        logging.ERROR
+    ] and '"failing"' in caplog.text
     sim.restore(state)
     assert reader.read() == 2.0, "it is tried again"
     assert sim.clone().robots["r"].devices["bad"].read() == 2.0
@@ -222,14 +259,24 @@ def test_an_error_model_of_ranges_that_fails_leaves_them_as_they_are(
 
 
 @pytest.mark.parametrize(
-    "odometry", [fails, lambda *_: (math.nan, 0.0, 0.0), lambda *_: (0.0, 0.0), lambda *_: (1e9, 0, 0)]
+    "odometry",
+    [
+        fails,
+        lambda *_: (math.nan, 0.0, 0.0),
+        lambda *_: (0.0, 0.0),
+        lambda *_: (1e9, 0, 0),
+    ],
 )
-def test_an_error_model_of_odometry_that_fails_makes_no_errors(odometry: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_model_of_odometry_that_fails_makes_no_errors(
+    odometry: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     one = robot(errors=Errors(odometry=odometry))
     one.command(v=0.3)
     one.simulation.step(5)
     assert one.odom.x == one.truth.x > 0.0
-    assert len(caplog.records) == 1 and 'device "bad" of robot r: odometry' in caplog.text
+    assert (
+        len(caplog.records) == 1 and 'device "bad" of robot r: odometry' in caplog.text
+    )
 
 
 # -- adding and removing robots
@@ -249,12 +296,20 @@ def beam(**changes: Any) -> Any:
         {"beams": beam(count=-1)},
         {"beams": beam(count=1_000_000)},
         {"beams": beam(r_min=3.0, r_max=1.0)},
-        {"table": type("Battery", (Table,), {"name": "battery", "optional": True, "columns": {}})},
+        {
+            "table": type(
+                "Battery",
+                (Table,),
+                {"name": "battery", "optional": True, "columns": {}},
+            )
+        },
         {"table": type("Required", (Table,), {"name": "required", "columns": {}})},
         {"errors": Errors(measured=fails), "spec": BadSpec},
     ],
 )
-def test_a_robot_whose_device_cannot_be_had_is_not_added_and_leaves_nothing(changes: dict[str, Any]) -> None:
+def test_a_robot_whose_device_cannot_be_had_is_not_added_and_leaves_nothing(
+    changes: dict[str, Any],
+) -> None:
     register(bad(**changes))
     sim = Simulation()
     other = sim.add_robot("p3dx", "other", pose=(3, 0, math.pi))
@@ -275,7 +330,11 @@ def test_devices_of_removed_robots_say_so() -> None:
     reader, sim = one.devices["bad"], one.simulation
     sim.remove_robot("r")
     sim.add_robot(one.spec, "r", pose=(1, 0, 0))
-    for use in (reader.read, lambda: reader.subscribe("me"), lambda: one.devices["bad"].read()):
+    for use in (
+        reader.read,
+        lambda: reader.subscribe("me"),
+        lambda: one.devices["bad"].read(),
+    ):
         with pytest.raises(UnknownNameError, match='"r" was removed'):
             use()
 
@@ -283,7 +342,9 @@ def test_devices_of_removed_robots_say_so() -> None:
 # -- names
 
 
-def test_devices_of_a_robot_have_different_names_whatever_their_kinds_are_called() -> None:
+def test_devices_of_a_robot_have_different_names_whatever_their_kinds_are_called() -> (
+    None
+):
     specs = (BadSpec(), BadSpec(), BadSecondSpec(), BadSpec(), BadSecondSpec())
     assert names_of(specs) == ["bad", "bad_3", "bad_2", "bad_4", "bad_2_2"]
 
@@ -291,7 +352,10 @@ def test_devices_of_a_robot_have_different_names_whatever_their_kinds_are_called
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"fields": (Field("x"), Field("x"))}, 'device "bad": expected columns of different names'),
+        (
+            {"fields": (Field("x"), Field("x"))},
+            'device "bad": expected columns of different names',
+        ),
         ({"fields": ()}, 'device "bad": expected columns'),
         ({"fields": (Field("a\nb"),)}, 'device "bad": expected columns'),
         ({"name": "a b"}, "expected a name of letters"),
@@ -299,7 +363,9 @@ def test_devices_of_a_robot_have_different_names_whatever_their_kinds_are_called
         ({"name": ""}, "expected a name of letters"),
     ],
 )
-def test_kinds_that_cannot_be_are_refused_where_they_are_made(changes: dict[str, Any], message: str) -> None:
+def test_kinds_that_cannot_be_are_refused_where_they_are_made(
+    changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ModelError, match=message) as raised:
         bad(**changes)
     assert str(raised.value).isprintable()
@@ -309,8 +375,11 @@ def test_numbers_that_are_none_are_refused_in_descriptions() -> None:
     register(bad())
     with pytest.raises(ModelError, match="bad: pose: expected finite numbers"):
         BadSpec(pose=Pose(0.1, math.nan, 0.0))
-    with pytest.raises(ModelError, match="fiducial_finder: pose: expected finite numbers"):
+    with pytest.raises(
+        ModelError, match="fiducial_finder: pose: expected finite numbers"
+    ):
         FiducialFinderSpec(pose=Pose(math.inf, 0.0, 0.0))
+
     for pose in ("[0.1, nan, 0]", "[inf, 0, 0]"):
         with pytest.raises(ModelError, match=r"bad\.pose\[\d\]: expected a number"):
             parse_robot(f'extends = "p3dx"\n[bad]\npose = {pose}', "mine")
@@ -318,7 +387,13 @@ def test_numbers_that_are_none_are_refused_in_descriptions() -> None:
 
 def topics(one: Robot) -> RobotTopics:
     types = Types()
-    return RobotTopics(one.port("ros"), ros_names_of("r", "default", True), Messages(types), types, StepData())
+    return RobotTopics(
+        one.port("ros"),
+        ros_names_of("r", "default", True),
+        Messages(types),
+        types,
+        StepData(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -329,16 +404,30 @@ def topics(one: Robot) -> RobotTopics:
         ({"topic": "a b"}, "expected a topic of letters"),
         ({"topic": "../x"}, "expected a topic of letters"),
         ({"type_name": "no_msgs/Such"}, "no_msgs/Such"),
-        ({"definitions": {"std_msgs/Float64": "int8 data"}}, "there is another ROS message type std_msgs/Float64"),
+        (
+            {"definitions": {"std_msgs/Float64": "int8 data"}},
+            "there is another ROS message type std_msgs/Float64",
+        ),
     ],
 )
-def test_a_topic_that_cannot_be_is_left_out_and_told_of(changes: dict[str, Any], problem: str) -> None:
+def test_a_topic_that_cannot_be_is_left_out_and_told_of(
+    changes: dict[str, Any], problem: str
+) -> None:
     message = RosMessage(
-        **{"topic": "number", "type_name": "std_msgs/Float64", "fields": lambda *_: {"data": 1.0}, **changes}
+        **{
+            "topic": "number",
+            "type_name": "std_msgs/Float64",
+            "fields": lambda *_: {"data": 1.0},
+            **changes,
+        }
     )
     found = topics(robot(ros=message))
     names = [t.name for t in found.topics()]
-    assert len(set(names)) == len(names) and "/r/odom" in names and "/r/number" not in names
+    assert (
+        len(set(names)) == len(names)
+        and "/r/odom" in names
+        and "/r/number" not in names
+    )
     assert problem in found.problems["bad"]
 
 
@@ -352,7 +441,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(name: str, entries: str, module: str = "") -> None:
         info = tmp_path / f"{name}-1.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+        )
         (info / "entry_points.txt").write_text(f"[botyard.devices]\n{entries}\n")
         (tmp_path / f"{name}.py").write_text(module)
         importlib.invalidate_caches()
@@ -361,8 +452,13 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return install
 
 
-@pytest.mark.parametrize("module", ["import sys\nsys.exit(3)", "1 / 0", "def f(:", "raise ImportError('x')", ""])
-def test_a_package_that_cannot_be_imported_spoils_only_robots_that_need_it(package: Any, module: str) -> None:
+@pytest.mark.parametrize(
+    "module",
+    ["import sys\nsys.exit(3)", "1 / 0", "def f(:", "raise ImportError('x')", ""],
+)
+def test_a_package_that_cannot_be_imported_spoils_only_robots_that_need_it(
+    package: Any, module: str
+) -> None:
     package("broken_plugin", "broken = broken_plugin:DEVICE", module)
     sim = Simulation()
     with pytest.raises(
@@ -370,6 +466,7 @@ def test_a_package_that_cannot_be_imported_spoils_only_robots_that_need_it(packa
         match=r'model mine: device "broken" of the package broken_plugin: broken_plugin:DEVICE cannot be loaded',
     ):
         parse_robot('extends = "p3dx"\n[broken]', "mine")
+
     sim.add_robot("p3dx").devices["gps"].read()
     assert "broken" in devices.device_names()
 
@@ -379,7 +476,8 @@ def test_two_packages_with_one_name_are_both_named(package: Any) -> None:
     package("plugin_b", "twice = plugin_b:DEVICE")
     with pytest.raises(
         ModelError,
-        match="expected one package that has it, found plugin_a:DEVICE of the package plugin_a, plugin_b:DEVICE of",
+        match="expected one package that has it, found plugin_a:DEVICE of the "
+        "package plugin_a, plugin_b:DEVICE of",
     ):
         find_device("twice")
 
@@ -387,5 +485,7 @@ def test_two_packages_with_one_name_are_both_named(package: Any) -> None:
 def test_packages_cannot_take_the_place_of_our_devices(package: Any) -> None:
     package("thief", "gps = thief:DEVICE\nbumpers = thief:DEVICE", "1 / 0")
     devices._KNOWN.clear()
-    assert find_device("bumpers").spec is not BadSpec and find_device("gps").name == "gps"
+    assert (
+        find_device("bumpers").spec is not BadSpec and find_device("gps").name == "gps"
+    )
     assert find_robot("p3dx").gps.dop == 1.0

@@ -1,4 +1,6 @@
-"""Fiducial and blob finders: what they find, what hides it, and the kernel behind them against a plain twin."""
+"""Fiducial and blob finders: what they find, what hides it, and the kernel behind them
+against a plain twin.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from botyard.devices.blobs import BODY_HEIGHT, Blob, BlobFinderSpec
 from botyard.devices.fiducials import FiducialFinderSpec
-from botyard.engine.kernels.sight import NOTHING, WALL, look
+from botyard.engine.kernels.identify import NOTHING, WALL, look
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns, Visible
@@ -20,14 +22,28 @@ from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.simulation import Robot, Simulation
 
 FINDER = FiducialFinderSpec(range_min=0.5, range_max=6.0, range_max_id=4.0, fov=math.pi)
-BLOBS = BlobFinderSpec(colors=("red", "blue"), image=(80, 60), fov=math.radians(60), range_max=10.0)
+BLOBS = BlobFinderSpec(
+    colors=("red", "blue"), image=(80, 60), fov=math.radians(60), range_max=10.0
+)
 
 
 def box(
-    name: str, x: float, y: float, th: float = 0.0, *, mark: int = 0, color: str = "gray", **returns: object
+    name: str,
+    x: float,
+    y: float,
+    th: float = 0.0,
+    *,
+    mark: int = 0,
+    color: str = "gray",
+    **returns: object,
 ) -> BoxObject:
     return BoxObject(
-        name=name, pose=Pose(x, y, th), length=0.4, width=0.4, color=color, returns=Returns(fiducial=mark, **returns)
+        name=name,
+        pose=Pose(x, y, th),
+        length=0.4,
+        width=0.4,
+        color=color,
+        returns=Returns(fiducial=mark, **returns),
     )
 
 
@@ -39,7 +55,11 @@ def eye(
     fiducial_finder: FiducialFinderSpec = FINDER,
     blob_finder: BlobFinderSpec = BLOBS,
 ) -> Robot:
-    scene = Scene(boxes=boxes, segments=np.array(walls, float).reshape(-1, 4), special_walls=special)
+    scene = Scene(
+        boxes=boxes,
+        segments=np.array(walls, float).reshape(-1, 4),
+        special_walls=special,
+    )
     model = replace(find_robot("p3dx"), devices=(fiducial_finder, blob_finder))
     return Simulation(scene).add_robot(model, "eye", pose=pose)
 
@@ -48,7 +68,12 @@ def eye(
 
 
 def test_marks_are_found_and_read() -> None:
-    robot = eye(box("near", 2, 1, 0.5, mark=7), box("far", 5, 0, mark=9), box("plain", 1, -1), pose=(0, 0, 0.2))
+    robot = eye(
+        box("near", 2, 1, 0.5, mark=7),
+        box("far", 5, 0, mark=9),
+        box("plain", 1, -1),
+        pose=(0, 0, 0.2),
+    )
     near, far = robot.fiducial_finder.read()
     assert (near.id, far.id) == (7, 0), "beyond range_max_id it cannot be read"
     assert near.range == pytest.approx(math.hypot(2, 1))
@@ -58,10 +83,17 @@ def test_marks_are_found_and_read() -> None:
 
 
 def test_out_of_range_or_view_they_are_not_found() -> None:
-    marks = [box(f"m{i}", *p, mark=1) for i, p in enumerate(((0.3, 0), (7, 0), (-1, 0), (0, 2.0)))]
+    marks = [
+        box(f"m{i}", *p, mark=1)
+        for i, p in enumerate(((0.3, 0), (7, 0), (-1, 0), (0, 2.0)))
+    ]
     found = eye(*marks).fiducial_finder.read()
-    assert [round(f.bearing, 3) for f in found] == [round(math.pi / 2, 3)], "at the edge of 180°"
-    narrow = eye(*marks, fiducial_finder=replace(FINDER, fov=1.0)).fiducial_finder.read()
+    assert [round(f.bearing, 3) for f in found] == [round(math.pi / 2, 3)], (
+        "at the edge of 180°"
+    )
+    narrow = eye(
+        *marks, fiducial_finder=replace(FINDER, fov=1.0)
+    ).fiducial_finder.read()
     assert narrow == []
 
 
@@ -98,16 +130,31 @@ def test_a_beacon_that_nothing_else_sees_is_found() -> None:
 
 def test_a_mounted_finder_looks_from_where_it_is() -> None:
     back = replace(FINDER, pose=Pose(-0.2, 0, math.pi), fov=1.0)
-    (found,) = eye(box("m", -3, 0, mark=1), box("n", 3, 0, mark=2), fiducial_finder=back).fiducial_finder.read()
-    assert (found.id, found.range, found.bearing) == (1, pytest.approx(2.8), pytest.approx(0.0, abs=1e-9))
+    (found,) = eye(
+        box("m", -3, 0, mark=1), box("n", 3, 0, mark=2), fiducial_finder=back
+    ).fiducial_finder.read()
+    assert (found.id, found.range, found.bearing) == (
+        1,
+        pytest.approx(2.8),
+        pytest.approx(0.0, abs=1e-9),
+    )
 
 
 def test_a_robot_without_finders_has_none() -> None:
     robot = Simulation().add_robot("p3dx")
     assert robot.fiducial_finder is None and robot.blob_finder is None
-    assert [*robot.port("x").devices] == ["battery", "sonar", "laser", "electrics", "encoders", "gps"]
+    assert [*robot.port("x").devices] == [
+        "battery",
+        "sonar",
+        "laser",
+        "electrics",
+        "encoders",
+        "gps",
+    ]
     port = eye(box("m", 2, 0, mark=1, color="red")).port("x")
-    assert [len(port.devices[name].read()) for name in ("fiducial_finder", "blob_finder")] == [1, 1]
+    assert [
+        len(port.devices[name].read()) for name in ("fiducial_finder", "blob_finder")
+    ] == [1, 1]
     with pytest.raises(AttributeError, match="fiducial_finger"):
         robot.fiducial_finger  # noqa: B018
 
@@ -127,20 +174,27 @@ def test_a_patch_is_where_the_thing_is() -> None:
     focal = 40 / math.tan(math.radians(30))
     half = focal * 0.2 / 3.8
     assert (blob.left, blob.right) == (round(40 - half), round(40 + half) - 1)
-    assert blob.bottom - blob.top + 1 == pytest.approx(2 * focal * BODY_HEIGHT / 2 / 3.8, abs=2)
+    assert blob.bottom - blob.top + 1 == pytest.approx(
+        2 * focal * BODY_HEIGHT / 2 / 3.8, abs=2
+    )
     assert blob.bearing == pytest.approx(0.0, abs=1e-9)
     assert blob.area > 0
 
 
 def test_left_is_left() -> None:
-    found = eye(box("l", 4, 1, color="red"), box("r", 4, -1, color="blue")).blob_finder.read()
+    found = eye(
+        box("l", 4, 1, color="red"), box("r", 4, -1, color="blue")
+    ).blob_finder.read()
     assert [b.color for b in found] == ["red", "blue"], "from left to right"
     assert found[0].bearing > 0 > found[1].bearing
 
 
 def test_other_colours_walls_and_distance() -> None:
     assert eye(box("g", 4, 0, color="green")).blob_finder.read() == []
-    assert eye(box("r", 4, 0, color="red"), walls=((2, -3, 2, 3),)).blob_finder.read() == []
+    assert (
+        eye(box("r", 4, 0, color="red"), walls=((2, -3, 2, 3),)).blob_finder.read()
+        == []
+    )
     assert eye(box("r", 14, 0, color="red")).blob_finder.read() == []
     assert eye(box("r", 4, 0, color="red", blob=False)).blob_finder.read() == []
     hidden = eye(box("r", 4, 0, color="red"), box("g", 2, 0, color="green"))
@@ -148,16 +202,29 @@ def test_other_colours_walls_and_distance() -> None:
     assert patch(eye(box("r", 4, 0, color="Red1"))).channel == 0, "X11's names"
 
 
-def test_two_things_of_one_colour_are_two_patches_and_one_behind_a_post_is_two() -> None:
-    assert len(eye(box("a", 4, 0.5, color="red"), box("b", 4, -0.5, color="red")).blob_finder.read()) == 2
-    post = BoxObject(name="p", pose=Pose(2, 0, 0), length=0.05, width=0.05, color="gray")
+def test_two_things_of_one_colour_are_two_patches_and_one_behind_a_post_is_two() -> (
+    None
+):
+    assert (
+        len(
+            eye(
+                box("a", 4, 0.5, color="red"), box("b", 4, -0.5, color="red")
+            ).blob_finder.read()
+        )
+        == 2
+    )
+    post = BoxObject(
+        name="p", pose=Pose(2, 0, 0), length=0.05, width=0.05, color="gray"
+    )
     assert len(eye(box("a", 4, 0, color="red"), post).blob_finder.read()) == 2
 
 
 # -- the kernel against a plain twin
 
 
-def twin(robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def twin(
+    robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Every ray against every wall and every edge of every body, one by one."""
     engine = robot.simulation.engine
     x, y, _ = robot.truth
@@ -170,6 +237,7 @@ def twin(robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray) -> 
         for part in spec.parts:
             corners = [(px + c * a - s * b, py + s * a + c * b) for a, b in part]
             edges += [(*corners[i - 1], *corners[i], row) for i in range(len(corners))]
+
     ranges, rows = np.full(len(bearings), reach), np.full(len(bearings), NOTHING)
     for k, bearing in enumerate(bearings):
         dx, dy = math.cos(bearing), math.sin(bearing)
@@ -182,6 +250,7 @@ def twin(robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray) -> 
             u = ((x1 - x) * dy - (y1 - y) * dx) / cross
             if 0 <= t < ranges[k] and -1e-9 <= u <= 1 + 1e-9:
                 ranges[k], rows[k] = t, row
+
     return ranges, rows
 
 
@@ -190,8 +259,13 @@ def twin(robot: Robot, bearings: np.ndarray, reach: float, seen: np.ndarray) -> 
 def test_look_against_its_twin(seed: int) -> None:
     rng = np.random.default_rng(seed)
     walls = rng.uniform(-8, 8, (rng.integers(0, 12), 4))
-    boxes = [box(f"b{i}", *rng.uniform(-8, 8, 2), rng.uniform(-3, 3)) for i in range(rng.integers(0, 8))]
-    robot = eye(*boxes, walls=tuple(map(tuple, walls)), pose=tuple(rng.uniform(-4, 4, 3)))
+    boxes = [
+        box(f"b{i}", *rng.uniform(-8, 8, 2), rng.uniform(-3, 3))
+        for i in range(rng.integers(0, 8))
+    ]
+    robot = eye(
+        *boxes, walls=tuple(map(tuple, walls)), pose=tuple(rng.uniform(-4, 4, 3))
+    )
     engine = robot.simulation.engine
     bearings = rng.uniform(-math.pi, math.pi, 30)
     seen = (rng.random(len(engine.specs)) < 0.8).astype(np.uint8)

@@ -12,7 +12,11 @@ from botyard.geometry import Pose
 from botyard.model.dynamics import Gains
 from botyard.model.objects import JointSpec
 
-EFFORT, POSITION, VELOCITY = JointCommand.EFFORT, JointCommand.POSITION, JointCommand.VELOCITY
+EFFORT, POSITION, VELOCITY = (
+    JointCommand.EFFORT,
+    JointCommand.POSITION,
+    JointCommand.VELOCITY,
+)
 
 
 def joint(**more: object) -> Joint:
@@ -47,7 +51,9 @@ def test_damping_lets_it_come_to_a_speed() -> None:
 
 @pytest.mark.parametrize("gains", [None, Gains(20.0, 4.0), Gains(1e5, 10.0)])
 @pytest.mark.parametrize("dt", [0.1, 0.001])
-def test_it_goes_to_a_position_whatever_the_gains(gains: Gains | None, dt: float) -> None:
+def test_it_goes_to_a_position_whatever_the_gains(
+    gains: Gains | None, dt: float
+) -> None:
     j = joint(inertia=0.2, gains=gains)
     j.command(POSITION, 0.7)
     run(j, 6.0, dt)
@@ -81,7 +87,12 @@ def test_where_the_child_is() -> None:
     turn = joint(planar=True, at=Pose(1.0, 0.0, 0.0), child_at=Pose(-0.5, 0.0, 0.0))
     turn.position = math.pi / 2
     assert turn.pose == pytest.approx(Pose(1.0, 0.5, math.pi / 2))
-    slide = joint(planar=True, slides=True, at=Pose(0.0, 0.0, math.pi / 2), child_at=Pose(0.0, 0.0, math.pi / 2))
+    slide = joint(
+        planar=True,
+        slides=True,
+        at=Pose(0.0, 0.0, math.pi / 2),
+        child_at=Pose(0.0, 0.0, math.pi / 2),
+    )
     slide.position = 0.4
     assert slide.pose == pytest.approx(Pose(0.0, 0.4, 0.0), abs=1e-12)
     wheel = joint(at=Pose(0.0, 0.2))
@@ -93,6 +104,7 @@ def test_only_finite_commands() -> None:
     for wrong in (math.nan, math.inf, 3e38):
         with pytest.raises(CommandError, match="joint j: expected a number within"):
             joint().command(EFFORT, wrong)
+
     light = joint(inertia=1e-9)
     light.command(EFFORT, 1e6)
     assert run(light, 1.0).velocity == 1e6

@@ -1,4 +1,6 @@
-"""Kinds of devices: the registry, robot files, what check_device finds, and a sensor that is a package of its own."""
+"""Kinds of devices: the registry, robot files, what check_device finds, and a sensor
+that is a package of its own.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,14 @@ from botyard.geometry import Pose
 from botyard.model import devices
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
-from botyard.model.devices import Device, DeviceSpec, Field, find_device, parameter, register
+from botyard.model.devices import (
+    Device,
+    DeviceSpec,
+    Field,
+    find_device,
+    parameter,
+    register,
+)
 from botyard.model.devicetables import MAX_DEVICES
 from botyard.model.dynamics import Gains
 from botyard.model.library import parse_robot, robot_of
@@ -99,9 +108,15 @@ def feeler_scan(beams: ScanArrays | None) -> Any:
 
     def message(spec: FeelerSpec, ranges: np.ndarray) -> dict[str, Any]:
         seen = ranges < spec.reach
-        return {"range_max": spec.reach, "ranges": ranges, "intensities": seen.astype(np.float32)}
+        return {
+            "range_max": spec.reach,
+            "ranges": ranges,
+            "intensities": seen.astype(np.float32),
+        }
 
-    return devices.RosMessage(topic="feel", type_name="sensor_msgs/LaserScan", fields=message, beams=beams)
+    return devices.RosMessage(
+        topic="feel", type_name="sensor_msgs/LaserScan", fields=message, beams=beams
+    )
 
 
 class Way(Table):
@@ -140,15 +155,24 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def beacon(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The example's package, as pip would install it: its module and its entry point, in a folder of the path."""
+    """The example's package, as pip would install it: its module and its entry point,
+    in a folder of the path.
+    """
     shutil.copy(BEACON / "src/botyard_beacon.py", tmp_path)
     import tomllib
 
-    groups = tomllib.loads((BEACON / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    groups = tomllib.loads((BEACON / "pyproject.toml").read_text("utf-8"))["project"][
+        "entry-points"
+    ]
     info = tmp_path / "botyard_beacon-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: botyard-beacon\nVersion: 1.0\n")
-    lines = [f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in entries.items()) for group, entries in groups.items()]
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: botyard-beacon\nVersion: 1.0\n"
+    )
+    lines = [
+        f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in entries.items())
+        for group, entries in groups.items()
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
     importlib.invalidate_caches()
@@ -167,7 +191,13 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
     "fiducial_finder": FiducialFinderSpec(pose=Pose(0.1, 0.0, 0.5), range_min=0.5),
     "battery": BatterySpec(capacity_wh=0.02, charge=60.0),
     "gripper": GripperSpec(reach=0.2),
-    "laser": LaserSpec(type_name="mine", pose=Pose(0.1, 0.0, 0.3), samples=20, range_noise=0.01, angle_noise=0.001),
+    "laser": LaserSpec(
+        type_name="mine",
+        pose=Pose(0.1, 0.0, 0.3),
+        samples=20,
+        range_noise=0.01,
+        angle_noise=0.001,
+    ),
     "sonar": SonarSpec(
         type_name="ring",
         transducers=(Transducer(pose=Pose(0.1, 0.1, 0.5)), Transducer(pose=Pose())),
@@ -176,10 +206,14 @@ NOT_THE_USUAL: dict[str, DeviceSpec] = {
     ),
     "gps": GpsSpec(x=0.1, y=-0.2, dop=1.5),
     "prismatic_joint": PrismaticJointSpec(joint="mast", low=0.2, high=1.5, damping=2.0),
-    "revolute_joint": RevoluteJointSpec(joint="pan", low=-1.0, high=2.0, gains=Gains(5.0, 0.5)),
+    "revolute_joint": RevoluteJointSpec(
+        joint="pan", low=-1.0, high=2.0, gains=Gains(5.0, 0.5)
+    ),
     "table_ir": TableIrSpec(positions=((0.2, 0.15), (0.2, -0.15)), in_io_packet=True),
 }
-"""Devices with which a kind can show what it does; of the others, those with the usual parameters."""
+"""Devices with which a kind can show what it does; of the others, those with the usual
+parameters.
+"""
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
@@ -190,19 +224,34 @@ def test_the_devices_of_the_package_keep_to_the_rules(name: str) -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in devices.BUILT_IN])
 def test_channels_of_recordings_hold_what_devices_read(name: str) -> None:
-    """Every column is in the schema with its unit; a real reading has rows, of plain numbers and texts in all columns."""
+    """Every column is in the schema with its unit; a real reading has rows, of plain
+    numbers and texts in all columns.
+    """
     kind = find_device(name)
     sim, robot = _world(NOT_THE_USUAL.get(name) or kind.spec(), _room())
     sim.step(3)
     rows = robot.devices[name].record()
     columns = kind.channel.schema["items"]["properties"]
     assert rows and kind.channel.name == name
-    assert [*columns] == [f.name for f in kind.fields] == kind.channel.schema["items"]["required"]
+    assert (
+        [*columns]
+        == [f.name for f in kind.fields]
+        == kind.channel.schema["items"]["required"]
+    )
     for row in rows:
         assert [*row] == [*columns]
-        assert {type(value) for value in row.values()} <= {float, int, bool, str, type(None)}, row
+        assert {type(value) for value in row.values()} <= {
+            float,
+            int,
+            bool,
+            str,
+            type(None),
+        }, row
+
     for column in kind.fields:
-        assert columns[column.name].get("description") == (f"in {column.unit}" if column.unit else None)
+        assert columns[column.name].get("description") == (
+            f"in {column.unit}" if column.unit else None
+        )
 
 
 def test_bumpers_count_as_many_sectors_as_the_engine() -> None:
@@ -212,7 +261,9 @@ def test_bumpers_count_as_many_sectors_as_the_engine() -> None:
 
 
 def test_draws_are_those_of_the_kernels() -> None:
-    key = stream_key(np.uint64(5), np.uint64(2**63 + 7), np.uint64(stream_of("a")), np.uint64(9))
+    key = stream_key(
+        np.uint64(5), np.uint64(2**63 + 7), np.uint64(stream_of("a")), np.uint64(9)
+    )
     expected = [symmetric(key, np.uint64(k)) for k in range(4)]
     assert draws(5, 2**63 + 7, stream_of("a"), 9, 4).tolist() == expected
     assert draws(5, 2**63 + 7, stream_of("a"), 9, 4, part=1).tolist() != expected
@@ -220,14 +271,21 @@ def test_draws_are_those_of_the_kernels() -> None:
 
 
 def test_gps_and_compass_tell_pioneer_clients_what_they_read() -> None:
-    """SIMSTAT and the compass byte follow from what the kinds declare; a robot without a compass sends none."""
+    """SIMSTAT and the compass byte follow from what the kinds declare; a robot without
+    a compass sends none.
+    """
     scene = Scene(georeference=GeoReference(48.1, 11.5, 520.0))
     model = find_robot("p3dx").fitted(GpsSpec(x=0.5, dop=2.0))
-    robot = Simulation(scene).add_robot(model.fitted(CompassSpec()), "r", pose=(0, 0, math.radians(30)))
+    robot = Simulation(scene).add_robot(
+        model.fitted(CompassSpec()), "r", pose=(0, 0, math.radians(30))
+    )
     port = robot.port("t")
     stat = build_simstat(port, port.state())
     fix = robot.gps
-    assert (stat.lat_e7, stat.lon_e7) == (round(fix.latitude * 1e7), round(fix.longitude * 1e7))
+    assert (stat.lat_e7, stat.lon_e7) == (
+        round(fix.latitude * 1e7),
+        round(fix.longitude * 1e7),
+    )
     assert (stat.alt_cm, stat.gps_quality, stat.flags & 2) == (52000, 200, 2)
     assert build_sip(port, port.state(), sonar_on=False).compass == 30
     assert robot.devices["compass"].read() == pytest.approx(math.radians(60))
@@ -243,9 +301,13 @@ def test_devices_without_parameters_are_switched_on_and_off_in_robot_files() -> 
     with_compass = parse_robot('extends = "p3dx"\ncompass = true', "r")
     assert with_compass.devices[-1] == CompassSpec() == with_compass.compass
     assert to_table(with_compass)["compass"] is True
-    assert parse_robot('extends = "p3dx-equipped"\ncompass = false', "r").compass is None
+    assert (
+        parse_robot('extends = "p3dx-equipped"\ncompass = false', "r").compass is None
+    )
     assert find_robot("p3dx-equipped").compass == CompassSpec()
-    with pytest.raises(ModelError, match="compass: expected keys and values, found a whole number"):
+    with pytest.raises(
+        ModelError, match="compass: expected keys and values, found a whole number"
+    ):
         parse_robot('extends = "p3dx"\ncompass = 3', "r")
 
 
@@ -262,9 +324,16 @@ def test_every_robot_has_the_standard_devices_and_models_list_unusual_ones() -> 
 
 
 def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
-    short = parse_robot('extends = "p3dx"\n[fiducial_finder]\nrange = [0.5, 6]\nfov_deg = 90\npose = [0.1, 0, 45]', "r")
+    short = parse_robot(
+        'extends = "p3dx"\n[fiducial_finder]\nrange = [0.5, 6]\nfov_deg = 90\npose = [0.1, 0, 45]',
+        "r",
+    )
     (finder,) = [d for d in short.devices if d.type == "fiducial_finder"]
-    assert (finder.range_min, finder.range_max, finder.fov) == (0.5, 6.0, pytest.approx(math.pi / 2))
+    assert (finder.range_min, finder.range_max, finder.fov) == (
+        0.5,
+        6.0,
+        pytest.approx(math.pi / 2),
+    )
     assert finder.pose == Pose(0.1, 0.0, pytest.approx(math.pi / 4))
     long = parse_robot(
         'extends = "p3dx"\n[[devices]]\ntype = "fiducial_finder"\n[[devices]]\ntype = "fiducial_finder"\nfov_deg = 30',
@@ -279,10 +348,15 @@ def test_robot_files_name_devices_in_tables_of_their_own_or_in_a_list() -> None:
 def test_a_model_takes_a_device_away_or_changes_it() -> None:
     parent = find_robot("p3dx-equipped").device("bumpers")
     assert parent.front
-    none = parse_robot('extends = "p3dx-equipped"\nbumpers = { front = 0, rear = 0 }', "r")
+    none = parse_robot(
+        'extends = "p3dx-equipped"\nbumpers = { front = 0, rear = 0 }', "r"
+    )
     assert none.device("bumpers") is None
     fewer = parse_robot('extends = "p3dx-equipped"\nbumpers = { front = 2 }', "r")
-    assert (fewer.device("bumpers").front, fewer.device("bumpers").rear) == (2, parent.rear), "tables are merged"
+    assert (fewer.device("bumpers").front, fewer.device("bumpers").rear) == (
+        2,
+        parent.rear,
+    ), "tables are merged"
 
 
 @pytest.mark.parametrize(
@@ -291,13 +365,22 @@ def test_a_model_takes_a_device_away_or_changes_it() -> None:
         ('[[devices]]\ntype = "beecon"', 'no device "beecon"'),
         ("[[devices]]\nrange = 3", 'expected a "type"'),
         ("[bumpers]\nfront = 9", "bumpers.front: expected 0 … 7, found 9"),
-        ("[bumpers]\nfrond = 3", 'bumpers: there is no key "frond" here; did you mean "front"?'),
+        (
+            "[bumpers]\nfrond = 3",
+            'bumpers: there is no key "frond" here; did you mean "front"?',
+        ),
         ("[fiducial_finder]\nrange = [3, 1]", "range must be"),
         ("bumpers = 3", "bumpers: expected keys and values, found a whole number"),
-        ("[buhmpers]\nfront = 3", 'there is no key "buhmpers" here; did you mean "bumpers"?'),
+        (
+            "[buhmpers]\nfront = 3",
+            'there is no key "buhmpers" here; did you mean "bumpers"?',
+        ),
         ("devices = 3", "devices: expected a list, found a whole number"),
         ("[[devices]]\ntype = 3", 'expected a "type"'),
-        ("[fiducial_finder]\nfov_deg = nan", "fiducial_finder.fov_deg: expected a number, found nan"),
+        (
+            "[fiducial_finder]\nfov_deg = nan",
+            "fiducial_finder.fov_deg: expected a number, found nan",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
@@ -307,7 +390,10 @@ def test_what_is_wrong_with_a_device_is_said(text: str, message: str) -> None:
 
 
 def test_too_many_devices_are_refused() -> None:
-    table = {"extends": "p3dx", "devices": [{"type": "bumpers", "front": 1}] * (MAX_DEVICES + 1)}
+    table = {
+        "extends": "p3dx",
+        "devices": [{"type": "bumpers", "front": 1}] * (MAX_DEVICES + 1),
+    }
     with pytest.raises(ModelError, match=f"at most {MAX_DEVICES} devices"):
         robot_of(table, "r")
 
@@ -319,7 +405,9 @@ def test_a_sensor_of_beams(known: None) -> None:
     register(feeler())
     assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
     sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
-    robot = sim.add_robot(find_robot("p3dx").fitted(FeelerSpec(count=1, spread=0.0)), pose=(0, 0, 0))
+    robot = sim.add_robot(
+        find_robot("p3dx").fitted(FeelerSpec(count=1, spread=0.0)), pose=(0, 0, 0)
+    )
     reader = robot.devices["feeler"]
     assert reader.read().tolist() == [pytest.approx(1.0)]
     assert not sim.fleet.taken.any() or not reader.is_read
@@ -334,23 +422,38 @@ def test_a_sensor_of_beams(known: None) -> None:
     other = sim.add_robot("p3dx", pose=(0, 3, 0))
     other.laser.subscribe("me")
     sim.step()
-    assert sim.fleet.measured == {key: sim.fleet.span(*key), other.laser._key: sim.fleet.span(*other.laser._key)}
+    assert sim.fleet.measured == {
+        key: sim.fleet.span(*key),
+        other.laser._key: sim.fleet.span(*other.laser._key),
+    }
     reader.subscribe("me", on=False)
     sim.step()
     assert sim.fleet.span(*key) is None
     assert [*sim.fleet.measured] == [other.laser._key]
 
 
-def test_scans_of_any_sensor_of_beams_are_made_of_the_arrays_of_a_step(known: None) -> None:
-    """Like those of lasers: with few rays that meet nothing, and with the second sensor of the kind."""
+def test_scans_of_any_sensor_of_beams_are_made_of_the_arrays_of_a_step(
+    known: None,
+) -> None:
+    """Like those of lasers: with few rays that meet nothing, and with the second sensor
+    of the kind.
+    """
     register(feeler(ros=feeler_scan(ScanArrays(is_open=False))))
     assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
     assert check_device(find_device("feeler"), FeelerSpec(reach=0.3)) == []
     sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
     two = (FeelerSpec(count=1, spread=0.0), FeelerSpec(count=2, spread=0.0))
-    robot = sim.add_robot(replace(find_robot("p3dx"), devices=two), "ann", pose=(0, 0, 0))
+    robot = sim.add_robot(
+        replace(find_robot("p3dx"), devices=two), "ann", pose=(0, 0, 0)
+    )
     types = Types()
-    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
+    topics = RobotTopics(
+        robot.port("ros"),
+        names_of("ann", "default", True),
+        Messages(types),
+        types,
+        StepData(),
+    )
     for count, name in ((1, "/ann/feel"), (2, "/ann/feel_2")):
         (topic,) = [t for t in topics.topics() if t.name == name]
         topic.wanted(True)
@@ -380,7 +483,9 @@ def test_names_of_several_of_a_kind(pattern: str, place: Place, name: str) -> No
 @pytest.mark.parametrize("pattern", ["{name}", "{0}", "{", "{type.real}"])
 def test_patterns_of_names_are_checked_where_they_are_declared(pattern: str) -> None:
     with pytest.raises(ModelError, match=re.escape("expected a name with {number}")):
-        devices.RosMessage(topic=pattern, type_name="std_msgs/Bool", fields=lambda s, r: {})
+        devices.RosMessage(
+            topic=pattern, type_name="std_msgs/Bool", fields=lambda s, r: {}
+        )
 
 
 def test_a_sensor_that_remembers(known: None) -> None:
@@ -404,7 +509,9 @@ def test_a_sensor_that_remembers(known: None) -> None:
     assert (sim.digest(), sim.robots["r"].devices["way_meter"].read()) == (digest, way)
 
 
-def test_a_state_with_a_device_that_is_not_here_is_refused(known: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_with_a_device_that_is_not_here_is_refused(
+    known: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     register(METER)
     sim = Simulation()
     sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r")
@@ -414,7 +521,9 @@ def test_a_state_with_a_device_that_is_not_here_is_refused(known: None, monkeypa
         Simulation().restore(state)
 
 
-def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(known: None) -> None:
+def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(
+    known: None,
+) -> None:
     register(feeler())
 
     def readings(*names: str) -> dict[str, list[float]]:
@@ -440,11 +549,24 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
     ("change", "message"),
     [
         ({"fields": (Field("range", "mm"),)}, "expected an SI unit, found mm"),
-        ({"fields": (Field("range", "m"), Field("bearing", "rad"))}, "expected 2 values, found 1"),
-        ({"fields": (Field("range", "m", str),)}, "column range: expected str, found float"),
-        ({"read": lambda spec, view: np.random.default_rng().random(3)}, "two readings of one state differ"),
+        (
+            {"fields": (Field("range", "m"), Field("bearing", "rad"))},
+            "expected 2 values, found 1",
+        ),
+        (
+            {"fields": (Field("range", "m", str),)},
+            "column range: expected str, found float",
+        ),
+        (
+            {"read": lambda spec, view: np.random.default_rng().random(3)},
+            "two readings of one state differ",
+        ),
         pytest.param(
-            {"read": lambda spec, view: view.engine.state.vel.__setitem__(view.row, 0.1) or [1.0]},
+            {
+                "read": lambda spec, view: (
+                    view.engine.state.vel.__setitem__(view.row, 0.1) or [1.0]
+                )
+            },
             "changes the world",
             marks=pytest.mark.pokes,
         ),
@@ -454,32 +576,65 @@ def test_two_of_a_kind_err_differently_and_the_order_of_robots_does_not_matter(k
         ({"name": "lasers"}, "something else that is called"),
         ({"name": "velocity"}, "something else that is called"),
         (
-            {"pioneer": devices.PioneerFields(report=lambda spec, r: {"stall_bumpers": 1})},
+            {
+                "pioneer": devices.PioneerFields(
+                    report=lambda spec, r: {"stall_bumpers": 1}
+                )
+            },
             "expected bits of",
         ),
-        ({"pioneer": devices.PioneerFields(config=lambda spec: {"horn": 1})}, "CONFIG has no horn"),
         (
-            {"ros": devices.RosMessage(topic="r", type_name="std_msgs/Float64", fields=lambda s, r: {"date": 1.0})},
+            {"pioneer": devices.PioneerFields(config=lambda spec: {"horn": 1})},
+            "CONFIG has no horn",
+        ),
+        (
+            {
+                "ros": devices.RosMessage(
+                    topic="r",
+                    type_name="std_msgs/Float64",
+                    fields=lambda s, r: {"date": 1.0},
+                )
+            },
             'has no field "date"',
         ),
-        ({"ros": feeler_scan(ScanArrays(is_open=True))}, "beams makes another message than fields"),
-        ({"layer": "laser", "beams": lambda spec, errs: [Bundle(), Bundle()]}, 'layer: expected "sonar"'),
-        ({"ros": dataclasses.replace(feeler_scan(None), profiles=("rosarium",))}, 'no name profile "rosarium"'),
         (
-            {"ros": devices.RosMessage(topic="r r", type_name="std_msgs/Float64", fields=lambda s, r: {"data": 1.0})},
+            {"ros": feeler_scan(ScanArrays(is_open=True))},
+            "beams makes another message than fields",
+        ),
+        (
+            {"layer": "laser", "beams": lambda spec, errs: [Bundle(), Bundle()]},
+            'layer: expected "sonar"',
+        ),
+        (
+            {"ros": dataclasses.replace(feeler_scan(None), profiles=("rosarium",))},
+            'no name profile "rosarium"',
+        ),
+        (
+            {
+                "ros": devices.RosMessage(
+                    topic="r r",
+                    type_name="std_msgs/Float64",
+                    fields=lambda s, r: {"data": 1.0},
+                )
+            },
             "expected a topic",
         ),
         (
             {
                 "ros": devices.RosMessage(
-                    topic="r", type_name="a/B", fields=lambda s, r: {}, definitions={"std_msgs/Bool": "int8 data"}
+                    topic="r",
+                    type_name="a/B",
+                    fields=lambda s, r: {},
+                    definitions={"std_msgs/Bool": "int8 data"},
                 )
             },
             "there is another ROS message type",
         ),
     ],
 )
-def test_the_check_finds_what_is_wrong(known: None, change: dict[str, Any], message: str) -> None:
+def test_the_check_finds_what_is_wrong(
+    known: None, change: dict[str, Any], message: str
+) -> None:
     device = feeler(**change)
     register(device)
     found = check_device(device)
@@ -515,11 +670,15 @@ def test_names_of_the_package_cannot_be_taken(known: None) -> None:
         register("beacon")  # type: ignore[arg-type]
 
 
-def test_a_package_that_fails_is_named(known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_fails_is_named(
+    known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info = tmp_path / "broken-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[botyard.devices]\nbroken = no_such_module:X\nwrong = math:pi\n")
+    (info / "entry_points.txt").write_text(
+        "[botyard.devices]\nbroken = no_such_module:X\nwrong = math:pi\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModelError, match="no_such_module:X cannot be loaded"):
         find_device("broken")
@@ -531,51 +690,99 @@ def test_a_package_that_fails_is_named(known: None, tmp_path: Path, monkeypatch:
 # -- a package of its own
 
 
-def test_a_recorded_run_with_a_beacon_finder_comes_out_again(beacon: Any, tmp_path: Path) -> None:
+def test_a_recorded_run_with_a_beacon_finder_comes_out_again(
+    beacon: Any, tmp_path: Path
+) -> None:
     """Its readings take random numbers."""
     sim, path = Simulation.load("office", seed=3), tmp_path / "run.mcap"
-    robot = sim.add_robot(find_robot("p3dx").fitted(beacon.BeaconFinderSpec(range_noise=0.2)), "ann")
+    robot = sim.add_robot(
+        find_robot("p3dx").fitted(beacon.BeaconFinderSpec(range_noise=0.2)), "ann"
+    )
     with sim.record(path, topics=["*"]):
         robot.command(v=0.2)
         for _ in range(25):
             robot.devices["beacon_finder"].read()
             sim.step()
+
     prove(path, 25)
 
 
 def test_the_beacon_finder_is_found_by_its_entry_point(beacon: Any) -> None:
     assert find_device("beacon_finder") is beacon.BEACON_FINDER
-    assert check_device(beacon.BEACON_FINDER, beacon.BeaconFinderSpec(range_noise=0.1, power_noise=2.0)) == []
+    assert (
+        check_device(
+            beacon.BEACON_FINDER,
+            beacon.BeaconFinderSpec(range_noise=0.1, power_noise=2.0),
+        )
+        == []
+    )
 
 
-def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_the_page(beacon: Any) -> None:
+def test_the_beacon_finder_is_read_in_python_from_a_robot_file_over_ros_and_on_the_page(
+    beacon: Any,
+) -> None:
 
-    model = parse_robot('extends = "p3dx"\n[beacon_finder]\nrange_max = 15.0\npose = [0.1, 0, 0]\nexponent = 3', "mine")
-    box = BoxObject(name="b", pose=Pose(10.1, 0.0, 0.0), length=0.2, width=0.2, returns=Returns(fiducial=7))
+    model = parse_robot(
+        'extends = "p3dx"\n[beacon_finder]\nrange_max = 15.0\npose = [0.1, 0, 0]\nexponent = 3',
+        "mine",
+    )
+    box = BoxObject(
+        name="b",
+        pose=Pose(10.1, 0.0, 0.0),
+        length=0.2,
+        width=0.2,
+        returns=Returns(fiducial=7),
+    )
     sim = Simulation(Scene(boxes=(box,)))
     robot = sim.add_robot(model, "ann", pose=(0, 0, 0))
     (found,) = robot.devices["beacon_finder"].read()
-    assert (found.id, found.range, found.power, found.in_sight) == (7, pytest.approx(10), pytest.approx(-70), True)
+    assert (found.id, found.range, found.power, found.in_sight) == (
+        7,
+        pytest.approx(10),
+        pytest.approx(-70),
+        True,
+    )
 
     types = Types()
-    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
-    (topic,) = [t for t in topics.topics() if t.type_name == "botyard_beacon/BeaconArray"]
+    topics = RobotTopics(
+        robot.port("ros"),
+        names_of("ann", "default", True),
+        Messages(types),
+        types,
+        StepData(),
+    )
+    (topic,) = [
+        t for t in topics.topics() if t.type_name == "botyard_beacon/BeaconArray"
+    ]
     assert topic.name.endswith("/beacons") and not topics.problems
     data = types.encode_cdr(topic.make(Stamp(1, 0)), topic.type_name)
     (heard,) = types.decode_cdr(data, topic.type_name).beacons
     assert (heard.id, heard.power, heard.in_sight) == (7, pytest.approx(-70), True)
     assert types.definition(topic.type_name)[0].count("float64 power") == 1
     frames = {t.child: t.pose for t in topics.static_transforms()}
-    assert frames[next(f for f in frames if f.endswith("beacon_finder"))] == Pose(0.1, 0.0, 0.0)
+    assert frames[next(f for f in frames if f.endswith("beacon_finder"))] == Pose(
+        0.1, 0.0, 0.0
+    )
 
 
 def test_a_ros_type_of_another_package_is_not_overwritten(beacon: Any) -> None:
 
     types = Types()
     types.learn({"botyard_beacon/Beacon": "int8 something_else"})
-    robot = Simulation().add_robot(find_robot("p3dx").fitted(beacon.BeaconFinderSpec()), "ann")
-    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(types), types, StepData())
-    assert any("another ROS message type botyard_beacon/Beacon" in p for p in topics.problems.values())
+    robot = Simulation().add_robot(
+        find_robot("p3dx").fitted(beacon.BeaconFinderSpec()), "ann"
+    )
+    topics = RobotTopics(
+        robot.port("ros"),
+        names_of("ann", "default", True),
+        Messages(types),
+        types,
+        StepData(),
+    )
+    assert any(
+        "another ROS message type botyard_beacon/Beacon" in p
+        for p in topics.problems.values()
+    )
     assert not any("beacon" in t.type_name for t in topics.topics())
     assert topics.topics(), "the others are there"
 
@@ -585,7 +792,11 @@ def test_the_page_shows_what_devices_read(beacon: Any) -> None:
 
     boxes = [
         BoxObject(
-            name=f"b{i}", pose=Pose(1.0 + 0.5 * i, 0.0, 0.0), length=0.1, width=0.1, returns=Returns(fiducial=i + 1)
+            name=f"b{i}",
+            pose=Pose(1.0 + 0.5 * i, 0.0, 0.0),
+            length=0.1,
+            width=0.1,
+            returns=Returns(fiducial=i + 1),
         )
         for i in range(MAX_ROWS + 3)
     ]
@@ -594,27 +805,44 @@ def test_the_page_shows_what_devices_read(beacon: Any) -> None:
     robot = sim.add_robot(model, pose=(0, 0, 0))
     (one,) = device_readings(robot)
     assert (one.device, one.columns, len(one.rows), one.more) == (
-        "beacon_finder", ["id", "range", "bearing", "power", "in_sight"], MAX_ROWS, 3,
-    )  # fmt: skip
+        "beacon_finder",
+        ["id", "range", "bearing", "power", "in_sight"],
+        MAX_ROWS,
+        3,
+    )
     assert one.rows[0] == ["1", "1.000 m", "-28.6°", "-40.000 dBm", "yes"]
-    assert one.marks[0] == (pytest.approx(1.0), pytest.approx(0.0), "1: -40 dBm"), "in the robot's frame"
+    assert one.marks[0] == (pytest.approx(1.0), pytest.approx(0.0), "1: -40 dBm"), (
+        "in the robot's frame"
+    )
 
 
 @pytest.mark.parametrize("layer", ["laser", "sonar"])
 def test_the_page_draws_what_beams_of_any_kind_meet(known: None, layer: Any) -> None:
-    """A group of the schema for each set of beams, its readings in the frames, and the shortest of all in the readouts."""
+    """A group of the schema for each set of beams, its readings in the frames, and the
+    shortest of all in the readouts.
+    """
     from botyard.app.compose import compose
-    from botyard.interfaces.page.viewsource import ViewSource, drawn_devices, nearest_reading
+    from botyard.interfaces.page.viewsource import (
+        ViewSource,
+        drawn_devices,
+        nearest_reading,
+    )
     from botyard.protocols.webgui.messages import View
 
     register(feeler(layer=layer))
     assert check_device(find_device("feeler"), FeelerSpec(reach=6.0)) == []
     sim = Simulation(Scene(segments=np.array([[1.0, -5, 1, 5]])), sensor_noise=False)
     two = (FeelerSpec(count=3), FeelerSpec(count=3), FeelerSpec(count=2, reach=5.0))
-    robot = sim.add_robot(replace(find_robot("p3dx"), devices=two, lasers=(), sonar=None), "ann", pose=(0, 0, 0))
+    robot = sim.add_robot(
+        replace(find_robot("p3dx"), devices=two, lasers=(), sonar=None),
+        "ann",
+        pose=(0, 0, 0),
+    )
     source = ViewSource(compose(sim, limits=None).hub)
     groups = json.loads(source.schema()[1])["groups"]
-    assert [(g["kind"], g["count"], len(g["poses"]), g["range_max"]) for g in groups] == [
+    assert [
+        (g["kind"], g["count"], len(g["poses"]), g["range_max"]) for g in groups
+    ] == [
         (layer, 3, 1, 2.0),
         (layer, 2, 1, 5.0),
     ]
@@ -624,7 +852,9 @@ def test_the_page_draws_what_beams_of_any_kind_meet(known: None, layer: Any) -> 
     sim.step()
     source.changed()
     assert len(source.frame(View())) > before + 2 * (3 + 3 + 2)
-    assert nearest_reading(robot) == pytest.approx(min(r.ranges.min() for r in drawn_devices(robot)))
+    assert nearest_reading(robot) == pytest.approx(
+        min(r.ranges.min() for r in drawn_devices(robot))
+    )
 
 
 def test_a_layer_needs_beams() -> None:
@@ -639,11 +869,16 @@ def test_a_device_that_fails_is_shown_as_such(known: None) -> None:
     register(feeler(read=lambda spec, view: 1 / 0))
     robot = Simulation().add_robot(find_robot("p3dx").fitted(FeelerSpec()))
     (one,) = device_readings(robot)
-    assert (one.rows, one.about) == ([], "cannot be read: ZeroDivisionError('division by zero')")
+    assert (one.rows, one.about) == (
+        [],
+        "cannot be read: ZeroDivisionError('division by zero')",
+    )
 
 
 def test_the_examples_own_tests_pass(beacon: Any) -> None:
-    spec = importlib.util.spec_from_file_location("test_beacon_of_the_example", BEACON / "tests/test_beacon.py")
+    spec = importlib.util.spec_from_file_location(
+        "test_beacon_of_the_example", BEACON / "tests/test_beacon.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     tests = [test for name, test in vars(module).items() if name.startswith("test_")]
@@ -692,7 +927,9 @@ def winch(start: Any = lambda spec: {"rate": spec.rate}) -> Device[Any, Any]:
     )
 
 
-def test_parameters_of_what_acts_reach_its_columns_and_commands_are_in_the_journal() -> None:
+def test_parameters_of_what_acts_reach_its_columns_and_commands_are_in_the_journal() -> (
+    None
+):
     register(winch())
     assert check_device(winch()) == ['another device is registered as "winch"']
     sim = Simulation(seed=1)
@@ -700,12 +937,18 @@ def test_parameters_of_what_acts_reach_its_columns_and_commands_are_in_the_journ
     first = sim.clone()
     sim.journal(entries.append)
     robot = sim.add_robot(
-        parse_robot('extends = "p3dx"\n' + "".join(f'[[devices]]\ntype = "winch"\nrate = {r}\n' for r in (0.5, 2)), "w")
+        parse_robot(
+            'extends = "p3dx"\n'
+            + "".join(f'[[devices]]\ntype = "winch"\nrate = {r}\n' for r in (0.5, 2)),
+            "w",
+        )
     )
     for name in ("winch", "winch_2"):
         robot.devices[name].write(goal=3.0)
     sim.step(10)
-    assert [robot.devices[n].read() for n in ("winch", "winch_2")] == pytest.approx([0.5, 2.0])
+    assert [robot.devices[n].read() for n in ("winch", "winch_2")] == pytest.approx(
+        [0.5, 2.0]
+    )
     *_, last = resimulate(first, entries, sim.tick)
     assert last == sim.digest()
     copy = sim.clone()
@@ -726,6 +969,7 @@ def test_what_cannot_be_written_to_a_device_is_said() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             robot.devices["winch"].write(**values)
+
     with pytest.raises(ArgumentError, match="it has no columns"):
         robot.devices["gps"].write(x=1.0)
     sim.remove_robot(robot.name)
@@ -734,7 +978,15 @@ def test_what_cannot_be_written_to_a_device_is_said() -> None:
         reader.write(goal=1.0)
 
 
-@pytest.mark.parametrize("start", [lambda _: {"rat": 1.0}, lambda _: {"rate": math.nan}, lambda _: 1 / 0, lambda _: 5])
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda _: {"rat": 1.0},
+        lambda _: {"rate": math.nan},
+        lambda _: 1 / 0,
+        lambda _: 5,
+    ],
+)
 def test_a_start_that_cannot_be_keeps_the_robot_out(start: Any) -> None:
     register(winch(start))
     sim = Simulation(seed=1)

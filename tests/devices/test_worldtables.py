@@ -1,4 +1,6 @@
-"""A new kind of columns, declared in the table of tables, is saved, restored, cloned and counts for digests; nothing else knows of it."""
+"""A new kind of columns, declared in the table of tables, is saved, restored, cloned
+and counts for digests; nothing else knows of it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ class Tyres(DeviceTable):
     """The wear of tyres, which grows with the way."""
 
     name = "tyres"
-    columns: ClassVar = {"wear": Column(np.float64, 2, low=0.0, high=1e6), "double": Column(np.float64, saved=False)}
+    columns: ClassVar = {
+        "wear": Column(np.float64, 2, low=0.0, high=1e6),
+        "double": Column(np.float64, saved=False),
+    }
     wear: F8
     double: F8
 
@@ -47,7 +52,8 @@ class Tyres(DeviceTable):
         self.double[:] = 2.0 * self.wear[:, 0]
 
 
-pytestmark = pytest.mark.unwatched  # the tables are gone when a run is done again
+# the tables are gone when a run is done again
+pytestmark = pytest.mark.unwatched
 
 
 @pytest.fixture
@@ -78,7 +84,11 @@ def driven() -> Simulation:
 @pytest.mark.usefixtures("_tyres")
 def test_a_new_kind_of_columns_is_a_part_of_the_state() -> None:
     sim = driven()
-    worn, state, digest = sim.engine.table(Tyres).wear.copy(), sim.save_state(), sim.digest()
+    worn, state, digest = (
+        sim.engine.table(Tyres).wear.copy(),
+        sim.save_state(),
+        sim.digest(),
+    )
     assert worn.min() > 0.1
     sim.step(10)
     goal = sim.digest()
@@ -90,27 +100,39 @@ def test_a_new_kind_of_columns_is_a_part_of_the_state() -> None:
         assert other.digest() == digest
         other.step(10)
         assert other.digest() == goal
+
     sim.restore(state)
     sim.engine.table(Tyres).wear[1, 0] += 1e-12
     assert sim.digest() != digest, "each of its numbers counts"
     sim.remove_robot("a")
     sim.restore(state)
-    assert (sim.engine.table(Tyres).wear == worn).all(), "rows are in the order of the state"
+    assert (sim.engine.table(Tyres).wear == worn).all(), (
+        "rows are in the order of the state"
+    )
 
 
 @pytest.mark.usefixtures("_tyres")
-@pytest.mark.parametrize("keys", [["a", "b"], ["a", "b", "b"], ["a", "b", "x"], ["a", "b", "c", "d"]])
-def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(keys: list[str]) -> None:
+@pytest.mark.parametrize(
+    "keys", [["a", "b"], ["a", "b", "b"], ["a", "b", "x"], ["a", "b", "c", "d"]]
+)
+def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
+    keys: list[str],
+) -> None:
     sim = driven()
     head = head_of(sim, sim._known, [])
     roster = msgspec.msgpack.decode(head.roster, type=Roster)
     roster.keys["tyres"] = keys
     head.roster = msgspec.Raw(msgspec.msgpack.encode(roster))
     wear = sim.engine.table(Tyres).wear
-    columns = [np.resize(c, (len(keys), 2)) if c is wear else c for c in columns_of(sim.engine)]
+    columns = [
+        np.resize(c, (len(keys), 2)) if c is wear else c for c in columns_of(sim.engine)
+    ]
     digest = sim.digest()
-    with pytest.raises(StateError, match="rows of the table tyres are not those of its bodies"):
+    with pytest.raises(
+        StateError, match="rows of the table tyres are not those of its bodies"
+    ):
         sim.restore(join(msgspec.msgpack.encode(head), columns))
+
     assert sim.digest() == digest, "nothing has changed"
 
 
@@ -118,5 +140,7 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(keys: list[st
 def test_a_number_out_of_its_range_is_refused() -> None:
     sim = driven()
     sim.engine.table(Tyres).wear[0, 0] = -1.0
-    with pytest.raises(StateError, match=r"state: tyres\.wear: expected 0 … 1e\+06, found -1\.0"):
+    with pytest.raises(
+        StateError, match=r"state: tyres\.wear: expected 0 … 1e\+06, found -1\.0"
+    ):
         sim.clone()

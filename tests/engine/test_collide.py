@@ -25,11 +25,15 @@ def test_a_robot_stops_at_the_wall_and_stays_stalled() -> None:
     e.submit("r0", cmd.SetVelocity(v=0.7))
     stalls = [bool(e.step().state.stall[0]) for _ in range(80)]
     first = stalls.index(True)
-    assert all(stalls[first:]), "stall does not flicker while the robot is held against the wall"
+    assert all(stalls[first:]), (
+        "stall does not flicker while the robot is held against the wall"
+    )
     assert e.state.vel[0].tolist() == [0, 0, 0]
     gap = 2.0 - 0.2 - e.state.pose[0, 0]
     assert 0 < gap < 1e-4, "the outline, origin offset included, is at the wall"
-    assert np.allclose(e.state.odom[0], e.state.pose[0], atol=1e-12), "odometry does not run on"
+    assert np.allclose(e.state.odom[0], e.state.pose[0], atol=1e-12), (
+        "odometry does not run on"
+    )
 
 
 def test_backing_away_clears_the_stall_at_once() -> None:
@@ -111,10 +115,15 @@ def test_a_robot_that_overlaps_a_wall_can_leave_it_but_not_go_deeper() -> None:
 
 
 @pytest.mark.parametrize("wall", [(-9.0, 1.0, 9.0, 1.0), (-9.0, -6.3, 9.0, 8.1)])
-def test_a_robot_that_overlaps_a_wall_can_follow_it(wall: tuple[float, float, float, float]) -> None:
+def test_a_robot_that_overlaps_a_wall_can_follow_it(
+    wall: tuple[float, float, float, float],
+) -> None:
     x1, y1, x2, y2 = wall
     heading = math.atan2(y2 - y1, x2 - x1)
-    x, y = (x1 + x2) / 2 + 0.17 * math.sin(heading), (y1 + y2) / 2 - 0.17 * math.cos(heading)
+    x, y = (
+        (x1 + x2) / 2 + 0.17 * math.sin(heading),
+        (y1 + y2) / 2 - 0.17 * math.cos(heading),
+    )
     e = engine(np.array([wall]), [(x, y, heading)])
     e.submit("r0", cmd.SetVelocity(v=0.5))
     e.step(30)
@@ -136,7 +145,9 @@ def test_a_body_wholly_within_another_is_a_collision() -> None:
     e.add_bodies([(big, Pose(0, 0, 0))])
     assert not e.is_free(robot("small"), Pose(0.5, 0.5, 0))
     assert e.is_free(robot("small"), Pose(5, 0.5, 0))
-    assert not Engine(Scene(segments=np.array([[0.0, 0, 0.05, 0]]))).is_free(big, Pose(0, 0, 0)), "a short wall inside"
+    assert not Engine(Scene(segments=np.array([[0.0, 0, 0.05, 0]]))).is_free(
+        big, Pose(0, 0, 0)
+    ), "a short wall inside"
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -150,16 +161,23 @@ def test_free_places_equal_the_twin(seed: int, parts) -> None:
     for _ in range(60):
         pose = Pose(*rng.uniform((0, 0, -4), (8, 8, 4)))
         found = e.is_free(BodySpec(name="trial", parts=parts), pose)
-        assert found != naive.overlaps(parts, pose, segments, [(OCTAGON, p) for p in others])
+        assert found != naive.overlaps(
+            parts, pose, segments, [(OCTAGON, p) for p in others]
+        )
         free += found
+
     assert 0 < free < 60
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crowd_never_overlaps(seed: int) -> None:
-    """Robots that drive about at random touch neither walls nor each other, whatever happens."""
+    """Robots that drive about at random touch neither walls nor each other, whatever
+    happens.
+    """
     rng = np.random.default_rng(seed)
-    room = np.array([[0, 0, 6, 0], [6, 0, 6, 6], [6, 6, 0, 6], [0, 6, 0, 0], [2, 2, 4, 2.5]], float)
+    room = np.array(
+        [[0, 0, 6, 0], [6, 0, 6, 6], [6, 6, 0, 6], [0, 6, 0, 0], [2, 2, 4, 2.5]], float
+    )
     e = Engine(Scene(segments=room))
     poses = []
     while len(poses) < 14:
@@ -167,14 +185,20 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
         if e.is_free(robot("trial"), pose):
             e.add_bodies([(robot(f"r{len(poses)}"), pose)])
             poses.append(pose)
+
     stalls = 0
     for k in range(60):
         for i in range(14):
             if k % 10 == 0:
                 # translation only: turning in place is allowed to overlap, see above
-                e.submit(f"r{i}", cmd.SetVelocity(v=rng.uniform(-1, 1), vy=rng.uniform(-1, 1), w=0.0))
+                e.submit(
+                    f"r{i}",
+                    cmd.SetVelocity(v=rng.uniform(-1, 1), vy=rng.uniform(-1, 1), w=0.0),
+                )
+
         e.step()
         stalls += int(e.state.stall.sum())
+
     assert stalls > 0
     for i in range(14):
         others = [(OCTAGON, Pose(*e.state.pose[j])) for j in range(14) if j != i]
@@ -183,13 +207,21 @@ def test_a_crowd_never_overlaps(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
-    """A body looks for others only when one may have come near (`Bodies.leeway`): the result is as if it looked in every step."""
+    """A body looks for others only when one may have come near (`Bodies.leeway`): the
+    result is as if it looked in every step.
+    """
     rng = np.random.default_rng(seed)
     walls = random_segments(rng, 25)
     starts = [Pose(*rng.uniform((0, 0, -3), (10, 10, 3))) for _ in range(30)]
     knowing, looking = (Engine(Scene(segments=walls), seed=seed) for _ in range(2))
     for e in (knowing, looking):
-        e.add_bodies([(robot(f"r{i}", (OCTAGON if i % 2 else HOOK,)), p) for i, p in enumerate(starts)])
+        e.add_bodies(
+            [
+                (robot(f"r{i}", (OCTAGON if i % 2 else HOOK,)), p)
+                for i, p in enumerate(starts)
+            ]
+        )
+
     skipped = stalls = 0
     for k in range(120):
         for i in range(30):
@@ -197,19 +229,25 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
                 speed = cmd.SetVelocity(v=rng.uniform(-1, 1), w=rng.uniform(-1, 1))
                 for e in (knowing, looking):
                     e.submit(f"r{i}", speed)
-        if k % 11 == 5:  # all stop at once, and time stands still for a moment
+
+        # all stop at once, and time stands still for a moment
+        if k % 11 == 5:
             for e in (knowing, looking):
                 for i in range(1, 30):
                     e.submit(f"r{i}", cmd.SetVelocity(v=0.0, w=0.0))
                 e.settle()
-        if k % 37 == 36:  # somebody puts one right beside another
+
+        # somebody puts one right beside another
+        if k % 37 == 36:
             x, y, _ = knowing.state.pose[1]
             for e in (knowing, looking):
                 e.submit("r0", cmd.SetPose(Pose(x + 0.75, y, 0.0)))
+
         if k == 80:
             more = random_segments(rng, 10)
             for e in (knowing, looking):
                 e.replace_scene(Scene(segments=more))
+
         skipped += int((knowing.bodies.leeway > 0.2).sum())
         looking.bodies.leeway[:] = 0.0
         knowing.step()
@@ -217,12 +255,15 @@ def test_what_is_known_of_the_way_ahead_changes_nothing(seed: int) -> None:
         assert np.array_equal(knowing.state.pose, looking.state.pose), f"step {k}"
         assert np.array_equal(knowing.state.stall, looking.state.stall)
         stalls += int(knowing.state.stall.sum())
+
     assert skipped > 100
     assert stalls > 10
 
 
 def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
-    """It had looked when nobody was near, and turned while another one drove up to it; then it drove through that."""
+    """It had looked when nobody was near, and turned while another one drove up to it;
+    then it drove through that.
+    """
     e = engine(np.zeros((0, 4)), [(0, 0, 0), (3, 0, math.pi)], **PERFECT)
     e.submit("r0", cmd.SetVelocity(v=0.1))
     e.step(5)
@@ -240,14 +281,33 @@ def test_one_that_only_turns_knows_that_others_come_nearer() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_gaps_between_polygons(seed: int) -> None:
-    """The gap is positive exactly where polygons are apart, and never more than the distance between them."""
+    """The gap is positive exactly where polygons are apart, and never more than the
+    distance between them.
+    """
     rng = np.random.default_rng(seed)
-    e = engine(WALL, [(9.0, 0, 0), (rng.uniform(8.4, 9.6), rng.uniform(-0.6, 0.6), rng.uniform(-3, 3))])
+    e = engine(
+        WALL,
+        [
+            (9.0, 0, 0),
+            (rng.uniform(8.4, 9.6), rng.uniform(-0.6, 0.6), rng.uniform(-3, 3)),
+        ],
+    )
     b = e.bodies
     corners = [b.world[b.vert_start[i] : b.vert_start[i + 1]] for i in range(2)]
     args = [(int(b.vert_start[i]), int(b.vert_start[i + 1])) for i in range(2)]
-    gap = polygon_gap(b.world, b.edge, *args[0], args[0][0], float(b.turn[0]), b.world, *args[1], float(b.turn[1]))
-    apart = not naive.overlaps((corners[0],), Pose(0, 0, 0), np.zeros((0, 4)), [(corners[1], Pose(0, 0, 0))])
+    gap = polygon_gap(
+        b.world,
+        b.edge,
+        *args[0],
+        args[0][0],
+        float(b.turn[0]),
+        b.world,
+        *args[1],
+        float(b.turn[1]),
+    )
+    apart = not naive.overlaps(
+        (corners[0],), Pose(0, 0, 0), np.zeros((0, 4)), [(corners[1], Pose(0, 0, 0))]
+    )
     assert (gap > 0) == apart
     if apart:
         points = [
@@ -257,5 +317,7 @@ def test_gaps_between_polygons(seed: int) -> None:
             for t in (0, 0.25, 0.5, 0.75)
         ]
         half = len(points) // 2
-        nearest = min(math.hypot(*(p - q)) for p in points[:half] for q in points[half:])
+        nearest = min(
+            math.hypot(*(p - q)) for p in points[:half] for q in points[half:]
+        )
         assert gap <= nearest + 1e-12

@@ -1,4 +1,6 @@
-"""Contacts of bodies with mass: what a step hands on, the order of creation, single pieces, and Chipmunk 2D as a reference."""
+"""Contacts of bodies with mass: what a step hands on, the order of creation, single
+pieces, and Chipmunk 2D as a reference.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,36 @@ ROOM = np.array([[-3.0, -3, 5, -3], [5, -3, 5, 3], [5, 3, -3, 3], [-3, 3, -3, -3
 HOOK: Outline = ((0.0, 0.0), (0.4, 0.0), (0.4, 0.3), (0.3, 0.3), (0.3, 0.1), (0.0, 0.1))
 
 
-def box(name: str, x: float, y: float, th: float = 0.0, *, size: float = 0.4, mass: float = 2.0, **more: object) -> BoxObject:  # fmt: skip
+def box(
+    name: str,
+    x: float,
+    y: float,
+    th: float = 0.0,
+    *,
+    size: float = 0.4,
+    mass: float = 2.0,
+    **more: object,
+) -> BoxObject:
     spec = DynamicsSpec(mass=mass, **more)  # type: ignore[arg-type]
-    return BoxObject(name=name, pose=Pose(x, y, th), length=size, width=size, dynamics=spec)
+    return BoxObject(
+        name=name, pose=Pose(x, y, th), length=size, width=size, dynamics=spec
+    )
 
 
 def heap() -> Simulation:
-    """Eight boxes that touch, pushed by robots without mass and with it against a wall and by a force."""
-    boxes = [box(f"b{k}", 0.4 * (k % 4), 0.4 * (k // 4), floor_friction=0.3, mass=1.0 + 0.3 * k) for k in range(8)]
+    """Eight boxes that touch, pushed by robots without mass and with it against a wall
+    and by a force.
+    """
+    boxes = [
+        box(
+            f"b{k}",
+            0.4 * (k % 4),
+            0.4 * (k // 4),
+            floor_friction=0.3,
+            mass=1.0 + 0.3 * k,
+        )
+        for k in range(8)
+    ]
     sim = Simulation(Scene(boxes=tuple(boxes), segments=ROOM), step=0.02)
     sim.add_robot("p3dx", "a", pose=(-1.0, 0.1, 0)).command(v=0.5, w=0.1)
     heavy = sim.add_robot("p3dx", "h", pose=(-1.0, 0.9, 0))
@@ -47,16 +71,28 @@ def heap() -> Simulation:
 
 
 def changing(sim: Simulation) -> list[np.ndarray]:
-    """All columns that a step changes of bodies with mass; the table of contacts as far as it is filled."""
+    """All columns that a step changes of bodies with mass; the table of contacts as far
+    as it is filled.
+    """
     engine = sim.engine
     assert engine.dynamics is not None
     table = engine.dynamics.table
     n = int(table.size[0])
-    return [*engine.state, *engine.dynamics.state, table.size, table.span, table.key[:n], table.impulse[:n]]
+    return [
+        *engine.state,
+        *engine.dynamics.state,
+        table.size,
+        table.span,
+        table.key[:n],
+        table.impulse[:n],
+    ]
 
 
 def same(a: Simulation, b: Simulation) -> bool:
-    return all(x.tobytes() == y.tobytes() for x, y in zip(changing(a), changing(b), strict=True))
+    return all(
+        x.tobytes() == y.tobytes()
+        for x, y in zip(changing(a), changing(b), strict=True)
+    )
 
 
 def go_on(sim: Simulation, fresh: Simulation) -> None:
@@ -80,7 +116,8 @@ def test_eight_touching_boxes_go_on_bit_for_bit_from_their_columns() -> None:
     for tick in range(60):
         if tick % 7 == 0:
             other = heap()
-            other.step()  # so that its commands are done; what it has come to does not matter
+            # so that its commands are done; what it has come to does not matter
+            other.step()
             go_on(whole, other)
             for _ in range(5):
                 whole.step()
@@ -105,14 +142,24 @@ def test_without_the_impulses_it_goes_on_otherwise() -> None:
 
 _scenes = st.lists(
     st.tuples(
-        st.floats(-2, 4), st.floats(-2, 2), st.floats(-3, 3), st.floats(0.2, 0.8), st.floats(0.5, 10), st.floats(0, 0.8),
-        st.floats(0, 1), st.tuples(*3 * [st.floats(-3, 3)]), st.sampled_from(["push", "throw", "pull", "rest"]),
+        st.floats(-2, 4),
+        st.floats(-2, 2),
+        st.floats(-3, 3),
+        st.floats(0.2, 0.8),
+        st.floats(0.5, 10),
+        st.floats(0, 0.8),
+        st.floats(0, 1),
+        st.tuples(*3 * [st.floats(-3, 3)]),
+        st.sampled_from(["push", "throw", "pull", "rest"]),
     ),
-    min_size=1, max_size=9,
-)  # fmt: skip
+    min_size=1,
+    max_size=9,
+)
 
 
-def random_world(things: Sequence[tuple], step: float, order: Callable[[list], list] = list) -> Simulation:
+def random_world(
+    things: Sequence[tuple], step: float, order: Callable[[list], list] = list
+) -> Simulation:
     boxes = [
         box(f"b{k}", x, y, th, size=size, mass=mass, floor_friction=mu, restitution=e)
         for k, (x, y, th, size, mass, mu, e, _, _) in enumerate(things)
@@ -123,6 +170,7 @@ def random_world(things: Sequence[tuple], step: float, order: Callable[[list], l
         if name == "r1":
             sim.set_dynamics(name, DynamicsSpec(mass=9.0))
         robot.command(v=0.6, w=0.2 * y)
+
     for k, (*_, (a, b, c), how) in enumerate(things):
         if how == "push":
             sim.push(f"b{k}", 10 * a, 10 * b, c)
@@ -130,12 +178,15 @@ def random_world(things: Sequence[tuple], step: float, order: Callable[[list], l
             sim.throw(f"b{k}", a, b, c)
         elif how == "pull":
             sim.pull_to(f"b{k}", (a, b, c))
+
     return sim
 
 
 @settings(max_examples=20, deadline=None)
 @given(_scenes, st.integers(1, 40), st.sampled_from([0.1, 0.01]))
-def test_any_world_goes_on_from_its_columns_at_any_tick(things: list[tuple], ticks: int, step: float) -> None:
+def test_any_world_goes_on_from_its_columns_at_any_tick(
+    things: list[tuple], ticks: int, step: float
+) -> None:
     whole, other = random_world(things, step), random_world(things, step)
     other.step()
     whole.step(ticks)
@@ -147,8 +198,15 @@ def test_any_world_goes_on_from_its_columns_at_any_tick(things: list[tuple], tic
 
 
 @settings(max_examples=20, deadline=None)
-@given(_scenes, st.integers(1, 30), st.sampled_from([0.1, 0.01]), st.randoms(use_true_random=False))
-def test_the_order_of_creation_does_not_matter(things: list[tuple], ticks: int, step: float, random) -> None:
+@given(
+    _scenes,
+    st.integers(1, 30),
+    st.sampled_from([0.1, 0.01]),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_creation_does_not_matter(
+    things: list[tuple], ticks: int, step: float, random
+) -> None:
     def shuffled(names: list) -> list:
         names = list(names)
         random.shuffle(names)
@@ -173,22 +231,32 @@ def test_others_that_come_and_go_far_away_change_nothing() -> None:
         if k == 25:
             other.set_dynamics("b3", other.dynamics("b3"))
             alone.set_dynamics("b3", alone.dynamics("b3"))
+
         alone.step()
         other.step()
-        assert other.snapshot.state.pose[: len(alone.snapshot.rows)].tobytes() == alone.snapshot.state.pose.tobytes(), k
+        assert (
+            other.snapshot.state.pose[: len(alone.snapshot.rows)].tobytes()
+            == alone.snapshot.state.pose.tobytes()
+        ), k
 
 
 def test_tables_grow_with_what_there_is() -> None:
-    """Sixty boxes on a few squares: more pairs, contacts, walls and corners than there is room for at first."""
+    """Sixty boxes on a few squares: more pairs, contacts, walls and corners than there
+    is room for at first.
+    """
     boxes = [box(f"b{k}", 0.3 * (k % 8), 0.3 * (k // 8), 0.2 * k) for k in range(60)]
     segments = np.array([[0.02 * k - 1, -2.0, 0.02 * k - 1, 5.0] for k in range(200)])
     sim = Simulation(Scene(boxes=tuple(boxes), segments=segments), step=0.01)
     sim.step(2)
     assert sim.engine.dynamics is not None
     assert int(sim.engine.dynamics.table.size[0]) > 500
-    key = sim.engine.dynamics.table.key[: int(sim.engine.dynamics.table.size[0])].tolist()
+    key = sim.engine.dynamics.table.key[
+        : int(sim.engine.dynamics.table.size[0])
+    ].tolist()
     ordered = sorted(key, key=lambda k: (k[2] >> 63, k))
-    assert key == ordered and len({tuple(k) for k in key}) == len(key), "sorted, each contact once"
+    assert key == ordered and len({tuple(k) for k in key}) == len(key), (
+        "sorted, each contact once"
+    )
 
 
 def test_what_is_taken_into_a_hand_feels_no_force_any_more() -> None:
@@ -240,20 +308,26 @@ def test_a_stopped_robot_that_was_stuck_is_not_stalled_any_more() -> None:
 
 
 def test_no_jitter_under_a_force_that_presses_on_a_wall() -> None:
-    sim = Simulation(Scene(boxes=(box("a", 4.0, 0.0), box("b", 4.4, 0.0)), segments=ROOM), step=0.01)
+    sim = Simulation(
+        Scene(boxes=(box("a", 4.0, 0.0), box("b", 4.4, 0.0)), segments=ROOM), step=0.01
+    )
     sim.push("a", 50.0)
     sim.step(300)
     places = []
     for _ in range(50):
         sim.step()
         places.append(sim.snapshot.state.pose.copy())
+
     assert np.ptp(np.array(places), axis=0).max() < 1e-6
     assert sim.snapshot.state.pose[1, 0] == pytest.approx(4.8, abs=2e-3)
 
 
 def test_a_slow_impact_gives_nothing_back_and_a_fast_one_does() -> None:
     for speed, back in ((0.005, 0.0), (1.0, -0.8)):
-        sim = Simulation(Scene(boxes=(box("a", 4.79, 0.0, restitution=0.8),), segments=ROOM), step=0.01)
+        sim = Simulation(
+            Scene(boxes=(box("a", 4.79, 0.0, restitution=0.8),), segments=ROOM),
+            step=0.01,
+        )
         sim.throw("a", speed)
         sim.step()
         sim.push("a", 0.0)
@@ -265,32 +339,55 @@ def test_a_slow_impact_gives_nothing_back_and_a_fast_one_does() -> None:
 
 
 def area(part: Outline) -> float:
-    return sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True)) / 2.0
+    return (
+        sum(
+            x0 * y1 - x1 * y0
+            for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True)
+        )
+        / 2.0
+    )
 
 
-@given(st.lists(st.tuples(st.floats(0.2, 2.0), st.floats(0.1, 1.0)), min_size=3, max_size=12), st.booleans())
-def test_outlines_are_cut_into_convex_pieces_of_the_same_area(spokes: list[tuple[float, float]], reverse: bool) -> None:
+@given(
+    st.lists(
+        st.tuples(st.floats(0.2, 2.0), st.floats(0.1, 1.0)), min_size=3, max_size=12
+    ),
+    st.booleans(),
+)
+def test_outlines_are_cut_into_convex_pieces_of_the_same_area(
+    spokes: list[tuple[float, float]], reverse: bool
+) -> None:
     total, angle = sum(step for _, step in spokes), 0.0
     corners = []
-    for radius, step in spokes:  # a star around the origin, which crosses itself nowhere
+    for (
+        radius,
+        step,
+    ) in spokes:  # a star around the origin, which crosses itself nowhere
         corners.append((radius * math.cos(angle), radius * math.sin(angle)))
         angle += 2.0 * math.pi * step / total
+
     star = tuple(corners[::-1] if reverse else corners)
     if max(2.0 * math.pi * step / total for _, step in spokes) > 3.0:
         return  # then the origin is not within
     pieces = convex_pieces(star)
     assert sum(map(area, pieces)) == pytest.approx(abs(area(star)), rel=1e-9)
     for piece in pieces:
-        turns = [area((piece[k - 2], piece[k - 1], piece[k])) for k in range(len(piece))]
+        turns = [
+            area((piece[k - 2], piece[k - 1], piece[k])) for k in range(len(piece))
+        ]
         assert min(turns) > 0.0, "counter-clockwise, and nowhere straight"
 
 
 def test_pieces_of_outlines_that_are_none() -> None:
     assert len(convex_pieces(HOOK)) == 2
     assert convex_pieces(HOOK[::-1]) == convex_pieces(HOOK)
-    assert convex_pieces(((0, 0), (1, 0), (2, 0))) == (((0.0, 0.0), (2.0, 0.0)),), "a line"
+    assert convex_pieces(((0, 0), (1, 0), (2, 0))) == (((0.0, 0.0), (2.0, 0.0)),), (
+        "a line"
+    )
     assert convex_pieces(((0, 0), (1, 1), (1, 0), (0, 1))), "one that crosses itself"
-    assert convex_pieces(((0, 0), (1, 0), (1, 0), (1, 1), (0, 1))) == convex_pieces(rectangle_at(0, 0, 1, 1))
+    assert convex_pieces(((0, 0), (1, 0), (1, 0), (1, 1), (0, 1))) == convex_pieces(
+        rectangle_at(0, 0, 1, 1)
+    )
 
 
 def rectangle_at(x0: float, y0: float, x1: float, y1: float) -> Outline:
@@ -306,6 +403,7 @@ def rows(*parts: Outline) -> tuple[np.ndarray, list[int]]:
         along /= np.hypot(along[:, 0], along[:, 1])[:, None]
         found.append(np.column_stack([at, along[:, 1], -along[:, 0]]))
         starts.append(starts[-1] + len(part))
+
     return np.concatenate(found), starts
 
 
@@ -317,11 +415,19 @@ def rows(*parts: Outline) -> tuple[np.ndarray, list[int]]:
         (rectangle_at(0.2, -1, 0.5, 0.05), (0, -1), 0.05, {(0.2, 0.025), (0.5, 0.025)}),
         (((0.8, 0.5), (2, -0.5), (2, 1.5)), (1, 0), 0.2, {(0.9, 0.5)}),
         (((0.5, 0.98), (0.5, 3.0)), (0, 1), 0.02, {(0.5, 0.99)}),  # the end of a wall
-        (((-1, 0.9), (3, 0.9)), (0, 1), 0.1, {(0.0, 0.95), (1.0, 0.95)}),  # a wall along
+        (
+            ((-1, 0.9), (3, 0.9)),
+            (0, 1),
+            0.1,
+            {(0.0, 0.95), (1.0, 0.95)},
+        ),  # a wall along
     ],
 )
 def test_where_two_polygons_touch(
-    other: Outline, normal: tuple[float, float], depth: float, points: set[tuple[float, float]]
+    other: Outline,
+    normal: tuple[float, float],
+    depth: float,
+    points: set[tuple[float, float]],
 ) -> None:
     square = rectangle_at(0, 0, 1, 1)
     for turned in (False, True):
@@ -337,28 +443,42 @@ def test_where_two_polygons_touch(
 
 def test_what_does_not_touch_has_no_contact() -> None:
     square = rectangle_at(0, 0, 1, 1)
-    for other in (rectangle_at(1.001, 0, 2, 1), ((1.01, 1.01), (2, 1), (2, 2)), ((1.2, 0.9), (2.0, 2.0), (0.9, 1.2))):
+    for other in (
+        rectangle_at(1.001, 0, 2, 1),
+        ((1.01, 1.01), (2, 1), (2, 2)),
+        ((1.2, 0.9), (2.0, 2.0), (0.9, 1.2)),
+    ):
         corners, (a, b, c) = rows(square, other)
         assert manifold(corners, a, b, b, c, np.zeros((4, 4)))[0] == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30))
 def test_sorting(pairs: list[tuple[int, int]]) -> None:
-    key, item = np.array([float(k) for k, _ in pairs]), np.array([i for _, i in pairs], np.int64)
+    key, item = (
+        np.array([float(k) for k, _ in pairs]),
+        np.array([i for _, i in pairs], np.int64),
+    )
     py(heap_sort)(key, item, len(pairs))
-    assert list(zip(key.tolist(), item.tolist(), strict=True)) == sorted((float(k), i) for k, i in pairs)
+    assert list(zip(key.tolist(), item.tolist(), strict=True)) == sorted(
+        (float(k), i) for k, i in pairs
+    )
 
 
 def test_walls_around_a_place_count_once() -> None:
     """A wall has an entry in every cell that it touches."""
-    sim = Simulation(Scene(segments=np.array([[0.0, 0, 10, 0], [20, 20, 21, 21], [3, 3, 4, 3]])), step=0.1)
+    sim = Simulation(
+        Scene(segments=np.array([[0.0, 0, 10, 0], [20, 20, 21, 21], [3, 3, 4, 3]])),
+        step=0.1,
+    )
     boxes = (box("b", 2.0, 0.9, size=2.0), box("c", 50.0, 50.0))
     sim.replace_scene(Scene(segments=sim.scene.segments, boxes=boxes))
     sim.throw("b", 0.01)
     sim.step()
     assert sim.engine.dynamics is not None
     work = sim.engine.dynamics._work
-    near = {tuple(round(v, 9) for v in wall) for wall in work.wall.tolist() if any(wall)}
+    near = {
+        tuple(round(v, 9) for v in wall) for wall in work.wall.tolist() if any(wall)
+    }
     flags = work.flags[:2, -2:]
     assert (flags[:, 1] - flags[:, 0]).sum() == 1 and near == {(0.0, 0.0, 10.0, 0.0)}
     grid = sim.engine.grid
@@ -367,12 +487,17 @@ def test_walls_around_a_place_count_once() -> None:
 
 def test_shapes_joined_and_kept_are_those_built_at_once() -> None:
     specs = [
-        BodySpec(name="a", parts=(HOOK, rectangle(1.0, 1.0))), BodySpec(name="b", parts=(disc(0.3),), dynamics=DynamicsSpec(mass=1.0)),
-        BodySpec(name="c", parts=(((0, 0), (0, 0)),)), BodySpec(name="d", parts=(HOOK,), dynamics=DynamicsSpec(mass=2.0)),
-    ]  # fmt: skip
+        BodySpec(name="a", parts=(HOOK, rectangle(1.0, 1.0))),
+        BodySpec(name="b", parts=(disc(0.3),), dynamics=DynamicsSpec(mass=1.0)),
+        BodySpec(name="c", parts=(((0, 0), (0, 0)),)),
+        BodySpec(name="d", parts=(HOOK,), dynamics=DynamicsSpec(mass=2.0)),
+    ]
     whole = build_shapes(specs)
     joined = join_shapes(build_shapes(specs[:1]), build_shapes(specs[1:]))
-    kept, wanted = keep_shapes(whole, np.array([0, 3])), build_shapes([specs[0], specs[3]])
+    kept, wanted = (
+        keep_shapes(whole, np.array([0, 3])),
+        build_shapes([specs[0], specs[3]]),
+    )
     for a, b in ((whole, joined), (kept, wanted)):
         for x, y in zip(a, b, strict=True):
             assert x.tobytes() == y.tobytes()
@@ -381,17 +506,24 @@ def test_shapes_joined_and_kept_are_those_built_at_once() -> None:
 # -- energy
 
 
-def energy(sim: Simulation, masses: Sequence[float], inertias: Sequence[float]) -> float:
+def energy(
+    sim: Simulation, masses: Sequence[float], inertias: Sequence[float]
+) -> float:
     vel = sim.snapshot.state.vel[: len(masses)]
     return float(
-        (0.5 * np.array(masses) * (vel[:, :2] ** 2).sum(axis=1) + 0.5 * np.array(inertias) * vel[:, 2] ** 2).sum()
+        (
+            0.5 * np.array(masses) * (vel[:, :2] ** 2).sum(axis=1)
+            + 0.5 * np.array(inertias) * vel[:, 2] ** 2
+        ).sum()
     )
 
 
 @settings(max_examples=20, deadline=None)
 @given(_scenes)
 def test_contacts_bring_no_energy(things: list[tuple]) -> None:
-    """Whatever overlaps at first and however it is thrown: with restitution of at most 1 and no demands, energy only falls."""
+    """Whatever overlaps at first and however it is thrown: with restitution of at most
+    1 and no demands, energy only falls.
+    """
     sim = random_world([(*t[:8], "throw") for t in things], 0.01)
     for name in ("r0", "r1"):
         sim.remove_robot(name)
@@ -411,7 +543,9 @@ def test_contacts_bring_no_energy(things: list[tuple]) -> None:
 # -- Chipmunk
 
 
-def both(make: Callable[[], Simulation], seconds: float) -> tuple[np.ndarray, np.ndarray]:
+def both(
+    make: Callable[[], Simulation], seconds: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Poses after a time by our contacts and by Chipmunk's."""
     ours, theirs = make(), make()
     ChipmunkDynamics.take_over(theirs.engine)
@@ -421,17 +555,22 @@ def both(make: Callable[[], Simulation], seconds: float) -> tuple[np.ndarray, np
 
 
 def test_without_contacts_it_is_chipmunk_to_rounding() -> None:
-    """Forces, motors, controllers, damping and friction of the floor: the same formulas in the same order.
+    """Forces, motors, controllers, damping and friction of the floor: the same formulas
+    in the same order.
 
-    The small steps must be of the same length all the time: Chipmunk loses a little of the friction where they change.
+    The small steps must be of the same length all the time: Chipmunk loses a little of
+    the friction where they change.
     """
 
     def make() -> Simulation:
         controller = PoseController()
         boxes = (
-            box("a", 0, 0, mass=3.0), box("b", 10, 0, floor_friction=0.3), box("c", 20, 0, linear_damping=0.4, angular_damping=0.2),
-            box("d", 30, 0, controller=controller), box("e", 40, 0, center=(0.1, -0.05)),
-        )  # fmt: skip
+            box("a", 0, 0, mass=3.0),
+            box("b", 10, 0, floor_friction=0.3),
+            box("c", 20, 0, linear_damping=0.4, angular_damping=0.2),
+            box("d", 30, 0, controller=controller),
+            box("e", 40, 0, center=(0.1, -0.05)),
+        )
         sim = Simulation(Scene(boxes=boxes), step=0.01)
         robot = sim.add_robot("p3dx", "r", pose=(50, 0, 0))
         sim.set_dynamics("r", DynamicsSpec(mass=9.0))
@@ -448,16 +587,23 @@ def test_without_contacts_it_is_chipmunk_to_rounding() -> None:
 
 
 @pytest.mark.parametrize("step", [0.1, 0.01])
-@pytest.mark.parametrize(("boxes", "seconds"), [(3, 3.0), (3, 9.0), (1, 9.0), (1, 14.0)])
-def test_a_robot_pushes_boxes_as_in_chipmunk(boxes: int, seconds: float, step: float) -> None:
-    """On its way; with one box also when that is at the wall and the robot is stuck (a row gives way to the side there, by chance).
+@pytest.mark.parametrize(
+    ("boxes", "seconds"), [(3, 3.0), (3, 9.0), (1, 9.0), (1, 14.0)]
+)
+def test_a_robot_pushes_boxes_as_in_chipmunk(
+    boxes: int, seconds: float, step: float
+) -> None:
+    """On its way; with one box also when that is at the wall and the robot is stuck (a
+    row gives way to the side there, by chance).
 
-    Each contact may lie anywhere within the slop of 0.5 mm, and a jam is found within 3 mm and the way of 1.5 small steps (1.2 mm): 1 cm is
-    allowed, and 0.01 rad.
+    Each contact may lie anywhere within the slop of 0.5 mm, and a jam is found within 3
+    mm and the way of 1.5 small steps (1.2 mm): 1 cm is allowed, and 0.01 rad.
     """
 
     def make() -> Simulation:
-        things = tuple(box(f"b{k}", 0.5 + 0.45 * k, 0.0, floor_friction=0.3) for k in range(boxes))
+        things = tuple(
+            box(f"b{k}", 0.5 + 0.45 * k, 0.0, floor_friction=0.3) for k in range(boxes)
+        )
         sim = Simulation(Scene(boxes=things, segments=ROOM), step=step)
         sim.add_robot("p3dx", "r", pose=(-1, 0, 0)).command(v=0.4)
         return sim
@@ -470,10 +616,11 @@ def test_a_robot_pushes_boxes_as_in_chipmunk(boxes: int, seconds: float, step: f
 @pytest.mark.parametrize("e", [0.0, 0.5])
 @pytest.mark.parametrize("seed", range(6))
 def test_two_that_meet_part_as_in_chipmunk(seed: int, e: float) -> None:
-    """An impact of two boxes off their middles is decided by one or two points that both find in the same small step.
+    """An impact of two boxes off their middles is decided by one or two points that
+    both find in the same small step.
 
-    They may differ by 2 ms in when it happens and by which two points Chipmunk takes for edges that are nearly parallel: 3 cm after half
-    a second at 1 m/s, 0.1 rad.
+    They may differ by 2 ms in when it happens and by which two points Chipmunk takes
+    for edges that are nearly parallel: 3 cm after half a second at 1 m/s, 0.1 rad.
     """
     rng = np.random.default_rng(seed)
     y, th, mass = rng.uniform(-0.3, 0.3), rng.uniform(0.1, 0.6), rng.uniform(1, 4)
@@ -496,13 +643,24 @@ def test_two_that_meet_part_as_in_chipmunk(seed: int, e: float) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_heap_of_boxes_comes_to_rest_as_in_chipmunk(seed: int) -> None:
-    """Chaotic in detail, so the sums are compared: where the whole heap comes to rest, how much its boxes have moved, that none overlap."""
+    """Chaotic in detail, so the sums are compared: where the whole heap comes to rest,
+    how much its boxes have moved, that none overlap.
+    """
     rng = np.random.default_rng(seed)
-    places = [(0.55 * (k % 4) + rng.uniform(0, 0.1), 0.55 * (k // 4) - 0.8 + rng.uniform(0, 0.1)) for k in range(12)]
+    places = [
+        (
+            0.55 * (k % 4) + rng.uniform(0, 0.1),
+            0.55 * (k // 4) - 0.8 + rng.uniform(0, 0.1),
+        )
+        for k in range(12)
+    ]
     speeds = rng.uniform(-1, 1, (12, 3))
 
     def make() -> Simulation:
-        boxes = tuple(box(f"b{k}", x, y, 0.2 * k, floor_friction=0.3) for k, (x, y) in enumerate(places))
+        boxes = tuple(
+            box(f"b{k}", x, y, 0.2 * k, floor_friction=0.3)
+            for k, (x, y) in enumerate(places)
+        )
         sim = Simulation(Scene(boxes=boxes, segments=ROOM), step=0.02)
         for k, speed in enumerate(speeds.tolist()):
             sim.throw(f"b{k}", *speed)
@@ -513,7 +671,9 @@ def test_a_heap_of_boxes_comes_to_rest_as_in_chipmunk(seed: int) -> None:
 
     start = np.array(places)
     ours, theirs = both(make, 4.0)
-    assert ours[:, :2].mean(axis=0) == pytest.approx(theirs[:, :2].mean(axis=0), abs=0.06)
+    assert ours[:, :2].mean(axis=0) == pytest.approx(
+        theirs[:, :2].mean(axis=0), abs=0.06
+    )
     ways = [np.hypot(*(p[:, :2] - start).T).mean() for p in (ours, theirs)]
     assert ways[0] == pytest.approx(ways[1], rel=0.2)
 
@@ -522,19 +682,26 @@ def test_a_heap_of_boxes_comes_to_rest_as_in_chipmunk(seed: int) -> None:
 
 
 def chain(corners: Sequence[tuple[float, float]], pieces: int) -> np.ndarray:
-    """Walls along a line through `corners`, each side cut into `pieces`, every third one from its end to its beginning."""
+    """Walls along a line through `corners`, each side cut into `pieces`, every third
+    one from its end to its beginning.
+    """
     ends = []
     for (ax, ay), (bx, by) in pairwise(corners):
         along = np.linspace(0.0, 1.0, pieces + 1)
         x, y = ax + along * (bx - ax), ay + along * (by - ay)
         ends += [[x[k], y[k], x[k + 1], y[k + 1]] for k in range(pieces)]
+
     return np.array([[*e[2:], *e[:2]] if k % 3 == 2 else e for k, e in enumerate(ends)])
 
 
 @pytest.mark.parametrize("th", [0.0, 0.7, -2.0])
 @pytest.mark.parametrize("side", [1.0, -1.0])
-@pytest.mark.parametrize(("outline", "tilt"), [("box", 0.0), ("box", math.pi / 4), ("disc", 0.0)])
-def test_a_wall_of_many_segments_is_slid_along_as_one(th: float, side: float, outline: str, tilt: float) -> None:
+@pytest.mark.parametrize(
+    ("outline", "tilt"), [("box", 0.0), ("box", math.pi / 4), ("disc", 0.0)]
+)
+def test_a_wall_of_many_segments_is_slid_along_as_one(
+    th: float, side: float, outline: str, tilt: float
+) -> None:
     c, s = math.cos(th), math.sin(th)
 
     def slide(pieces: int) -> tuple[Pose, tuple[float, float, float]]:
@@ -542,9 +709,13 @@ def test_a_wall_of_many_segments_is_slid_along_as_one(th: float, side: float, ou
         y = side * (half + 1e-4)
         spec = DynamicsSpec(mass=1.0, friction=0.0)
         thing = BoxObject(
-            name="b", pose=Pose(-1.0 * c - y * s, -1.0 * s + y * c, th + tilt), length=0.4, width=0.4, dynamics=spec,
+            name="b",
+            pose=Pose(-1.0 * c - y * s, -1.0 * s + y * c, th + tilt),
+            length=0.4,
+            width=0.4,
+            dynamics=spec,
             parts=(disc(0.2),) if outline == "disc" else (),
-        )  # fmt: skip
+        )
         walls = chain([(-3.0 * c, -3.0 * s), (5.0 * c, 5.0 * s)], pieces)
         sim = Simulation(Scene(segments=walls, boxes=(thing,)), step=0.1)
         sim.throw("b", 1.0 * c, 1.0 * s)
@@ -560,7 +731,9 @@ def test_a_wall_of_many_segments_is_slid_along_as_one(th: float, side: float, ou
         assert ways[1] == pytest.approx(ways[0], abs=1e-3)
     elif tilt == 0.0:
         assert tuple(cut) == pytest.approx(tuple(whole), abs=1e-6)
-        assert math.hypot(vx, vy) == pytest.approx(1.0, abs=1e-6), "nothing holds it back"
+        assert math.hypot(vx, vy) == pytest.approx(1.0, abs=1e-6), (
+            "nothing holds it back"
+        )
     else:  # it falls onto a side
         assert ways[1] == pytest.approx(ways[0], abs=0.02)
 
@@ -569,9 +742,12 @@ def test_a_wall_of_many_segments_is_slid_along_as_one(th: float, side: float, ou
 @pytest.mark.parametrize("tilt", [0.0, 0.001, -0.001])
 def test_what_slides_into_a_corner_stops_there(pieces: int, tilt: float) -> None:
     sim = Simulation(
-        Scene(segments=chain([(-2.0, 0.0), (1.0, 0.0), (1.0, 2.0)], pieces), boxes=(box("b", 0.0, 0.201, tilt, friction=0.0),)),
+        Scene(
+            segments=chain([(-2.0, 0.0), (1.0, 0.0), (1.0, 2.0)], pieces),
+            boxes=(box("b", 0.0, 0.201, tilt, friction=0.0),),
+        ),
         step=0.05,
-    )  # fmt: skip
+    )
     sim.push("b", 8.0, -8.0)
     sim.step(100)
     assert tuple(sim.snapshot.state.pose[0]) == pytest.approx((0.8, 0.2, 0.0), abs=2e-3)
@@ -581,10 +757,18 @@ def test_what_slides_into_a_corner_stops_there(pieces: int, tilt: float) -> None
 @pytest.mark.parametrize("tilt", [0.0, 0.05, -0.05, 0.3, -0.3])
 @pytest.mark.parametrize("up", [-0.002, 0.05, -0.15])
 def test_an_outer_corner_pushes_to_its_side_alone(tilt: float, up: float) -> None:
-    """What is pushed against the side of a pillar meets its top as well, at a joint that is none for it."""
+    """What is pushed against the side of a pillar meets its top as well, at a joint
+    that is none for it.
+    """
 
     def pushed(walls: np.ndarray) -> np.ndarray:
-        sim = Simulation(Scene(segments=walls, boxes=(box("b", 0.32, up, tilt, friction=0.0, mass=1.0),)), step=0.01)
+        sim = Simulation(
+            Scene(
+                segments=walls,
+                boxes=(box("b", 0.32, up, tilt, friction=0.0, mass=1.0),),
+            ),
+            step=0.01,
+        )
         sim.push("b", -5.0, 0.0)
         sim.step(30)
         return sim.snapshot.state.pose[0].copy()

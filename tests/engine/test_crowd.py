@@ -1,4 +1,6 @@
-"""Those who may put robots anywhere do not heap them up: the cost would grow with the square of their number."""
+"""Those who may put robots anywhere do not heap them up: the cost would grow with the
+square of their number.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,15 @@ from botyard.interfaces.ambf.ambf import Ambf
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.pioneer.packet import command, frame
 from botyard.protocols.ros_messages.types import Types
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 
 
 def world(n: int) -> Simulation:
     sim = Simulation()
-    sim.add_robots("p3dx", [Pose(3.0 * i, 0.0, 0.0) for i in range(n)], [f"r{i}" for i in range(n)])
+    sim.add_robots(
+        "p3dx", [Pose(3.0 * i, 0.0, 0.0) for i in range(n)], [f"r{i}" for i in range(n)]
+    )
     return sim
 
 
@@ -37,8 +41,11 @@ def test_a_place_takes_so_many_and_no_more() -> None:
     sim = world(8)
     for i in range(1, MAX_PER_PLACE):
         sim.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
-    with pytest.raises(CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"):
+    with pytest.raises(
+        CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"
+    ):
         sim.crowd.enter("r7", 0.0, 0.0)
+
     sim.crowd.enter("r7", PLACE_RADIUS + 0.15, 0.0)
     sim.crowd.enter("r1", 0.05, 0.0)
     sim.crowd.enter("r2", 50.0, 0.0)  # who goes makes room
@@ -47,13 +54,18 @@ def test_a_place_takes_so_many_and_no_more() -> None:
     with pytest.raises(KeyError):
         sim.crowd.enter("nobody", 0.0, 0.0)
     sim.step()
-    assert sim.crowd.place("r2") == (6.0, 0.0), "it looks at the state; nobody was put there in the end"
+    assert sim.crowd.place("r2") == (6.0, 0.0), (
+        "it looks at the state; nobody was put there in the end"
+    )
 
 
 spots = st.tuples(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8))
 
 
-@given(st.lists(spots, min_size=3, max_size=12), st.lists(st.tuples(st.integers(0, 11), spots), max_size=20))
+@given(
+    st.lists(spots, min_size=3, max_size=12),
+    st.lists(st.tuples(st.integers(0, 11), spots), max_size=20),
+)
 def test_who_may_enter_a_place_is_as_counting_all_distances_says(
     start: list[tuple[float, float]], moves: list[tuple[int, tuple[float, float]]]
 ) -> None:
@@ -64,13 +76,19 @@ def test_who_may_enter_a_place_is_as_counting_all_distances_says(
     places = dict(zip(names, start, strict=True))
     for index, to in moves:
         name = names[index % len(names)]
-        others = sum(n != name and math.dist(place, to) < PLACE_RADIUS for n, place in places.items())
+        others = sum(
+            n != name and math.dist(place, to) < PLACE_RADIUS
+            for n, place in places.items()
+        )
         if others >= MAX_PER_PLACE:
-            with pytest.raises(CommandError, match=f": {others} others stand on that place already"):
+            with pytest.raises(
+                CommandError, match=f": {others} others stand on that place already"
+            ):
                 sim.crowd.enter(name, *to)
         else:
             sim.crowd.enter(name, *to)
             places[name] = to
+
         assert sim.crowd.place(name) == places[name]
 
 
@@ -92,19 +110,37 @@ def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
         line.send(frame(0) + frame(1) + frame(2) + command(1, 1))
         if way == "pose":
             line.send(
-                frame(224, bytes([0]) + b"".join(v.to_bytes(4, "little", signed=True) for v in (50_000, 9_000, 0)))
+                frame(
+                    224,
+                    bytes([0])
+                    + b"".join(
+                        v.to_bytes(4, "little", signed=True) for v in (50_000, 9_000, 0)
+                    ),
+                )
             )
         else:
             line.send(command(67, 9_000) + command(66, 50_000))
+
     modem.run(0.1)
-    there = sum(math.dist(sim.robots[f"r{i}"].truth[:2], (50.0, 9.0)) < 0.01 for i in range(12))
+    there = sum(
+        math.dist(sim.robots[f"r{i}"].truth[:2], (50.0, 9.0)) < 0.01 for i in range(12)
+    )
     assert there == MAX_PER_PLACE
-    assert sum("others stand on that place already" in text for line in lines for text in line.log) == 12 - there
+    assert (
+        sum(
+            "others stand on that place already" in text
+            for line in lines
+            for text in line.log
+        )
+        == 12 - there
+    )
     back = command(225)
     for line in lines:
         line.send(back)
     modem.run(0.1)
-    assert all(sim.robots[f"r{i}"].truth == Pose(3.0 * i, 0.0, 0.0) for i in range(12)), "reset is always possible"
+    assert all(
+        sim.robots[f"r{i}"].truth == Pose(3.0 * i, 0.0, 0.0) for i in range(12)
+    ), "reset is always possible"
 
 
 def test_a_restored_world_is_looked_at_anew() -> None:
@@ -123,34 +159,60 @@ def test_a_restored_world_is_looked_at_anew() -> None:
 def test_who_may_be_added_where() -> None:
     sim = world(MAX_PER_PLACE)
     control = Control(sim)
-    parts = SimpleNamespace(equip=lambda spec: spec, add_robots=sim.add_robots, serve=lambda robots: resolved(None))
+    parts = SimpleNamespace(
+        equip=lambda spec: spec,
+        add_robots=sim.add_robots,
+        serve=lambda robots: resolved(None),
+    )
     control.grounds = parts  # type: ignore[assignment]
     wild = Caller("ros", ignores_crowd_limit=False)
     for _ in range(MAX_PER_PLACE - 1):
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
     before = len(sim.robots)
-    with pytest.raises(CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"):
+    with pytest.raises(
+        CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"
+    ):
         control.do(wild, AddRobot(model="p3dx", pose=Pose()))
+
     assert len(sim.robots) == before
     control.do(USER, AddRobot(model="p3dx", pose=Pose()))
     control.do(wild, AddRobot(model="p3dx", pose=Pose(), near=True))
 
 
-def test_programs_of_forces_do_not_heap_up_bodies_either(caplog: pytest.LogCaptureFixture) -> None:
+def test_programs_of_forces_do_not_heap_up_bodies_either(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         sim = world(MAX_PER_PLACE + 2)
         parts = compose(sim, port=0)
-        ambf = Ambf(parts.hub, parts.control, parts.lockstep, Types("jazzy", definitions("2.0")), "2.0")
+        ambf = Ambf(
+            parts.hub,
+            parts.control,
+            parts.lockstep,
+            Types("jazzy", definitions("2.0")),
+            "2.0",
+        )
         ambf._sync()
-        bodies = [thing for key, thing in ambf._objects.items() if key[0] == "body" and key[1] in sim.robots]  # type: ignore[index]
+        bodies = [
+            thing
+            for key, thing in ambf._objects.items()
+            if key[0] == "body" and key[1] in sim.robots
+        ]  # type: ignore[index]
         with caplog.at_level(logging.WARNING):
             for n, body in enumerate(bodies):
                 body.put(Pose(0.01 * n, 0.0, 0.0))  # type: ignore[attr-defined]
             for _ in range(20):
                 bodies[-1].put(Pose(0.001, 0.0, 0.0))  # type: ignore[attr-defined]
                 bodies[-1].put(Pose(1e300, 0.0, 0.0))  # type: ignore[attr-defined]
+
         sim.step()
-        assert sum(math.hypot(*robot.truth[:2]) < PLACE_RADIUS for robot in sim.robots.values()) == MAX_PER_PLACE
+        assert (
+            sum(
+                math.hypot(*robot.truth[:2]) < PLACE_RADIUS
+                for robot in sim.robots.values()
+            )
+            == MAX_PER_PLACE
+        )
         assert caplog.text.count("cannot be put") == 2, "of each the first"
         last: Any = bodies[-1]
         last.set_step_hook("twist", lambda: last._advance((-1e300, 0.0, 0.0)))

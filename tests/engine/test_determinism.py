@@ -18,7 +18,9 @@ MODELS = ["p3dx", "amigo", "seekur", "p3at", "pioneer-lx"]
 
 
 def digest(sim: Simulation, names: list[str], steps: int, read: bool = True) -> str:
-    """A hash of poses, odometry and all readings of `names` over a run with changing commands."""
+    """A hash of poses, odometry and all readings of `names` over a run with changing
+    commands.
+    """
     h = hashlib.sha256()
     for k in range(steps):
         for i, name in enumerate(names):
@@ -26,7 +28,10 @@ def digest(sim: Simulation, names: list[str], steps: int, read: bool = True) -> 
         sim.step()
         rows = [sim.snapshot.rows[n] for n in names]
         for field in ("pose", "vel", "odom", "stall", "err"):
-            h.update(np.ascontiguousarray(getattr(sim.snapshot.state, field)[rows]).tobytes())
+            h.update(
+                np.ascontiguousarray(getattr(sim.snapshot.state, field)[rows]).tobytes()
+            )
+
         if read:
             for name in names:
                 robot = sim.robots[name]
@@ -34,10 +39,13 @@ def digest(sim: Simulation, names: list[str], steps: int, read: bool = True) -> 
                     h.update(robot.sonar.read().ranges.tobytes())
                 for laser in robot.lasers:
                     h.update(laser.read().ranges.tobytes())
+
     return h.hexdigest()
 
 
-def build(order: list[int], seed: int = 1, threads: int = 1) -> tuple[Simulation, list[str]]:
+def build(
+    order: list[int], seed: int = 1, threads: int = 1
+) -> tuple[Simulation, list[str]]:
     sim = Simulation.load("office", seed=seed, threads=threads)
     for i in order:
         model = MODELS[i]
@@ -46,6 +54,7 @@ def build(order: list[int], seed: int = 1, threads: int = 1) -> tuple[Simulation
             laser.subscribe("test")
         if robot.sonar:
             robot.sonar.subscribe("test")
+
     return sim, MODELS
 
 
@@ -68,11 +77,15 @@ def test_who_looks_does_not_matter() -> None:
     for i in FORWARD:
         blind.add_robot(MODELS[i], MODELS[i], pose=Pose(4.5 + 1.8 * i, 14.2, 0.5 * i))
     assert a == b
-    assert digest(blind, MODELS, STEPS, read=False) == digest(build(FORWARD)[0], MODELS, STEPS, read=False)
+    assert digest(blind, MODELS, STEPS, read=False) == digest(
+        build(FORWARD)[0], MODELS, STEPS, read=False
+    )
 
 
 @pytest.mark.slow_without_jit
-def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_and_two_threads_give_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from botyard.devices import ranging
 
     monkeypatch.setattr(ranging, "MIN_PARALLEL_BEAMS", 1)
@@ -81,6 +94,7 @@ def test_one_and_two_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch)
         sim, names = build(FORWARD, threads=threads)
         results.append(digest(sim, names, 20))
         assert sim._devices._parallel == (threads > 1), "several threads were used"
+
     assert results[0] == results[1]
 
 
@@ -126,14 +140,20 @@ np.save(sys.argv[1], np.concatenate(rows))
 
 @pytest.mark.slow_without_jit
 def test_without_the_compiler_the_results_are_the_same(tmp_path: Path) -> None:
-    """The same run compiled and as plain Python: equal to 1e-9 (decisions, "Repeatability")."""
+    """The same run compiled and as plain Python: equal to 1e-9 (decisions,
+    "Repeatability").
+    """
     results = []
     for off in ("0", "1"):
         path = tmp_path / f"{off}.npy"
         subprocess.run(
             [sys.executable, "-W", "ignore", "-c", SCRIPT, str(path)],
-            env={**os.environ, "NUMBA_DISABLE_JIT": off}, cwd=Path(__file__).parents[2], check=True, timeout=300,
-        )  # fmt: skip
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            cwd=Path(__file__).parents[2],
+            check=True,
+            timeout=300,
+        )
         results.append(np.load(path))
+
     assert results[0].shape == results[1].shape
     assert np.abs(results[0] - results[1]).max() < 1e-9

@@ -1,4 +1,6 @@
-"""Bodies with mass against closed forms; what robots without mass do to them, and they to robots."""
+"""Bodies with mass against closed forms; what robots without mass do to them, and they
+to robots.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from hypothesis import strategies as st
 from botyard.engine import commands as cmd
 from botyard.errors import ArgumentError, CommandError, ModelError
 from botyard.geometry import Outline, Pose
-from botyard.model.dynamics import GRAVITY, DynamicsSpec, Gains, PoseController, area_moments
+from botyard.model.dynamics import (
+    GRAVITY,
+    DynamicsSpec,
+    Gains,
+    PoseController,
+    area_moments,
+)
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
@@ -25,13 +33,21 @@ WALL = np.array([[4.0, -3.0, 4.0, 3.0]])
 
 
 def box(
-    name: str, x: float = 0.0, y: float = 0.0, *, mass: float = 2.0, size: float = 1.0, **more: object
+    name: str,
+    x: float = 0.0,
+    y: float = 0.0,
+    *,
+    mass: float = 2.0,
+    size: float = 1.0,
+    **more: object,
 ) -> BoxObject:
     spec = DynamicsSpec(mass=mass, **more)  # type: ignore[arg-type]
     return BoxObject(name=name, pose=Pose(x, y), length=size, width=size, dynamics=spec)
 
 
-def world(*boxes: BoxObject, step: float = 0.01, walls: np.ndarray | None = None) -> Simulation:
+def world(
+    *boxes: BoxObject, step: float = 0.01, walls: np.ndarray | None = None
+) -> Simulation:
     segments = np.zeros((0, 4)) if walls is None else walls
     return Simulation(Scene(boxes=boxes, segments=segments), step=step)
 
@@ -57,8 +73,12 @@ def test_a_force_accelerates_a_mass_and_a_torque_an_inertia(step: float) -> None
     sim.step(round(1.0 / step))
     assert velocity(sim, "b") == pytest.approx((1.5, -0.5, 0.5), rel=1e-9)
     there = pose(sim, "b")
-    h = min(step, 0.002)  # the solver moves with the velocity before each small step: it is late by half of one
-    assert (there.x, there.y, there.th) == pytest.approx((0.75, -0.25, 0.25), abs=0.75 * h + 1e-9)
+    h = min(
+        step, 0.002
+    )  # the solver moves with the velocity before each small step: it is late by half of one
+    assert (there.x, there.y, there.th) == pytest.approx(
+        (0.75, -0.25, 0.25), abs=0.75 * h + 1e-9
+    )
     assert sim.wrench("b") == pytest.approx((3.0, -1.0, 0.25))
     sim.push("b", 0.0)
     sim.step()
@@ -69,7 +89,9 @@ def test_a_force_accelerates_a_mass_and_a_torque_an_inertia(step: float) -> None
 
 
 @pytest.mark.parametrize(("mu", "speed"), [(0.2, 1.0), (0.5, 2.0), (0.8, 0.3)])
-def test_friction_of_the_floor_stops_it_after_v2_by_2_mu_g(mu: float, speed: float) -> None:
+def test_friction_of_the_floor_stops_it_after_v2_by_2_mu_g(
+    mu: float, speed: float
+) -> None:
     sim = world(box("b", floor_friction=mu))
     sim.throw("b", speed)
     sim.step()
@@ -77,11 +99,15 @@ def test_friction_of_the_floor_stops_it_after_v2_by_2_mu_g(mu: float, speed: flo
     sim.push("b", 0.0)
     sim.step(200)
     assert velocity(sim, "b") == (0.0, 0.0, 0.0)
-    assert pose(sim, "b").x - start == pytest.approx(speed**2 / (2 * mu * GRAVITY), abs=0.0025 * speed)
+    assert pose(sim, "b").x - start == pytest.approx(
+        speed**2 / (2 * mu * GRAVITY), abs=0.0025 * speed
+    )
     sim.push("b", 0.99 * mu * 2.0 * GRAVITY)
     rest = pose(sim, "b")
     sim.step(100)
-    assert pose(sim, "b").x == pytest.approx(rest.x, abs=1e-6), "less than friction does not move it"
+    assert pose(sim, "b").x == pytest.approx(rest.x, abs=1e-6), (
+        "less than friction does not move it"
+    )
     sim.push("b", 1.5 * mu * 2.0 * GRAVITY)
     sim.step(100)
     assert velocity(sim, "b")[0] == pytest.approx(0.5 * mu * GRAVITY, rel=1e-3)
@@ -94,18 +120,31 @@ def test_damping_loses_a_part_of_the_velocity_in_a_second() -> None:
     sim.push("b", 0.0)
     first = velocity(sim, "b")
     sim.step(100)
-    assert math.hypot(*velocity(sim, "b")[:2]) == pytest.approx(0.7 * math.hypot(*first[:2]), rel=1e-6)
+    assert math.hypot(*velocity(sim, "b")[:2]) == pytest.approx(
+        0.7 * math.hypot(*first[:2]), rel=1e-6
+    )
     assert velocity(sim, "b")[2] == pytest.approx(0.4 * first[2], rel=1e-6)
 
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
-def test_an_impact_keeps_momentum_and_gives_back_what_restitution_says(e: float) -> None:
-    """Two discs head on, the second of them at rest: v1' = v·(m1 − e·m2)/(m1 + m2), v2' = v·m1·(1 + e)/(m1 + m2)."""
+def test_an_impact_keeps_momentum_and_gives_back_what_restitution_says(
+    e: float,
+) -> None:
+    """Two discs head on, the second of them at rest: v1' = v·(m1 − e·m2)/(m1 + m2), v2'
+    = v·m1·(1 + e)/(m1 + m2).
+    """
     m1, m2, v, root = 1.0, 3.0, 1.0, math.sqrt(e)
 
     def ball(name: str, x: float, mass: float) -> BoxObject:
         spec = DynamicsSpec(mass=mass, restitution=root, friction=0.0)
-        return BoxObject(name=name, pose=Pose(x), length=0.4, width=0.4, parts=(rectangle(0.4, 0.4),), dynamics=spec)
+        return BoxObject(
+            name=name,
+            pose=Pose(x),
+            length=0.4,
+            width=0.4,
+            parts=(rectangle(0.4, 0.4),),
+            dynamics=spec,
+        )
 
     sim = world(ball("a", 0.0, m1), ball("b", 1.0, m2))
     sim.throw("a", v)
@@ -121,15 +160,22 @@ def test_an_impact_keeps_momentum_and_gives_back_what_restitution_says(e: float)
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.floats(-2, 2), st.floats(-2, 2), st.floats(-2, 2), st.floats(0.2, 5)), min_size=2, max_size=6
+        st.tuples(
+            st.floats(-2, 2), st.floats(-2, 2), st.floats(-2, 2), st.floats(0.2, 5)
+        ),
+        min_size=2,
+        max_size=6,
     ),
     st.floats(0, 1),
 )
-def test_without_walls_and_floor_friction_momentum_is_kept(throws: list[tuple[float, ...]], e: float) -> None:
+def test_without_walls_and_floor_friction_momentum_is_kept(
+    throws: list[tuple[float, ...]], e: float
+) -> None:
     places = [(0.8 * (k % 3), 0.8 * (k // 3)) for k in range(len(throws))]
     boxes = [
-        box(f"b{k}", *place, mass=t[3], size=0.6, restitution=e) for k, (place, t) in enumerate(zip(places, throws, strict=True))
-    ]  # fmt: skip
+        box(f"b{k}", *place, mass=t[3], size=0.6, restitution=e)
+        for k, (place, t) in enumerate(zip(places, throws, strict=True))
+    ]
     sim = world(*boxes)
     for k, (vx, vy, w, _) in enumerate(throws):
         sim.throw(f"b{k}", vx, vy, w)
@@ -138,7 +184,13 @@ def test_without_walls_and_floor_friction_momentum_is_kept(throws: list[tuple[fl
         sim.push(f"b{k}", 0.0)
 
     def momentum() -> np.ndarray:
-        return np.sum([np.array(velocity(sim, f"b{k}")[:2]) * throws[k][3] for k in range(len(throws))], axis=0)
+        return np.sum(
+            [
+                np.array(velocity(sim, f"b{k}")[:2]) * throws[k][3]
+                for k in range(len(throws))
+            ],
+            axis=0,
+        )
 
     first = momentum()
     for _ in range(50):
@@ -147,7 +199,9 @@ def test_without_walls_and_floor_friction_momentum_is_kept(throws: list[tuple[fl
 
 
 def test_moments_of_areas() -> None:
-    assert area_moments((rectangle(2.0, 1.0),)).second == pytest.approx((4.0 + 1.0) / 12.0)
+    assert area_moments((rectangle(2.0, 1.0),)).second == pytest.approx(
+        (4.0 + 1.0) / 12.0
+    )
     circle = area_moments((disc(0.7, 200),))
     assert circle.second == pytest.approx(0.7**2 / 2.0, rel=1e-4)
     assert circle.reach == pytest.approx(0.7 * 2.0 / 3.0, rel=1e-4)
@@ -156,9 +210,10 @@ def test_moments_of_areas() -> None:
         found = area_moments((outline,))
         assert found.area == pytest.approx(3.0)
         assert found.center == pytest.approx((5.0 / 6.0, 5.0 / 6.0))
-    assert area_moments((rectangle(1.0, 1.0), ((1, -0.5), (2, -0.5), (2, 0.5), (1, 0.5)))).center == pytest.approx(
-        (0.75, 0.0)
-    )
+
+    assert area_moments(
+        (rectangle(1.0, 1.0), ((1, -0.5), (2, -0.5), (2, 0.5), (1, 0.5)))
+    ).center == pytest.approx((0.75, 0.0))
     with pytest.raises(ModelError, match="outline with an area"):
         area_moments((((0, 0), (1, 0), (2, 0)),))
     for wrong in ({"mass": 0.0}, {"mass": math.nan}, {"mass": 1.0, "restitution": 1.5}):
@@ -168,18 +223,31 @@ def test_moments_of_areas() -> None:
 
 def test_a_concave_body_with_its_mass_beside_its_origin() -> None:
     ell: Outline = ((0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2))
-    thing = BoxObject(name="l", pose=Pose(), length=2, width=2, parts=(ell,), dynamics=DynamicsSpec(mass=3.0))
+    thing = BoxObject(
+        name="l",
+        pose=Pose(),
+        length=2,
+        width=2,
+        parts=(ell,),
+        dynamics=DynamicsSpec(mass=3.0),
+    )
     sim = world(thing)
     sim.push("l", 0.0, 0.0, 1.0)
     sim.step(100)
     there = pose(sim, "l")
     c, s, k = math.cos(there.th), math.sin(there.th), 5.0 / 6.0
-    assert (there.x + k * (c - s), there.y + k * (s + c)) == pytest.approx((k, k), abs=1e-6), (
-        "turns about its centre of mass"
-    )
+    assert (there.x + k * (c - s), there.y + k * (s + c)) == pytest.approx(
+        (k, k), abs=1e-6
+    ), "turns about its centre of mass"
     inertia = 3.0 * area_moments((ell,)).second
     assert velocity(sim, "l")[2] == pytest.approx(1.0 / inertia, rel=1e-6)
-    in_notch = BoxObject(name="s", pose=Pose(1.5, 1.5), length=0.5, width=0.5, dynamics=DynamicsSpec(mass=1.0))
+    in_notch = BoxObject(
+        name="s",
+        pose=Pose(1.5, 1.5),
+        length=0.5,
+        width=0.5,
+        dynamics=DynamicsSpec(mass=1.0),
+    )
     sim = world(thing, in_notch)
     sim.step(50)
     assert pose(sim, "s") == Pose(1.5, 1.5), "what stands in the notch is not touched"
@@ -198,7 +266,9 @@ def test_a_concave_body_with_its_mass_beside_its_origin() -> None:
     ],
 )
 @pytest.mark.parametrize("step", [0.1, 0.001])
-def test_a_controller_takes_it_to_a_pose_whatever_its_gains(controller: PoseController, step: float) -> None:
+def test_a_controller_takes_it_to_a_pose_whatever_its_gains(
+    controller: PoseController, step: float
+) -> None:
     sim = world(box("b", controller=controller), step=step)
     sim.pull_to("b", (1.0, -0.5, 3.0))
     sim.step(round(6.0 / step))
@@ -207,7 +277,9 @@ def test_a_controller_takes_it_to_a_pose_whatever_its_gains(controller: PoseCont
     assert there.th == pytest.approx(3.0, abs=0.01)
     sim.pull_to("b", (1.0, -0.5, -3.0))
     sim.step(5)
-    assert math.remainder(pose(sim, "b").th - 3.0, 2.0 * math.pi) > 0.0, "the short way round"
+    assert math.remainder(pose(sim, "b").th - 3.0, 2.0 * math.pi) > 0.0, (
+        "the short way round"
+    )
 
 
 # -- robots without mass
@@ -221,13 +293,17 @@ def test_a_robot_pushes_a_box_until_it_is_at_the_wall(step: float) -> None:
     sim.step(round(3.0 / step))
     assert not robot.stalled
     front = robot.spec.front
-    assert pose(sim, "b").x - 0.5 == pytest.approx(robot.truth.x + front, abs=0.01), "it goes before the robot"
+    assert pose(sim, "b").x - 0.5 == pytest.approx(robot.truth.x + front, abs=0.01), (
+        "it goes before the robot"
+    )
     sim.step(round(10.0 / step))
     assert robot.stalled
     assert robot.velocity.vx == 0.0
     assert pose(sim, "b").x + 0.5 == pytest.approx(4.0, abs=0.005)
     assert robot.truth.x + front == pytest.approx(3.0, abs=0.02)
-    assert robot.odom.x == pytest.approx(robot.truth.x, rel=0.01), "odometry stands still, too"
+    assert robot.odom.x == pytest.approx(robot.truth.x, rel=0.01), (
+        "odometry stands still, too"
+    )
     stuck = robot.truth
     robot.command(v=-0.5)
     sim.step(round(1.5 / step))
@@ -253,7 +329,10 @@ def test_what_robots_do_far_from_masses_does_not_depend_on_them() -> None:
     def run(*boxes: BoxObject) -> np.ndarray:
         sim = world(*boxes, step=0.1, walls=WALL)
         for k in range(3):
-            sim.add_robot("p3dx", f"r{k}", pose=(0, 2.0 * k, 0)).command(v=0.4, w=0.1 * k)
+            sim.add_robot("p3dx", f"r{k}", pose=(0, 2.0 * k, 0)).command(
+                v=0.4, w=0.1 * k
+            )
+
         sim.step(60)
         return sim.fleet.poses
 
@@ -267,7 +346,9 @@ def test_sensors_see_it_and_robots_are_not_placed_in_it() -> None:
     robot.laser.read()
     sim.step()
     ahead = robot.laser.read().ranges
-    assert ahead[len(ahead) // 2] == pytest.approx(1.5 - robot.spec.lasers[0].pose.x, abs=0.1)
+    assert ahead[len(ahead) // 2] == pytest.approx(
+        1.5 - robot.spec.lasers[0].pose.x, abs=0.1
+    )
 
 
 def _p3dx() -> RobotSpec:
@@ -287,7 +368,10 @@ def test_pushing_presses_bumpers() -> None:
 
 
 def test_a_row_of_boxes_is_pushed_and_nothing_overlaps() -> None:
-    boxes = [box(f"b{k}", 1.2 + 0.7 * k, mass=2.0, size=0.6, floor_friction=0.3) for k in range(4)]
+    boxes = [
+        box(f"b{k}", 1.2 + 0.7 * k, mass=2.0, size=0.6, floor_friction=0.3)
+        for k in range(4)
+    ]
     sim = world(*boxes, step=0.1, walls=np.array([[8.0, -5, 8.0, 5]]))
     robot = sim.add_robot("p3dx", "r", pose=(0, 0, 0))
     robot.command(v=0.6)
@@ -295,6 +379,7 @@ def test_a_row_of_boxes_is_pushed_and_nothing_overlaps() -> None:
         sim.step()
         xs = [pose(sim, f"b{k}").x for k in range(4)]
         assert all(b - a > 0.58 for a, b in pairwise(xs))
+
     assert xs[-1] == pytest.approx(7.7, abs=0.03)
     assert robot.stalled
 
@@ -314,7 +399,9 @@ def test_a_fast_box_does_not_get_through_a_wall() -> None:
 
 def test_a_robot_with_mass_is_pushed_by_forces_and_driven_by_its_motors() -> None:
     sim = world(step=0.01)
-    robot = sim.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0))
+    robot = sim.add_robot(
+        replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
+    )
     sim.push("r", 4.5)
     sim.step(100)
     assert robot.velocity.vx == pytest.approx(0.5, rel=1e-6)
@@ -337,16 +424,26 @@ def test_a_robot_with_mass_is_pushed_by_forces_and_driven_by_its_motors() -> Non
 @pytest.mark.parametrize(
     ("command", "moves"),
     [
-        (cmd.SetVelocity(v=0.3), True), (cmd.MoveBy(2.0), True), (cmd.TurnTo(2.0), True), (cmd.TurnBy(-2.0), True),
-        (cmd.Stop(), False), (cmd.EmergencyStop(), False),
+        (cmd.SetVelocity(v=0.3), True),
+        (cmd.MoveBy(2.0), True),
+        (cmd.TurnTo(2.0), True),
+        (cmd.TurnBy(-2.0), True),
+        (cmd.Stop(), False),
+        (cmd.EmergencyStop(), False),
     ],
-)  # fmt: skip
-def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(command: cmd.Command, moves: bool) -> None:
+)
+def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(
+    command: cmd.Command, moves: bool
+) -> None:
     sim = world(step=0.01)
-    sim.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0))
+    sim.add_robot(
+        replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
+    )
     sim.push("r", 0.0, 9.0)
     sim.step(50)
-    assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), "wheels that roll freely do not hold it"
+    assert velocity(sim, "r")[1] == pytest.approx(0.5, rel=1e-6), (
+        "wheels that roll freely do not hold it"
+    )
     sim.submit("r", command)
     sim.step(100)
     vx, vy, w = velocity(sim, "r")
@@ -356,13 +453,19 @@ def test_each_command_of_motion_takes_a_pushed_robot_to_its_motors(command: cmd.
 
 def test_motors_push_no_harder_than_their_wheels_hold() -> None:
     sim = world(box("b", 1.0, mass=100.0, floor_friction=0.5), step=0.05)
-    robot = sim.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0))
+    robot = sim.add_robot(
+        replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
+    )
     robot.command(v=0.5)
     sim.step(200)
     assert robot.stalled
-    assert pose(sim, "b").x == pytest.approx(1.0, abs=0.01), "a Pioneer does not push 100 kg"
+    assert pose(sim, "b").x == pytest.approx(1.0, abs=0.01), (
+        "a Pioneer does not push 100 kg"
+    )
     light = world(box("b", 1.0, mass=2.0, floor_friction=0.5), step=0.05)
-    robot = light.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0))
+    robot = light.add_robot(
+        replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 0, 0)
+    )
     robot.command(v=0.5)
     light.step(100)
     assert not robot.stalled
@@ -426,13 +529,16 @@ def test_a_hand_that_drags_a_box_pushes_another() -> None:
     for k in range(20):
         sim.put("a", (0.05 * k, 0.0, 0.0))
         sim.step()
+
     assert pose(sim, "a").x == pytest.approx(0.95)
     assert pose(sim, "b").x >= 1.94
 
 
 def test_bodies_come_and_go_and_the_map_changes_under_them() -> None:
     sim = world(box("b", 1.0), step=0.05, walls=WALL)
-    robot = sim.add_robot(replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 2, 0))
+    robot = sim.add_robot(
+        replace(_p3dx(), dynamics=DynamicsSpec(mass=9.0)), "r", pose=(0, 2, 0)
+    )
     sim.throw("b", 0.5)
     sim.push("r", 9.0)
     sim.step(10)
@@ -441,13 +547,17 @@ def test_bodies_come_and_go_and_the_map_changes_under_them() -> None:
     sim.push("b", 0.0)
     sim.push("r", 0.0)
     sim.step(5)
-    assert robot.velocity.vx == pytest.approx(v, rel=0.1), "others that come do not stop it"
+    assert robot.velocity.vx == pytest.approx(v, rel=0.1), (
+        "others that come do not stop it"
+    )
     assert velocity(sim, "b")[0] == pytest.approx(0.5, rel=1e-6)
     sim.remove_robot("x")
     sim.replace_scene(Scene(segments=np.array([[6.0, -9, 6.0, 9]])))
     assert "b" not in sim.snapshot.rows
     sim.step(400)
-    assert robot.truth.x == pytest.approx(6.0 - robot.spec.front, abs=0.3), "the new wall stops it"
+    assert robot.truth.x == pytest.approx(6.0 - robot.spec.front, abs=0.3), (
+        "the new wall stops it"
+    )
 
 
 def test_ghosts_touch_nothing() -> None:
@@ -462,11 +572,22 @@ def test_ghosts_touch_nothing() -> None:
 def test_the_same_again_bit_for_bit() -> None:
     def run() -> bytes:
         boxes = [
-            box(f"b{k}", 1.0 + 0.5 * (k % 3), 0.6 * k - 1, mass=1.0 + k, size=0.4, floor_friction=0.2) for k in range(6)
+            box(
+                f"b{k}",
+                1.0 + 0.5 * (k % 3),
+                0.6 * k - 1,
+                mass=1.0 + k,
+                size=0.4,
+                floor_friction=0.2,
+            )
+            for k in range(6)
         ]
         sim = world(*boxes, step=0.05, walls=WALL)
         for k in range(3):
-            sim.add_robot("p3dx", f"r{k}", pose=(-1.0, k - 1.0, 0)).command(v=0.5, w=0.1 * (k - 1))
+            sim.add_robot("p3dx", f"r{k}", pose=(-1.0, k - 1.0, 0)).command(
+                v=0.5, w=0.1 * (k - 1)
+            )
+
         sim.step(120)
         return sim.snapshot.state.pose.tobytes()
 
@@ -475,14 +596,20 @@ def test_the_same_again_bit_for_bit() -> None:
 
 def test_what_no_world_has() -> None:
     sim = world(box("b", mass=1e-9, inertia=1e-9), box("c", 3.0))
-    for demand in (lambda: sim.push("b", 1e10), lambda: sim.throw("b", 1e6), lambda: sim.pull_to("b", (1e8, 0, 0))):
+    for demand in (
+        lambda: sim.push("b", 1e10),
+        lambda: sim.throw("b", 1e6),
+        lambda: sim.pull_to("b", (1e8, 0, 0)),
+    ):
         with pytest.raises(CommandError, match="expected values within"):
             demand()
+
     sim.push("b", 1e9)
     for _ in range(5):
         sim.step()
         there = pose(sim, "b")
         assert math.hypot(there.x, there.y) <= 2e7
+
     sim.push("b", 0.0)
     sim.put("b", (0.0, 0.0, 0.0))
     sim.step(3)
@@ -492,7 +619,13 @@ def test_what_no_world_has() -> None:
 
 def test_what_has_no_area_has_no_mass() -> None:
     sim = world()
-    flat = replace(_p3dx(), outline=((0, 0), (1, 0), (2, 0)), parts=(), lasers=(), dynamics=DynamicsSpec(mass=1.0))
+    flat = replace(
+        _p3dx(),
+        outline=((0, 0), (1, 0), (2, 0)),
+        parts=(),
+        lasers=(),
+        dynamics=DynamicsSpec(mass=1.0),
+    )
     with pytest.raises(ModelError, match="outline with an area"):
         sim.add_robot(flat, "r", pose=(0, 0, 0))
     assert not sim.snapshot.rows

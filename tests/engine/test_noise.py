@@ -13,8 +13,12 @@ word = st.integers(0, (1 << 64) - 1)
 
 
 @given(word, word, st.integers(0, 255), st.integers(0, 1 << 40))
-def test_stream_keys_equal_the_integer_twin(seed: int, uid: int, device: int, tick: int) -> None:
-    key = stream_key(np.uint64(seed), np.uint64(uid), np.uint64(device), np.uint64(tick))
+def test_stream_keys_equal_the_integer_twin(
+    seed: int, uid: int, device: int, tick: int
+) -> None:
+    key = stream_key(
+        np.uint64(seed), np.uint64(uid), np.uint64(device), np.uint64(tick)
+    )
     assert int(key) == naive.stream_key(seed, uid, device, tick)
 
 
@@ -31,7 +35,10 @@ def test_draws_equal_the_twin_and_look_uniform() -> None:
 
 
 def test_neighbouring_streams_are_unrelated() -> None:
-    keys = [stream_key(np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(t)) for t in range(2000)]
+    keys = [
+        stream_key(np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(t))
+        for t in range(2000)
+    ]
     first = np.array([naive.py(symmetric)(k, np.uint64(0)) for k in keys])
     assert abs(first.mean()) < 4 * (1 / 3 / len(first)) ** 0.5
     assert abs(np.corrcoef(first[:-1], first[1:])[0, 1]) < 4 / len(first) ** 0.5
@@ -48,11 +55,14 @@ def test_any_integer_is_a_seed(seed: int) -> None:
 
 
 def test_seeds_of_all_64_bits_reach_the_kernels() -> None:
-    """A negative seed is the word of the same bits; those beyond 2^63 are no negative numbers to kernels."""
+    """A negative seed is the word of the same bits; those beyond 2^63 are no negative
+    numbers to kernels.
+    """
     readings = []
     for seed in (-1, 2**64 - 1, 2**63, 2**63 - 1):
         sim = Simulation(seed=seed, odometry_error="random_init", sensor_noise=True)
         robot = sim.add_robot("p3dx")
         sim.step()
         readings.append(robot.laser.read().ranges.tolist())
+
     assert readings[0] == readings[1]

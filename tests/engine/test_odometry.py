@@ -24,7 +24,15 @@ def fleet(mode: OdometryErrorMode, n: int = 1, seed: int = 1) -> Engine:
     e = Engine(Scene(), odometry_error_mode=mode, seed=seed)
     e.add_bodies(
         [
-            (BodySpec(name=f"r{i}", parts=(OCTAGON,), drive=Drive.OMNI, odometry_error=ERROR), Pose(3.0 * i, 0, 0))
+            (
+                BodySpec(
+                    name=f"r{i}",
+                    parts=(OCTAGON,),
+                    drive=Drive.OMNI,
+                    odometry_error=ERROR,
+                ),
+                Pose(3.0 * i, 0, 0),
+            )
             for i in range(n)
         ]
     )
@@ -60,14 +68,26 @@ def test_each_update_equals_the_twin() -> None:
     for tick in range(30):
         drive(e, 1, v=0.4, vy=-0.2, w=0.7)
         key = naive.stream_key(7, uid, 1, tick)
-        eps = [limit * naive.symmetric(key, k) for k, limit in enumerate(ERROR.as_tuple())]
-        dx, dy, dth = naive.exp((0.4 * (1 + eps[0]), -0.2 * (1 + eps[1]), 0.7 * (1 + eps[2])), 0.1)
-        x, y, th = x + math.cos(th) * dx - math.sin(th) * dy, y + math.sin(th) * dx + math.cos(th) * dy, th + dth
-        assert e.state.odom[0].tolist() == pytest.approx([x, y, math.remainder(th, 2 * math.pi)], abs=1e-9)
+        eps = [
+            limit * naive.symmetric(key, k) for k, limit in enumerate(ERROR.as_tuple())
+        ]
+        dx, dy, dth = naive.exp(
+            (0.4 * (1 + eps[0]), -0.2 * (1 + eps[1]), 0.7 * (1 + eps[2])), 0.1
+        )
+        x, y, th = (
+            x + math.cos(th) * dx - math.sin(th) * dy,
+            y + math.sin(th) * dx + math.cos(th) * dy,
+            th + dth,
+        )
+        assert e.state.odom[0].tolist() == pytest.approx(
+            [x, y, math.remainder(th, 2 * math.pi)], abs=1e-9
+        )
 
 
 def test_statistics_of_each_update() -> None:
-    """The error of n equal steps is a sum of n uniform draws: mean 0, variance n·(ε·d)²/3 (χ² test over many robots)."""
+    """The error of n equal steps is a sum of n uniform draws: mean 0, variance
+    n·(ε·d)²/3 (χ² test over many robots).
+    """
     n, steps, d = 400, 50, 0.05
     e = fleet(MODES.RANDOM_EACH_UPDATE, n)
     drive(e, steps, v=0.5)

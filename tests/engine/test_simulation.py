@@ -16,7 +16,9 @@ def test_time_is_an_integer_and_never_drifts() -> None:
     clock = Clock(step_us=100_000)
     clock.tick = 10_000_000
     assert clock.time == 1_000_000.0
-    assert [Clock(step_us=least_or_most).step_us for least_or_most in (1, 60_000_000)] == [1, 60_000_000]
+    assert [
+        Clock(step_us=least_or_most).step_us for least_or_most in (1, 60_000_000)
+    ] == [1, 60_000_000]
     for wrong in (0, -5, 60_000_001):
         with pytest.raises(WorldError, match="60 s"):
             Clock(step_us=wrong)
@@ -31,6 +33,7 @@ def test_commands_take_effect_in_a_defined_order() -> None:
             e.submit("r0", cmd.SetVelocity(v=1.0 if s == "a" else 0.2), s)
         e.step(30)
         results.append(e.state.vel[0, 0])
+
     assert results == pytest.approx([0.2, 0.2])
 
 
@@ -39,7 +42,9 @@ def test_commands_of_either_kind_wait_for_the_next_step() -> None:
     assert not e.is_pending
     for submit in (
         lambda: e.submit("r0", cmd.Stop()),
-        lambda: e.submit_velocities(cmd.SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))),
+        lambda: e.submit_velocities(
+            cmd.SetVelocities(np.array([0, 1]), v=np.array([0.1, 0.2]))
+        ),
     ):
         submit()
         assert e.is_pending
@@ -77,8 +82,9 @@ def test_velocities_of_many_that_wait_are_still_those_of_the_same_bodies() -> No
     e.remove_bodies(["r0", "r2", "r3"])
     e.step(40)
     assert {name: e.state.vel[row].tolist() for name, row in e.rows.items()} == {
-        "r1": pytest.approx([0.4, 0.0, -0.4]), "r4": pytest.approx([0.1, 0.0, -0.1]),
-    }  # fmt: skip
+        "r1": pytest.approx([0.4, 0.0, -0.4]),
+        "r4": pytest.approx([0.1, 0.0, -0.1]),
+    }
 
 
 def test_settling_does_not_move_anything() -> None:
@@ -102,4 +108,5 @@ def test_every_body_is_in_its_bin(scale: float) -> None:
         for row in b.rows[b.start[c] : b.start[c + 1]]:
             x, y = (e.state.pose[row, :2] - b.frame[:2]) * b.frame[2]
             assert (int(x), int(y)) == (c % nx, c // nx)
+
     assert len(b.start) > nx * ny

@@ -1,4 +1,6 @@
-"""Bodies with mass between movers that cannot yield: impulses stay bounded, no energy comes from nowhere, and what jams stands."""
+"""Bodies with mass between movers that cannot yield: impulses stay bounded, no energy
+comes from nowhere, and what jams stands.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ REACH = 0.4
 """Greatest radius of a Pioneer 3-DX, m."""
 
 
-def box(name: str, x: float = 0.0, y: float = 0.0, *, size: float = 0.6, **more: float) -> BoxObject:
+def box(
+    name: str, x: float = 0.0, y: float = 0.0, *, size: float = 0.6, **more: float
+) -> BoxObject:
     spec = DynamicsSpec(**{"mass": 10.0, "floor_friction": 0.3, **more})
     return BoxObject(name=name, pose=Pose(x, y), length=size, width=size, dynamics=spec)
 
@@ -47,30 +51,42 @@ def test_a_box_between_a_robot_that_turns_and_one_that_is_stuck_is_not_thrown() 
     env.reset(seed=513)
     worlds = env.unwrapped.worlds
     for _ in range(60):
-        env.step(np.array([[0.09660821408, 0.6803197183], [-0.90108793974, 0.15290756524]]))
+        env.step(
+            np.array([[0.09660821408, 0.6803197183], [-0.90108793974, 0.15290756524]])
+        )
         assert np.hypot(*worlds.box_vel[0, 0, :2]) <= 1.0
+
     assert np.hypot(*worlds.box_pose[0, 0, :2]) < 2.0
     assert (worlds.vel[0, :, 0] == 0.0).all(), "a jam ends with both robots stalled"
 
 
 @pytest.mark.parametrize("step", [0.1, 0.02])
 @pytest.mark.parametrize("offset", [0.0, 0.05, 0.15])
-def test_a_squeeze_head_on_ends_with_the_robots_stalled(step: float, offset: float) -> None:
+def test_a_squeeze_head_on_ends_with_the_robots_stalled(
+    step: float, offset: float
+) -> None:
     sim = Simulation(Scene(boxes=(box("b"),)), step=step)
-    robots = [sim.add_robot("p3dx", f"r{k}", pose=(s * 1.2, s * offset, math.pi * k)) for k, s in enumerate((-1, 1))]
+    robots = [
+        sim.add_robot("p3dx", f"r{k}", pose=(s * 1.2, s * offset, math.pi * k))
+        for k, s in enumerate((-1, 1))
+    ]
     for robot in robots:
         robot.command(v=1.0)
     fastest = 0.0
     for _ in range(round(6.0 / step)):
         sim.step()
         fastest = max(fastest, speed(sim, "b"))
+
     assert fastest <= 1.0, "it was thrown at 4.5 m/s"
     assert np.hypot(*place(sim, "b")) < 0.1
     assert all(robot.stalled for robot in robots)
     at = [robot.truth for robot in robots]
     sim.step(round(4.0 / step))
     for robot, before in zip(robots, at, strict=True):
-        assert math.dist(robot.truth[:2], before[:2]) < 0.01, "they stand, and do not go on into the box"
+        assert math.dist(robot.truth[:2], before[:2]) < 0.01, (
+            "they stand, and do not go on into the box"
+        )
+
     robots[0].command(v=-0.5)
     sim.step(round(2.0 / step))
     assert robots[0].truth.x < at[0].x - 0.3
@@ -78,10 +94,15 @@ def test_a_squeeze_head_on_ends_with_the_robots_stalled(step: float, offset: flo
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])
-def test_a_row_between_a_robot_and_a_wall_is_not_pressed_into_itself(count: int) -> None:
+def test_a_row_between_a_robot_and_a_wall_is_not_pressed_into_itself(
+    count: int,
+) -> None:
     boxes = [box(f"b{k}", 1.0 + 0.61 * k, mass=2.0) for k in range(count)]
     wall = 1.0 + 0.61 * count
-    sim = Simulation(Scene(boxes=tuple(boxes), segments=np.array([[wall, -5.0, wall, 5.0]])), step=0.1)
+    sim = Simulation(
+        Scene(boxes=tuple(boxes), segments=np.array([[wall, -5.0, wall, 5.0]])),
+        step=0.1,
+    )
     robot = sim.add_robot("p3dx", "r", pose=(0.0, 0.0, 0.0))
     robot.command(v=0.6)
     sim.step(100)
@@ -89,66 +110,116 @@ def test_a_row_between_a_robot_and_a_wall_is_not_pressed_into_itself(count: int)
     at = robot.truth
     sim.step(600)
     assert robot.truth.x == pytest.approx(at.x, abs=0.001), "nor is it little by little"
-    ends = [robot.truth.x + robot.spec.front - 0.3, *(place(sim, f"b{k}")[0] for k in range(count)), wall + 0.3]
+    ends = [
+        robot.truth.x + robot.spec.front - 0.3,
+        *(place(sim, f"b{k}")[0] for k in range(count)),
+        wall + 0.3,
+    ]
     assert all(b - a > 0.6 - 0.01 for a, b in pairwise(ends))
 
 
 def energy_speed(sim: Simulation, name: str, gyration: float) -> float:
     """The speed that a body would have with its energy if it did not turn, m/s."""
-    return math.hypot(speed(sim, name), gyration * sim.snapshot.state.vel[sim.snapshot.rows[name], 2])
+    return math.hypot(
+        speed(sim, name), gyration * sim.snapshot.state.vel[sim.snapshot.rows[name], 2]
+    )
 
 
 robots_around = st.lists(
-    st.tuples(st.floats(-math.pi, math.pi), st.floats(-0.4, 0.4), st.floats(-1.0, 1.0), st.floats(-1.5, 1.5)),
-    min_size=2, max_size=4,
-)  # fmt: skip
+    st.tuples(
+        st.floats(-math.pi, math.pi),
+        st.floats(-0.4, 0.4),
+        st.floats(-1.0, 1.0),
+        st.floats(-1.5, 1.5),
+    ),
+    min_size=2,
+    max_size=4,
+)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    robots_around, st.floats(0.1, 50.0), st.floats(0.0, 1.0), st.floats(0.0, 0.3), st.booleans(), st.booleans(),
+    robots_around,
+    st.floats(0.1, 50.0),
+    st.floats(0.0, 1.0),
+    st.floats(0.0, 0.3),
+    st.booleans(),
+    st.booleans(),
     st.sampled_from([0.02, 0.1]),
-)  # fmt: skip
+)
 def test_no_mover_gives_a_body_more_than_twice_its_speed(
-    movers: list[tuple[float, float, float, float]], mass: float, friction: float, restitution: float, is_round: bool,
-    has_walls: bool, step: float,
-) -> None:  # fmt: skip
-    """v² + k²w² of a free body is at most that of twice the speed of the fastest mover's outline up to then.
+    movers: list[tuple[float, float, float, float]],
+    mass: float,
+    friction: float,
+    restitution: float,
+    is_round: bool,
+    has_walls: bool,
+    step: float,
+) -> None:
+    """v² + k²w² of a free body is at most that of twice the speed of the fastest
+    mover's outline up to then.
 
-    Energy may grow from one step to the next while a mover slows down: in the mover's frame it does not, in the world's it does.
-    A body that bounces to and fro between two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e: more than 2 v
-    beyond e = 1/3.
+    Energy may grow from one step to the next while a mover slows down: in the mover's
+    frame it does not, in the world's it does. A body that bounces to and fro between
+    two movers of speed v tends to (1 + e) / (1 − e) · v with restitution e: more than 2
+    v beyond e = 1/3.
     """
     outline = disc(0.3) if is_round else rectangle(0.6, 0.6)
-    spec = DynamicsSpec(mass=mass, friction=friction, floor_friction=0.3 * friction, restitution=restitution)
-    thing = BoxObject(name="b", pose=Pose(), length=0.6, width=0.6, parts=(outline,), dynamics=spec)
+    spec = DynamicsSpec(
+        mass=mass,
+        friction=friction,
+        floor_friction=0.3 * friction,
+        restitution=restitution,
+    )
+    thing = BoxObject(
+        name="b", pose=Pose(), length=0.6, width=0.6, parts=(outline,), dynamics=spec
+    )
     walls = np.array([[-3.0, 0.31, 3.0, 0.31]]) if has_walls else np.zeros((0, 4))
     sim = Simulation(Scene(boxes=(thing,), segments=walls), step=step)
     gyration = math.sqrt(area_moments((outline,)).second)
     robots = list[Robot]()
     for k, (around, aside, _, _) in enumerate(movers):
-        pose = (1.1 * math.cos(around), 1.1 * math.sin(around), around + math.pi + aside)
-        if all(math.dist(pose[:2], other.truth[:2]) > 0.8 for other in robots) and not (has_walls and pose[1] > -0.3):
+        pose = (
+            1.1 * math.cos(around),
+            1.1 * math.sin(around),
+            around + math.pi + aside,
+        )
+        if all(math.dist(pose[:2], other.truth[:2]) > 0.8 for other in robots) and not (
+            has_walls and pose[1] > -0.3
+        ):
             robots.append(sim.add_robot("p3dx", f"r{k}", pose=pose))
+
     most = 0.0
     for turn in range(3):
         for k, robot in enumerate(robots):
             _, _, v, w = movers[(k + turn) % len(movers)]
             robot.command(v=abs(v) if turn == 0 else v, w=0.2 * w if turn == 0 else w)
+
         for _ in range(round(2.0 / step)):
             commanded = [robot.velocity for robot in robots]
             sim.step()
             fastest = max(
-                (max(abs(u.vx), abs(robot.velocity.vx)) + 0.4 * step for u, robot in zip(commanded, robots, strict=True)),
+                (
+                    max(abs(u.vx), abs(robot.velocity.vx)) + 0.4 * step
+                    for u, robot in zip(commanded, robots, strict=True)
+                ),
                 default=0.0,
-            )  # fmt: skip
-            turns = max((max(abs(u.w), abs(r.velocity.w)) for u, r in zip(commanded, robots, strict=True)), default=0.0)
+            )
+            turns = max(
+                (
+                    max(abs(u.w), abs(r.velocity.w))
+                    for u, r in zip(commanded, robots, strict=True)
+                ),
+                default=0.0,
+            )
             most = max(most, 2.0 * (fastest + (turns + 2.0 * step) * REACH))
             assert energy_speed(sim, "b", gyration) <= most + 1e-9
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"mass": 0.5, "friction": 0.0}, {"robots": 4, "size": 0.3}], ids=["default", "slippery", "four"]
+    "options",
+    [{}, {"mass": 0.5, "friction": 0.0}, {"robots": 4, "size": 0.3}],
+    ids=["default", "slippery", "four"],
 )
 def test_random_steps_throw_no_box(options: dict[str, float]) -> None:
     """As `bench.squeezes` does with ten million steps."""
@@ -161,7 +232,8 @@ def test_random_steps_throw_no_box(options: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_squeeze_goes_as_in_chipmunk_until_the_robots_stall(seed: int) -> None:
-    """Two robots come from both sides: within 20 % of the box's path by Chipmunk, or a robot stands because the box cannot yield.
+    """Two robots come from both sides: within 20 % of the box's path by Chipmunk, or a
+    robot stands because the box cannot yield.
 
     A jam is none of Chipmunk's matters: in it boxes reach 7 m/s there.
     """
@@ -174,9 +246,12 @@ def test_a_squeeze_goes_as_in_chipmunk_until_the_robots_stall(seed: int) -> None
         for k in range(2):
             at = first + k * math.pi + rng.uniform(-0.6, 0.6)
             heading = at + math.pi + rng.uniform(-0.2, 0.2)
-            robot = sim.add_robot("p3dx", f"r{k}", pose=(1.1 * math.cos(at), 1.1 * math.sin(at), heading))
+            robot = sim.add_robot(
+                "p3dx", f"r{k}", pose=(1.1 * math.cos(at), 1.1 * math.sin(at), heading)
+            )
             robot.command(v=rng.uniform(0.2, 0.8), w=rng.uniform(-0.1, 0.1))
             robots.append(robot)
+
         return sim, robots
 
     (ours, robots), (theirs, _) = make(), make()
@@ -189,4 +264,5 @@ def test_a_squeeze_goes_as_in_chipmunk_until_the_robots_stall(seed: int) -> None
         stood |= any(robot.stalled for robot in robots)
         assert stood or math.dist(place(ours, "b"), there) <= 0.2 * way + 0.002
         assert speed(ours, "b") <= 1.6
+
     assert stood or way > 0.1

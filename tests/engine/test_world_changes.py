@@ -1,4 +1,6 @@
-"""Maps replaced under the robots, ghosts, odometry modes, models with perfect odometry, bodies that others carry."""
+"""Maps replaced under the robots, ghosts, odometry modes, models with perfect odometry,
+bodies that others carry.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.engine import commands as cmd
-from botyard.engine.build import build_bodies, build_grid, drop_bodies, keep_bodies, robot_body
+from botyard.engine.build import (
+    build_bodies,
+    build_grid,
+    drop_bodies,
+    keep_bodies,
+    robot_body,
+)
 from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
 from botyard.geometry import Pose, transform_point
@@ -34,7 +42,10 @@ def ahead(sim: Simulation, name: str = "r") -> float:
 
 
 def test_another_map_under_the_robots() -> None:
-    sim = Simulation(walled(3.0, BoxObject(name="Box:1", pose=Pose(0, 5, 0), length=1, width=1)), sensor_noise=False)
+    sim = Simulation(
+        walled(3.0, BoxObject(name="Box:1", pose=Pose(0, 5, 0), length=1, width=1)),
+        sensor_noise=False,
+    )
     robot = sim.add_robot("p3dx", "r", pose=Pose())
     robot.command(v=0.3)
     sim.step(10)
@@ -54,7 +65,9 @@ def test_another_map_under_the_robots() -> None:
 def test_a_box_whose_name_a_robot_has_gets_another() -> None:
     sim = Simulation()
     sim.add_robot("p3dx", "Box:1", pose=Pose())
-    sim.replace_scene(walled(3.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1)))
+    sim.replace_scene(
+        walled(3.0, BoxObject(name="Box:1", pose=Pose(0, -5, 0), length=1, width=1))
+    )
     assert set(sim.snapshot.rows) == {"Box:1", "Box:1_002"}
     assert sim.box_names == ("Box:1_002",)
 
@@ -69,9 +82,12 @@ def test_replacing_gives_the_same_world_as_starting_with_it() -> None:
         for _ in range(60):
             sim.step()
             out += [*robot.truth, *robot.odom, *robot.laser.read().ranges]
+
         return out
 
-    scene = walled(2.0, BoxObject(name="Box:1", pose=Pose(1.0, 1.0, 0.3), length=0.5, width=0.5))
+    scene = walled(
+        2.0, BoxObject(name="Box:1", pose=Pose(1.0, 1.0, 0.3), length=0.5, width=0.5)
+    )
     fresh = Simulation(scene)
     fresh.add_robot("p3dx", "r", pose=Pose())
     changed = Simulation(walled(9.0))
@@ -139,7 +155,11 @@ def test_errors_of_a_robots_life_come_back_the_same() -> None:
 
 
 def test_ranges_of_errors_need_not_be_symmetric() -> None:
-    spec = replace(load_robot("p3dx"), odometry_error=Axes(0.02, 0, 0), odometry_error_low=Axes(0.01, 0, 0))
+    spec = replace(
+        load_robot("p3dx"),
+        odometry_error=Axes(0.02, 0, 0),
+        odometry_error_low=Axes(0.01, 0, 0),
+    )
     for mode, low, high in (
         ("random_each_update", 0.01, 0.02),
         ("random_init", 0.01, 0.02),
@@ -155,14 +175,18 @@ def test_ranges_of_errors_need_not_be_symmetric() -> None:
 
 def test_perfect_odometry_is_the_true_pose() -> None:
     sim = Simulation(walled(3.0))
-    robot = sim.add_robot(replace(load_robot("p3dx"), perfect_odometry=True), "r", pose=Pose(1.0, 2.0, 0.5))
+    robot = sim.add_robot(
+        replace(load_robot("p3dx"), perfect_odometry=True),
+        "r",
+        pose=Pose(1.0, 2.0, 0.5),
+    )
     assert robot.odom == robot.truth
     robot.command.move(0.8)
     sim.step(80)
     assert robot.odom == robot.truth
-    assert math.hypot(robot.truth.x - 1.0, robot.truth.y - 2.0) == pytest.approx(0.8, abs=1e-3), (
-        "moves end where they should"
-    )
+    assert math.hypot(robot.truth.x - 1.0, robot.truth.y - 2.0) == pytest.approx(
+        0.8, abs=1e-3
+    ), "moves end where they should"
     robot.command.odometry_errors(True)
     robot.command(w=0.5)
     sim.step(10)
@@ -192,6 +216,7 @@ def test_carrying_is_the_same_whatever_was_added_first() -> None:
                 sim.add_robot("p3dx-equipped", "r", pose=Pose())
             else:
                 sim.add_robot("small-box", "b", pose=Pose(0.3, 0.0, 0.0))
+
         sim.robots["r"].gripper.act(2)
         sim.step(12)
         sim.robots["r"].command(v=0.4, w=0.5)
@@ -218,15 +243,24 @@ def test_what_is_carried_is_where_its_carrier_says() -> None:
         pose, at = (Pose(*engine.state.pose[i].tolist()) for i in (row, carrier))
         assert pose.th != at.th, "askew"
         hold = engine.state.hold[row].tolist()
-        assert math.remainder(pose.th - at.th - hold[2], 2 * math.pi) == pytest.approx(0.0, abs=1e-12)
+        assert math.remainder(pose.th - at.th - hold[2], 2 * math.pi) == pytest.approx(
+            0.0, abs=1e-12
+        )
         assert abs(pose.th) <= math.pi
-        by_carrier = [[transform_point(at, *c) for c in part] for part in engine.carried_outlines(row)]
-        by_itself = [[transform_point(pose, *c) for c in part] for part in engine.outline(row)]
+        by_carrier = [
+            [transform_point(at, *c) for c in part]
+            for part in engine.carried_outlines(row)
+        ]
+        by_itself = [
+            [transform_point(pose, *c) for c in part] for part in engine.outline(row)
+        ]
         assert np.array(by_carrier) == pytest.approx(np.array(by_itself), abs=1e-9)
 
 
 def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
-    """MOT-015: velocity zero while it is held, what it was told is kept; commands meanwhile count too."""
+    """MOT-015: velocity zero while it is held, what it was told is kept; commands
+    meanwhile count too.
+    """
     sim = Simulation(odometry_error="none")
     robot = sim.add_robot("p3dx", "r", pose=Pose())
     robot.command(v=0.3)
@@ -240,6 +274,7 @@ def test_a_robot_that_is_dragged_stands_still_and_then_goes_on() -> None:
         assert robot.truth == Pose(x, 1.0, 0.5), "only the hand moves it"
         assert odom in (None, robot.odom)
         odom = robot.odom
+
     robot.command.hold(False)
     sim.step(20)
     assert robot.velocity.vx == pytest.approx(0.3)
@@ -284,8 +319,12 @@ def test_a_body_is_held_until_each_that_holds_it_has_let_go() -> None:
 
 
 def test_who_holds_it_is_state() -> None:
-    """Saved, restored, cloned, re-simulated; and nothing of it is left when the body goes and another one gets its name."""
-    scene = Scene(boxes=(BoxObject(name="b", pose=Pose(3.0, 0.0, 0.0), length=0.4, width=0.4),))
+    """Saved, restored, cloned, re-simulated; and nothing of it is left when the body
+    goes and another one gets its name.
+    """
+    scene = Scene(
+        boxes=(BoxObject(name="b", pose=Pose(3.0, 0.0, 0.0), length=0.4, width=0.4),)
+    )
     sim, again = (Simulation(scene, odometry_error="none") for _ in range(2))
     entries: list[Entry] = []
     sim.journal(entries.append)
@@ -293,6 +332,7 @@ def test_who_holds_it_is_state() -> None:
     for name in ("r", "b"):
         sim.hold(name)
         sim.hold(name, source="page")
+
     sim.step()
     state = sim.save_state()
     for name in ("r", "b"):
@@ -300,7 +340,9 @@ def test_who_holds_it_is_state() -> None:
     digest = sim.digest()
     assert list(resimulate(again, entries, sim.tick))
     assert again.digest() == digest
-    assert sim.holders("r") == again.holders("r") == sim.clone().holders("b") == ("page",)
+    assert (
+        sim.holders("r") == again.holders("r") == sim.clone().holders("b") == ("page",)
+    )
     sim.restore(state)
     assert sim.holders("r") == sim.holders("b") == ("api", "page")
     sim.remove_robot("r")
@@ -314,17 +356,29 @@ def test_who_holds_it_is_state() -> None:
 
 
 def test_each_box_that_is_removed_leaves_the_others() -> None:
-    boxes = [BoxObject(name=f"box{k}", pose=Pose(2.0 * k, 0.0, 0.0), length=0.2 + 0.1 * k, width=0.3) for k in range(4)]
+    boxes = [
+        BoxObject(
+            name=f"box{k}",
+            pose=Pose(2.0 * k, 0.0, 0.0),
+            length=0.2 + 0.1 * k,
+            width=0.3,
+        )
+        for k in range(4)
+    ]
     sim = Simulation(walled(30.0, *boxes))
     for gone in ("box1", "box3", "box0"):
         sim.remove_box(gone)
         boxes = [box for box in boxes if box.name != gone]
         assert sim.scene.boxes == tuple(boxes)
-        assert sim.box_names == tuple(box.name for box in boxes) == tuple(sim.engine.rows)
+        assert (
+            sim.box_names == tuple(box.name for box in boxes) == tuple(sim.engine.rows)
+        )
         for box in boxes:
             row = sim.engine.rows[box.name]
             assert sim.engine.state.pose[row, 0] == box.pose.x
-            assert max(x for part in sim.engine.outline(row) for x, _ in part) == pytest.approx(box.length / 2)
+            assert max(
+                x for part in sim.engine.outline(row) for x, _ in part
+            ) == pytest.approx(box.length / 2)
 
 
 def test_what_touches_something_is_told_of_each_body() -> None:
@@ -338,6 +392,7 @@ def test_what_touches_something_is_told_of_each_body() -> None:
         ("ghost", 5.0, 4.0),
     ):
         sim.add_robot("p3dx", name, pose=(x, y, 0.0))
+
     sim.robots["ghost"].ghost()
     sim.settle()
     rows = np.array([4, 3, 2, 1, 0])
@@ -345,12 +400,15 @@ def test_what_touches_something_is_told_of_each_body() -> None:
 
 
 @pytest.mark.parametrize("again", [None, DynamicsSpec(mass=5.0)])
-def test_a_force_is_forgotten_with_the_mass_that_felt_it(again: DynamicsSpec | None) -> None:
+def test_a_force_is_forgotten_with_the_mass_that_felt_it(
+    again: DynamicsSpec | None,
+) -> None:
     sim = Simulation()
     for name, y in (("a", 0.0), ("b", 5.0)):
         sim.add_robot("p3dx", name, pose=(0.0, y, 0.0))
         sim.set_dynamics(name, DynamicsSpec(mass=2.0))
         sim.push(name, 3.0)
+
     sim.step()
     assert sim.wrench("a") == sim.wrench("b") != (0.0, 0.0, 0.0)
     felt = sim.wrench("b")
@@ -365,7 +423,9 @@ def test_a_force_is_forgotten_with_the_mass_that_felt_it(again: DynamicsSpec | N
 def test_removing_many_at_once_is_removing_them_one_by_one() -> None:
     def run(at_once: bool) -> tuple[bytes, list[str]]:
         sim = Simulation.load("office", seed=3)
-        robots = sim.add_robots("p3dx", [(5.0 + i % 4, 8.0 + i // 4, 0.1 * i) for i in range(12)])
+        robots = sim.add_robots(
+            "p3dx", [(5.0 + i % 4, 8.0 + i // 4, 0.1 * i) for i in range(12)]
+        )
         sim.fleet.command(v=np.linspace(0.1, 0.5, 12), w=0.2)
         gone = [robots[i].name for i in (0, 3, 4, 11)]
         if at_once:
@@ -373,6 +433,7 @@ def test_removing_many_at_once_is_removing_them_one_by_one() -> None:
         else:
             for name in reversed(gone):
                 sim.remove_robot(name)
+
         sim.step(20)
         return sim.poses.tobytes(), list(sim.robots)
 
@@ -394,14 +455,28 @@ def test_nothing_is_removed_if_one_is_not_there() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_shapes_of_those_that_stay_are_those_made_anew(data: st.DataObject) -> None:
-    """Removing bodies copies arrays; building them from the descriptions gives the same."""
-    names = data.draw(st.permutations([f"b{i}" for i in range(data.draw(st.integers(1, 12)))]))
+    """Removing bodies copies arrays; building them from the descriptions gives the
+    same.
+    """
+    names = data.draw(
+        st.permutations([f"b{i}" for i in range(data.draw(st.integers(1, 12)))])
+    )
     shapes = [
-        robot_body(load_robot(data.draw(st.sampled_from(["p3dx", "box", "peoplebot", "seekur"]))), name)
+        robot_body(
+            load_robot(
+                data.draw(st.sampled_from(["p3dx", "box", "peoplebot", "seekur"]))
+            ),
+            name,
+        )
         for name in names
     ]
-    keep = np.array(sorted(data.draw(st.sets(st.integers(0, len(names) - 1)))), np.int64)
-    kept, fresh = keep_bodies(build_bodies(shapes), keep), build_bodies([shapes[i] for i in keep])
+    keep = np.array(
+        sorted(data.draw(st.sets(st.integers(0, len(names) - 1)))), np.int64
+    )
+    kept, fresh = (
+        keep_bodies(build_bodies(shapes), keep),
+        build_bodies([shapes[i] for i in keep]),
+    )
     for name, a, b in zip(kept._fields, kept, fresh, strict=True):
         if name == "scratch":
             assert len(a) >= len(b)
@@ -415,7 +490,9 @@ def test_a_body_that_is_added_with_any_heading_stays_where_it_is(th: float) -> N
     sim = Simulation()
     robot = sim.add_robot("p3dx", pose=(1.25, -2.5, th))
     assert -math.pi < robot.truth.th <= math.pi
-    assert math.isclose(math.cos(robot.truth.th), math.cos(math.remainder(th, math.tau)), abs_tol=1e-9)
+    assert math.isclose(
+        math.cos(robot.truth.th), math.cos(math.remainder(th, math.tau)), abs_tol=1e-9
+    )
     robot.command(v=0.3, w=0.1)
     sim.step(5)
     assert math.dist(robot.truth[:2], (1.25, -2.5)) < 0.2
@@ -423,7 +500,9 @@ def test_a_body_that_is_added_with_any_heading_stays_where_it_is(th: float) -> N
 
 def test_the_case_of_a_laser_is_a_part_of_its_robot_where_it_sticks_out() -> None:
     spec = load_robot("p3dx")
-    laser = next(iter(load_robot("p3dx-equipped").lasers), None) or next(iter(spec.lasers))
+    laser = next(iter(load_robot("p3dx-equipped").lasers), None) or next(
+        iter(spec.lasers)
+    )
 
     def parts(x: float, size: tuple[float, float]) -> list[object]:
         one = replace(laser, pose=Pose(x, 0.1, 0.0), size=size)
@@ -432,7 +511,12 @@ def test_the_case_of_a_laser_is_a_part_of_its_robot_where_it_sticks_out() -> Non
         return list(made[1 + len(spec.parts) :])
 
     ((*corners,),) = parts(0.5, (0.2, 0.1))
-    assert {(round(x, 9), round(y, 9)) for x, y in corners} == {(0.4, 0.05), (0.4, 0.15), (0.6, 0.05), (0.6, 0.15)}
+    assert {(round(x, 9), round(y, 9)) for x, y in corners} == {
+        (0.4, 0.05),
+        (0.4, 0.15),
+        (0.6, 0.05),
+        (0.6, 0.15),
+    }
     assert len(parts(0.2, (0.2, 0.1))) == 1, "a part of it sticks out"
     assert parts(0.0, (0.02, 0.02)) == [], "it lies within the outline"
     assert parts(0.5, (0.0, 0.1)) == parts(0.5, (0.2, 0.0)) == [], "it has no extent"
@@ -453,7 +537,9 @@ def test_what_rests_is_woken_by_another_map() -> None:
     sim.step(3)
     assert sim.engine.dynamics is not None and sim.engine.dynamics.state.resting.any()
     edge = max(x for part in sim.engine.outline(0) for x, _ in part)
-    sim.replace_scene(Scene(segments=np.array([[1.0 + 0.8 * edge, -2.0, 1.0 + 0.8 * edge, 2.0]])))
+    sim.replace_scene(
+        Scene(segments=np.array([[1.0 + 0.8 * edge, -2.0, 1.0 + 0.8 * edge, 2.0]]))
+    )
     sim.step(10)
     assert sim.robots["thing"].truth.x < 1.0
 

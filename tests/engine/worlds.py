@@ -14,16 +14,30 @@ from botyard.model.obstacles import Returns
 from botyard.model.robot import Drive, MotionLimits
 from botyard.model.scene import Scene
 
-OCTAGON = ((-0.2, 0.2), (0.1, 0.2), (0.2, 0.1), (0.2, -0.1), (0.1, -0.2), (-0.2, -0.2), (-0.3, -0.1), (-0.3, 0.1))
+OCTAGON = (
+    (-0.2, 0.2),
+    (0.1, 0.2),
+    (0.2, 0.1),
+    (0.2, -0.1),
+    (0.1, -0.2),
+    (-0.2, -0.2),
+    (-0.3, -0.1),
+    (-0.3, 0.1),
+)
 HOOK = ((0.0, 0.0), (0.4, 0.0), (0.4, 0.3), (0.3, 0.3), (0.3, 0.1), (0.0, 0.1))
 
 
 def random_segments(rng: np.random.Generator, n: int, size: float = 10.0) -> np.ndarray:
-    """Walls of 0.2 … 3 m, some parallel to an axis and on round coordinates, where ties and corners are."""
+    """Walls of 0.2 … 3 m, some parallel to an axis and on round coordinates, where ties
+    and corners are.
+    """
     start = rng.uniform(0, size, (n, 2))
     angle = rng.uniform(0, 2 * math.pi, n)
     length = rng.uniform(0.2, 3.0, n)
-    segments = np.concatenate([start, start + length[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)], axis=1)
+    segments = np.concatenate(
+        [start, start + length[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)],
+        axis=1,
+    )
     aligned = rng.random(n) < 0.5
     segments[aligned] = np.round(segments[aligned], 1)
     segments[aligned, 3] = segments[aligned, 1]
@@ -37,7 +51,13 @@ def grid_of(segments: np.ndarray) -> Grid:
 
 
 def robot(name: str, parts=(OCTAGON,), **changes) -> BodySpec:
-    return BodySpec(name=name, parts=tuple(parts), drive=Drive.OMNI, limits=MotionLimits(), **changes)
+    return BodySpec(
+        name=name,
+        parts=tuple(parts),
+        drive=Drive.OMNI,
+        limits=MotionLimits(),
+        **changes,
+    )
 
 
 def engine(segments: np.ndarray, poses, parts=(OCTAGON,), **options) -> Engine:

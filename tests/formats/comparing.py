@@ -24,16 +24,26 @@ class Canvas:
         Pixels a unit.
     """
 
-    def __init__(self, low: tuple[float, float], high: tuple[float, float], scale: float) -> None:
+    def __init__(
+        self, low: tuple[float, float], high: tuple[float, float], scale: float
+    ) -> None:
         self._low, self._scale = low, scale
-        width, height = (round((b - a) * scale) + 1 for a, b in zip(low, high, strict=True))
+        width, height = (
+            round((b - a) * scale) + 1 for a, b in zip(low, high, strict=True)
+        )
         self._top = height - 1
         self._lines = Image.new("1", (width, height))
         self._filled = Image.new("1", (width, height))
 
     def _pixels(self, points: Iterable[Sequence[float]]) -> list[tuple[float, float]]:
         x0, y0 = self._low
-        return [(round((p[0] - x0) * self._scale), self._top - round((p[1] - y0) * self._scale)) for p in points]
+        return [
+            (
+                round((p[0] - x0) * self._scale),
+                self._top - round((p[1] - y0) * self._scale),
+            )
+            for p in points
+        ]
 
     def line(self, points: Iterable[Sequence[float]]) -> None:
         ImageDraw.Draw(self._lines).line(self._pixels(points), fill=1)
@@ -47,7 +57,13 @@ class Canvas:
     def mask(self) -> Mask:
         """Pixels of the lines, and of the borders of what is filled."""
         filled = np.pad(np.asarray(self._filled), 1)
-        within = filled[1:-1, 1:-1] & filled[:-2, 1:-1] & filled[2:, 1:-1] & filled[1:-1, :-2] & filled[1:-1, 2:]
+        within = (
+            filled[1:-1, 1:-1]
+            & filled[:-2, 1:-1]
+            & filled[2:, 1:-1]
+            & filled[1:-1, :-2]
+            & filled[1:-1, 2:]
+        )
         return np.asarray(self._lines) | (filled[1:-1, 1:-1] & ~within)
 
 
@@ -71,4 +87,6 @@ def check_same(ours: Mask, theirs: Mask, tolerance: int = TOLERANCE) -> None:
     assert theirs.any(), "nothing was drawn: the comparison would show nothing"
     wrong, missing = strays(ours, theirs, tolerance), strays(theirs, ours, tolerance)
     places = [tuple(np.argwhere(m)[0].tolist()) for m in (wrong, missing) if m.any()]
-    assert not places, f"{wrong.sum()} pixels too many, {missing.sum()} missing, from {places}"
+    assert not places, (
+        f"{wrong.sum()} pixels too many, {missing.sum()} missing, from {places}"
+    )

@@ -30,7 +30,9 @@ HEADER = "2D-Map\n"
         ("ActivMediaLab", 71, 0, (7760, 675, 0)),
     ],
 )
-def test_real_maps(shared: Path, name: str, lines: int, points: int, start: tuple[float, float, float]) -> None:
+def test_real_maps(
+    shared: Path, name: str, lines: int, points: int, start: tuple[float, float, float]
+) -> None:
     m = armap.read(shared / f"data/maps/{name}.map")
     assert (len(m.lines), len(m.points)) == (lines, points)
     assert m.warnings == ()
@@ -49,10 +51,15 @@ def test_columbia_and_amroffice_details(shared: Path) -> None:
     assert columbia.resolution == 0.02
     office = to_scene(armap.read(shared / "data/maps/AMROffice.map"))
     assert len(office.boxes) == 5, "the legacy type Sim.BoxObstacle needs no attributes"
-    assert all(b.returns.obstacle and b.returns.laser == 1 and b.returns.sonar for b in office.boxes)
+    assert all(
+        b.returns.obstacle and b.returns.laser == 1 and b.returns.sonar
+        for b in office.boxes
+    )
 
 
-@pytest.mark.parametrize("first", ["2D-Map", "2D-Map-Ex", "2d-map-ex2", "2D-Map-Ex3", "2D-Map-Ex4 "])
+@pytest.mark.parametrize(
+    "first", ["2D-Map", "2D-Map-Ex", "2d-map-ex2", "2D-Map-Ex3", "2D-Map-Ex4 "]
+)
 def test_all_categories(first: str) -> None:
     assert armap.parse(f"{first}\nLINES\n0 0 1 1\n").category == first.strip()
 
@@ -61,7 +68,9 @@ def test_newer_category_warns() -> None:
     assert "newer" in armap.parse("2D-Map-Ex7\n").warnings[0]
 
 
-@pytest.mark.parametrize("text", ["", "P5\n", "hello\nLINES\n", "2D-Maps\n", "2D-Map-Foo\n"])
+@pytest.mark.parametrize(
+    "text", ["", "P5\n", "hello\nLINES\n", "2D-Maps\n", "2D-Map-Foo\n"]
+)
 def test_what_is_not_a_map(text: str) -> None:
     with pytest.raises(MapError) as error:
         armap.parse(text, "x.map")
@@ -71,11 +80,16 @@ def test_what_is_not_a_map(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("OriginLatLongAlt: 1 2", "3 numbers"), ("OriginLatLongAlt: a b c", "3 numbers"),
-        ("OriginLatLongAlt: 95 0 0", "±90"), ("Resolution: none", "1 numbers"), ("Resolution: 0", "above 0"),
-        ("Resolution: nan", "1 numbers"), ("Sources:", "list of different names"), ("Sources: a A", "different names"),
+        ("OriginLatLongAlt: 1 2", "3 numbers"),
+        ("OriginLatLongAlt: a b c", "3 numbers"),
+        ("OriginLatLongAlt: 95 0 0", "±90"),
+        ("Resolution: none", "1 numbers"),
+        ("Resolution: 0", "above 0"),
+        ("Resolution: nan", "1 numbers"),
+        ("Sources:", "list of different names"),
+        ("Sources: a A", "different names"),
     ],
-)  # fmt: skip
+)
 def test_malformed_headers_name_file_and_line(line: str, complaint: str) -> None:
     with pytest.raises(MapError) as error:
         armap.parse(f"2D-Map\nNumLines: 3\n{line}\n", "x.map")
@@ -106,8 +120,11 @@ def test_infinite_rows_are_skipped() -> None:
 
 
 def test_far_rows_are_refused_with_their_line() -> None:
-    with pytest.raises(BudgetError, match=r"x\.map:5: too large: 1e\+12 m across.*--max-read extent"):
+    with pytest.raises(
+        BudgetError, match=r"x\.map:5: too large: 1e\+12 m across.*--max-read extent"
+    ):
         armap.parse(HEADER + "DATA\n1 2\n\n1e15 0\n", "x.map")
+
     with pytest.raises(BudgetError, match=r"160000 m across"):
         armap.parse(HEADER + "LINES\n-80000000 0 1 1\n80000000 0 1 1\n", "x.map")
     wide = armap.parse(HEADER + "DATA\n1 2\n1e15 0\n", budget=Budget(extent=1e12))
@@ -117,11 +134,23 @@ def test_far_rows_are_refused_with_their_line() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("NumPoints: 3\nDATA\n1 1\n2 2\n", "x.map:2: 3 points are announced, found 2: the file seems to be cut off"),
-        ("NumLines: 1\nNumPoints: 3\nLINES\n0 0 9 9\n", "x.map:3: 3 points are announced, found 0"),
-        ("NumLines: 3\nLINES\n0 0 9 9\n1 1 2", "x.map:2: 3 lines are announced, found 2"),
+        (
+            "NumPoints: 3\nDATA\n1 1\n2 2\n",
+            "x.map:2: 3 points are announced, found 2: the file seems to be cut off",
+        ),
+        (
+            "NumLines: 1\nNumPoints: 3\nLINES\n0 0 9 9\n",
+            "x.map:3: 3 points are announced, found 0",
+        ),
+        (
+            "NumLines: 3\nLINES\n0 0 9 9\n1 1 2",
+            "x.map:2: 3 lines are announced, found 2",
+        ),
         ("NumLines: 3\n", "x.map:2: 3 lines are announced, found 0"),
-        ("Sources: A B\nB_NumPoints: 2\nDATA\nB_DATA\n1 1\n", "x.map:3: B: 2 points are announced, found 1"),
+        (
+            "Sources: A B\nB_NumPoints: 2\nDATA\nB_DATA\n1 1\n",
+            "x.map:3: B: 2 points are announced, found 1",
+        ),
         ("NumPoints: 1e999\nDATA\n1 1\n", "inf points are announced, found 1"),
     ],
 )
@@ -134,8 +163,14 @@ def test_maps_that_were_cut_off_are_refused(text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("text", "remark"),
     [
-        ("NumLines: 3\nLINES\n0 0 9 9\nDATA\n", "x.map:2: 3 lines are announced, found 1"),  # taken out by hand
-        ("NumLines: 1\nLINES\n0 0 9 9\n", "x.map: there is no DATA section: is it the whole file?"),
+        (
+            "NumLines: 3\nLINES\n0 0 9 9\nDATA\n",
+            "x.map:2: 3 lines are announced, found 1",
+        ),  # taken out by hand
+        (
+            "NumLines: 1\nLINES\n0 0 9 9\n",
+            "x.map: there is no DATA section: is it the whole file?",
+        ),
         ("NumPoints: 1\nDATA\n1 1\n2 2\n", "x.map:2: 1 points are announced, found 2"),
         ("LINES\n0 0 9 9\n", "x.map: there is no DATA section: is it the whole file?"),
         ("NumPoints: many\nDATA\n", 'x.map:2: expected a number of rows, found "many"'),
@@ -166,16 +201,25 @@ def test_budget_of_rows_sources_and_header() -> None:
         armap.parse(HEADER + "DATA\n" + "1 1\n" * 20, budget=Budget(vertices=10))
     with pytest.raises(BudgetError, match="entities"):
         armap.parse(HEADER + "x\n" * 20, budget=Budget(entities=10))
-    many = " ".join(f"s{i}" for i in range(3000))  # was quadratic in sources and lines
+    # was quadratic in sources and lines
+    many = " ".join(f"s{i}" for i in range(3000))
     m = armap.parse(HEADER + f"Sources: {many}\n" + "s1_Display: x\n" * 3000 + "DATA\n")
     assert len(m.sources[1].headers) == 3000
 
 
 def test_numbers_that_no_machine_holds() -> None:
     digits = "9" * 5000
-    text = f"2D-Map-Ex{digits}\nNumPoints: 0\nMapInfo: SectorType Name=A Sim.Obstacle=yes Sim.LaserReflect=1e999\n"
-    m = armap.parse(text + f'Cairn: A {digits} 0 0 "" ICON "" 0 0 1 1\nCairn: A 0 0 0 "" ICON "" 0 0 1 1\nDATA\n')
-    assert any("newer" in w for w in m.warnings) and any("finite" in w for w in m.warnings)
+    text = (
+        f"2D-Map-Ex{digits}\nNumPoints: 0\nMapInfo: SectorType Name=A "
+        "Sim.Obstacle=yes Sim.LaserReflect=1e999\n"
+    )
+    m = armap.parse(
+        text
+        + f'Cairn: A {digits} 0 0 "" ICON "" 0 0 1 1\nCairn: A 0 0 0 "" ICON "" 0 0 1 1\nDATA\n'
+    )
+    assert any("newer" in w for w in m.warnings) and any(
+        "finite" in w for w in m.warnings
+    )
     assert len(to_scene(m).boxes) == 1
 
 
@@ -196,7 +240,13 @@ def test_cairns() -> None:
         "x.map",
     )
     assert m.cairns[0] == Cairn(
-        type="GoalWithHeading", x=1.5, y=-2, th=90, description="some text", icon="ID=4", name="the goal"
+        type="GoalWithHeading",
+        x=1.5,
+        y=-2,
+        th=90,
+        description="some text",
+        icon="ID=4",
+        name="the goal",
     )
     assert m.cairns[1].from_to == (1, 2, 3, 4)
     assert m.cairns[1].extra == ("more",)
@@ -208,7 +258,9 @@ def test_cairns() -> None:
 
 
 def test_mapinfo_definitions() -> None:
-    """MAP-005: each keyword in any case, with quoted arguments, in the order of the file; they are written again."""
+    """MAP-005: each keyword in any case, with quoted arguments, in the order of the
+    file; they are written again.
+    """
     m = armap.parse(
         HEADER
         + 'MapInfo: SectorType Name=Crate "Label=a crate" Sim.Obstacle=yes\n'
@@ -216,7 +268,9 @@ def test_mapinfo_definitions() -> None:
         + 'TaskInfo: TaskType Name=Wait "Desc=to wait"\nMapInfos: no keyword\nDATA\n'
     )
     assert m.infos == (
-        InfoLine("MapInfo", ("SectorType", "Name=Crate", "Label=a crate", "Sim.Obstacle=yes")),
+        InfoLine(
+            "MapInfo", ("SectorType", "Name=Crate", "Label=a crate", "Sim.Obstacle=yes")
+        ),
         InfoLine("MapInfo", ("GoalType", "Name=Shelf")),
         InfoLine("TaskInfo", ("TaskType", "Name=Wait", "Desc=to wait")),
     )
@@ -226,7 +280,8 @@ def test_mapinfo_definitions() -> None:
 
 def test_several_sources() -> None:
     m = armap.parse(
-        "2D-Map-Ex\nSources: Main Front_Laser\nResolution: 20\nFront_LaserResolution: 100\nNumPoints: 1\n"
+        "2D-Map-Ex\nSources: Main Front_Laser\nResolution: "
+        "20\nFront_LaserResolution: 100\nNumPoints: 1\n"
         "LINES\n0 0 1 1\nFront_Laser_LINES\n5 5 6 6\nDATA\n1 1\nFront_Laser_DATA\n2 2\n3 3\n"
     )
     assert [s.name for s in m.sources] == ["Main", "Front_Laser"]
@@ -244,7 +299,9 @@ def test_a_source_that_was_not_declared_is_read_with_a_warning() -> None:
 
 
 def sector(attributes: str, cairn: str = "0 0 0", rect: str = "0 0 1000 500") -> ArMap:
-    return armap.parse(f'{HEADER}MapInfo: SectorType {attributes}\nCairn: Thing {cairn} "" ICON "" {rect}\n')
+    return armap.parse(
+        f'{HEADER}MapInfo: SectorType {attributes}\nCairn: Thing {cairn} "" ICON "" {rect}\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,12 +311,17 @@ def sector(attributes: str, cairn: str = "0 0 0", rect: str = "0 0 1000 500") ->
         ("Name=Thing Sim.Obstacle=yes Label=x Color0=0x00ff00", (True, 1, True)),
         ("Name=Thing Sim.LaserReflect=32 Sim.Obstacle=yes", (True, 33, True)),
         ("Name=Thing Sim.Obstacle=no Sim.LaserReflect=0", (False, 0, True)),
-        ("Name=Thing Sim.Obstacle=true Sim.LaserReflect=1 Sim.SonarReflect=no", (True, 1, False)),
+        (
+            "Name=Thing Sim.Obstacle=true Sim.LaserReflect=1 Sim.SonarReflect=no",
+            (True, 1, False),
+        ),
         ("Name=Thing Label=Thing Shape=Plain", None),
         ("Name=Thing Sim.LaserReflect=5", None),
     ],
 )
-def test_sim_attributes_in_any_order(attributes: str, expected: tuple[bool, int, bool] | None) -> None:
+def test_sim_attributes_in_any_order(
+    attributes: str, expected: tuple[bool, int, bool] | None
+) -> None:
     boxes = to_scene(sector(attributes)).boxes
     if expected is None:
         assert boxes == ()
@@ -269,25 +331,40 @@ def test_sim_attributes_in_any_order(attributes: str, expected: tuple[bool, int,
 
 
 def test_rectangles_turn_about_the_origin_of_the_map() -> None:
-    box = to_scene(sector("Name=Thing Sim.Obstacle=yes", "0 0 90", "1000 0 3000 500")).boxes[0]
+    box = to_scene(
+        sector("Name=Thing Sim.Obstacle=yes", "0 0 90", "1000 0 3000 500")
+    ).boxes[0]
     assert (box.pose.x, box.pose.y) == pytest.approx((-0.25, 2.0))
     assert box.pose.th == pytest.approx(math.pi / 2)
     assert (box.length, box.width) == pytest.approx((2.0, 0.5))
 
 
 def test_objects_have_names_of_their_own_and_the_colour_of_their_type() -> None:
-    """OBJ-014, OBJ-015: counted by kind, in the order of the file; Color0 of the type, else bright ones magenta and others green."""
+    """OBJ-014, OBJ-015: counted by kind, in the order of the file; Color0 of the type,
+    else bright ones magenta and others green.
+    """
     text = "".join(
         f"MapInfo: SectorType Name={n} Sim.Obstacle=yes {more}\n"
-        for n, more in (("Red", "Color0=0xff0102"), ("Plain", ""), ("Bright", "Sim.LaserReflect=5"))
+        for n, more in (
+            ("Red", "Color0=0xff0102"),
+            ("Plain", ""),
+            ("Bright", "Sim.LaserReflect=5"),
+        )
     )
     kinds = ["Red", "Plain", "Reflector", "Bright", "Red", "Reflector"]
-    text += "".join(f'Cairn: {k} 0 0 0 "" ICON "" {i}000 0 {i}500 500\n' for i, k in enumerate(kinds))
+    text += "".join(
+        f'Cairn: {k} 0 0 0 "" ICON "" {i}000 0 {i}500 500\n'
+        for i, k in enumerate(kinds)
+    )
     boxes = to_scene(armap.parse(HEADER + text)).boxes
     assert [(b.name, b.color) for b in boxes] == [
-        ("Box:1", "#ff0102"), ("Box:2", "light green"), ("Reflector:1", "magenta"), ("Box:3", "magenta"), ("Box:4", "#ff0102"),
+        ("Box:1", "#ff0102"),
+        ("Box:2", "light green"),
+        ("Reflector:1", "magenta"),
+        ("Box:3", "magenta"),
+        ("Box:4", "#ff0102"),
         ("Reflector:2", "magenta"),
-    ]  # fmt: skip
+    ]
 
 
 def test_reflector_lines_are_thin_bright_boxes() -> None:
@@ -304,8 +381,16 @@ def test_boundary_lines_obey_the_sim_attributes() -> None:
     lines = 'Cairn: Glass 0 0 45 "" ICON "" 0 0 3000 0\nCairn: Chalk 0 0 45 "" ICON "" 0 0 0 3000\n'
     scene = to_scene(armap.parse(HEADER + info + plain + lines))
     (box,) = scene.boxes
-    assert (box.length, box.width, box.color, box.returns.laser, box.returns.sonar) == (3.0, 0.02, "#00FF00", 0, True)
-    assert (box.pose.x, box.pose.y, box.pose.th) == (1.5, 0.0, 0.0), "the heading of a line means nothing"
+    assert (box.length, box.width, box.color, box.returns.laser, box.returns.sonar) == (
+        3.0,
+        0.02,
+        "#00FF00",
+        0,
+        True,
+    )
+    assert (box.pose.x, box.pose.y, box.pose.th) == (1.5, 0.0, 0.0), (
+        "the heading of a line means nothing"
+    )
     assert [a.corners for a in scene.areas] == [((0.0, 0.0), (0.0, 3.0))]
 
 
@@ -317,35 +402,52 @@ def test_boundary_lines_obey_the_sim_attributes() -> None:
         (("Goal 9 9 9",), None),
     ],
 )
-def test_home_selection(cairns: tuple[str, ...], expected: tuple[float, float, float] | None) -> None:
-    start = to_scene(armap.parse(HEADER + "".join(f'Cairn: {c} "" ICON ""\n' for c in cairns))).start
+def test_home_selection(
+    cairns: tuple[str, ...], expected: tuple[float, float, float] | None
+) -> None:
+    start = to_scene(
+        armap.parse(HEADER + "".join(f'Cairn: {c} "" ICON ""\n' for c in cairns))
+    ).start
     if expected is None:
         assert start is None
     else:
         assert start is not None
-        assert (start.x * 1000, start.y * 1000, math.degrees(start.th)) == pytest.approx(expected)
+        assert (
+            start.x * 1000,
+            start.y * 1000,
+            math.degrees(start.th),
+        ) == pytest.approx(expected)
 
 
 def test_a_home_that_is_a_sector_starts_at_its_centre() -> None:
-    start = to_scene(armap.parse(HEADER + 'Cairn: RobotHome 0 0 90 "" ICON "" 1000 0 3000 2000\n')).start
+    start = to_scene(
+        armap.parse(HEADER + 'Cairn: RobotHome 0 0 90 "" ICON "" 1000 0 3000 2000\n')
+    ).start
     assert start is not None
     assert (start.x, start.y, start.th) == pytest.approx((-1.0, 2.0, math.pi / 2))
 
 
 def test_degenerate_lines_are_dropped() -> None:
-    assert len(to_scene(armap.parse(HEADER + "LINES\n1 1 1 1\n0 0 1 0\n")).segments) == 1
+    assert (
+        len(to_scene(armap.parse(HEADER + "LINES\n1 1 1 1\n0 0 1 0\n")).segments) == 1
+    )
 
 
 def test_lines_and_points_become_walls_that_lasers_see() -> None:
-    """MAP-002, MAP-008, MAP-009: every line where it is, and points; a line of no length is dropped."""
+    """MAP-002, MAP-008, MAP-009: every line where it is, and points; a line of no
+    length is dropped.
+    """
     text = (
-        "LINES\n2000 -3000 2000 3000\n-1000 -3000 -1000 3000\n5 5 5 5\n-1000 3000 2000 3000\nDATA\n1000 0\n-500 -1000\n"
+        "LINES\n2000 -3000 2000 3000\n-1000 -3000 -1000 3000\n5 5 5 5\n-1000 "
+        "3000 2000 3000\nDATA\n1000 0\n-500 -1000\n"
     )
     scene = to_scene(armap.parse(HEADER + text))
     assert scene.segments.tolist() == [[2, -3, 2, 3], [-1, -3, -1, 3], [-1, 3, 2, 3]]
     assert scene.points.tolist() == [[1, 0], [-0.5, -1]]
     assert scene.resolution == 0.02, "2 cm, where the map says nothing (GEN-025)"
-    assert to_scene(armap.parse(HEADER + "Resolution: 50\nDATA\n1 2\n")).resolution == 0.05
+    assert (
+        to_scene(armap.parse(HEADER + "Resolution: 50\nDATA\n1 2\n")).resolution == 0.05
+    )
 
 
 def test_what_the_format_does_not_know_is_kept() -> None:
@@ -362,27 +464,44 @@ def test_huge_extent_warns() -> None:
 
 
 word = st.text(
-    st.characters(codec="latin-1", exclude_characters='"', exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs")),
+    st.characters(
+        codec="latin-1",
+        exclude_characters='"',
+        exclude_categories=("Cc", "Zs", "Zl", "Zp", "Cs"),
+    ),
     max_size=8,
 )
 text_with_blanks = st.lists(word.filter(bool), max_size=3).map(" ".join)
 coordinate = st.integers(-100_000, 100_000).map(float)
 cairns = st.builds(
-    Cairn, type=word.filter(bool), x=coordinate, y=st.floats(-1e5, 1e5), th=st.floats(-180, 180), name=text_with_blanks,
-    description=text_with_blanks, icon=st.sampled_from(["ICON", "ID=7"]),
+    Cairn,
+    type=word.filter(bool),
+    x=coordinate,
+    y=st.floats(-1e5, 1e5),
+    th=st.floats(-180, 180),
+    name=text_with_blanks,
+    description=text_with_blanks,
+    icon=st.sampled_from(["ICON", "ID=7"]),
     from_to=st.none() | st.tuples(coordinate, coordinate, coordinate, coordinate),
-)  # fmt: skip
+)
 rows = st.lists(st.tuples(coordinate, coordinate), max_size=5)
 maps = st.builds(
     ArMap,
     category=st.sampled_from(["2D-Map", "2D-Map-Ex2"]),
     sources=st.builds(
-        lambda r, res: (ScanSource(points=np.array(r).reshape(-1, 2), resolution=res),), rows, st.none() | st.just(20.0)
+        lambda r, res: (ScanSource(points=np.array(r).reshape(-1, 2), resolution=res),),
+        rows,
+        st.none() | st.just(20.0),
     ),
-    origin=st.none() | st.tuples(st.floats(-90, 90), st.floats(-180, 180), st.floats(-100, 1000)),
+    origin=st.none()
+    | st.tuples(st.floats(-90, 90), st.floats(-180, 180), st.floats(-100, 1000)),
     cairns=st.lists(cairns, max_size=3).map(tuple),
     infos=st.lists(
-        st.builds(InfoLine, st.sampled_from(armap.INFO_KEYWORDS), st.lists(text_with_blanks, max_size=3).map(tuple)),
+        st.builds(
+            InfoLine,
+            st.sampled_from(armap.INFO_KEYWORDS),
+            st.lists(text_with_blanks, max_size=3).map(tuple),
+        ),
         max_size=3,
     ).map(tuple),
 )
@@ -438,20 +557,35 @@ def test_shipped_maps_are_complete(name: str) -> None:
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
 def test_maps_read_in_chunks_are_the_same(chunk: int) -> None:
     """Chunk sizes change when other threads get their turn, not what is read (MAP-016)."""
-    text = HEADER + "LINES\n0 0 1 1\n\n2 2 3 x\n4 4 5 5\n6 6 7 7\nDATA\n" + "".join(f"{i} {i}\n" for i in range(10))
+    text = (
+        HEADER
+        + "LINES\n0 0 1 1\n\n2 2 3 x\n4 4 5 5\n6 6 7 7\nDATA\n"
+        + "".join(f"{i} {i}\n" for i in range(10))
+    )
     found = armap.parse(text, "a.map", chunk, chunk)
     assert found.lines.tolist() == [[0, 0, 1, 1], [4, 4, 5, 5], [6, 6, 7, 7]]
     assert found.points.tolist() == [[i, i] for i in range(10)]
     line = 1 + text.split("\n").index("2 2 3 x")
-    assert [w for w in found.warnings if "skipped" in w] == [f"a.map:{line}: row skipped: expected 4 numbers"]
+    assert [w for w in found.warnings if "skipped" in w] == [
+        f"a.map:{line}: row skipped: expected 4 numbers"
+    ]
 
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 30, 100])
-def test_sections_are_found_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "2D-Map-Ex2\nSources: A B\nA_NumLines: 1\nA_NumPoints: 2\nResolution: 20\nA_LINES\n0 0 1 1\nA_DATA\n1 1\n2 2\n  B_DATA  \n3 3"
+def test_sections_are_found_in_pieces(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "2D-Map-Ex2\nSources: A B\nA_NumLines: 1\nA_NumPoints: 2\nResolution: "
+        "20\nA_LINES\n0 0 1 1\nA_DATA\n1 1\n2 2\n  B_DATA  \n3 3"
+    )
     whole = armap.parse(text)
     monkeypatch.setattr(armap, "_CHUNK_CHARS", piece)
     pieces = armap.parse(text)
-    assert [s.points.tolist() for s in pieces.sources] == [s.points.tolist() for s in whole.sources]
-    assert [s.lines.tolist() for s in pieces.sources] == [s.lines.tolist() for s in whole.sources]
+    assert [s.points.tolist() for s in pieces.sources] == [
+        s.points.tolist() for s in whole.sources
+    ]
+    assert [s.lines.tolist() for s in pieces.sources] == [
+        s.lines.tolist() for s in whole.sources
+    ]
     assert sum(len(s.points) for s in pieces.sources) == 3

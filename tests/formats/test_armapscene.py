@@ -36,31 +36,49 @@ def same(a: Scene, b: Scene) -> None:
         assert a.resolution == pytest.approx(b.resolution)
     assert len(a.boxes) == len(b.boxes)
     for x, y in zip(a.boxes, b.boxes, strict=True):
-        assert (x.returns, x.length, x.width) == (y.returns, pytest.approx(y.length), pytest.approx(y.width))
+        assert (x.returns, x.length, x.width) == (
+            y.returns,
+            pytest.approx(y.length),
+            pytest.approx(y.width),
+        )
         assert math.dist(x.pose[:2], y.pose[:2]) < 1e-6
         assert abs(math.sin(x.pose.th - y.pose.th)) < 1e-6
+
     for p, q in zip(a.places, b.places, strict=True):
         assert (p.kind, p.name) == (q.kind, q.name)
         assert tuple(p.pose) == pytest.approx(tuple(q.pose), abs=1e-6)
+
     for p, q in zip(a.areas, b.areas, strict=True):
         assert (p.kind, p.name) == (q.kind, q.name)
         assert np.array(p.corners) == pytest.approx(np.array(q.corners), abs=1e-6)
+
     assert (a.start is None) == (b.start is None)
     assert a.georeference == b.georeference
 
 
 metres = st.floats(-500, 500).map(lambda v: round(v, 3))
 angles = st.floats(-3.1, 3.1)
-names = st.text(st.characters(codec="utf-8", categories=["L", "N"], include_characters=" -_"), max_size=8).map(
-    str.strip
-)
+names = st.text(
+    st.characters(codec="utf-8", categories=["L", "N"], include_characters=" -_"),
+    max_size=8,
+).map(str.strip)
 poses = st.builds(Pose, metres, metres, angles)
 sides = st.floats(0.05, 20).map(lambda v: round(v, 3))
 colors = st.sampled_from(["#12ab34", "#ff0000"])
 boxes = st.builds(
-    BoxObject, name=st.just("x"), pose=poses, length=sides, width=sides, color=colors,
-    returns=st.builds(Returns, obstacle=st.booleans(), laser=st.sampled_from([0, 1, 3, 33]), sonar=st.booleans()),
-)  # fmt: skip
+    BoxObject,
+    name=st.just("x"),
+    pose=poses,
+    length=sides,
+    width=sides,
+    color=colors,
+    returns=st.builds(
+        Returns,
+        obstacle=st.booleans(),
+        laser=st.sampled_from([0, 1, 3, 33]),
+        sonar=st.booleans(),
+    ),
+)
 places = st.builds(
     Place,
     kind=st.sampled_from(["GoalWithHeading", "Dock", "RobotHome"]),
@@ -76,31 +94,47 @@ def rectangles(draw: st.DrawFn) -> Area:
     c, s = math.cos(th), math.sin(th)
     corners = [(x, y), (x + w, y), (x + w, y + h), (x, y + h)]
     return Area(
-        kind="ForbiddenArea", name=draw(names), corners=tuple((c * a - s * b, s * a + c * b) for a, b in corners)
+        kind="ForbiddenArea",
+        name=draw(names),
+        corners=tuple((c * a - s * b, s * a + c * b) for a, b in corners),
     )
 
 
 scenes = st.builds(
     Scene,
-    segments=arrays(np.float64, st.tuples(st.integers(0, 9), st.just(4)), elements=metres).map(
-        lambda a: a[(a[:, :2] != a[:, 2:]).any(axis=1)]
+    segments=arrays(
+        np.float64, st.tuples(st.integers(0, 9), st.just(4)), elements=metres
+    ).map(lambda a: a[(a[:, :2] != a[:, 2:]).any(axis=1)]),
+    points=arrays(
+        np.float64, st.tuples(st.integers(0, 9), st.just(2)), elements=metres
     ),
-    points=arrays(np.float64, st.tuples(st.integers(0, 9), st.just(2)), elements=metres),
     resolution=st.sampled_from([0.02, 0.05]),
     boxes=st.lists(boxes, max_size=3).map(tuple),
     places=st.lists(places, max_size=3).map(tuple),
     areas=st.lists(
-        rectangles() | st.builds(Area, kind=st.sampled_from(["ForbiddenLine", "Border"]), name=names, corners=st.tuples(
-            st.tuples(metres, metres), st.tuples(metres, metres))), max_size=3
+        rectangles()
+        | st.builds(
+            Area,
+            kind=st.sampled_from(["ForbiddenLine", "Border"]),
+            name=names,
+            corners=st.tuples(st.tuples(metres, metres), st.tuples(metres, metres)),
+        ),
+        max_size=3,
     ).map(tuple),
-    georeference=st.none() | st.builds(GeoReference, st.floats(-89, 89), st.floats(-179, 179), st.floats(-100, 5000)),
-)  # fmt: skip
+    georeference=st.none()
+    | st.builds(
+        GeoReference, st.floats(-89, 89), st.floats(-179, 179), st.floats(-100, 5000)
+    ),
+)
 
 
 @given(scenes)
 def test_a_scene_written_and_read_is_the_same_scene(scene: Scene) -> None:
     found = again(scene)
-    start = next((p.pose for k in ("RobotHome", "Dock") for p in scene.places if p.kind == k), None)
+    start = next(
+        (p.pose for k in ("RobotHome", "Dock") for p in scene.places if p.kind == k),
+        None,
+    )
     same(found, replace(scene, start=start))
 
 
@@ -112,7 +146,9 @@ def test_a_home_without_a_place_gets_one(scene: Scene, home: Pose) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["columbia", "AMROffice", "office", "triangle", "ActivMediaLab"])
+@pytest.mark.parametrize(
+    "name", ["columbia", "AMROffice", "office", "triangle", "ActivMediaLab"]
+)
 def test_real_maps(shared: Path, name: str) -> None:
     scene = load_scene(shared / f"data/maps/{name}.map")
     same(again(scene), scene)
@@ -137,22 +173,37 @@ def test_what_the_format_cannot_hold_is_told() -> None:
             Area(kind="Zone", name="z", corners=((0, 0), (1, 0), (0, 1))),
             Area(kind="Zone", name="kite", corners=((0, 0), (1, 0), (2, 2), (0, 1))),
         ),
-        places=(Place(kind="Shelf", name="s", pose=Pose()), Place(kind="Goal", name='a"b', pose=Pose())),
+        places=(
+            Place(kind="Shelf", name="s", pose=Pose()),
+            Place(kind="Goal", name='a"b', pose=Pose()),
+        ),
         view=(0, 0, 1, 1),
     )
     _, notes = from_scene(scene)
-    for words in ("boxes: names of 2 (stone …)", "boxes: masses of 1 (bright …)", "boxes: fiducials of 1 (bright …)", "kite: written as",
-                  "places: 2 are not read again as they are (Shelf s …)", "what is shown at first is left out"):  # fmt: skip
+    for words in (
+        "boxes: names of 2 (stone …)",
+        "boxes: masses of 1 (bright …)",
+        "boxes: fiducials of 1 (bright …)",
+        "kite: written as",
+        "places: 2 are not read again as they are (Shelf s …)",
+        "what is shown at first is left out",
+    ):
         assert any(words in n for n in notes), (words, notes)
+
     assert len(notes) == 11
     assert any("1 walls with limited visibility" in n for n in notes)
     assert any("stone: its shape" in n for n in notes)
 
 
 reflectors = st.builds(
-    BoxObject, name=st.just("x"), pose=poses, length=sides, width=st.just(0.02), color=st.just("magenta"),
+    BoxObject,
+    name=st.just("x"),
+    pose=poses,
+    length=sides,
+    width=st.just(0.02),
+    color=st.just("magenta"),
     returns=st.just(Returns(laser=2)),
-)  # fmt: skip
+)
 
 
 @given(st.lists(reflectors, min_size=1, max_size=3).map(tuple))
@@ -167,17 +218,35 @@ def test_reflectors_are_lines_of_their_own(boxes: tuple[BoxObject, ...]) -> None
 def test_what_is_written_as_something_near_it() -> None:
     """Boxes that are bright as reflectors are, and areas that are no rectangles."""
     scene = Scene(
-        boxes=(BoxObject(name="b", pose=Pose(1, 2, 0.5), length=1, width=0.5, returns=Returns(laser=2)),),
+        boxes=(
+            BoxObject(
+                name="b",
+                pose=Pose(1, 2, 0.5),
+                length=1,
+                width=0.5,
+                returns=Returns(laser=2),
+            ),
+        ),
         areas=(
-            Area(kind="ForbiddenArea", name="triangle", corners=((2, -3), (4, -3), (2, 5))),
-            Area(kind="ForbiddenArea", name="rhombus", corners=((6, 0), (8, -1), (10, 0), (8, 1))),
+            Area(
+                kind="ForbiddenArea",
+                name="triangle",
+                corners=((2, -3), (4, -3), (2, 5)),
+            ),
+            Area(
+                kind="ForbiddenArea",
+                name="rhombus",
+                corners=((6, 0), (8, -1), (10, 0), (8, 1)),
+            ),
         ),
     )
     made, notes = from_scene(scene)
     assert made.category == "2D-Map-Ex", "it defines a type of sectors"
     found = again(scene)
     assert [b.returns.laser for b in found.boxes] == [3], "bright all the same"
-    assert "b: a laser return of 2 is written as 3; the format has none for a box" in notes
+    assert (
+        "b: a laser return of 2 is written as 3; the format has none for a box" in notes
+    )
     assert [a.corners for a in found.areas] == [
         ((2.0, -3.0), (4.0, -3.0), (4.0, 5.0), (2.0, 5.0)), ((6.0, -1.0), (10.0, -1.0), (10.0, 1.0), (6.0, 1.0)),
     ]  # fmt: skip
@@ -188,9 +257,15 @@ def test_what_is_written_as_something_near_it() -> None:
 
 
 @given(
-    arrays(np.bool_, st.tuples(st.integers(1, 15), st.integers(1, 15)), elements=st.booleans()),
-    st.sampled_from([0.05, 0.1, 1.0]), metres, metres,
-)  # fmt: skip
+    arrays(
+        np.bool_,
+        st.tuples(st.integers(1, 15), st.integers(1, 15)),
+        elements=st.booleans(),
+    ),
+    st.sampled_from([0.05, 0.1, 1.0]),
+    metres,
+    metres,
+)
 def test_what_was_traced_from_a_raster_gives_that_raster(
     solid: np.ndarray, resolution: float, x: float, y: float
 ) -> None:
@@ -203,7 +278,12 @@ def test_points_fill_their_cells() -> None:
     points = np.array([[0.0, 0.0], [0.1, 0.0], [0.3, 0.2]])
     raster = rasterise(Scene(points=points, resolution=0.1), 0.1)
     assert np.argwhere(raster.solid).tolist() == [[0, 0], [0, 1], [2, 3]]
-    finer = rasterise(Scene(points=points, resolution=0.1, segments=np.array([[0.0, 0.0, 0.33, 0.01]])), 0.05)
+    finer = rasterise(
+        Scene(
+            points=points, resolution=0.1, segments=np.array([[0.0, 0.0, 0.33, 0.01]])
+        ),
+        0.05,
+    )
     outline = squares_to_segments(points, 0.1)
     assert finer.solid.sum() >= 12
     assert len(outline)
@@ -214,15 +294,21 @@ def test_a_slanting_wall_marks_the_cells_that_it_goes_through() -> None:
     for x in np.linspace(0.05, 0.95, 200):
         y = 0.05 + (x - 0.05) / 3
         assert raster.solid[int((y - raster.y) / 0.1), int((x - raster.x) / 0.1)]
+
     assert raster.solid.sum() <= 14
 
 
 def test_walls_that_nobody_bumps_into_or_scans_are_not_in_it() -> None:
     scene = Scene(
         segments=np.array([[0.0, 0.02, 1.0, 0.02], [0.0, 0.52, 1.0, 0.52]]),
-        special_walls=(SpecialWalls(first=1, last=2, returns=Returns(obstacle=False, laser=0)),),
+        special_walls=(
+            SpecialWalls(first=1, last=2, returns=Returns(obstacle=False, laser=0)),
+        ),
     )
-    assert rasterise(scene, 0.1).solid.sum(axis=1)[:2].tolist() == [11, 0] or rasterise(scene, 0.1).solid[5:].sum() == 0
+    assert (
+        rasterise(scene, 0.1).solid.sum(axis=1)[:2].tolist() == [11, 0]
+        or rasterise(scene, 0.1).solid[5:].sum() == 0
+    )
     with pytest.raises(WorldError, match="coarser"):
         rasterise(scene, 1e-5)
 
@@ -238,10 +324,14 @@ def test_a_ros_map_written_and_read_is_the_same(tmp_path: Path) -> None:
     raster = rasterise(scene, 0.05)
     assert (raster.solid == solid).all()
     assert (raster.x, raster.y) == pytest.approx((-1.0, 2.5))
-    (tmp_path / "w.yaml").write_text("botyard: 1\nmap: m.yaml\nwalls:\n- line: [[-0.9, 2.6], [0.9, 2.6]]\n")
+    (tmp_path / "w.yaml").write_text(
+        "botyard: 1\nmap: m.yaml\nwalls:\n- line: [[-0.9, 2.6], [0.9, 2.6]]\n"
+    )
     raster = rasterise(load_scene(tmp_path / "w.yaml"), 0.05)
     others = np.delete(raster.solid, 2, axis=0)
-    assert (others == np.delete(solid, 2, axis=0)).all() and raster.solid[2, 2:38].all(), "in a scenario, with a wall"
+    assert (others == np.delete(solid, 2, axis=0)).all() and raster.solid[
+        2, 2:38
+    ].all(), "in a scenario, with a wall"
     m = rosmap.parse((tmp_path / "m.yaml").read_text())
     assert rosmap.parse(rosmap.dumps(m)) == m
 
@@ -249,7 +339,11 @@ def test_a_ros_map_written_and_read_is_the_same(tmp_path: Path) -> None:
 @given(
     st.builds(
         rosmap.RosMap,
-        image=st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=10),
+        image=st.text(
+            st.characters(codec="utf-8", exclude_categories=["C", "Z"]),
+            min_size=1,
+            max_size=10,
+        ),
         resolution=st.floats(1e-3, 10),
         origin=st.tuples(metres, metres, angles),
         negate=st.booleans(),

@@ -1,4 +1,6 @@
-"""What a file may ask for: limits, the error that says which one was passed, and how a user raises it."""
+"""What a file may ask for: limits, the error that says which one was passed, and how a
+user raises it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def test_a_meter_counts_together_and_says_what_was_passed() -> None:
     with pytest.raises(BudgetError) as error:
         meter.add("robots", 90, line=7)
     assert str(error.value) == (
-        "lab.yaml:7: too large: 100 robots, and at most 10 are read (--max-read robots=NUMBER raises that)"
+        "lab.yaml:7: too large: 100 robots, and at most 10 are read (--max-read "
+        "robots=NUMBER raises that)"
     )
     assert (error.value.limit, error.value.found) == ("robots", 100)
     meter.check("extent", 5.5)
@@ -49,12 +52,23 @@ def test_a_meter_counts_together_and_says_what_was_passed() -> None:
         (TaskError, ExitCode.WORLD_INIT),
     ],
 )
-def test_the_error_is_one_of_the_format_and_survives_another_process(kind: type[MapError], status: ExitCode) -> None:
+def test_the_error_is_one_of_the_format_and_survives_another_process(
+    kind: type[MapError], status: ExitCode
+) -> None:
     error = Meter(Budget(cells=1), "a", kind).error("cells", 2, 3)
-    assert isinstance(error, kind) and isinstance(error, BudgetError) and error.exit_code == status
+    assert (
+        isinstance(error, kind)
+        and isinstance(error, BudgetError)
+        and error.exit_code == status
+    )
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
-    assert (again.limit, again.found, again.line, again.exit_code) == ("cells", 2, 3, status)
+    assert (again.limit, again.found, again.line, again.exit_code) == (
+        "cells",
+        2,
+        3,
+        status,
+    )
     plain = pickle.loads(pickle.dumps(kind("reason", "a", 5)))
     assert (str(plain), plain.path, plain.line) == ("a:5: reason", "a", 5)
 
@@ -76,7 +90,10 @@ def test_limits_are_raised_by_name() -> None:
         with pytest.raises(CommandLineError) as error:
             Budget().raised([text])
         assert complaint in str(error.value)
-    with pytest.raises(ArgumentError, match="robots: expected a number of 0 or more, found -1"):
+
+    with pytest.raises(
+        ArgumentError, match="robots: expected a number of 0 or more, found -1"
+    ):
         Budget(robots=-1)
 
 
@@ -84,12 +101,16 @@ def test_only_plain_files_of_the_allowed_size_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
     path.write_bytes(b"12345")
     assert read_source(path).data == b"12345"
-    with pytest.raises(BudgetError, match=r"a\.map: too large: 5 bytes in a file, and at most 4"):
+    with pytest.raises(
+        BudgetError, match=r"a\.map: too large: 5 bytes in a file, and at most 4"
+    ):
         read_source(path, Budget(bytes=4))
+
     os.mkfifo(tmp_path / "pipe")  # would wait for ever
     for name in ("pipe", "."):
         with pytest.raises(MapError, match=r"expected a file|cannot be read"):
             read_source(tmp_path / name)
+
     with pytest.raises(MapError, match="cannot be read"):
         read_bytes("a\0b", Meter(Budget(), "a"))
     assert Options().budget == Budget()

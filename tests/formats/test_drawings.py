@@ -31,7 +31,10 @@ from botyard.sim.simulation import Simulation
 
 
 def test_a_saphira_world() -> None:
-    text = "; an office\nwidth 10000\n0 0 5000 0\n5000 0 5000 2500 ; the east wall\n\nposition 1000 500 90\nfour words in it\n"
+    text = (
+        "; an office\nwidth 10000\n0 0 5000 0\n5000 0 5000 2500 ; the east "
+        "wall\n\nposition 1000 500 90\nfour words in it\n"
+    )
     world = saphira.parse(text)
     assert world.lines == [(0, 0, 5000, 0), (5000, 0, 5000, 2500)]
     scene = read_world(Source("a.wld", text.encode())).scene
@@ -72,7 +75,11 @@ def geo(*features: dict, **options) -> Scene:
 
 
 def feature(shape: str, coordinates, **properties) -> dict:
-    return {"type": "Feature", "geometry": {"type": shape, "coordinates": coordinates}, "properties": properties}
+    return {
+        "type": "Feature",
+        "geometry": {"type": shape, "coordinates": coordinates},
+        "properties": properties,
+    }
 
 
 SQUARE = [[0, 0], [200, 0], [200, 300], [0, 300], [0, 0]]
@@ -81,7 +88,9 @@ SQUARE = [[0, 0], [200, 0], [200, 300], [0, 300], [0, 0]]
 def test_planar_geojson() -> None:
     scene = geo(
         feature("LineString", [[0, 0], [500, 0], [500, 10]]),
-        feature("Polygon", [SQUARE, [[10, 10], [20, 10], [20, 20], [10, 10]]], laser=False),
+        feature(
+            "Polygon", [SQUARE, [[10, 10], [20, 10], [20, 20], [10, 10]]], laser=False
+        ),
         feature("MultiLineString", [[[1, 1], [2, 2]], [[3, 3], [4, 4]]]),
         feature("Point", [7, 8], name="Kitchen"),
         feature("Point", [1, 2], kind="RobotHome", heading=90),
@@ -106,17 +115,31 @@ def test_planar_geojson() -> None:
 
 def test_degrees_become_metres_around_the_middle() -> None:
     """Against the geodetic transformation that GPS readings are made with."""
-    corners = [[11.5755, 48.1375], [11.5775, 48.1375], [11.5775, 48.1390], [11.5755, 48.1375]]
+    corners = [
+        [11.5755, 48.1375],
+        [11.5775, 48.1375],
+        [11.5775, 48.1390],
+        [11.5755, 48.1375],
+    ]
     scene = geo(feature("LineString", corners))
     assert scene.georeference is not None
-    for (x, y), (longitude, latitude) in zip(scene.segments[:, :2].tolist(), corners[:3], strict=True):
+    for (x, y), (longitude, latitude) in zip(
+        scene.segments[:, :2].tolist(), corners[:3], strict=True
+    ):
         lat, lon, _ = geodetic(scene.georeference, x, y)
-        assert (lat, lon) == pytest.approx((latitude, longitude), abs=1e-8), "1e-8° is a millimetre"
+        assert (lat, lon) == pytest.approx((latitude, longitude), abs=1e-8), (
+            "1e-8° is a millimetre"
+        )
 
 
 def test_the_user_says_what_small_numbers_are() -> None:
     told: list[str] = []
-    assert geo(feature("LineString", [[0, 0], [5, 5]]), planar=True).bounds == (0, 0, 5, 5)
+    assert geo(feature("LineString", [[0, 0], [5, 5]]), planar=True).bounds == (
+        0,
+        0,
+        5,
+        5,
+    )
     scene = geo(feature("LineString", [[0, 0], [0.5, 0.5]]), warn=told.append)
     assert scene.bounds is not None
     assert scene.bounds[2] > 10_000
@@ -135,19 +158,33 @@ def moved(x: float, y: float) -> list[list[float]]:
 
 def with_crs(name: object, coordinates: list[list[float]], **options) -> Scene:
     """The form of 2008, section 3, which QGIS and ogr2ogr write."""
-    root = {"type": "FeatureCollection", "features": [feature("LineString", coordinates)]}
-    root["crs"] = name if isinstance(name, dict) else {"type": "name", "properties": {"name": name}}
-    return read_world(Source("a.geojson", json.dumps(root).encode()), Options(**options)).scene
+    root = {
+        "type": "FeatureCollection",
+        "features": [feature("LineString", coordinates)],
+    }
+    root["crs"] = (
+        name
+        if isinstance(name, dict)
+        else {"type": "name", "properties": {"name": name}}
+    )
+    return read_world(
+        Source("a.geojson", json.dumps(root).encode()), Options(**options)
+    ).scene
 
 
-@pytest.mark.parametrize("name", ["urn:ogc:def:crs:EPSG::3857", "EPSG:25832", "urn:ogc:def:crs:EPSG:9.8.1:2056"])
+@pytest.mark.parametrize(
+    "name",
+    ["urn:ogc:def:crs:EPSG::3857", "EPSG:25832", "urn:ogc:def:crs:EPSG:9.8.1:2056"],
+)
 def test_a_file_that_says_so_is_in_metres(name: str) -> None:
     scene = with_crs(name, CORNER)
     assert scene.bounds == (0, 0, 10, 5)
     assert scene.georeference is None
 
 
-@pytest.mark.parametrize("name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4258"])
+@pytest.mark.parametrize(
+    "name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "EPSG:4326", "urn:ogc:def:crs:EPSG::4258"]
+)
 def test_a_file_that_says_so_is_in_degrees(name: str) -> None:
     degrees = [[11.5, 48.0], [11.5001, 48.0], [11.5001, 48.0001]]
     scene = with_crs(name, degrees)
@@ -156,11 +193,22 @@ def test_a_file_that_says_so_is_in_degrees(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [{"type": "link", "properties": {"href": "x"}}, "somewhere", {"type": "name"}, {"properties": 3}]
+    "name",
+    [
+        {"type": "link", "properties": {"href": "x"}},
+        "somewhere",
+        {"type": "name"},
+        {"properties": 3},
+    ],
 )
 def test_a_reference_system_that_is_not_known_is_told(name: object) -> None:
     told: list[str] = []
-    assert with_crs(name, [[500, 0], [510, 5]], warn=told.append).bounds == (500, 0, 510, 5)
+    assert with_crs(name, [[500, 0], [510, 5]], warn=told.append).bounds == (
+        500,
+        0,
+        510,
+        5,
+    )
     assert "is not known; its numbers decide" in told[0]
 
 
@@ -168,15 +216,24 @@ def test_a_reference_system_that_is_not_known_is_told(name: object) -> None:
 def test_coordinates_of_a_country_are_moved_to_the_origin(name: str | None) -> None:
     told: list[str] = []
     line = moved(465_250, 5_430_125)
-    scene = with_crs(name, line, warn=told.append) if name else geo(feature("LineString", line), warn=told.append)
+    scene = (
+        with_crs(name, line, warn=told.append)
+        if name
+        else geo(feature("LineString", line), warn=told.append)
+    )
     assert scene.bounds == (250, 125, 260, 130)
-    assert told == ["a.geojson: 5430130 m from its origin: moved by (-465000, -5430000) m"]
+    assert told == [
+        "a.geojson: 5430130 m from its origin: moved by (-465000, -5430000) m"
+    ]
     with pytest.raises(BudgetError, match="m across"):
         with_crs("EPSG:25832", [[0, 0], *line])
 
 
 def test_places_are_moved_with_the_walls() -> None:
-    scene = geo(feature("LineString", moved(465_000, 5_430_000)), feature("Point", [465_003, 5_430_004], name="A"))
+    scene = geo(
+        feature("LineString", moved(465_000, 5_430_000)),
+        feature("Point", [465_003, 5_430_004], name="A"),
+    )
     assert [tuple(p.pose[:2]) for p in scene.places] == [(3, 4)]
 
 
@@ -185,11 +242,16 @@ def test_metres_of_web_maps_become_those_on_the_ground() -> None:
     radius = 6378137.0
     degrees = [[11.5755, 48.1375], [11.5775, 48.1375], [11.5775, 48.1390]]
     line = [
-        [radius * math.radians(lon), radius * math.log(math.tan(math.pi / 4 + math.radians(lat) / 2))]
+        [
+            radius * math.radians(lon),
+            radius * math.log(math.tan(math.pi / 4 + math.radians(lat) / 2)),
+        ]
         for lon, lat in degrees
     ]
     scene = with_crs("urn:ogc:def:crs:EPSG::3857", line)
-    assert scene.segments == pytest.approx(geo(feature("LineString", degrees)).segments, abs=1e-6)
+    assert scene.segments == pytest.approx(
+        geo(feature("LineString", degrees)).segments, abs=1e-6
+    )
     assert scene.georeference is not None
     assert scene.georeference.latitude == pytest.approx(48.13825, abs=1e-9)
 
@@ -211,12 +273,30 @@ def test_geometry_that_is_not_used_is_left_out_with_a_note() -> None:
     ("text", "complaint"),
     [
         ('{"type": "FeatureCollection",\n "features": [}', "a.geojson:2: not JSON"),
-        ('{"type": "FeatureCollection", "features": 5, "coordinates": 0}', "$.features: expected an array, found 5"),
-        ('{"type": "Blob", "coordinates": []}', 'expected a type of RFC 7946, found "Blob"'),
-        ('{"type": "LineString", "coordinates": [[1], [2]]}', "expected positions [x, y]"),
-        ('{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}', "too large: 1e+300 m across"),
-        ('{"type": "Point", "coordinates": [1, 2]}', "expected lines or polygons, found none"),
-        ('{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}}', "$.geometry"),
+        (
+            '{"type": "FeatureCollection", "features": 5, "coordinates": 0}',
+            "$.features: expected an array, found 5",
+        ),
+        (
+            '{"type": "Blob", "coordinates": []}',
+            'expected a type of RFC 7946, found "Blob"',
+        ),
+        (
+            '{"type": "LineString", "coordinates": [[1], [2]]}',
+            "expected positions [x, y]",
+        ),
+        (
+            '{"type": "LineString", "coordinates": [[1, 1e300], [2, 2]]}',
+            "too large: 1e+300 m across",
+        ),
+        (
+            '{"type": "Point", "coordinates": [1, 2]}',
+            "expected lines or polygons, found none",
+        ),
+        (
+            '{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[1, 2]]}}',
+            "$.geometry",
+        ),
     ],
 )
 def test_damaged_geojson(text: str, complaint: str) -> None:
@@ -231,10 +311,16 @@ def test_damaged_geojson(text: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("name", "seen"),
     [
-        ("Walls", Returns()), ("windows_glass", Returns(laser=0)), ("A-NOSONAR", Returns(sonar=False)), ("reflector 3", Returns(laser=2)),
-        ("line noobstacle", Returns(obstacle=False)), ("Defpoints", None), ("ignore-furniture", None), ("glassware", Returns()),
+        ("Walls", Returns()),
+        ("windows_glass", Returns(laser=0)),
+        ("A-NOSONAR", Returns(sonar=False)),
+        ("reflector 3", Returns(laser=2)),
+        ("line noobstacle", Returns(obstacle=False)),
+        ("Defpoints", None),
+        ("ignore-furniture", None),
+        ("glassware", Returns()),
     ],
-)  # fmt: skip
+)
 def test_layers_say_who_sees_them(name: str, seen: Returns | None) -> None:
     assert layer_returns(name) == seen
 
@@ -253,13 +339,20 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" xmlns:inkscape="http://www.inks
 </svg>"""
 
 
-@pytest.mark.parametrize(("width", "height"), [("400", "200"), ("40cm", "20cm"), ("100%", "100%")])
+@pytest.mark.parametrize(
+    ("width", "height"), [("400", "200"), ("40cm", "20cm"), ("100%", "100%")]
+)
 def test_an_svg_drawing(width: str, height: str) -> None:
-    scene = read_world(Source("a.svg", SVG.format(width=width, height=height).encode()), Options(resolution=0.05)).scene
+    scene = read_world(
+        Source("a.svg", SVG.format(width=width, height=height).encode()),
+        Options(resolution=0.05),
+    ).scene
     assert scene.bounds == pytest.approx((0.0, 0.0, 20.0, 10.0))
     (glass,) = scene.special_walls
     assert glass.returns == Returns(laser=0)
-    assert scene.segments[glass.first : glass.last] == pytest.approx(np.array([[5.0, 7.5, 5.0, 2.5]]))
+    assert scene.segments[glass.first : glass.last] == pytest.approx(
+        np.array([[5.0, 7.5, 5.0, 2.5]])
+    )
     centre = np.array([15.0, 5.0])
     radii = np.hypot(*(scene.segments[:, :2] - centre).T)
     on_circle = np.abs(radii - 1.0) < 1e-3
@@ -274,10 +367,15 @@ def test_an_svg_drawing(width: str, height: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "not an SVG drawing"), ("<svg", "not an SVG drawing"), ("hello", "not an SVG drawing"),
-        ('<svg xmlns="http://www.w3.org/2000/svg"><text>x</text></svg>', "expected lines"),
+        ("", "not an SVG drawing"),
+        ("<svg", "not an SVG drawing"),
+        ("hello", "not an SVG drawing"),
+        (
+            '<svg xmlns="http://www.w3.org/2000/svg"><text>x</text></svg>',
+            "expected lines",
+        ),
     ],
-)  # fmt: skip
+)
 def test_damaged_svg(text: str, complaint: str) -> None:
     with pytest.raises(MapError, match=r"^a\.svg:(1:)? ") as error:
         read_world(Source("a.svg", text.encode()))
@@ -315,14 +413,18 @@ def test_a_dxf_drawing() -> None:
     (glass,) = scene.special_walls
     assert scene.segments[glass.first : glass.last].tolist() == [[10.0, 0.0, 10.0, 5.0]]
     corners = {tuple(np.round(p, 6)) for p in scene.segments[:, :2].tolist()}
-    assert {(7.0, 1.0), (7.0, 2.6), (6.2, 2.6), (6.2, 1.0)} <= corners, "the block, turned"
+    assert {(7.0, 1.0), (7.0, 2.6), (6.2, 2.6), (6.2, 1.0)} <= corners, (
+        "the block, turned"
+    )
     on_circle = np.abs(np.hypot(*(scene.segments[:, :2] - [5.0, 2.5]).T) - 1.0) < 1e-6
     assert on_circle.sum() > 12
 
 
 def test_units_of_a_dxf_drawing() -> None:
     told: list[str] = []
-    assert read_world(Source("a.dxf", dxf(6))).scene.bounds == pytest.approx((0, 0, 10000, 5000)), "metres"
+    assert read_world(Source("a.dxf", dxf(6))).scene.bounds == pytest.approx(
+        (0, 0, 10000, 5000)
+    ), "metres"
     assert read_world(
         Source("a.dxf", dxf(0)), Options(resolution=0.001, warn=told.append)
     ).scene.bounds == pytest.approx((0, 0, 10, 5))
@@ -334,29 +436,42 @@ def test_a_robot_runs_in_a_drawing(tmp_path: Path) -> None:
     sim = Simulation(load_scene(tmp_path / "plan.dxf"), sensor_noise=False)
     robot = sim.add_robot("p3dx", pose=(8.6, 2.0, 0.0))
     laser, sonar = robot.laser.ranges[90], robot.sonar.ranges.min()
-    assert laser == robot.spec.lasers[0].range_max, "the laser looks through the glass, …"
+    assert laser == robot.spec.lasers[0].range_max, (
+        "the laser looks through the glass, …"
+    )
     assert sonar < 1.4, "… the sonar does not"
 
 
-@pytest.mark.parametrize("data", [b"", b"junk", b"0\nSECTION\n2\nENTITIES\n0\nLINE\n", b"\x00" * 100, dxf()[:700]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"junk", b"0\nSECTION\n2\nENTITIES\n0\nLINE\n", b"\x00" * 100, dxf()[:700]],
+)
 def test_damaged_dxf(data: bytes) -> None:
     line = data.count(b"\n") + 1
     what = "it has been cut off" if b"SECTION" in data else "it is no DXF drawing"
-    with pytest.raises(MapError, match=rf"^a\.dxf:{line}: expected EOF at the end of the file, found none: {what}"):
+    with pytest.raises(
+        MapError,
+        match=rf"^a\.dxf:{line}: expected EOF at the end of the file, found none: {what}",
+    ):
         read_world(Source("a.dxf", data))
-    with pytest.raises(MapError, match=r"^a\.dxf: not a DXF drawing|^a\.dxf: expected lines"):
+
+    with pytest.raises(
+        MapError, match=r"^a\.dxf: not a DXF drawing|^a\.dxf: expected lines"
+    ):
         read_world(Source("a.dxf", data + b"\n0\nEOF\n"))
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (AttributeError("'NoneType' object has no attribute 'dxf'"), "it is damaged"), (KeyError("VPORT"), "it is damaged"),
-        (IndexError("list index out of range"), "it is damaged"), (AssertionError(), "it is damaged"),
+        (AttributeError("'NoneType' object has no attribute 'dxf'"), "it is damaged"),
+        (KeyError("VPORT"), "it is damaged"),
+        (IndexError("list index out of range"), "it is damaged"),
+        (AssertionError(), "it is damaged"),
         (TypeError("name has to be a string, got <class 'NoneType'>"), "it is damaged"),
         (ValueError("Invalid handle Z7."), "Invalid handle Z7."),
     ],
-)  # fmt: skip
+)
 def test_errors_speak_of_the_file_and_not_of_code(
     error: Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,7 +519,9 @@ def net(layout) -> None:
 COSTLY = {
     "fit points": lambda d: [d.modelspace().add_spline(waves(300)) for _ in range(3)],
     "control points": lambda d: d.modelspace().add_open_spline(waves(900)),
-    "ellipses": lambda d: [d.modelspace().add_ellipse((k, 0), (500, 0), 0.5) for k in range(20)],
+    "ellipses": lambda d: [
+        d.modelspace().add_ellipse((k, 0), (500, 0), 0.5) for k in range(20)
+    ],
     "circles": lambda d: [d.modelspace().add_circle((k, 0), 5000) for k in range(8)],
     "corners in a block": blocks(20, lambda b: b.add_lwpolyline(waves(60))),
     "things in a block": blocks(20, *[lambda b: b.add_line((0, 0), (1, 1))] * 40),
@@ -414,23 +531,36 @@ COSTLY = {
 
 @pytest.mark.parametrize("what", COSTLY)
 def test_drawings_are_refused_for_their_work_not_for_their_length(what: str) -> None:
-    """Each of these has few things for its file's length; the library takes long for each of them."""
+    """Each of these has few things for its file's length; the library takes long for
+    each of them.
+    """
     data = drawn(COSTLY[what])
     with pytest.raises(BudgetError, match="--max-read entities") as error:
-        read_world(Source("a.dxf", data), Options(budget=replace(Budget(), entities=9_000)))
+        read_world(
+            Source("a.dxf", data), Options(budget=replace(Budget(), entities=9_000))
+        )
+
     assert error.value.found > 9_000
     with contextlib.suppress(MapError):  # there is no line in some
-        read_world(Source("a.dxf", data), Options(budget=replace(Budget(), entities=300_000)))
+        read_world(
+            Source("a.dxf", data), Options(budget=replace(Budget(), entities=300_000))
+        )
 
 
-def test_what_is_not_drawn_is_not_copied_with_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_drawn_is_not_copied_with_its_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from ezdxf.entities import Hatch
 
     def copied(*_: object, **__: object) -> None:
         raise AssertionError("copied")
 
     data = drawn(
-        blocks(3, lambda b: b.add_hatch().paths.add_polyline_path(waves(50)), lambda b: b.add_line((0, 0), (1, 1)))
+        blocks(
+            3,
+            lambda b: b.add_hatch().paths.add_polyline_path(waves(50)),
+            lambda b: b.add_line((0, 0), (1, 1)),
+        )
     )
     monkeypatch.setattr(Hatch, "copy_data", copied)
     assert len(read_world(Source("a.dxf", data), Options()).scene.segments) == 3
@@ -441,33 +571,60 @@ def test_what_is_not_drawn_is_not_copied_with_its_block(monkeypatch: pytest.Monk
     [
         ("M0 0" + "l1 2z" * 1500, 900),
         ("M0 0" + "l1 2" * 1500 + "z" * 300, 750),
-        ("M0 0" + "".join(f"A{k % 7 + 1} 3 30 0 1 {k % 97} {k % 89}" for k in range(300)), 1_200),
-        ("M0 0" + "".join(f"C1 {k % 5} 30 0 {k % 97} {k % 89}" for k in range(300)), 4_000),
+        (
+            "M0 0"
+            + "".join(f"A{k % 7 + 1} 3 30 0 1 {k % 97} {k % 89}" for k in range(300)),
+            1_200,
+        ),
+        (
+            "M0 0" + "".join(f"C1 {k % 5} 30 0 {k % 97} {k % 89}" for k in range(300)),
+            4_000,
+        ),
         ("M0 0h1" + '"/><path d="M0 0h1' * 500, 6_000),
     ],
 )
-def test_paths_are_refused_for_their_work_not_for_their_length(path: str, most: int) -> None:
+def test_paths_are_refused_for_their_work_not_for_their_length(
+    path: str, most: int
+) -> None:
     data = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="{path}"/></svg>'.encode()
     with pytest.raises(BudgetError, match="--max-read entities"):
-        read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=most)))
-    assert len(read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=100_000))).scene.segments)
+        read_world(
+            Source("a.svg", data), Options(budget=replace(Budget(), entities=most))
+        )
+
+    assert len(
+        read_world(
+            Source("a.svg", data), Options(budget=replace(Budget(), entities=100_000))
+        ).scene.segments
+    )
 
 
 def test_figures_that_begin_anew_cost_nothing_more() -> None:
     path = "m1 1l1 2z" * 1000
     data = f'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><path d="{path}"/></svg>'.encode()
-    found = read_world(Source("a.svg", data), Options(budget=replace(Budget(), entities=4_200))).scene
+    found = read_world(
+        Source("a.svg", data), Options(budget=replace(Budget(), entities=4_200))
+    ).scene
     assert len(found.segments) == 2000
 
 
 def test_uses_of_blocks_are_counted_through_all_levels() -> None:
-    """A row of six desks and one more, three times, is three uses of the office and twenty-one of the desk."""
+    """A row of six desks and one more, three times, is three uses of the office and
+    twenty-one of the desk.
+    """
     document = ezdxf.new(units=6)
     desk, office = document.blocks.new("DESK"), document.blocks.new("OFFICE")
     for k in range(2):
         desk.add_line((0, k), (1, k))
     office.add_blockref(
-        "DESK", (0, 0), dxfattribs={"row_count": 3, "column_count": 2, "row_spacing": 2, "column_spacing": 3}
+        "DESK",
+        (0, 0),
+        dxfattribs={
+            "row_count": 3,
+            "column_count": 2,
+            "row_spacing": 2,
+            "column_spacing": 3,
+        },
     )
     office.add_blockref("DESK", (0, -9))
     for k in range(3):
@@ -486,12 +643,18 @@ def test_uses_of_blocks_are_counted_through_all_levels() -> None:
         assert (caught.value.limit, caught.value.found) == (limit, found)
 
 
-# -- SVG: what a browser shows, whatever else is in the file (pictures of Chromium: tests/page/test_svg_pictures.py)
+# -- SVG: what a browser shows, whatever else is in the file (pictures of Chromium:
+# tests/page/test_svg_pictures.py)
 
 
-def lines_of(inside: str, root: str = 'width="400" height="400"', told: list[str] | None = None) -> Scene:
+def lines_of(
+    inside: str, root: str = 'width="400" height="400"', told: list[str] | None = None
+) -> Scene:
     text = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {root}>{inside}</svg>'
-    return read_world(Source("a.svg", text.encode()), Options(warn=(told if told is not None else []).append)).scene
+    return read_world(
+        Source("a.svg", text.encode()),
+        Options(warn=(told if told is not None else []).append),
+    ).scene
 
 
 LINE = '<line x1="0" y1="0" x2="50" y2="0"/>'
@@ -502,8 +665,14 @@ LINE = '<line x1="0" y1="0" x2="50" y2="0"/>'
     [
         ('width="800" height="600" viewBox="0 0 400 400"', (0, 0, 4, 4)),
         ('width="200mm" viewBox="0 0 400 200"', (0, -2, 4, 2)),
-        ('width="800" height="600" viewBox="0 0 400 400" preserveAspectRatio="none"', (0, 0, 4, 4)),
-        ('width="800" height="600" viewBox="0 0 400 400" preserveAspectRatio="xMinYMin slice"', (0, 0, 4, 4)),
+        (
+            'width="800" height="600" viewBox="0 0 400 400" preserveAspectRatio="none"',
+            (0, 0, 4, 4),
+        ),
+        (
+            'width="800" height="600" viewBox="0 0 400 400" preserveAspectRatio="xMinYMin slice"',
+            (0, 0, 4, 4),
+        ),
         ('width="800" height="600" viewBox="-100 -50 400 500"', (1, 0.5, 5, 4.5)),
         ('viewBox="0 0 400 400"', (0, 0, 4, 4)),
         ('width="500" height="600"', (0, 2, 4, 6)),
@@ -511,32 +680,57 @@ LINE = '<line x1="0" y1="0" x2="50" y2="0"/>'
     ],
 )
 def test_a_unit_is_that_of_the_view_box(root: str, bounds: tuple[float, ...]) -> None:
-    assert lines_of('<rect width="400" height="400"/>', root).bounds == pytest.approx(bounds)
+    assert lines_of('<rect width="400" height="400"/>', root).bounds == pytest.approx(
+        bounds
+    )
 
 
 @pytest.mark.parametrize(
     ("more", "root"),
     [
-        ("", f'width="400" height="400" content="{"x" * 20_000}" data-y="{"x" * 20_000}"'),
-        ("<path/>", ""), ("<path d='none'/>", ""), ("<rect/>", ""), ("<circle/>", ""),
-        (f"<style>@font-face{{font-family:a;src:url(data:font/woff2;base64,{'A' * 20_000})}}</style>", ""),
-        ("<style>@media print{.a{fill:red}}</style>", ""), ("<style>@keyframes a{from{fill:red}to{fill:blue}}</style>", ""),
-        ("<style>} .a{ /* </style>", ""), ("<image href='data:image/png;base64," + "A" * 20_000 + "'/>", ""),
-        ("<script>a &lt; b { } { {</script>", ""), ("<g inkscape:label='x' xmlns:q='urn:q' q:z='1'/>", ""),
-        ("<symbol><path d='M0 0L100 100'/></symbol>", ""), ("<marker><path d='M0 0L100 100'/></marker>", ""),
-        ("<mask><rect width='100' height='100'/></mask>", ""), ("<g visibility='hidden'><rect width='100' height='100'/></g>", ""),
+        (
+            "",
+            f'width="400" height="400" content="{"x" * 20_000}" data-y="{"x" * 20_000}"',
+        ),
+        ("<path/>", ""),
+        ("<path d='none'/>", ""),
+        ("<rect/>", ""),
+        ("<circle/>", ""),
+        (
+            f"<style>@font-face{{font-family:a;src:url(data:font/woff2;base64,{'A' * 20_000})}}</style>",
+            "",
+        ),
+        ("<style>@media print{.a{fill:red}}</style>", ""),
+        ("<style>@keyframes a{from{fill:red}to{fill:blue}}</style>", ""),
+        ("<style>} .a{ /* </style>", ""),
+        ("<image href='data:image/png;base64," + "A" * 20_000 + "'/>", ""),
+        ("<script>a &lt; b { } { {</script>", ""),
+        ("<g inkscape:label='x' xmlns:q='urn:q' q:z='1'/>", ""),
+        ("<symbol><path d='M0 0L100 100'/></symbol>", ""),
+        ("<marker><path d='M0 0L100 100'/></marker>", ""),
+        ("<mask><rect width='100' height='100'/></mask>", ""),
+        ("<g visibility='hidden'><rect width='100' height='100'/></g>", ""),
         ("<switch><g/><line x2='300'/></switch>", ""),
     ],
-)  # fmt: skip
-def test_what_is_not_drawn_is_no_wall_and_no_reason_to_refuse_a_file(more: str, root: str) -> None:
+)
+def test_what_is_not_drawn_is_no_wall_and_no_reason_to_refuse_a_file(
+    more: str, root: str
+) -> None:
     scene = lines_of(LINE + more, root or 'width="400" height="400"')
     assert scene.segments.tolist() == [[0, 4, 0.5, 4]]
 
 
 def test_a_symbol_is_fitted_into_what_uses_it() -> None:
-    inside = '<symbol id="a" viewBox="0 0 10 10"><rect width="10" height="10"/></symbol>'
-    scene = lines_of(f'{inside}<use xlink:href="#a" x="100" y="100" width="50" height="50"/>')
-    assert (len(scene.segments), scene.bounds) == (4, pytest.approx((1.0, 2.5, 1.5, 3.0)))
+    inside = (
+        '<symbol id="a" viewBox="0 0 10 10"><rect width="10" height="10"/></symbol>'
+    )
+    scene = lines_of(
+        f'{inside}<use xlink:href="#a" x="100" y="100" width="50" height="50"/>'
+    )
+    assert (len(scene.segments), scene.bounds) == (
+        4,
+        pytest.approx((1.0, 2.5, 1.5, 3.0)),
+    )
 
 
 def test_what_is_left_out_of_an_svg_drawing_is_told_once() -> None:
@@ -547,9 +741,11 @@ def test_what_is_left_out_of_an_svg_drawing_is_told_once() -> None:
         told=told,
     )
     assert [text.removeprefix("a.svg: ") for text in told[1:-1]] == [
-        "1 selectors of its style are not understood, and left out", "shapes that are neither filled nor stroked are left out",
-        "masks are not applied", "some links of use lead to nothing in the file",
-    ]  # fmt: skip
+        "1 selectors of its style are not understood, and left out",
+        "shapes that are neither filled nor stroked are left out",
+        "masks are not applied",
+        "some links of use lead to nothing in the file",
+    ]
 
 
 def test_files_whose_names_have_prefixes_or_none() -> None:

@@ -1,4 +1,6 @@
-"""DXF drawings against the picture that ezdxf's drawing add-on makes of them: it resolves blocks, layers and clips on its own."""
+"""DXF drawings against the picture that ezdxf's drawing add-on makes of them: it
+resolves blocks, layers and clips on its own.
+"""
 
 from __future__ import annotations
 
@@ -69,9 +71,13 @@ def arcs(d: Drawing) -> None:
 
 def bulges(d: Drawing) -> None:
     space = d.modelspace()
-    space.add_lwpolyline([(0, 0, 0.5), (6, 0, -1), (6, 6, 0), (0, 6, 0.2)], format="xyb", close=True)
+    space.add_lwpolyline(
+        [(0, 0, 0.5), (6, 0, -1), (6, 6, 0), (0, 6, 0.2)], format="xyb", close=True
+    )
     space.add_lwpolyline([(8, 0, 1), (12, 0, 1), (8, 0, 0)], format="xyb")
-    space.add_polyline2d([(-8, -8, 0.3), (-2, -8, 0), (-2, -2, -0.4)], format="xyb", close=True)
+    space.add_polyline2d(
+        [(-8, -8, 0.3), (-2, -8, 0), (-2, -2, -0.4)], format="xyb", close=True
+    )
 
 
 def splines(d: Drawing) -> None:
@@ -100,7 +106,9 @@ def desk(d: Drawing) -> Any:
 def turned_blocks(d: Drawing) -> None:
     desk(d)
     for k in range(5):
-        d.modelspace().add_blockref("DESK", (-8 + 6 * k, 4 * (k % 2)), dxfattribs={"rotation": 37 * k})
+        d.modelspace().add_blockref(
+            "DESK", (-8 + 6 * k, 4 * (k % 2)), dxfattribs={"rotation": 37 * k}
+        )
 
 
 def scaled_blocks(d: Drawing) -> None:
@@ -123,7 +131,9 @@ def nested_blocks(d: Drawing) -> None:
     desk(d)
     room = d.blocks.new("ROOM")
     room.add_blockref("DESK", (2, 2), dxfattribs={"rotation": 45})
-    room.add_blockref("DESK", (5, 5), dxfattribs={"xscale": -0.5, "yscale": 0.5, "rotation": 10})
+    room.add_blockref(
+        "DESK", (5, 5), dxfattribs={"xscale": -0.5, "yscale": 0.5, "rotation": 10}
+    )
     room.add_line((0, 0), (8, 8))
     add = d.modelspace().add_blockref
     add("ROOM", (0, 0), dxfattribs={"rotation": 30})
@@ -132,7 +142,14 @@ def nested_blocks(d: Drawing) -> None:
 
 def rows_of_blocks(d: Drawing) -> None:
     desk(d)
-    grid = {"row_count": 3, "column_count": 2, "row_spacing": 4, "column_spacing": 6, "rotation": 15, "xscale": 0.8}
+    grid = {
+        "row_count": 3,
+        "column_count": 2,
+        "row_spacing": 4,
+        "column_spacing": 6,
+        "rotation": 15,
+        "xscale": 0.8,
+    }
     d.modelspace().add_blockref("DESK", (-4, -4), dxfattribs=grid)
 
 
@@ -140,17 +157,33 @@ def wide_lines(d: Drawing) -> None:
     space = d.modelspace()
     space.add_lwpolyline([(-10, -10), (-2, -10)], dxfattribs={"const_width": 1})
     space.add_lwpolyline([(0, -10), (8, -10), (8, -4)], dxfattribs={"const_width": 0.8})
-    space.add_lwpolyline([(-10, 0), (-2, 0), (-2, 8), (-10, 8)], close=True, dxfattribs={"const_width": 1.2})
-    space.add_lwpolyline([(2, 2, 1, 0), (8, 2, 0, 2), (8, 8, 2, 0.5), (2, 12, 0, 0)], format="xyse")
-    space.add_polyline2d([(12, 0), (18, 0), (18, 6)], dxfattribs={"default_start_width": 1, "default_end_width": 1})
+    space.add_lwpolyline(
+        [(-10, 0), (-2, 0), (-2, 8), (-10, 8)],
+        close=True,
+        dxfattribs={"const_width": 1.2},
+    )
+    space.add_lwpolyline(
+        [(2, 2, 1, 0), (8, 2, 0, 2), (8, 8, 2, 0.5), (2, 12, 0, 0)], format="xyse"
+    )
+    space.add_polyline2d(
+        [(12, 0), (18, 0), (18, 6)],
+        dxfattribs={"default_start_width": 1, "default_end_width": 1},
+    )
 
 
 def wide_arcs(d: Drawing) -> None:
     space = d.modelspace()
     space.add_lwpolyline(
-        [(-8, 0, 0, 1, 1), (0, 0, 1, 1, 0), (0, 8, 1, 1, 0)], format="xybse", dxfattribs={"const_width": 1}
+        [(-8, 0, 0, 1, 1), (0, 0, 1, 1, 0), (0, 8, 1, 1, 0)],
+        format="xybse",
+        dxfattribs={"const_width": 1},
     )
-    space.add_lwpolyline([(6, 4, 1), (16, 4, 1)], format="xyb", close=True, dxfattribs={"const_width": 0.6})
+    space.add_lwpolyline(
+        [(6, 4, 1), (16, 4, 1)],
+        format="xyb",
+        close=True,
+        dxfattribs={"const_width": 0.6},
+    )
 
 
 def wide_lines_in_blocks(d: Drawing) -> None:
@@ -169,14 +202,19 @@ def meshes(d: Drawing) -> None:
     for m in range(4):
         for n in range(3):
             net.set_mesh_vertex((m, n), (-10 + 2 * m, -10 + 2 * n + 0.3 * m, 0))
+
     space.add_3dface([(10, -8), (14, -8), (14, -4), (10, -4)])
     space.add_3dface([(16, -8), (20, -8), (18, -4)])
 
 
 def faces_with_hidden_edges(d: Drawing) -> None:
     space = d.modelspace()
-    space.add_3dface([(0, 0), (6, 0), (6, 6), (0, 6)], dxfattribs={"invisible_edges": 1 + 4})
-    space.add_3dface([(8, 0), (14, 0), (14, 6), (8, 6)], dxfattribs={"invisible_edges": 8})
+    space.add_3dface(
+        [(0, 0), (6, 0), (6, 6), (0, 6)], dxfattribs={"invisible_edges": 1 + 4}
+    )
+    space.add_3dface(
+        [(8, 0), (14, 0), (14, 6), (8, 6)], dxfattribs={"invisible_edges": 8}
+    )
 
 
 def solids(d: Drawing) -> None:
@@ -240,7 +278,9 @@ def clips_in_blocks(d: Drawing) -> None:
     clipped = outer.add_blockref("INNER", (0, 0), dxfattribs={"rotation": 20})
     XClip(clipped).set_block_clipping_path([(0, -1), (5, 4.5)])
     outer.add_line((0, 0), (0, 6))
-    whole = d.modelspace().add_blockref("OUTER", (2, 2), dxfattribs={"rotation": 60, "xscale": 1.2, "yscale": 1.2})
+    whole = d.modelspace().add_blockref(
+        "OUTER", (2, 2), dxfattribs={"rotation": 60, "xscale": 1.2, "yscale": 1.2}
+    )
     XClip(whole).set_block_clipping_path([(-1, -1), (3, 8)])
 
 
@@ -248,7 +288,9 @@ def compound_lines(d: Drawing) -> None:
     space = d.modelspace()
     space.add_mline([(-8, -8), (0, -8), (0, 2), (8, 6)], dxfattribs={"scale_factor": 2})
     space.add_polyline3d([(-8, 4, 0), (-4, 8, 3), (-8, 10, 1)], close=True)
-    space.add_lwpolyline([(10, 0), (16, 0), (16, 6)], dxfattribs={"extrusion": (0, 0, -1)})
+    space.add_lwpolyline(
+        [(10, 0), (16, 0), (16, 6)], dxfattribs={"extrusion": (0, 0, -1)}
+    )
 
 
 def annotations(d: Drawing) -> None:
@@ -272,10 +314,29 @@ def curves_in_stretched_blocks(d: Drawing) -> None:
 
 
 DRAWINGS: list[Fill] = [
-    arcs, bulges, splines, ellipses, turned_blocks, scaled_blocks, mirrored_blocks, nested_blocks, rows_of_blocks, wide_lines, wide_arcs,
-    wide_lines_in_blocks, meshes, faces_with_hidden_edges, solids, layers, layers_of_blocks, clipped_blocks, clips_in_blocks,
-    compound_lines, annotations, curves_in_stretched_blocks,
-]  # fmt: skip
+    arcs,
+    bulges,
+    splines,
+    ellipses,
+    turned_blocks,
+    scaled_blocks,
+    mirrored_blocks,
+    nested_blocks,
+    rows_of_blocks,
+    wide_lines,
+    wide_arcs,
+    wide_lines_in_blocks,
+    meshes,
+    faces_with_hidden_edges,
+    solids,
+    layers,
+    layers_of_blocks,
+    clipped_blocks,
+    clips_in_blocks,
+    compound_lines,
+    annotations,
+    curves_in_stretched_blocks,
+]
 
 
 def made(fill: Fill, form: str = "asc") -> tuple[Drawing, bytes]:
@@ -285,6 +346,7 @@ def made(fill: Fill, form: str = "asc") -> tuple[Drawing, bytes]:
         stream = io.BytesIO()
         document.write(stream, fmt="bin")
         return document, stream.getvalue()
+
     text = io.StringIO()
     document.write(text)
     return document, text.getvalue().encode()
@@ -295,17 +357,27 @@ def test_a_drawing_is_what_others_draw(fill: Fill) -> None:
     document, data = made(fill)
     theirs = Canvas(LOW, HIGH, SCALE)
     config = Configuration(
-        hatch_policy=HatchPolicy.IGNORE, text_policy=TextPolicy.IGNORE, max_flattening_distance=0.002
+        hatch_policy=HatchPolicy.IGNORE,
+        text_policy=TextPolicy.IGNORE,
+        max_flattening_distance=0.002,
     )
-    Frontend(RenderContext(document), Painted(theirs), config).draw_layout(document.modelspace())
-    ours = drawn(read_world(Source("a.dxf", data), Options()).scene.segments, Canvas(LOW, HIGH, SCALE))
+    Frontend(RenderContext(document), Painted(theirs), config).draw_layout(
+        document.modelspace()
+    )
+    ours = drawn(
+        read_world(Source("a.dxf", data), Options()).scene.segments,
+        Canvas(LOW, HIGH, SCALE),
+    )
     check_same(ours, theirs.mask)
 
 
 @pytest.mark.parametrize("fill", DRAWINGS, ids=lambda fill: fill.__name__)
 def test_a_binary_drawing_is_the_same(fill: Fill) -> None:
     """DXF reference, "Binary DXF Files"."""
-    text, binary = (read_world(Source("a.dxf", made(fill, form)[1]), Options()).scene for form in ("asc", "bin"))
+    text, binary = (
+        read_world(Source("a.dxf", made(fill, form)[1]), Options()).scene
+        for form in ("asc", "bin")
+    )
     assert binary.segments == pytest.approx(text.segments, abs=1e-6)
 
 
@@ -318,20 +390,33 @@ def scene_of(fill: Fill, told: list[str] | None = None) -> Scene:
 
 
 def test_a_band_is_closed_all_around() -> None:
-    """Rays from the middle of a room, and from beside a wall, meet the near side of each wall."""
+    """Rays from the middle of a room, and from beside a wall, meet the near side of
+    each wall.
+    """
 
     def fill(d: Drawing) -> None:
-        d.modelspace().add_lwpolyline([(0, 0), (5, 0), (5, 5), (0, 5)], close=True, dxfattribs={"const_width": 0.2})
+        d.modelspace().add_lwpolyline(
+            [(0, 0), (5, 0), (5, 5), (0, 5)],
+            close=True,
+            dxfattribs={"const_width": 0.2},
+        )
 
     segments = scene_of(fill).segments
-    inner, outer = ([[a, a, b, a], [b, a, b, b], [a, b, b, b], [a, a, a, b]] for a, b in ((0.1, 4.9), (-0.1, 5.1)))
+    inner, outer = (
+        [[a, a, b, a], [b, a, b, b], [a, b, b, b], [a, a, a, b]]
+        for a, b in ((0.1, 4.9), (-0.1, 5.1))
+    )
     ends = np.sort(segments.reshape(-1, 2, 2), axis=1)
-    assert sorted(map(tuple, ends.reshape(-1, 4).round(6).tolist())) == sorted(map(tuple, [*inner, *outer]))
+    assert sorted(map(tuple, ends.reshape(-1, 4).round(6).tolist())) == sorted(
+        map(tuple, [*inner, *outer])
+    )
 
 
 def test_a_band_without_a_width_is_its_middle_line() -> None:
     def fill(d: Drawing) -> None:
-        d.modelspace().add_lwpolyline([(0, 0, 0, 0), (4, 0, 0, 0), (4, 4, 1, 1), (4, 8, 0, 0)], format="xyse")
+        d.modelspace().add_lwpolyline(
+            [(0, 0, 0, 0), (4, 0, 0, 0), (4, 4, 1, 1), (4, 8, 0, 0)], format="xyse"
+        )
 
     assert [0.0, 0.0, 4.0, 0.0] in scene_of(fill).segments.tolist()
 
@@ -340,34 +425,57 @@ def test_a_polyface_shows_its_sides_and_no_diagonals() -> None:
     def fill(d: Drawing) -> None:
         d.modelspace().add_polyline2d([])
         face = d.modelspace().add_polyface()
-        face.append_faces([[(0, 0, 0), (1, 0, 0), (1, 1, 0)], [(0, 0, 0), (1, 1, 0), (0, 1, 0)]])
+        face.append_faces(
+            [[(0, 0, 0), (1, 0, 0), (1, 1, 0)], [(0, 0, 0), (1, 1, 0), (0, 1, 0)]]
+        )
         first, second = (v for v in face.vertices if v.is_face_record)
         # the diagonal from (1, 1) to (0, 0), and from (0, 0) to (1, 1)
         first.dxf.vtx2 = -first.dxf.vtx2
         second.dxf.vtx0 = -second.dxf.vtx0
 
-    ends = np.sort(scene_of(fill).segments.reshape(-1, 2, 2), axis=1).reshape(-1, 4).tolist()
+    ends = (
+        np.sort(scene_of(fill).segments.reshape(-1, 2, 2), axis=1)
+        .reshape(-1, 4)
+        .tolist()
+    )
     assert sorted(ends) == [[0, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]]
 
 
 @pytest.mark.parametrize(
     ("layer", "inside", "walls", "seen"),
     [
-        ("FROZEN", "0", 1, None), ("FROZEN", "W", 1, None), ("OFF", "0", 1, None), ("OFF", "W", 2, None), ("ignore_chairs", "0", 1, None),
-        ("ignore_chairs", "W", 1, None), ("windows_glass", "0", 2, Returns(laser=0)), ("windows_glass", "W", 2, None), ("W", "0", 2, None),
-        ("W", "frozen", 1, None), ("W", "off", 1, None), ("W", "Glass", 2, Returns(laser=0)),
+        ("FROZEN", "0", 1, None),
+        ("FROZEN", "W", 1, None),
+        ("OFF", "0", 1, None),
+        ("OFF", "W", 2, None),
+        ("ignore_chairs", "0", 1, None),
+        ("ignore_chairs", "W", 1, None),
+        ("windows_glass", "0", 2, Returns(laser=0)),
+        ("windows_glass", "W", 2, None),
+        ("W", "0", 2, None),
+        ("W", "frozen", 1, None),
+        ("W", "off", 1, None),
+        ("W", "Glass", 2, Returns(laser=0)),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("rows", [1, 2])
-def test_layers_of_what_is_inserted(layer: str, inside: str, walls: int, seen: Returns | None, rows: int) -> None:
-    """AutoCAD: layer 0 of a block is the layer of its INSERT; one on a frozen layer is not there, whatever is in it."""
+def test_layers_of_what_is_inserted(
+    layer: str, inside: str, walls: int, seen: Returns | None, rows: int
+) -> None:
+    """AutoCAD: layer 0 of a block is the layer of its INSERT; one on a frozen layer is
+    not there, whatever is in it.
+    """
 
     def fill(d: Drawing) -> None:
         d.layers.add("FROZEN").freeze()
         d.layers.add("OFF").off()
         d.layers.get("0").freeze()
         d.blocks.new("B").add_line((0, 0), (1, 0), dxfattribs={"layer": inside})
-        d.modelspace().add_blockref("B", (5, 5), dxfattribs={"layer": layer, "row_count": rows, "row_spacing": 2})
+        d.modelspace().add_blockref(
+            "B",
+            (5, 5),
+            dxfattribs={"layer": layer, "row_count": rows, "row_spacing": 2},
+        )
         d.modelspace().add_line((0, 0), (2, 0), dxfattribs={"layer": "WALLS"})
 
     scene = scene_of(fill)
@@ -376,13 +484,17 @@ def test_layers_of_what_is_inserted(layer: str, inside: str, walls: int, seen: R
 
 
 def test_a_closed_spline_is_drawn_within_its_knots() -> None:
-    """Against scipy. Its first knots are different; the curve starts at the one of its degree (The NURBS Book, chapter 2)."""
+    """Against scipy. Its first knots are different; the curve starts at the one of its
+    degree (The NURBS Book, chapter 2).
+    """
     corners = [(-8, -8, 0), (-2, -8, 0), (-2, -2, 0), (-8, -2, 0)]
 
     def fill(d: Drawing) -> None:
         d.modelspace().add_spline().set_closed(corners)
 
-    curve = BSpline(np.arange(11.0), np.array([*corners, *corners[:3]], float)[:, :2], 3)
+    curve = BSpline(
+        np.arange(11.0), np.array([*corners, *corners[:3]], float)[:, :2], 3
+    )
     theirs, ours = Canvas(LOW, HIGH, SCALE), Canvas(LOW, HIGH, SCALE)
     theirs.line(curve(np.linspace(3.0, 7.0, 400)).tolist())
     check_same(drawn(scene_of(fill).segments, ours), theirs.mask, tolerance=1)
@@ -410,16 +522,25 @@ def test_a_drawing_of_a_surveyor_is_moved_to_the_origin() -> None:
     told: list[str] = []
 
     def fill(d: Drawing) -> None:
-        d.modelspace().add_lwpolyline([(465_100, 5_430_000), (465_110, 5_430_000), (465_110, 5_430_005)])
+        d.modelspace().add_lwpolyline(
+            [(465_100, 5_430_000), (465_110, 5_430_000), (465_110, 5_430_005)]
+        )
         d.modelspace().add_circle((465_105, 5_430_002), 1)
-        d.modelspace().add_lwpolyline([(465_100, 5_430_004), (465_104, 5_430_004)], dxfattribs={"const_width": 0.2})
+        d.modelspace().add_lwpolyline(
+            [(465_100, 5_430_004), (465_104, 5_430_004)],
+            dxfattribs={"const_width": 0.2},
+        )
 
     assert scene_of(fill, told).bounds == pytest.approx((100, 0, 110, 5))
     assert "moved by (-465000, -5430000) m" in told[0]
 
 
 @pytest.mark.parametrize(
-    "data", [b"AutoCAD Binary DXF\r\n\x1a\0" + b"\0" * 40 + b"EOF", made(arcs, "bin")[1][:900] + b"EOF\0"]
+    "data",
+    [
+        b"AutoCAD Binary DXF\r\n\x1a\0" + b"\0" * 40 + b"EOF",
+        made(arcs, "bin")[1][:900] + b"EOF\0",
+    ],
 )
 def test_damaged_binary_drawings(data: bytes) -> None:
     with pytest.raises(MapError, match=r"^a\.dxf: (not a DXF drawing|expected lines)"):

@@ -1,4 +1,6 @@
-"""Models of the user: files by name, folders, environment (CFG-002, CFG-003, MOD-018, PAR-009)."""
+"""Models of the user: files by name, folders, environment (CFG-002, CFG-003, MOD-018,
+PAR-009).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import botyard
 from botyard.control.bodies import library_model
 from botyard.errors import BotyardError, ModelError, ModelFileError
 from botyard.formats.base import Source
-from botyard.formats.models import default_map, find_robot, folders_without_models, model_names, user_models
+from botyard.formats.models import (
+    default_map,
+    find_robot,
+    folders_without_models,
+    model_names,
+    user_models,
+)
 from botyard.formats.registry import find_map, read_world
 from botyard.model.library import load_robot
 from botyard.sim.simulation import Simulation
@@ -33,7 +41,12 @@ def include(home: Path, folder: str, name: str, text: str) -> Path:
 
 @pytest.mark.parametrize("folder", [".botyard", ".AMRISim", ".MobileSim"])
 def test_definitions_in_the_users_folders(home: Path, folder: str) -> None:
-    include(home, folder, "robots.inc", 'define Mine p3dx ( color "blue" )\ndefine sensor laser ( samples 5 )\n')
+    include(
+        home,
+        folder,
+        "robots.inc",
+        'define Mine p3dx ( color "blue" )\ndefine sensor laser ( samples 5 )\n',
+    )
     include(home, folder, "robots.inc~", "define leftover p3dx ( )\n")
     include(home, folder, ".hidden", "define hidden p3dx ( )\n")
     assert "Mine" in model_names()
@@ -54,7 +67,12 @@ def test_every_way_finds_the_users_models(home: Path) -> None:
 
 
 def test_toml_and_parameter_files_too(home: Path) -> None:
-    include(home, ".botyard", "fast.toml", 'extends = "p3dx"\n[limits]\nmax_speed = [2, 0, 100]\n')
+    include(
+        home,
+        ".botyard",
+        "fast.toml",
+        'extends = "p3dx"\n[limits]\nmax_speed = [2, 0, 100]\n',
+    )
     include(home, ".botyard", "slow.p", "Subclass slow\nMaxVelocity 100\n")
     assert find_robot("fast").limits.max_speed.x == 2.0
     assert find_robot("slow").limits.max_speed.x == 0.1
@@ -68,7 +86,12 @@ def test_definitions_may_build_on_those_of_other_files(home: Path) -> None:
 
 def test_the_users_definition_wins_everywhere(home: Path) -> None:
     # based on the library's model of the same name
-    include(home, ".botyard", "a.inc", 'define p3dx p3dx ( color "black" )\ndefine mine p3dx ( )\n')
+    include(
+        home,
+        ".botyard",
+        "a.inc",
+        'define p3dx p3dx ( color "black" )\ndefine mine p3dx ( )\n',
+    )
     include(home, ".botyard", "ours.toml", 'extends = "p3dx"\n')
     include(home, ".botyard", "p3at.toml", 'extends = "p3at"\ncolor = "black"\n')
     include(home, ".botyard", "b.inc", "define ours2 p3at ( )\n")
@@ -76,31 +99,57 @@ def test_the_users_definition_wins_everywhere(home: Path) -> None:
         assert find_robot(name).color == "black", name
     assert find_robot("p3dx").sonar == load_robot("p3dx").sonar
     assert model_names().count("p3dx") == 1
-    assert library_model("p3dx").color == Simulation().add_robot("p3dx").spec.color == "black"
+    assert (
+        library_model("p3dx").color
+        == Simulation().add_robot("p3dx").spec.color
+        == "black"
+    )
     for world in (
-        ("s.yaml", b"botyard: 1\nmodels: {x: {extends: p3dx}}\nrobots: [{model: x}, {model: p3dx}]\n"),
+        (
+            "s.yaml",
+            b"botyard: 1\nmodels: {x: {extends: p3dx}}\nrobots: [{model: x}, {model: p3dx}]\n",
+        ),
         (
             "s.world",
             b"define x p3dx ( )\nx ( )\np3dx ( )\n",
         ),
     ):
-        assert [r.spec.color for r in read_world(Source(*world)).robots] == ["black", "black"]
-    assert find_robot("p3dx-sh").color == "red", "models of the library keep their bases"
+        assert [r.spec.color for r in read_world(Source(*world)).robots] == [
+            "black",
+            "black",
+        ]
+
+    assert find_robot("p3dx-sh").color == "red", (
+        "models of the library keep their bases"
+    )
 
 
-def test_a_changed_original_wins_and_the_include_folder_before_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_original_wins_and_the_include_folder_before_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (home / "PioneerRobotModels.world.inc").write_text(
         'define pioneer position ( color "green" )\ndefine p3dx pioneer ( size [2 1] )\ndefine p3at pioneer ( size [2 1] )\n'
     )
     monkeypatch.setenv("AMRISIM", str(home))
-    include(home, ".AMRISim", "a.inc", 'define p3at position ( color "blue" )\ndefine child p3dx ( )\n')
-    assert [find_robot(name).color for name in ("p3dx", "child", "pioneer", "p3at")] == [
+    include(
+        home,
+        ".AMRISim",
+        "a.inc",
+        'define p3at position ( color "blue" )\ndefine child p3dx ( )\n',
+    )
+    assert [
+        find_robot(name).color for name in ("p3dx", "child", "pioneer", "p3at")
+    ] == [
         "green",
         "green",
         "green",
         "blue",
     ]
-    assert find_robot("p3dx").outline == find_robot("child").outline == ((-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5))
+    assert (
+        find_robot("p3dx").outline
+        == find_robot("child").outline
+        == ((-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5))
+    )
 
 
 def test_models_based_on_each_other_are_refused(home: Path) -> None:
@@ -130,7 +179,12 @@ def test_a_broken_file_is_named_only_when_it_may_matter(home: Path) -> None:
 
 
 def test_definitions_in_a_circle_harm_no_other(home: Path) -> None:
-    include(home, ".botyard", "a.inc", "define one two ( )\ndefine two one ( )\ndefine fine p3dx ( )\n")
+    include(
+        home,
+        ".botyard",
+        "a.inc",
+        "define one two ( )\ndefine two one ( )\ndefine fine p3dx ( )\n",
+    )
     assert find_robot("fine").name == "fine"
     assert find_robot("p3dx").name == "p3dx"
     with pytest.raises(ModelFileError, match="based on itself"):
@@ -146,13 +200,20 @@ def test_unknown_models_get_a_hint_from_all_sources(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("x.toml", 'extends = "p3dx"\ncolour = "red"\n', 'there is no key "colour" here; did you mean "color"?'),
+        (
+            "x.toml",
+            'extends = "p3dx"\ncolour = "red"\n',
+            'there is no key "colour" here; did you mean "color"?',
+        ),
         ("x.toml", "a = \n", "line 1"),
-        ("x.p", "nothing here\n", "expected a robot's parameter file"), ("gone.toml", None, "cannot be read"),
+        ("x.p", "nothing here\n", "expected a robot's parameter file"),
+        ("gone.toml", None, "cannot be read"),
         ("gone.p", None, "cannot be read"),
     ],
-)  # fmt: skip
-def test_bad_files_end_with_250(home: Path, name: str, text: str | None, complaint: str) -> None:
+)
+def test_bad_files_end_with_250(
+    home: Path, name: str, text: str | None, complaint: str
+) -> None:
     path = home / name
     if text is not None:
         path.write_text(text)
@@ -164,20 +225,28 @@ def test_bad_files_end_with_250(home: Path, name: str, text: str | None, complai
 
 
 @pytest.mark.parametrize("variable", ["AMRISIM", "MOBILESIM"])
-def test_an_installed_original(home: Path, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_an_installed_original(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     resources = home / "opt"
     resources.mkdir()
-    (resources / "PioneerRobotModels.world.inc").write_text("define special position ( size [2 2] )\n")
+    (resources / "PioneerRobotModels.world.inc").write_text(
+        "define special position ( size [2 2] )\n"
+    )
     (resources / "lab.map").write_text("2D-Map\nLINES\n0 0 1 1\nDATA\n")
     monkeypatch.setenv(variable, str(resources))
     assert find_robot("special").outline[2] == (1.0, 1.0)
     assert find_map("LAB.map") == resources / "lab.map"
 
 
-def test_an_installed_original_without_its_models(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_original_without_its_models(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert folders_without_models() == []
     monkeypatch.setenv("AMRISIM", str(home / "gone"))
-    assert folders_without_models() == [], "a folder that is not there is complained about elsewhere"
+    assert folders_without_models() == [], (
+        "a folder that is not there is complained about elsewhere"
+    )
     (home / "bare").mkdir()
     monkeypatch.setenv("MOBILESIM", str(home / "bare"))
     (remark,) = folders_without_models()

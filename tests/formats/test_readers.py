@@ -1,4 +1,6 @@
-"""All formats alike: every reader makes a world of good files and a clear error of damaged ones; bundles; finding files."""
+"""All formats alike: every reader makes a world of good files and a clear error of
+damaged ones; bundles; finding files.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from botyard.formats.adf import parse_adf
 from botyard.formats.base import Format, Options, Source
 from botyard.formats.budget import Budget
 from botyard.formats.models import find_robot
-from botyard.formats.registry import FORMATS, builtin_maps, find_client_map, format_of, load_world, read_world
+from botyard.formats.registry import (
+    FORMATS,
+    builtin_maps,
+    find_client_map,
+    format_of,
+    load_world,
+    read_world,
+)
 from botyard.model.scene import Scene
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation
@@ -47,9 +56,12 @@ GEOJSON = b"""{"type": "FeatureCollection", "features": [{"type": "Feature", "pr
 "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [500, 0], [500, 500], [0, 0]]]}}]}"""
 EXAMPLES = {
     "movingai": [moving(["@@@", "@.@", "@@@"]).encode()],
-    "armap": [b"2D-Map\nCairn: RobotHome 1 2 90 \"\" ICON \"Home\"\nLINES\n0 0 1000 0\nDATA\n20 20\n"],
+    "armap": [
+        b'2D-Map\nCairn: RobotHome 1 2 90 "" ICON "Home"\nLINES\n0 0 1000 0\nDATA\n20 20\n'
+    ],
     "stage": [WORLD],
-    "rosmap": [],  # two files: tests/formats/test_rosmap.py
+    # two files: tests/formats/test_rosmap.py
+    "rosmap": [],
     "occupancygrid": [FLOW.encode(), BLOCK.encode(), AS_JSON.encode()],
     "geojson": [GEOJSON],
     "scenario": [EXAMPLE.encode()],
@@ -57,7 +69,7 @@ EXAMPLES = {
     "bitmap": [png(), b"P2\n2 2\n255\n0 255 255 0\n"],
     "svg": [SVG.format(width="400", height="200").encode()],
     "dxf": [dxf()],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=lambda f: f.name)
@@ -65,7 +77,12 @@ def test_every_reader_keeps_the_rules(one: Format) -> None:
     assert one.name in EXAMPLES, (
         f'add a row "{one.name}" with the bytes of one or more good files to EXAMPLES in tests/formats/test_readers.py'
     )
-    assert check_map_format(one, EXAMPLES[one.name], rounds=20 if one.name == "dxf" else 80) == []
+    assert (
+        check_map_format(
+            one, EXAMPLES[one.name], rounds=20 if one.name == "dxf" else 80
+        )
+        == []
+    )
 
 
 def test_the_check_finds_bad_readers() -> None:
@@ -79,15 +96,20 @@ def test_the_check_finds_bad_readers() -> None:
         return World(scene=Scene())
 
     bad = Format(name="bad", about="", suffixes=(".bad",), read=careless)
-    assert any("ValueError of a damaged file" in p for p in check_map_format(bad, [b"1"]))
+    assert any(
+        "ValueError of a damaged file" in p for p in check_map_format(bad, [b"1"])
+    )
     mute = Format(name="bad", about="", suffixes=(".bad",), read=silent)
     assert any("does not name the file" in p for p in check_map_format(mute, [b"1"]))
     assert any("is not read" in p for p in check_map_format(mute, [b"2"]))
 
 
 def test_suffixes_that_nobody_knows() -> None:
-    with pytest.raises(MapError, match=r'no map format has the suffix "\.doc"; there are: \.bag'):
+    with pytest.raises(
+        MapError, match=r'no map format has the suffix "\.doc"; there are: \.bag'
+    ):
         format_of(Source("a.doc", b"hello"))
+
     assert format_of(Source("a.doc", b"2D-Map\n")).name == "armap"
     with pytest.raises(MapError, match="not recognised"):
         format_of(Source("a.json", b"{}"))
@@ -101,31 +123,58 @@ def bundle(**files: bytes) -> Source:
     with zipfile.ZipFile(out, "w") as archive:
         for name, data in files.items():
             archive.writestr(name.replace("__", "/").replace("_", "."), data)
+
     return Source("sent.zip", out.getvalue())
 
 
 def test_a_bundle_is_a_world_with_its_files() -> None:
     text = b'include "inc/walls.inc"\nwall ( bitmap "p.png" size [9 9 1] )'
-    scene = read_world(bundle(a_world=text, inc__walls_inc=b"define wall model ( gui_move 0 )", p_png=png())).scene
+    scene = read_world(
+        bundle(
+            a_world=text,
+            inc__walls_inc=b"define wall model ( gui_move 0 )",
+            p_png=png(),
+        )
+    ).scene
     assert len(scene.segments) > 10
-    ros = b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    ros = (
+        b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: "
+        b"0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    )
     assert len(read_world(bundle(m_yaml=ros, p_png=png())).scene.segments) > 10
-    both = read_world(bundle(s_yaml=b"botyard: 1\nmap: m.yaml\nrobots: [{}]\n", m_yaml=ros, p_png=png()))
+    both = read_world(
+        bundle(
+            s_yaml=b"botyard: 1\nmap: m.yaml\nrobots: [{}]\n", m_yaml=ros, p_png=png()
+        )
+    )
     assert (len(both.robots), len(both.scene.segments) > 10) == (1, True)
     assert read_world(bundle(x_map=b"2D-Map\nLINES\n0 0 9 9\n")).scene.name == "x"
 
 
 @pytest.mark.parametrize(
-    "image", ["/home/me/maps/p.png", "../maps/p.png", "C:\\\\maps\\\\p.png", "P.PNG", "maps/P.png"]
+    "image",
+    [
+        "/home/me/maps/p.png",
+        "../maps/p.png",
+        "C:\\\\maps\\\\p.png",
+        "P.PNG",
+        "maps/P.png",
+    ],
 )
 def test_what_is_packed_together_has_left_its_folders_behind(image: str) -> None:
     """Programs that save maps write whole paths into them."""
-    ros = f"image: {image}\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    ros = (
+        f"image: {image}\nresolution: 0.05\norigin: [0, 0, "
+        "0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    )
     assert len(read_world(bundle(m_yaml=ros.encode(), p_png=png())).scene.segments) > 10
 
 
 def test_a_path_that_is_there_counts_before_a_name_that_is_like_it() -> None:
-    ros = b"image: maps/p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    ros = (
+        b"image: maps/p.png\nresolution: 0.05\norigin: [0, 0, "
+        b"0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+    )
     scene = read_world(bundle(m_yaml=ros, maps__p_png=png(), p_png=b"no picture")).scene
     assert len(scene.segments) > 10
 
@@ -133,21 +182,39 @@ def test_a_path_that_is_there_counts_before_a_name_that_is_like_it() -> None:
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        (bundle(m_yaml=b"image: q.png\nresolution: 1\n", p_png=b""), '"q.png" is not in the archive: beside this file there is p.png'),
-        (bundle(m_yaml=b"image: q.png\nresolution: 1\n"), "not in the archive: this file is alone in its folder"),
+        (
+            bundle(m_yaml=b"image: q.png\nresolution: 1\n", p_png=b""),
+            '"q.png" is not in the archive: beside this file there is p.png',
+        ),
+        (
+            bundle(m_yaml=b"image: q.png\nresolution: 1\n"),
+            "not in the archive: this file is alone in its folder",
+        ),
         (bundle(m_yaml=b"image: m.yaml\nresolution: 1\n"), "m.yaml"),
         (bundle(m_yaml=b"image: ..\nresolution: 1\n"), "is not in the archive"),
         (bundle(), "expected a map or a world in it, found none"),
-        (bundle(a_world=b"", b_world=b""), "expected one map or world in it, found a.world, b.world"),
+        (
+            bundle(a_world=b"", b_world=b""),
+            "expected one map or world in it, found a.world, b.world",
+        ),
         (bundle(a_world=b'include "/etc/passwd"'), "no such file"),
         (bundle(a_world=b'include "../../../../etc/passwd"'), "no such file"),
-        (bundle(a_world=b'model ( gui_move 0 bitmap "/etc/passwd" )'), "comes with this file"),
-        (bundle(m_yaml=b"image: /etc/passwd\nresolution: 1\n"), "is not in the archive"),
+        (
+            bundle(a_world=b'model ( gui_move 0 bitmap "/etc/passwd" )'),
+            "comes with this file",
+        ),
+        (
+            bundle(m_yaml=b"image: /etc/passwd\nresolution: 1\n"),
+            "is not in the archive",
+        ),
         (bundle(s_yaml=b"botyard: 1\nmap: /etc/passwd\n"), "is not in the archive"),
-        (bundle(s_yaml=b"botyard: 1\nrobots: [{model: /etc/my.p}]\n"), "is not in the archive"),
+        (
+            bundle(s_yaml=b"botyard: 1\nrobots: [{model: /etc/my.p}]\n"),
+            "is not in the archive",
+        ),
         (Source("a.zip", b"PK\x03\x04 and nothing"), "not a .zip that can be unpacked"),
     ],
-)  # fmt: skip
+)
 def test_bundles_that_are_refused(source: Source, complaint: str) -> None:
     with pytest.raises(FormatError) as error:
         read_world(source)
@@ -164,10 +231,20 @@ def test_names_in_a_bundle_cannot_leave_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
-    with pytest.raises(BudgetError, match="bytes unpacked from an archive, and at most 100"):
-        read_world(bundle(a_map=b"2D-Map\n" + b"\n" * 200), Options(budget=Budget(unpacked=100)))
+    with pytest.raises(
+        BudgetError, match="bytes unpacked from an archive, and at most 100"
+    ):
+        read_world(
+            bundle(a_map=b"2D-Map\n" + b"\n" * 200),
+            Options(budget=Budget(unpacked=100)),
+        )
+
     with pytest.raises(BudgetError, match="members"):
-        read_world(bundle(**{f"a{i}_txt": b"" for i in range(20)}), Options(budget=Budget(members=3)))
+        read_world(
+            bundle(**{f"a{i}_txt": b"" for i in range(20)}),
+            Options(budget=Budget(members=3)),
+        )
+
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("/".join("a" * 300), b"")
@@ -180,7 +257,9 @@ def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
 
 
 def test_an_archive_that_lies_about_its_sizes_is_counted_by_what_comes_out() -> None:
-    """Files that overlap, as in D. Fifield, A better zip bomb (WOOT 2019): one body, many names in the table at the end."""
+    """Files that overlap, as in D. Fifield, A better zip bomb (WOOT 2019): one body,
+    many names in the table at the end.
+    """
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.map", b"2D-Map\nDATA\n" + b"\n" * 1_000_000)
@@ -188,9 +267,12 @@ def test_an_archive_that_lies_about_its_sizes_is_counted_by_what_comes_out() -> 
             info = copy(archive.infolist()[0])
             info.filename = f"{i}.txt"
             archive.filelist.append(info)
+
     assert len(out.getvalue()) < 20_000
     with pytest.raises(FormatError, match=r"unpacked|not a \.zip"):
-        read_world(Source("a.zip", out.getvalue()), Options(budget=Budget(unpacked=2_000_000)))
+        read_world(
+            Source("a.zip", out.getvalue()), Options(budget=Budget(unpacked=2_000_000))
+        )
 
 
 # -- shipped worlds
@@ -213,13 +295,22 @@ def picture(kind: str) -> bytes:
     """Some noise, so that every byte counts."""
     grey = np.random.default_rng(1).integers(0, 2, (40, 30)).astype(np.uint8) * 255
     if kind == "plain":
-        return b"P2\n30 40\n255\n" + b"\n".join(b" ".join(b"%d" % v for v in row) for row in grey.tolist()) + b"\n"
+        return (
+            b"P2\n30 40\n255\n"
+            + b"\n".join(b" ".join(b"%d" % v for v in row) for row in grey.tolist())
+            + b"\n"
+        )
+
     out = io.BytesIO()
-    Image.fromarray(grey).save(out, kind, **({"lossless": True} if kind == "webp" else {}))
+    Image.fromarray(grey).save(
+        out, kind, **({"lossless": True} if kind == "webp" else {})
+    )
     return out.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["png", "gif", "bmp", "jpeg", "tiff", "webp", "ppm", "plain"])
+@pytest.mark.parametrize(
+    "kind", ["png", "gif", "bmp", "jpeg", "tiff", "webp", "ppm", "plain"]
+)
 def test_a_picture_that_was_cut_off_is_refused_or_whole(kind: str) -> None:
     data = picture(kind)
     whole = read_world(Source("a.png", data), Options(resolution=1.0)).scene.segments
@@ -227,15 +318,22 @@ def test_a_picture_that_was_cut_off_is_refused_or_whole(kind: str) -> None:
     refused = 0
     for end in range(0, len(data), max(1, len(data) // 60)):
         try:
-            cut = read_world(Source("a.png", data[:end]), Options(resolution=1.0)).scene.segments
+            cut = read_world(
+                Source("a.png", data[:end]), Options(resolution=1.0)
+            ).scene.segments
         except MapError:
             refused += 1
             continue
+
         assert np.array_equal(cut, whole), f"cut at {end} of {len(data)} bytes"
+
     assert refused > 30
 
 
-ROS = b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: 0.6\nfree_thresh: 0.2\nnegate: 0\n"
+ROS = (
+    b"image: p.png\nresolution: 0.05\norigin: [0, 0, 0]\noccupied_thresh: "
+    b"0.6\nfree_thresh: 0.2\nnegate: 0\n"
+)
 
 
 def test_damaged_archives_and_what_is_in_them() -> None:
@@ -251,18 +349,30 @@ def test_damaged_archives_and_what_is_in_them() -> None:
     for damaged in damaged_copies(good, draw, 150):
         with contextlib.suppress(FormatError):
             read_world(Source("a.zip", damaged))
+
     for name, data in parts.items():
         for damaged in damaged_copies(data, draw, 40):
             with contextlib.suppress(FormatError):
-                read_world(bundle(**{n.replace(".", "_"): damaged if n == name else d for n, d in parts.items()}))
+                read_world(
+                    bundle(
+                        **{
+                            n.replace(".", "_"): damaged if n == name else d
+                            for n, d in parts.items()
+                        }
+                    )
+                )
 
 
 def test_damaged_descriptions_and_plans(tmp_path: Path) -> None:
     draw = random.Random(8)
-    adf = b"bodies: [b]\nb: {name: a, shape: Box, geometry: {x: 1, y: 1}, mass: 2, location: {position: {x: 1, y: 2, z: 0}}}\n"
+    adf = (
+        b"bodies: [b]\nb: {name: a, shape: Box, geometry: {x: 1, y: 1}, mass: "
+        b"2, location: {position: {x: 1, y: 2, z: 0}}}\n"
+    )
     for damaged in damaged_copies(adf, draw, 200):
         with contextlib.suppress(FormatError):
             parse_adf(Source("a.yaml", damaged))
+
     for suffix, data in (
         (".p", b"Class Pioneer\nRobotWidth 500\nSonarNum 2\nSonarUnit 0 1 2 3\n"),
         (".toml", b'extends = "p3dx"\ncolor = "red"\n'),
@@ -295,20 +405,30 @@ BAD = "ev\x1b[2J\nil"
     ],
     ids=range(12),
 )
-def test_what_is_told_of_an_archive_names_it_and_is_fit_for_a_terminal(files: dict[str, str]) -> None:
+def test_what_is_told_of_an_archive_names_it_and_is_fit_for_a_terminal(
+    files: dict[str, str],
+) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name, text in files.items():
             archive.writestr(name, text)
+
     told: list[str] = []
     try:
-        world = read_world(Source("of/mine.zip", packed.getvalue()), Options(warn=told.append))
+        world = read_world(
+            Source("of/mine.zip", packed.getvalue()), Options(warn=told.append)
+        )
         told.append(world.scene.source)
     except BotyardError as error:
         told.append(str(error))
+
     assert "of/mine.zip" in told[-1]
     for text in told:
-        assert text.isprintable() and len(text) < 1300 and tempfile.gettempdir() not in text
+        assert (
+            text.isprintable()
+            and len(text) < 1300
+            and tempfile.gettempdir() not in text
+        )
 
 
 def test_the_page_offers_files_of_all_formats() -> None:
@@ -316,7 +436,9 @@ def test_the_page_offers_files_of_all_formats() -> None:
     from tools.web_types import TARGET, everything
 
     text = TARGET.read_text("utf-8")
-    assert text == everything(), f"run: python tools/web_types.py, and commit {TARGET.name}"
+    assert text == everything(), (
+        f"run: python tools/web_types.py, and commit {TARGET.name}"
+    )
     (line,) = re.findall(r'WORLD_FILES = "(.*)"', text)
     offered = line.split(",")
     for one in FORMATS:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from botyard.child import Channel, DamagedMessage, write_message
 from botyard.errors import BotyardError
 from botyard.formats import reading
 from botyard.formats.base import Options
@@ -22,6 +21,7 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
+from botyard.processes.child_process import Channel, DamagedMessage, write_message
 
 PROGRAMS = ("follow", "walk", "wander", "waypoints")
 
@@ -48,7 +48,9 @@ def messages(request: Request) -> tuple[bytes, Any]:
 def over_there(request: Request) -> tuple[Reading, list[str]]:
     warnings: list[str] = []
     _, answers = messages(request)
-    return reading.receive_reading(answers, Budget(), warnings.append, lambda trace: pytest.fail(trace)), warnings
+    return reading.receive_reading(
+        answers, Budget(), warnings.append, lambda trace: pytest.fail(trace)
+    ), warnings
 
 
 def same(a: World, b: World) -> None:
@@ -60,6 +62,7 @@ def same(a: World, b: World) -> None:
         else:
             assert x == y, field.name
             assert repr(x) == repr(y), "of the same types"
+
     assert a.robots == b.robots
     assert repr(a.robots) == repr(b.robots)
     assert (a.settings, dict(a.options)) == (b.settings, dict(b.options))
@@ -78,24 +81,41 @@ def test_shipped_maps(name: str) -> None:
 def test_every_model_and_everything_of_a_world(monkeypatch: pytest.MonkeyPatch) -> None:
     specs = [find_robot(name) for name in model_names()]
     robots = [
-        PlacedRobot(spec=s, name=f"r{i}", pose=Pose(float(i), 0.0, 1.0), program=Program(name="walk", options={"area": [0, 1.5]}))
+        PlacedRobot(
+            spec=s,
+            name=f"r{i}",
+            pose=Pose(float(i), 0.0, 1.0),
+            program=Program(name="walk", options={"area": [0, 1.5]}),
+        )
         for i, s in enumerate(specs * 3)
-    ]  # fmt: skip
-    robots += [PlacedRobot(spec=thing()), replace(robots[0], name="", pose=None, program=None, served=False)]
+    ]
+    robots += [
+        PlacedRobot(spec=thing()),
+        replace(robots[0], name="", pose=None, program=None, served=False),
+    ]
     box = load_world("office").scene.boxes
-    boxes = tuple(BoxObject(name=f"b{i}", pose=Pose(float(i)), length=1.0, width=2.0) for i in range(450)) + box
+    boxes = (
+        tuple(
+            BoxObject(name=f"b{i}", pose=Pose(float(i)), length=1.0, width=2.0)
+            for i in range(450)
+        )
+        + box
+    )
     scene = replace(load_world("office").scene, boxes=boxes, segments=np.zeros((0, 4)))
     world = World(
-        scene=scene, robots=tuple(robots), settings=Settings(seed=5, speed=0.0), options={"noise": None, "a": [1, "b"]}
+        scene=scene,
+        robots=tuple(robots),
+        settings=Settings(seed=5, speed=0.0),
+        options={"noise": None, "a": [1, "b"]},
     )
     monkeypatch.setattr(reading, "read_world", lambda source, options: world)
     found, _ = over_there(asked("x", data=b""))
     assert found.path is None
     assert found.world is not None
     same(found.world, world)
-    assert len({id(r.spec) for r in found.world.robots}) == len({id(r.spec) for r in world.robots}), (
-        "a model that many share is one: that makes adding them fast"
-    )
+    assert len({id(r.spec) for r in found.world.robots}) == len(
+        {id(r.spec) for r in world.robots}
+    ), "a model that many share is one: that makes adding them fast"
 
 
 def test_errors_are_those_of_a_reader_here(tmp_path: Path) -> None:
@@ -105,7 +125,9 @@ def test_errors_are_those_of_a_reader_here(tmp_path: Path) -> None:
         "bad.map": asked("bad.map", folders=(str(tmp_path),)),
         str(tmp_path / "gone.map"): asked(str(tmp_path / "gone.map")),
         "x.map": asked("x.map", folders=(str(tmp_path),)),
-        "sent.yaml": asked("sent.yaml", data=b"map: office\nrobots: [{model: nonsense}]\n"),
+        "sent.yaml": asked(
+            "sent.yaml", data=b"map: office\nrobots: [{model: nonsense}]\n"
+        ),
         "sent.xyz": asked("sent.xyz", data=b""),
     }
     for request in cases.values():
@@ -114,20 +136,45 @@ def test_errors_are_those_of_a_reader_here(tmp_path: Path) -> None:
         with pytest.raises(ReadingFailed) as there:
             over_there(request)
         assert str(there.value) == str(here.value)
+
     with pytest.raises(ReadingFailed, match=r"bad\.map:2: "):
         over_there(cases["bad.map"])
 
 
 def test_the_budget_and_all_other_options_go_along(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
-    path.write_text("2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n")
-    options = Options(budget=Budget(bytes=20), resolution=0.5, invert=True, threshold=0.25, planar=False, topic="/map")
+    path.write_text(
+        "2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n"
+    )
+    options = Options(
+        budget=Budget(bytes=20),
+        resolution=0.5,
+        invert=True,
+        threshold=0.25,
+        planar=False,
+        topic="/map",
+    )
     limits = Limits.of(options, PROGRAMS)
-    assert {f.name for f in fields(Options)} - {f.name for f in fields(Limits)} == {"warn", "is_program"}
+    assert {f.name for f in fields(Options)} - {f.name for f in fields(Limits)} == {
+        "warn",
+        "is_program",
+    }
     again = limits.options(print)
-    assert (again.budget, again.resolution, again.invert, again.threshold, again.planar, again.topic) == (
-        options.budget, 0.5, True, 0.25, False, "/map",
-    )  # fmt: skip
+    assert (
+        again.budget,
+        again.resolution,
+        again.invert,
+        again.threshold,
+        again.planar,
+        again.topic,
+    ) == (
+        options.budget,
+        0.5,
+        True,
+        0.25,
+        False,
+        "/map",
+    )
     assert again.is_program("walk")
     assert not again.is_program("dance")
     with pytest.raises(ReadingFailed, match="--max-read bytes"):
@@ -136,15 +183,24 @@ def test_the_budget_and_all_other_options_go_along(tmp_path: Path) -> None:
 
 def test_a_map_that_is_in_place_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.map"
-    path.write_text("2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n")
+    path.write_text(
+        "2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 9000 0\n"
+    )
     when = reading.modified(path)
     request = asked("A.map", folders=(str(tmp_path),), present=(str(path), when))
     assert over_there(request)[0].world is None
-    assert over_there(replace(request, present=(str(path), when - 1)))[0].world is not None
-    assert over_there(replace(request, present=(str(tmp_path / "b.map"), when)))[0].world is not None
+    assert (
+        over_there(replace(request, present=(str(path), when - 1)))[0].world is not None
+    )
+    assert (
+        over_there(replace(request, present=(str(tmp_path / "b.map"), when)))[0].world
+        is not None
+    )
 
 
-def test_remarks_come_along_but_not_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remarks_come_along_but_not_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def chatty(source: Any, options: Options) -> World:
         for k in range(300):
             options.warn(f"remark {k}\n" + "x" * 1000)
@@ -173,37 +229,58 @@ def test_a_reader_with_a_fault_is_told_of(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
     def told(change: Any, budget: Budget = Budget(), last: int = 99) -> Reading:
         """What comes of the messages of a small world, one of them changed."""
-        world = World(scene=Scene(segments=np.ones((2, 4))), robots=(PlacedRobot(spec=thing()),))
+        world = World(
+            scene=Scene(segments=np.ones((2, 4))), robots=(PlacedRobot(spec=thing()),)
+        )
         sent: list[tuple[str, Any]] = []
-        reading.send_reading(Reading(None, 0, world), lambda kind, body: sent.append((kind, body)))
+        reading.send_reading(
+            Reading(None, 0, world), lambda kind, body: sent.append((kind, body))
+        )
         file = io.BytesIO()
         for kind, body in sent[:last]:
             write_message(file, kind, change(kind, body))
         file.seek(0)
-        return reading.receive_reading(iter(Channel(file, reading.TYPES).read, None), budget, print, print)
+        return reading.receive_reading(
+            iter(Channel(file, reading.TYPES).read, None), budget, print, print
+        )
 
     def scene(name: str, value: object) -> Any:
         def change(kind: str, body: Any) -> Any:
             if kind == "head":
-                object.__setattr__(body.scene, name, value)  # as no constructor would let it
+                object.__setattr__(
+                    body.scene, name, value
+                )  # as no constructor would let it
+
             return body
 
         return change
 
     def robot(spec: int) -> Any:
-        return lambda kind, body: [replace(body[0], spec=spec)] if kind == "robots" else body
+        return lambda kind, body: (
+            [replace(body[0], spec=spec)] if kind == "robots" else body
+        )
 
     assert told(lambda kind, body: body).world is not None
     for name, value in (
-        ("segments", np.ones((2, 3))), ("segments", np.ones(8)), ("segments", np.full((2, 4), np.nan)),
-        ("points", np.full((1, 2), np.inf)), ("resolution", 0.0), ("resolution", float("nan")), ("name", 5), ("start", "here"),
-        ("special_walls", (SpecialWalls(first=0, last=3, returns=Returns()),)), ("traced", "cells"), ("boxes", ("a",)),
-    ):  # fmt: skip
+        ("segments", np.ones((2, 3))),
+        ("segments", np.ones(8)),
+        ("segments", np.full((2, 4), np.nan)),
+        ("points", np.full((1, 2), np.inf)),
+        ("resolution", 0.0),
+        ("resolution", float("nan")),
+        ("name", 5),
+        ("start", "here"),
+        ("special_walls", (SpecialWalls(first=0, last=3, returns=Returns()),)),
+        ("traced", "cells"),
+        ("boxes", ("a",)),
+    ):
         with pytest.raises((DamagedMessage, BotyardError)):
             told(scene(name, value))
+
     for number in (1, -1):
         with pytest.raises(ReadingFailed, match="expected models"):
             told(robot(number))
+
     with pytest.raises(BotyardError, match="--max-read vertices"):
         told(scene("segments", np.ones((20, 4))), Budget(vertices=20))
     with pytest.raises(ReadingFailed, match="before it was done"):

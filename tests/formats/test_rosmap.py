@@ -23,10 +23,15 @@ from botyard.formats.registry import client_maps, load_scene, load_world, read_w
 from botyard.model.tracing import mask_to_segments, squares_to_segments
 from botyard.sim.simulation import Simulation
 
-GOOD = "image: lab.pgm\nresolution: 0.05\norigin: [-1.0, -2.0, 0.0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
+GOOD = (
+    "image: lab.pgm\nresolution: 0.05\norigin: [-1.0, -2.0, 0.0]\nnegate: "
+    "0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
+)
 
 
-def write(folder: Path, pixels: np.ndarray, text: str = GOOD, image: str = "lab.pgm") -> Path:
+def write(
+    folder: Path, pixels: np.ndarray, text: str = GOOD, image: str = "lab.pgm"
+) -> Path:
     Image.fromarray(pixels).save(folder / image)
     path = folder / "lab.yaml"
     path.write_text(text)
@@ -41,7 +46,10 @@ def unit_edges(segments: np.ndarray) -> list[tuple[int, int, int, int]]:
         n = max(x2 - x1, y2 - y1)
         for k in range(n):
             dx, dy = (1, 0) if x2 > x1 else (0, 1)
-            pieces.append((x1 + k * dx, y1 + k * dy, x1 + (k + 1) * dx, y1 + (k + 1) * dy))
+            pieces.append(
+                (x1 + k * dx, y1 + k * dy, x1 + (k + 1) * dx, y1 + (k + 1) * dy)
+            )
+
     return sorted(pieces)
 
 
@@ -52,8 +60,18 @@ def naive_edges(solid: np.ndarray) -> list[tuple[int, int, int, int]]:
     def at(i: int, j: int) -> bool:
         return 0 <= i < rows and 0 <= j < columns and bool(solid[i, j])
 
-    level = [(j, i, j + 1, i) for i in range(rows + 1) for j in range(columns) if at(i, j) != at(i - 1, j)]
-    upright = [(j, i, j, i + 1) for i in range(rows) for j in range(columns + 1) if at(i, j) != at(i, j - 1)]
+    level = [
+        (j, i, j + 1, i)
+        for i in range(rows + 1)
+        for j in range(columns)
+        if at(i, j) != at(i - 1, j)
+    ]
+    upright = [
+        (j, i, j, i + 1)
+        for i in range(rows)
+        for j in range(columns + 1)
+        if at(i, j) != at(i, j - 1)
+    ]
     return sorted(level + upright)
 
 
@@ -63,7 +81,9 @@ def test_outlines_of_a_raster(solid: np.ndarray) -> None:
     assert unit_edges(segments) == naive_edges(solid)
     rows, columns = np.nonzero(solid)
     points = np.stack([columns, rows], axis=1).astype(float)
-    assert unit_edges(squares_to_segments(points, 1.0)) == unit_edges(segments), "the same as that of points"
+    assert unit_edges(squares_to_segments(points, 1.0)) == unit_edges(segments), (
+        "the same as that of points"
+    )
 
 
 @given(arrays(np.bool_, st.tuples(st.integers(1, 9), st.integers(1, 9))))
@@ -78,20 +98,33 @@ def test_pixels_become_walls_where_they_are(tmp_path: Path) -> None:
     pixels = np.full((4, 6), 254, np.uint8)
     pixels[0, 0] = 0  # the upper left one
     pixels[3, 5] = 0  # the lower right one
-    pixels[2, 2] = 205  # unknown, as map servers write it
+    # unknown, as map servers write it
+    pixels[2, 2] = 205
     scene = load_scene(write(tmp_path, pixels))
     assert scene.name == "lab" and scene.resolution == 0.05 and len(scene.segments) == 8
     assert scene.bounds == pytest.approx((-1.0, -2.0, -1.0 + 6 * 0.05, -2.0 + 4 * 0.05))
-    corner = scene.segments[np.abs(scene.segments - (-1.0, -2.0 + 0.15, -0.95, -2.0 + 0.15)).max(axis=1) < 1e-9]
+    corner = scene.segments[
+        np.abs(scene.segments - (-1.0, -2.0 + 0.15, -0.95, -2.0 + 0.15)).max(axis=1)
+        < 1e-9
+    ]
     assert len(corner) == 1, "the lower edge of the upper left pixel"
 
 
 def test_a_turned_map(tmp_path: Path) -> None:
     pixels = np.full((2, 3), 254, np.uint8)
-    pixels[1, 2] = 0  # its corner nearest to the origin is 0.1 m along the map's x axis
-    scene = load_scene(write(tmp_path, pixels, GOOD.replace("[-1.0, -2.0, 0.0]", f"[3.0, 4.0, {math.pi / 2}]")))
+    # its corner nearest to the origin is 0.1 m along the map's x axis
+    pixels[1, 2] = 0
+    scene = load_scene(
+        write(
+            tmp_path,
+            pixels,
+            GOOD.replace("[-1.0, -2.0, 0.0]", f"[3.0, 4.0, {math.pi / 2}]"),
+        )
+    )
     ends = scene.segments.reshape(-1, 2)
-    assert ends.min(axis=0) == pytest.approx((3.0 - 0.05, 4.1)) and ends.max(axis=0) == pytest.approx((3.0, 4.15))
+    assert ends.min(axis=0) == pytest.approx((3.0 - 0.05, 4.1)) and ends.max(
+        axis=0
+    ) == pytest.approx((3.0, 4.15))
 
 
 @pytest.mark.parametrize("mode", ["trinary", "scale"])
@@ -100,9 +133,13 @@ def test_a_turned_map(tmp_path: Path) -> None:
 def test_which_values_are_solid(mode: str, negate: bool, threshold: float) -> None:
     """The definition, for all values."""
     values = np.arange(256, dtype=np.uint8)
-    m = rosmap.RosMap(image="x", resolution=0.05, mode=mode, negate=negate, occupied_thresh=threshold)
+    m = rosmap.RosMap(
+        image="x", resolution=0.05, mode=mode, negate=negate, occupied_thresh=threshold
+    )
     share = [(v if negate else 255 - v) / 255 for v in range(256)]
-    assert rosmap.occupied(values[None, :], m)[0].tolist() == [p > threshold for p in share]
+    assert rosmap.occupied(values[None, :], m)[0].tolist() == [
+        p > threshold for p in share
+    ]
 
 
 def test_raw_values_are_percent_and_the_rest_is_unknown() -> None:
@@ -123,7 +160,9 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         "sixteen": Image.fromarray(np.array([[0, 65535], [65535, 0]], np.uint16)),
     }[kind]
     image.save(tmp_path / "x.png")
-    assert read_grey(read_source(tmp_path / "x.png"), Meter(Budget(), "x")).tolist() == [[0, 255], [255, 0]]
+    assert read_grey(
+        read_source(tmp_path / "x.png"), Meter(Budget(), "x")
+    ).tolist() == [[0, 255], [255, 0]]
 
 
 @pytest.mark.parametrize(
@@ -132,11 +171,23 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         ("", 1, "expected the keys"),
         ("- 1\n", 1, "expected the keys"),
         ("image: [\n", 2, "not YAML"),
-        (GOOD.replace("resolution: 0.05", "resolution: fine"), 2, "resolution: expected metres a pixel"),
-        (GOOD.replace("resolution: 0.05", "resolution: 0"), 2, "greater than 0, found '0'"),
+        (
+            GOOD.replace("resolution: 0.05", "resolution: fine"),
+            2,
+            "resolution: expected metres a pixel",
+        ),
+        (
+            GOOD.replace("resolution: 0.05", "resolution: 0"),
+            2,
+            "greater than 0, found '0'",
+        ),
         (GOOD.replace("resolution", "resolutoin"), 1, 'did you mean "resolutoin"'),
         (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2]"), 3, "[x, y, yaw]"),
-        (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2, .nan]"), 3, "a finite number, found .nan"),
+        (
+            GOOD.replace("[-1.0, -2.0, 0.0]", "[1, 2, .nan]"),
+            3,
+            "a finite number, found .nan",
+        ),
         (GOOD.replace("negate: 0", "negate: maybe"), 4, "0 or 1"),
         (GOOD.replace("0.65", "65"), 5, "a share from 0 to 1"),
         (
@@ -144,9 +195,17 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
             3,
             "origin: expected [x, y, yaw], m and rad, found [1, nan, 0]",
         ),
-        (GOOD.replace("[-1.0, -2.0, 0.0]", "[1, [2], 0, 0, 0, 0]"), 3, "found [1, …, 0, 0, 0, …]"),
+        (
+            GOOD.replace("[-1.0, -2.0, 0.0]", "[1, [2], 0, 0, 0, 0]"),
+            3,
+            "found [1, …, 0, 0, 0, …]",
+        ),
         (GOOD + "mode: costmap\n", 7, "one of trinary, scale, raw"),
-        (GOOD.replace("image: lab.pgm", "image: {}"), 1, "image: expected the path of an image, found a mapping"),
+        (
+            GOOD.replace("image: lab.pgm", "image: {}"),
+            1,
+            "image: expected the path of an image, found a mapping",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(text: str, line: int, words: str) -> None:
@@ -156,12 +215,15 @@ def test_what_is_wrong_is_said_with_its_line(text: str, line: int, words: str) -
 
 
 def test_a_threshold_that_decides_nothing_is_no_reason_to_refuse_a_map() -> None:
-    """Map servers ask for occupied cells first, so a greater `free_thresh` changes none of them."""
+    """Map servers ask for occupied cells first, so a greater `free_thresh` changes none
+    of them.
+    """
     assert rosmap.parse(GOOD.replace("0.196", "0.9")).free_thresh == 0.9
 
 
 @pytest.mark.parametrize(
-    ("word", "negated"), [("no", False), ("Off", False), ("n", False), ("YES", True), ("on", True)]
+    ("word", "negated"),
+    [("no", False), ("Off", False), ("n", False), ("YES", True), ("on", True)],
 )
 def test_negate_is_a_number_or_a_boolean_of_yaml(word: str, negated: bool) -> None:
     assert rosmap.parse(GOOD.replace("negate: 0", f"negate: {word}")).negate is negated
@@ -189,19 +251,28 @@ def test_transparent_pixels_are_unknown_whatever_is_negated(
         image.save(tmp_path / "lab.png", transparency=7)
     else:
         image.convert(kind).save(tmp_path / "lab.png")
-    text = GOOD.replace("lab.pgm", "lab.png").replace("negate: 0", f"negate: {negate}") + f"mode: {mode}\n"
+
+    text = (
+        GOOD.replace("lab.pgm", "lab.png").replace("negate: 0", f"negate: {negate}")
+        + f"mode: {mode}\n"
+    )
     (tmp_path / "lab.yaml").write_text(text)
-    assert len(load_scene(tmp_path / "lab.yaml").segments) == 8, "the outline, and that of the hole"
+    assert len(load_scene(tmp_path / "lab.yaml").segments) == 8, (
+        "the outline, and that of the hole"
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("!!int ''", 'a value of the type int, found ""'), ("!!bool maybe", 'a value of the type bool, found "maybe"'),
-        ("!!timestamp x", 'the type timestamp, found "x"'), ("!!float abc", 'the type float, found "abc"'),
-        ("2020-99-99", 'the type timestamp, found "2020-99-99"'), ("!!int 0x", 'the type int, found "0x"'),
+        ("!!int ''", 'a value of the type int, found ""'),
+        ("!!bool maybe", 'a value of the type bool, found "maybe"'),
+        ("!!timestamp x", 'the type timestamp, found "x"'),
+        ("!!float abc", 'the type float, found "abc"'),
+        ("2020-99-99", 'the type timestamp, found "2020-99-99"'),
+        ("!!int 0x", 'the type int, found "0x"'),
     ],
-)  # fmt: skip
+)
 def test_values_that_do_not_fit_their_tags(value: str, words: str) -> None:
     with pytest.raises(MapError) as caught:
         rosmap.parse(f"{GOOD}more: [1, {value}]\n", "lab.yaml")
@@ -221,7 +292,12 @@ def test_no_text_crashes_the_reader(text: str) -> None:
         rosmap.parse(text)
 
 
-@given(st.dictionaries(st.sampled_from(["image", "resolution", "origin", "negate", "mode"]), st.text(max_size=8)))
+@given(
+    st.dictionaries(
+        st.sampled_from(["image", "resolution", "origin", "negate", "mode"]),
+        st.text(max_size=8),
+    )
+)
 def test_no_value_crashes_the_reader(values: dict[str, str]) -> None:
     with contextlib.suppress(MapError):
         rosmap.parse("".join(f"{k}: {v}\n" for k, v in values.items()))
@@ -241,12 +317,21 @@ def test_images_that_are_none(tmp_path: Path) -> None:
 def test_huge_images_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, np.zeros((6, 4), np.uint8))
     with pytest.raises(
-        BudgetError, match=r"lab\.pgm: too large: 24 pixels or cells, and at most 23 .*--max-read cells"
+        BudgetError,
+        match=r"lab\.pgm: too large: 24 pixels or cells, and at most 23 .*--max-read cells",
     ):
         load_world(path, Options(budget=Budget(cells=23)))
+
     with pytest.raises(BudgetError, match="vertices"):
         load_world(path, Options(budget=Budget(vertices=7)))
-    assert len(load_world(path, Options(budget=Budget(cells=24, vertices=8))).scene.segments) == 4
+    assert (
+        len(
+            load_world(
+                path, Options(budget=Budget(cells=24, vertices=8))
+            ).scene.segments
+        )
+        == 4
+    )
 
 
 def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None:
@@ -265,7 +350,10 @@ def test_a_laser_sees_the_pixels_edges(tmp_path: Path) -> None:
     pixels = np.where(rng.random((60, 80)) < 0.04, 0, 254).astype(np.uint8)
     pixels[[0, -1], :] = pixels[:, [0, -1]] = 0
     pixels[25:35, 35:45] = 254
-    sim = Simulation(load_scene(write(tmp_path, pixels, GOOD.replace("0.05", "0.1"))), sensor_noise=False)
+    sim = Simulation(
+        load_scene(write(tmp_path, pixels, GOOD.replace("0.05", "0.1"))),
+        sensor_noise=False,
+    )
     robot = sim.add_robot("p3dx", pose=(-1.0 + 4.0, -2.0 + 3.0, 0.3))
     scan = robot.laser.read()
     solid = pixels[::-1] == 0
@@ -281,13 +369,21 @@ def test_a_laser_sees_the_pixels_edges(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "low", "high"), [("resolution", 1e-6, 1e4), ("occupied_thresh", 0.0, 1.0), ("free_thresh", 0.0, 1.0)]
+    ("key", "low", "high"),
+    [
+        ("resolution", 1e-6, 1e4),
+        ("occupied_thresh", 0.0, 1.0),
+        ("free_thresh", 0.0, 1.0),
+    ],
 )
 def test_the_ends_of_a_range_belong_to_it(key: str, low: float, high: float) -> None:
-    good = GOOD.replace("0.65", "1.0" if key == "free_thresh" else "0.65").replace("0.196", "0.0")
+    good = GOOD.replace("0.65", "1.0" if key == "free_thresh" else "0.65").replace(
+        "0.196", "0.0"
+    )
     for value in (low, high):
         text = re.sub(f"{key}: .*", f"{key}: {value!r}", good)
         assert getattr(rosmap.parse(text), key) == value
+
     for value in (low - 1e-9, math.nextafter(high, math.inf)):
         with pytest.raises(MapError, match=key):
             rosmap.parse(re.sub(f"{key}: .*", f"{key}: {value:.20f}", good))

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from botyard.arguments import MAX_SEED, MIN_SEED
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import KeptFileError
 from botyard.formats import saving
 from botyard.formats.base import Options, Source
@@ -30,7 +30,7 @@ from botyard.model.obstacles import BoxObject, Returns, disc
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
-from botyard.safefile import MARK
+from botyard.processes.safefile import MARK
 from botyard.sim.simulation import Robot, Simulation
 from tests.cli.test_cli import FAST, call
 from tests.ports import free_port
@@ -55,14 +55,22 @@ DATA
 
 def near(a: Any, b: Any) -> bool:
     """Equal, numbers to 10⁻⁸."""
-    if isinstance(a, float | int) and not isinstance(a, bool) and isinstance(b, float | int):
+    if (
+        isinstance(a, float | int)
+        and not isinstance(a, bool)
+        and isinstance(b, float | int)
+    ):
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-8)
+
     if isinstance(a, np.ndarray):
         return a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-8)
     if isinstance(a, tuple | list):
         return type(a) is type(b) and len(a) == len(b) and all(map(near, a, b))
     if hasattr(a, "__dataclass_fields__"):
-        return type(a) is type(b) and all(near(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        return type(a) is type(b) and all(
+            near(getattr(a, f.name), getattr(b, f.name)) for f in fields(a)
+        )
+
     return bool(a == b)
 
 
@@ -70,9 +78,19 @@ def differences(a: World, b: World) -> list[str]:
     """What two worlds have not in common."""
     found = []
     x, y = a.scene, b.scene
-    for name in ("name", "points", "boxes", "places", "areas", "view", "start", "georeference"):
+    for name in (
+        "name",
+        "points",
+        "boxes",
+        "places",
+        "areas",
+        "view",
+        "start",
+        "georeference",
+    ):
         if not near(getattr(x, name), getattr(y, name)):
             found.append(f"{name}: {getattr(x, name)!r} became {getattr(y, name)!r}")
+
     if not near(x.resolution, y.resolution):
         found.append(f"resolution: {x.resolution} became {y.resolution}")
 
@@ -81,7 +99,9 @@ def differences(a: World, b: World) -> list[str]:
         for w in s.special_walls:
             plain[w.first : w.last] = False
         return s.segments[plain], [
-            (s.segments[w.first : w.last], w.returns) for w in s.special_walls if w.last > w.first
+            (s.segments[w.first : w.last], w.returns)
+            for w in s.special_walls
+            if w.last > w.first
         ]
 
     if not near(walls(x), walls(y)):
@@ -91,9 +111,15 @@ def differences(a: World, b: World) -> list[str]:
         found.append(f"robots: {set(robots)} became {set(others)}")
     for name in set(robots) & set(others):
         one, two = robots[name], others[name]
-        same = replace(one, spec=replace(one.spec, name=two.spec.name, description=two.spec.description))
+        same = replace(
+            one,
+            spec=replace(
+                one.spec, name=two.spec.name, description=two.spec.description
+            ),
+        )
         if not near(same, two):
             found.append(f"robot {one!r} became {two!r}")
+
     if [r.name for r in a.robots if r.served] != [r.name for r in b.robots if r.served]:
         found.append("the order of robots with ports")
     if not near(a.settings, b.settings):
@@ -107,9 +133,11 @@ metres = st.floats(-500, 500, width=32)
 sides = st.floats(0.015625, 20, width=32)
 poses = st.builds(Pose, metres, metres, st.floats(-3.14, 3.14))
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
-good_names = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=12).filter(
-    str.isprintable
-)
+good_names = st.text(
+    st.characters(codec="utf-8", categories=("L", "N", "P", "S")),
+    min_size=1,
+    max_size=12,
+).filter(str.isprintable)
 returns = st.builds(
     Returns,
     obstacle=st.booleans(),
@@ -120,10 +148,15 @@ returns = st.builds(
 )
 colors = st.sampled_from(["red", "light green", "#123456", "gray50"])
 masses = st.none() | st.builds(
-    DynamicsSpec, mass=st.floats(0.1, 100), friction=st.floats(0, 2), floor_friction=st.floats(0, 2)
+    DynamicsSpec,
+    mass=st.floats(0.1, 100),
+    friction=st.floats(0, 2),
+    floor_friction=st.floats(0, 2),
 )
 corners = (
-    st.lists(st.tuples(metres, metres), min_size=3, max_size=6).map(tuple).filter(lambda found: len(set(found)) > 2)
+    st.lists(st.tuples(metres, metres), min_size=3, max_size=6)
+    .map(tuple)
+    .filter(lambda found: len(set(found)) > 2)
 )
 
 
@@ -134,15 +167,28 @@ def boxes(draw: st.DrawFn) -> BoxObject:
     if parts:
         xs, ys = zip(*(c for part in parts for c in part), strict=True)
         length, width = max(xs) - min(xs), max(ys) - min(ys)
+
     return BoxObject(
-        name="", pose=draw(poses), length=length, width=width, returns=draw(returns), color=draw(colors), parts=parts, dynamics=draw(masses)
-    )  # fmt: skip
+        name="",
+        pose=draw(poses),
+        length=length,
+        width=width,
+        returns=draw(returns),
+        color=draw(colors),
+        parts=parts,
+        dynamics=draw(masses),
+    )
 
 
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
     rows = draw(
-        st.lists(st.tuples(metres, metres, metres, metres).filter(lambda r: math.dist(r[:2], r[2:]) > 1e-3), max_size=6)
+        st.lists(
+            st.tuples(metres, metres, metres, metres).filter(
+                lambda r: math.dist(r[:2], r[2:]) > 1e-3
+            ),
+            max_size=6,
+        )
     )
     special: list[SpecialWalls] = []
     at = 0
@@ -152,19 +198,31 @@ def scenes(draw: st.DrawFn) -> Scene:
         seen = draw(returns.filter(lambda r: r != Returns()))
         special.append(SpecialWalls(first=first, last=last, returns=seen))
         at = last
+
     points = draw(st.lists(st.tuples(metres, metres), max_size=4))
     things = [
         replace(b, name=f"{n} {i}"[-64:])
-        for i, (b, n) in enumerate(draw(st.lists(st.tuples(boxes(), texts), max_size=3)))
+        for i, (b, n) in enumerate(
+            draw(st.lists(st.tuples(boxes(), texts), max_size=3))
+        )
     ]
     kinds = st.sampled_from(["Goal", "GoalWithHeading", "Dock", "RobotHome"]) | texts
     places = draw(
         st.lists(
-            st.builds(Place, kind=kinds, name=texts | st.just(""), pose=poses, has_heading=st.booleans()), max_size=3
+            st.builds(
+                Place,
+                kind=kinds,
+                name=texts | st.just(""),
+                pose=poses,
+                has_heading=st.booleans(),
+            ),
+            max_size=3,
         )
     )
     shapes = st.lists(st.tuples(metres, metres), min_size=2, max_size=6).map(tuple)
-    areas = draw(st.lists(st.builds(Area, kind=texts, name=texts, corners=shapes), max_size=3))
+    areas = draw(
+        st.lists(st.builds(Area, kind=texts, name=texts, corners=shapes), max_size=3)
+    )
     degrees = st.floats(-80, 80)
     return Scene(
         name=draw(texts | st.just("")),
@@ -177,18 +235,30 @@ def scenes(draw: st.DrawFn) -> Scene:
         areas=tuple(areas),
         view=draw(st.none() | st.tuples(metres, metres, metres, metres)),
         start=draw(st.none() | poses),
-        georeference=draw(st.none() | st.builds(GeoReference, degrees, degrees, st.floats(-100, 4000))),
+        georeference=draw(
+            st.none() | st.builds(GeoReference, degrees, degrees, st.floats(-100, 4000))
+        ),
     )
 
 
 def specs() -> st.SearchStrategy[RobotSpec]:
-    known = st.sampled_from(["p3dx", "amigo", "seekur", "p3dx-equipped", "lynx"]).map(find_robot)
+    known = st.sampled_from(["p3dx", "amigo", "seekur", "p3dx-equipped", "lynx"]).map(
+        find_robot
+    )
     changed = st.builds(
-        lambda spec, color, part, seen, mass: replace(spec, color=color, parts=(*spec.parts, part), returns=seen, dynamics=mass),
-        known, colors, corners, returns, masses,
-    )  # fmt: skip
+        lambda spec, color, part, seen, mass: replace(
+            spec, color=color, parts=(*spec.parts, part), returns=seen, dynamics=mass
+        ),
+        known,
+        colors,
+        corners,
+        returns,
+        masses,
+    )
     things = st.builds(
-        lambda o, c, r, s, m: replace(thing(o, color=c, returns=r, max_speed=s), dynamics=m),
+        lambda o, c, r, s, m: replace(
+            thing(o, color=c, returns=r, max_speed=s), dynamics=m
+        ),
         corners,
         colors,
         returns,
@@ -199,32 +269,53 @@ def specs() -> st.SearchStrategy[RobotSpec]:
 
 
 WAYS = Program(name="waypoints", options={"points": [[1.5, 2], [3, 4]], "speed": 0.25})
-programs = st.none() | st.sampled_from([Program(name="wander"), WAYS, Program(name="walk", options={"speed": 1})])
+programs = st.none() | st.sampled_from(
+    [Program(name="wander"), WAYS, Program(name="walk", options={"speed": 1})]
+)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
     scene = draw(scenes())
-    given = draw(st.lists(st.tuples(specs(), st.none() | poses, programs, st.booleans(), good_names), max_size=4))
+    given = draw(
+        st.lists(
+            st.tuples(specs(), st.none() | poses, programs, st.booleans(), good_names),
+            max_size=4,
+        )
+    )
     robots = [
-        PlacedRobot(spec=spec, name=f"{name}{i}", pose=pose, program=program, served=served)
+        PlacedRobot(
+            spec=spec, name=f"{name}{i}", pose=pose, program=program, served=served
+        )
         for i, (spec, pose, program, served, name) in enumerate(given)
     ]
     held = Settings(
-        seed=draw(st.none() | st.integers(MIN_SEED, MAX_SEED)), step=draw(st.none() | st.sampled_from([0.1, 0.005, 0.0001])),
-        speed=draw(st.none() | st.floats(0, 1000)), duration=draw(st.none() | st.floats(0.001, 1e6)), paused=draw(st.booleans()),
-        odometry_error=draw(st.sampled_from([None, "none", "constant"])), sensor_noise=draw(st.none() | st.booleans()),
+        seed=draw(st.none() | st.integers(MIN_SEED, MAX_SEED)),
+        step=draw(st.none() | st.sampled_from([0.1, 0.005, 0.0001])),
+        speed=draw(st.none() | st.floats(0, 1000)),
+        duration=draw(st.none() | st.floats(0.001, 1e6)),
+        paused=draw(st.booleans()),
+        odometry_error=draw(st.sampled_from([None, "none", "constant"])),
+        sensor_noise=draw(st.none() | st.booleans()),
         threads=draw(st.none() | st.integers(1, 256)),
-    )  # fmt: skip
+    )
     options = draw(
         st.sampled_from(
-            [{}, {"robot-name": "MobileSim", "update-interval": 50}, {"robot-factory": ["p3dx"], "fast": True}]
+            [
+                {},
+                {"robot-name": "MobileSim", "update-interval": 50},
+                {"robot-factory": ["p3dx"], "fast": True},
+            ]
         )
     )
     return World(scene=scene, robots=tuple(robots), settings=held, options=options)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(worlds())
 def test_any_world_is_saved_and_read_as_it_was(world: World) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -239,7 +330,11 @@ def test_any_world_is_saved_and_read_as_it_was(world: World) -> None:
         assert differences(again, load_world(path)) == []
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(world=worlds(), extra=scenes())
 def test_a_world_on_a_map_of_a_file_refers_to_it(world: World, extra: Scene) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -251,7 +346,10 @@ def test_a_world_on_a_map_of_a_file_refers_to_it(world: World, extra: Scene) -> 
             world.scene,
             source=base.source,
             segments=np.concatenate([base.segments, extra.segments]),
-            special_walls=tuple(replace(w, first=w.first + n, last=w.last + n) for w in extra.special_walls),
+            special_walls=tuple(
+                replace(w, first=w.first + n, last=w.last + n)
+                for w in extra.special_walls
+            ),
             points=base.points,
             resolution=base.resolution,
             places=(*base.places, *extra.places),
@@ -267,20 +365,27 @@ def test_a_world_on_a_map_of_a_file_refers_to_it(world: World, extra: Scene) -> 
             assert differences(world, load_world(home / "lab.yaml")) == []
         again = load_world(home / "lab.yaml")
         saving.save(again, home / "twice.yaml")
-        assert yaml.safe_load((home / "twice.yaml").read_text())["map"] == "lab.map", "not the scenario, and no copy"
+        assert yaml.safe_load((home / "twice.yaml").read_text())["map"] == "lab.map", (
+            "not the scenario, and no copy"
+        )
         assert differences(again, load_world(home / "twice.yaml")) == []
 
 
 def test_all_that_a_running_simulation_has_of_it(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(
-        "botyard: 1\nmap: office\nspeed: 2\nrobots:\n- {name: a, served: false, pose: [2, 14, 0]}\n- {name: b, pose: [4, 14, 0]}\n"
+        "botyard: 1\nmap: office\nspeed: 2\nrobots:\n- {name: a, served: false, "
+        "pose: [2, 14, 0]}\n- {name: b, pose: [4, 14, 0]}\n"
     )
     sim = Simulation.load(tmp_path / "s.yaml", seed=2**40)
     sim.add_robot(thing(disc(0.2), max_speed=0.5), "bin", pose=(8, 14, 0))
     sim.step(3)
     assert sim.save_scenario(tmp_path / "t.yaml") == []
     again = load_world(tmp_path / "t.yaml")
-    assert {r.name: r.served for r in again.robots} == {"a": False, "b": True, "bin": False}
+    assert {r.name: r.served for r in again.robots} == {
+        "a": False,
+        "b": True,
+        "bin": False,
+    }
     assert yaml.safe_load((tmp_path / "t.yaml").read_text())["map"] == "office"
     assert differences(sim.world(), again) == []
 
@@ -288,17 +393,29 @@ def test_all_that_a_running_simulation_has_of_it(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
     box = BoxObject(name="x", pose=Pose(), length=1, width=1)
     world = World(
-        scene=Scene(boxes=(box, box), areas=(Area(kind="k", name="dot", corners=((0, 0),)),)),
+        scene=Scene(
+            boxes=(box, box), areas=(Area(kind="k", name="dot", corners=((0, 0),)),)
+        ),
         robots=(
-            PlacedRobot(spec=find_robot("p3dx"), name="r", program=Program(name="wander", options={"f": object()})),
+            PlacedRobot(
+                spec=find_robot("p3dx"),
+                name="r",
+                program=Program(name="wander", options={"f": object()}),
+            ),
         ),
         options={"log-file": "/etc/x", "fast": True},
         beside=("3 joints",),
     )
     notes = "\n".join(saving.save(world, tmp_path / "w.yaml"))
-    for words in ('the second "x" is called "x_002"', "the area dot of fewer than 2 corners", "r: the option f of its controller",
-                  "the option log-file is left out", "3 joints"):  # fmt: skip
+    for words in (
+        'the second "x" is called "x_002"',
+        "the area dot of fewer than 2 corners",
+        "r: the option f of its controller",
+        "the option log-file is left out",
+        "3 joints",
+    ):
         assert words in notes
+
     assert load_world(tmp_path / "w.yaml").options == {"fast": True}
 
 
@@ -317,16 +434,39 @@ def test_saving_beside_the_map_keeps_the_map(
     monkeypatch.chdir(tmp_path)
     lab(tmp_path)
     code, _, err = call(
-        "-m", "lab.map", "-r", "p3dx:ann", "--save-scenario", "lab.yaml", *FAST, str(free_port()), capsys=capsys
+        "-m",
+        "lab.map",
+        "-r",
+        "p3dx:ann",
+        "--save-scenario",
+        "lab.yaml",
+        *FAST,
+        str(free_port()),
+        capsys=capsys,
     )
     assert code == 0, err
     assert Path("lab.map").read_text() == MAP
     assert yaml.safe_load(Path("lab.yaml").read_text())["map"] == "lab.map"
     world = load_world("lab.yaml")
-    assert [b.name for b in world.scene.boxes] == ["Box:1"] and [p.name for p in world.scene.places] == ["kitchen"]
+    assert [b.name for b in world.scene.boxes] == ["Box:1"] and [
+        p.name for p in world.scene.places
+    ] == ["kitchen"]
     # and again, over what was written
-    assert call("lab.yaml", "--save-scenario", "lab.yaml", *FAST, str(free_port()), capsys=capsys)[0] == 0
-    assert Path("lab.map").read_text() == MAP and sorted(os.listdir()) == ["lab.map", "lab.yaml"]
+    assert (
+        call(
+            "lab.yaml",
+            "--save-scenario",
+            "lab.yaml",
+            *FAST,
+            str(free_port()),
+            capsys=capsys,
+        )[0]
+        == 0
+    )
+    assert Path("lab.map").read_text() == MAP and sorted(os.listdir()) == [
+        "lab.map",
+        "lab.yaml",
+    ]
 
 
 def test_an_unrelated_map_of_the_same_name_is_kept(tmp_path: Path) -> None:
@@ -335,12 +475,17 @@ def test_an_unrelated_map_of_the_same_name_is_kept(tmp_path: Path) -> None:
     for _ in range(2):
         sim.save_scenario(tmp_path / "lab.yaml")
         assert (tmp_path / "lab.map").read_text() == MAP
-        assert sorted(os.listdir(tmp_path)) == ["lab-2.map", "lab.map", "lab.yaml"], "its own map of before is replaced"
+        assert sorted(os.listdir(tmp_path)) == ["lab-2.map", "lab.map", "lab.yaml"], (
+            "its own map of before is replaced"
+        )
+
     (tmp_path / "lab-2.map").write_text(f"2D-Map\nComment: {MARK}\nLINES\n1 1 2 2\n")
     sim.save_scenario(tmp_path / "other.yaml")
     (tmp_path / "third.map").write_text(f"2D-Map\nComment: {MARK}\nLINES\n1 1 2 2\n")
     sim.save_scenario(tmp_path / "third.yaml")
-    assert "1 1 2 2" in (tmp_path / "third.map").read_text(), "a map that was converted is no map of this scenario"
+    assert "1 1 2 2" in (tmp_path / "third.map").read_text(), (
+        "a map that was converted is no map of this scenario"
+    )
     assert differences(sim.world(), load_world(tmp_path / "third.yaml")) == []
 
 
@@ -353,11 +498,24 @@ def test_a_scenario_of_the_user_is_kept(
     sim = Simulation()
     with pytest.raises(KeptFileError):
         sim.save_scenario("s.yaml")
-    code, out, err = call("--nomap", "--save-scenario", "s.yaml", *FAST, str(free_port()), capsys=capsys)
+    code, out, err = call(
+        "--nomap", "--save-scenario", "s.yaml", *FAST, str(free_port()), capsys=capsys
+    )
     assert code == 255 and "--save-scenario: s.yaml: was not written by botyard" in err
     assert "ready" not in out, "that is found before anything runs"
     assert Path("s.yaml").read_text() == mine
-    assert call("--nomap", "--save-scenario", "s.yaml", "--force", *FAST, str(free_port()), capsys=capsys)[0] == 0
+    assert (
+        call(
+            "--nomap",
+            "--save-scenario",
+            "s.yaml",
+            "--force",
+            *FAST,
+            str(free_port()),
+            capsys=capsys,
+        )[0]
+        == 0
+    )
     assert Path("s.yaml").read_text().startswith(f"# {MARK}\n")
     sim.save_scenario("s.yaml")
     Path("s.yaml").write_text(mine)
@@ -377,26 +535,39 @@ def test_a_changed_or_absent_map_is_written(tmp_path: Path) -> None:
 
 
 def test_maps_of_other_formats_and_resolutions_are_referred_to(tmp_path: Path) -> None:
-    Image.fromarray(np.kron(np.eye(4, dtype=np.uint8) * 255, np.ones((5, 5), np.uint8))).save(tmp_path / "plan.png")
+    Image.fromarray(
+        np.kron(np.eye(4, dtype=np.uint8) * 255, np.ones((5, 5), np.uint8))
+    ).save(tmp_path / "plan.png")
     (tmp_path / "sub").mkdir()
     for resolution in (0.05, 0.25):
         world = load_world(tmp_path / "plan.png", Options(resolution=resolution))
         saving.save(world, tmp_path / "sub" / "w.yaml")
         assert os.listdir(tmp_path / "sub") == ["w.yaml"]
-        assert yaml.safe_load((tmp_path / "sub" / "w.yaml").read_text())["map"] == "../plan.png"
+        assert (
+            yaml.safe_load((tmp_path / "sub" / "w.yaml").read_text())["map"]
+            == "../plan.png"
+        )
         assert differences(world, load_world(tmp_path / "sub" / "w.yaml")) == []
 
 
 def test_what_the_page_saves_holds_its_map(tmp_path: Path) -> None:
     world = load_world(lab(tmp_path))
     data = saving.packed(world)
-    assert {m.filename for m in zipfile.ZipFile(io.BytesIO(data)).infolist()} == {"world.map", "world.yaml"}
+    assert {m.filename for m in zipfile.ZipFile(io.BytesIO(data)).infolist()} == {
+        "world.map",
+        "world.yaml",
+    }
     assert differences(world, read_world(Source("w.zip", data), Options())) == []
     office = load_world("office")
-    assert [m.filename for m in zipfile.ZipFile(io.BytesIO(saving.packed(office))).infolist()] == ["world.yaml"]
+    assert [
+        m.filename
+        for m in zipfile.ZipFile(io.BytesIO(saving.packed(office))).infolist()
+    ] == ["world.yaml"]
 
 
-def test_a_controller_that_nobody_else_can_import_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_controller_that_nobody_else_can_import_is_left_out_and_said(
+    tmp_path: Path,
+) -> None:
     def local(robot: Robot) -> None:
         robot.command(v=0.1)
 
@@ -407,7 +578,13 @@ def test_a_controller_that_nobody_else_can_import_is_left_out_and_said(tmp_path:
     driver = tmp_path / "driver.py"
     driver.write_text("def drive(robot):\n    robot.command(v=0.3)\n")
     sim = Simulation()
-    controllers = {"a": local, "b": lambda robot: None, "c": main, "d": f"{driver}:drive", "e": "walk"}
+    controllers = {
+        "a": local,
+        "b": lambda robot: None,
+        "c": main,
+        "d": f"{driver}:drive",
+        "e": "walk",
+    }
     for k, (name, controller) in enumerate(controllers.items()):
         sim.add_robot("p3dx", name, pose=(0, 3 * k, 0), controller=controller)
     notes = sim.save_scenario(tmp_path / "w.yaml")

@@ -1,4 +1,6 @@
-"""Scenario files: what they say, what is wrong with them, and that a saved world is the same world."""
+"""Scenario files: what they say, what is wrong with them, and that a saved world is the
+same world.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,16 @@ from botyard.sim.simulation import Simulation
 
 def read(text: str, folder: Path | None = None) -> World:
     path = None if folder is None else folder / "s.yaml"
-    return read_world(Source("s.yaml", text.encode(), path), Options(is_program=is_controller))
+    return read_world(
+        Source("s.yaml", text.encode(), path), Options(is_program=is_controller)
+    )
 
 
 def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
     (tmp_path / "hall.map").write_text("2D-Map\nLINES\n0 0 10000 0\n")
-    (tmp_path / "big.toml").write_text('extends = "p3dx"\noutline = [[-1, -1], [1, -1], [1, 1], [-1, 1]]\n')
+    (tmp_path / "big.toml").write_text(
+        'extends = "p3dx"\noutline = [[-1, -1], [1, -1], [1, 1], [-1, 1]]\n'
+    )
     world = read(
         """
         botyard: 1
@@ -77,9 +83,25 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
         tmp_path,
     )
     s = world.settings
-    assert (s.seed, s.step, s.speed, s.duration, s.paused, s.odometry_error, s.sensor_noise, s.threads) == (
-        7, 0.05, 2.0, 60.0, True, "none", False, 2,
-    )  # fmt: skip
+    assert (
+        s.seed,
+        s.step,
+        s.speed,
+        s.duration,
+        s.paused,
+        s.odometry_error,
+        s.sensor_noise,
+        s.threads,
+    ) == (
+        7,
+        0.05,
+        2.0,
+        60.0,
+        True,
+        "none",
+        False,
+        2,
+    )
     assert world.options == {"update-interval": 50, "fast": True}
     scene = world.scene
     assert (scene.name, scene.start, scene.georeference) == (
@@ -89,10 +111,17 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
     )
     assert scene.segments[:3].tolist() == [[0, 0, 10, 0], [0, 5, 5, 5], [5, 5, 5, 0]]
     assert [(w.last - w.first, w.returns) for w in scene.special_walls] == [
-        (3, Returns(obstacle=False)), (24, Returns(sonar=False)),
-    ]  # fmt: skip
+        (3, Returns(obstacle=False)),
+        (24, Returns(sonar=False)),
+    ]
     crate, wedge = scene.boxes
-    assert (crate.name, crate.length, crate.color, crate.returns.laser, crate.returns.fiducial) == (
+    assert (
+        crate.name,
+        crate.length,
+        crate.color,
+        crate.returns.laser,
+        crate.returns.fiducial,
+    ) == (
         "crate",
         1.0,
         "gray50",
@@ -101,10 +130,17 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
     )
     assert crate.pose.th == pytest.approx(math.pi / 6)
     assert wedge.parts == (((0, 0), (1, 0), (0, 1)),)
-    assert [(p.kind, p.name, p.has_heading) for p in scene.places] == [("Dock", "D", True), ("Goal", "G", False)]
+    assert [(p.kind, p.name, p.has_heading) for p in scene.places] == [
+        ("Dock", "D", True),
+        ("Goal", "G", False),
+    ]
     assert [a.kind for a in scene.areas] == ["ForbiddenArea"]
     walker, ann, m1, m2, m3, special, big = world.robots
-    assert (walker.name, walker.served, walker.spec.drive) == ("obstacle", False, Drive.OMNI)
+    assert (walker.name, walker.served, walker.spec.drive) == (
+        "obstacle",
+        False,
+        Drive.OMNI,
+    )
     assert walker.program == Program(name="walk", options={"speed": 1})
     assert (ann.name, ann.spec.color, ann.spec.returns.fiducial, ann.program) == (
         "ann",
@@ -130,17 +166,41 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "line", "complaint"),
     [
-        ("colour: red", 6, 'models.a: there is no key "colour" here; did you mean "color"?'),
-        ("battery:\n      kind: gas", 7, 'models.a.battery.kind: expected "voltage" or "charge", found "gas"'),
-        ("bumpers:\n      front: x", 7, "models.a.bumpers.front: expected a whole number, found a text"),
+        (
+            "colour: red",
+            6,
+            'models.a: there is no key "colour" here; did you mean "color"?',
+        ),
+        (
+            "battery:\n      kind: gas",
+            7,
+            'models.a.battery.kind: expected "voltage" or "charge", found "gas"',
+        ),
+        (
+            "bumpers:\n      front: x",
+            7,
+            "models.a.bumpers.front: expected a whole number, found a text",
+        ),
         (
             "lasers:\n    - type: urg\n      pose: [1]",
             8,
             "models.a.lasers[0].pose: expected a list of length 3, found 1",
         ),
-        ("dynamics: {mass: 1,\n      controller: {output: x}}", 7, 'controller.output: expected "velocity" or "force"'),
-        ("dynamics: {mass: 1,\n      friction: -1}", 7, "models.a.dynamics.friction: expected 0 … 1000, found -1"),
-        ("bumpers:\n      front: 8", 7, "models.a.bumpers.front: expected 0 … 7, found 8"),
+        (
+            "dynamics: {mass: 1,\n      controller: {output: x}}",
+            7,
+            'controller.output: expected "velocity" or "force"',
+        ),
+        (
+            "dynamics: {mass: 1,\n      friction: -1}",
+            7,
+            "models.a.dynamics.friction: expected 0 … 1000, found -1",
+        ),
+        (
+            "bumpers:\n      front: 8",
+            7,
+            "models.a.bumpers.front: expected 0 … 7, found 8",
+        ),
         (
             "wandering_odometry:\n      time: 0",
             7,
@@ -151,12 +211,22 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
             7,
             "bearing_deviation_deg: expected 0 … 180 °, found 181 °",
         ),
-        ("sonar: {rays: 0}", 4, "rays must be 1 … 1000, found 0"),  # of the whole: the line of the model
+        (
+            "sonar: {rays: 0}",
+            4,
+            "rays must be 1 … 1000, found 0",
+        ),  # of the whole: the line of the model
     ],
 )
-def test_errors_in_models_name_the_line_and_the_key(change: str, line: int, complaint: str, tmp_path: Path) -> None:
+def test_errors_in_models_name_the_line_and_the_key(
+    change: str, line: int, complaint: str, tmp_path: Path
+) -> None:
     with pytest.raises(WorldFileError) as error:
-        read(f"botyard: 1\nrobots: [{{model: a}}]\nmodels:\n  a:\n    extends: p3dx\n    {change}\n", tmp_path)
+        read(
+            f"botyard: 1\nrobots: [{{model: a}}]\nmodels:\n  a:\n    extends: p3dx\n    {change}\n",
+            tmp_path,
+        )
+
     assert str(error.value).startswith(f"s.yaml:{line}: models.a")
     assert complaint in str(error.value)
 
@@ -164,34 +234,74 @@ def test_errors_in_models_name_the_line_and_the_key(change: str, line: int, comp
 @pytest.mark.parametrize(
     ("text", "line", "complaint"),
     [
-        ("botyard: 1\nrobtos: []", 2, 'there is no key "robtos" here; did you mean "robots"?'),
-        ("botyard: 1\nrobots:\n- model: p3dx\n  poes: [1, 2, 3]", 4, 'did you mean "pose"?'),
-        ("botyard: 1\nrobots:\n- model: p3dy", 3, 'no robot model "p3dy"; did you mean'),
-        ("botyard: 1\nrobots:\n- {model: p3dx,\n   pose: [1, 2]}", 4, "expected a list of length 3"),
-        ("botyard: 1\nrobots:\n- pose: [1, here, 3]", 3, "expected a number, found a text"),
+        (
+            "botyard: 1\nrobtos: []",
+            2,
+            'there is no key "robtos" here; did you mean "robots"?',
+        ),
+        (
+            "botyard: 1\nrobots:\n- model: p3dx\n  poes: [1, 2, 3]",
+            4,
+            'did you mean "pose"?',
+        ),
+        (
+            "botyard: 1\nrobots:\n- model: p3dy",
+            3,
+            'no robot model "p3dy"; did you mean',
+        ),
+        (
+            "botyard: 1\nrobots:\n- {model: p3dx,\n   pose: [1, 2]}",
+            4,
+            "expected a list of length 3",
+        ),
+        (
+            "botyard: 1\nrobots:\n- pose: [1, here, 3]",
+            3,
+            "expected a number, found a text",
+        ),
         ("botyard: 1\nseed: [", 2, "not YAML"),
         ("botyard: 1\nseed: 1.5", 2, "expected a whole number"),
         ("botyard: 1\nstep: 0", 2, "step: expected 1e-06 … 60 s, found 0 s"),
         ("botyard: 1\nspeed: .nan", 2, "expected a finite number"),
         ("botyard: 2", 1, "expected version 1 of the format, found 2"),
         ("botyard: 1\nmap: nowhere.map", 2, "no such map file"),
-        ("botyard: 1\nodometry_error: big", 2, 'odometry_error: expected "random_each_update", "random_init"'),
+        (
+            "botyard: 1\nodometry_error: big",
+            2,
+            'odometry_error: expected "random_each_update", "random_init"',
+        ),
         ("botyard: 1\nrobots:\n- {name: a}\n- {name: a}", 4, 'the name "a" is taken'),
         ("botyard: 1\nrobots:\n- {count: 0}", 3, "expected 1 or more, found 0"),
-        ("botyard: 1\nrobots:\n- controller: wandr", 3, 'there is no controller "wandr"'),
+        (
+            "botyard: 1\nrobots:\n- controller: wandr",
+            3,
+            'there is no controller "wandr"',
+        ),
         ("botyard: 1\nrobots:\n- lasers: [lms999]", 3, 'no laser model "lms999"'),
         ("botyard: 1\nrobots:\n- lasers:\n  - {type: odd}", 3, 'no laser model "odd"'),
-        ("botyard: 1\nobstacles:\n- {box: [1, 1], disc: 2}", 3, "expected one of box, disc, polygon and parts"),
+        (
+            "botyard: 1\nobstacles:\n- {box: [1, 1], disc: 2}",
+            3,
+            "expected one of box, disc, polygon and parts",
+        ),
         ("botyard: 1\nobstacles:\n- {disc: -1}", 3, "expected a radius"),
         ("botyard: 1\nobstacles:\n- {polygon: [[0, 0]]}", 3, "at least 3 corners"),
-        ("botyard: 1\nobstacles:\n- {fixed: true, controller: walk}", 3, "cannot have a controller"),
+        (
+            "botyard: 1\nobstacles:\n- {fixed: true, controller: walk}",
+            3,
+            "cannot have a controller",
+        ),
         ("botyard: 1\nwalls:\n- [[0, 0]]", 3, "at least 2 points"),
         ("botyard: 1\nplaces:\n- {pose: [1]}", 3, "found 1 numbers"),
         ("botyard: 1\nareas:\n- {kind: x, corners: []}", 3, "at least 2 points"),
-        ("botyard: 1\nareas:\n- {corners: [[0, 0], [1, 1]]}", 3, 'expected the key "kind", found none'),
+        (
+            "botyard: 1\nareas:\n- {corners: [[0, 0], [1, 1]]}",
+            3,
+            'expected the key "kind", found none',
+        ),
         ("botyard: 1\nx: &a [*a]", 2, "contains itself"),
     ],
-)  # fmt: skip
+)
 def test_errors_name_the_line_and_what_may_have_been_meant(
     text: str, line: int, complaint: str, tmp_path: Path
 ) -> None:
@@ -203,8 +313,13 @@ def test_errors_name_the_line_and_what_may_have_been_meant(
 
 def test_a_few_lines_of_aliases_that_stand_for_billions_are_refused() -> None:
     lines = ["botyard: 1", "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
-    lines += [f"{c}: &{c} [{', '.join([f'*{p}'] * 10)}]" for p, c in zip("abcdefgh", "bcdefghi", strict=True)]
-    with pytest.raises(WorldFileError, match="11111111 things described, and at most 5000000"):
+    lines += [
+        f"{c}: &{c} [{', '.join([f'*{p}'] * 10)}]"
+        for p, c in zip("abcdefgh", "bcdefghi", strict=True)
+    ]
+    with pytest.raises(
+        WorldFileError, match="11111111 things described, and at most 5000000"
+    ):
         read("\n".join(lines))
 
 
@@ -216,6 +331,7 @@ def test_any_text_is_a_scenario_or_refused(text: str) -> None:
         where = str(error)
     else:
         where = "s.yaml"
+
     assert where.startswith("s.yaml")
 
 
@@ -226,16 +342,22 @@ def test_options_of_a_controller_are_checked() -> None:
         ("points: [[1]]", "waypoints: "),
         ("points: [[1, 2]], order: sideways", "expected one of loop, back, once"),
     ):
-        world = read(f"botyard: 1\nrobots:\n- controller: {{name: waypoints, {options}}}")
+        world = read(
+            f"botyard: 1\nrobots:\n- controller: {{name: waypoints, {options}}}"
+        )
         with pytest.raises(FormatError.__mro__[1], match="waypoints") as error:
             Simulation(world.scene).populate(world)
         assert complaint in str(error.value)
 
 
-def test_the_map_may_be_any_file_or_a_shipped_one_but_no_scenario(tmp_path: Path) -> None:
+def test_the_map_may_be_any_file_or_a_shipped_one_but_no_scenario(
+    tmp_path: Path,
+) -> None:
     assert len(read("botyard: 1\nmap: office").scene.segments) > 100
     (tmp_path / "a.wld").write_text("0 0 1000 0\n")
-    assert read("botyard: 1\nmap: a.wld", tmp_path).scene.segments.tolist() == [[0, 0, 1, 0]]
+    assert read("botyard: 1\nmap: a.wld", tmp_path).scene.segments.tolist() == [
+        [0, 0, 1, 0]
+    ]
     (tmp_path / "other.yaml").write_text("botyard: 1\nmap: other.yaml\n")
     with pytest.raises(WorldFileError, match="is a scenario itself"):
         read("botyard: 1\nmap: other.yaml", tmp_path)
@@ -259,7 +381,9 @@ def test_the_example_is_good(tmp_path: Path) -> None:
 def test_the_schema_is_json_schema() -> None:
     schema = json.loads(json.dumps(scenario.schema()))
     file = schema["$defs"]["ScenarioFile"]
-    assert {"botyard", "map", "robots", "obstacles", "walls", "options"} <= set(file["properties"])
+    assert {"botyard", "map", "robots", "obstacles", "walls", "options"} <= set(
+        file["properties"]
+    )
     assert file["required"] == ["botyard"]
     assert file["additionalProperties"] is False
 
@@ -282,16 +406,32 @@ def world_of(sim: Simulation) -> tuple[object, ...]:
     kinds = np.full(len(scene.segments), int(Visible.ALL))
     for wall in scene.special_walls:
         kinds[wall.first : wall.last] = int(wall.returns.mask)
-    walls = sorted((*near(s), int(k)) for s, k in zip(scene.segments, kinds, strict=True))
-    robots = {n: (near(r.truth), r.spec.returns, r.spec.drive, near(r.spec.outline)) for n, r in sim.robots.items()}
+    walls = sorted(
+        (*near(s), int(k)) for s, k in zip(scene.segments, kinds, strict=True)
+    )
+    robots = {
+        n: (near(r.truth), r.spec.returns, r.spec.drive, near(r.spec.outline))
+        for n, r in sim.robots.items()
+    }
     sensors = {
-        n: ([(x.samples, near(x.pose)) for x in r.spec.lasers], r.spec.sonar is None) for n, r in sim.robots.items()
+        n: ([(x.samples, near(x.pose)) for x in r.spec.lasers], r.spec.sonar is None)
+        for n, r in sim.robots.items()
     }
     places = sorted((p.kind, p.name, near(p.pose)) for p in scene.places)
     return (
-        boxes, walls, sorted(near(scene.points)), robots, sensors, places, scene.georeference, sim.seed, sim.dt, dict(sim.programs),
-        sim.sensor_noise, near(sim.home),
-    )  # fmt: skip
+        boxes,
+        walls,
+        sorted(near(scene.points)),
+        robots,
+        sensors,
+        places,
+        scene.georeference,
+        sim.seed,
+        sim.dt,
+        dict(sim.programs),
+        sim.sensor_noise,
+        near(sim.home),
+    )
 
 
 def test_a_saved_world_is_the_same_world(tmp_path: Path) -> None:
@@ -309,8 +449,12 @@ def test_a_saved_world_is_the_same_world(tmp_path: Path) -> None:
     ).read_text()
 
 
-def test_worlds_without_a_file_are_saved_with_all_that_is_in_them(tmp_path: Path) -> None:
-    square = np.array([[0.0, 0, 9, 0], [9, 0, 9, 9], [9, 9, 0, 9], [0, 9, 0, 0], [4, 1, 4, 3]])
+def test_worlds_without_a_file_are_saved_with_all_that_is_in_them(
+    tmp_path: Path,
+) -> None:
+    square = np.array(
+        [[0.0, 0, 9, 0], [9, 0, 9, 9], [9, 9, 0, 9], [0, 9, 0, 0], [4, 1, 4, 3]]
+    )
     scene = Scene(
         segments=square,
         special_walls=(SpecialWalls(first=4, last=5, returns=Returns(laser=0)),),
@@ -331,7 +475,11 @@ def test_worlds_without_a_file_are_saved_with_all_that_is_in_them(tmp_path: Path
     )
     sim = Simulation(scene, seed=3)
     base = sim.add_robot("p3dx-equipped", "one", pose=(3, 3, 1)).spec
-    sim.add_robot(replace(base, name="own", color="#123456", parts=(disc(0.1, 5),)), "two", pose=(5, 3, 1))
+    sim.add_robot(
+        replace(base, name="own", color="#123456", parts=(disc(0.1, 5),)),
+        "two",
+        pose=(5, 3, 1),
+    )
     notes = sim.save_scenario(tmp_path / "w.yaml")
     assert notes == []
     again = Simulation.load(tmp_path / "w.yaml")
@@ -343,7 +491,9 @@ def test_worlds_without_a_file_are_saved_with_all_that_is_in_them(tmp_path: Path
 
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["fasr", "everything", "autolab"])
-def test_stage_worlds_are_saved_as_scenarios(shared: Path, tmp_path: Path, name: str) -> None:
+def test_stage_worlds_are_saved_as_scenarios(
+    shared: Path, tmp_path: Path, name: str
+) -> None:
     sim = Simulation.load(shared / f"data/worlds/{name}.world")
     sim.save_scenario(tmp_path / "w.yaml")
     assert world_of(Simulation.load(tmp_path / "w.yaml")) == world_of(sim)
@@ -361,22 +511,37 @@ def test_a_scene_of_a_scenario_has_no_robots(tmp_path: Path) -> None:
     assert load_world(tmp_path / "ex.yaml").robots
 
 
-@pytest.mark.parametrize("key", ["polygon: {0}", "parts: [[[0, 0], [1, 0], [0, 1]], {0}]"])
+@pytest.mark.parametrize(
+    "key", ["polygon: {0}", "parts: [[[0, 0], [1, 0], [0, 1]], {0}]"]
+)
 @pytest.mark.parametrize("fixed", ["false", "true"])
 @pytest.mark.parametrize(
-    ("corners", "number"), [("[[1, 1], [1, 1], [1, 1]]", 1), ("[[1, 1], [1, 2], [1, 1], [1, 2.0]]", 2)]
+    ("corners", "number"),
+    [("[[1, 1], [1, 1], [1, 1]]", 1), ("[[1, 1], [1, 2], [1, 1], [1, 2.0]]", 2)],
 )
-def test_polygons_have_corners_apart(key: str, fixed: str, corners: str, number: int) -> None:
+def test_polygons_have_corners_apart(
+    key: str, fixed: str, corners: str, number: int
+) -> None:
     text = f"botyard: 1\nobstacles:\n- {key.format(corners)}\n  fixed: {fixed}\n"
     with pytest.raises(
         WorldFileError,
-        match=rf"a.yaml:3: obstacles\[0\]: expected polygons of at least 3 different corners, found {number}",
+        match=r"a.yaml:3: obstacles\[0\]: expected polygons of at least 3 "
+        rf"different corners, found {number}",
     ):
         read_world(Source("a.yaml", text.encode()))
 
 
 def test_values_are_counted_by_what_it_takes_to_read_them() -> None:
     text = "botyard: 1\nwalls:\n" + "- [[0, 0], [1, 2]]\n" * 30
-    assert len(read_world(Source("a.yaml", text.encode()), Options(budget=Budget(entities=1100))).scene.segments) == 30
+    assert (
+        len(
+            read_world(
+                Source("a.yaml", text.encode()), Options(budget=Budget(entities=1100))
+            ).scene.segments
+        )
+        == 30
+    )
     with pytest.raises(BudgetError, match="--max-read entities"):
-        read_world(Source("a.yaml", text.encode()), Options(budget=Budget(entities=1000)))
+        read_world(
+            Source("a.yaml", text.encode()), Options(budget=Budget(entities=1000))
+        )

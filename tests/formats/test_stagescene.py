@@ -1,4 +1,6 @@
-"""Whole worlds from Stage world files of both dialects: walls, objects, robots, settings, and what is said of the rest."""
+"""Whole worlds from Stage world files of both dialects: walls, objects, robots,
+settings, and what is said of the rest.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,13 @@ from botyard.model.world import World
 from botyard.sim.simulation import Simulation
 
 
-def world(text: str, notes: list[str] | None = None, programs: tuple[str, ...] = ("wander",)) -> World:
-    options = Options(warn=(notes if notes is not None else []).append, is_program=programs.__contains__)
+def world(
+    text: str, notes: list[str] | None = None, programs: tuple[str, ...] = ("wander",)
+) -> World:
+    options = Options(
+        warn=(notes if notes is not None else []).append,
+        is_program=programs.__contains__,
+    )
     return to_world(stageworld.parse(text, "my.world"), "my.world", options)
 
 
@@ -30,19 +37,25 @@ FLOORPLAN = "define floorplan model ( gui_move 0 )\n"
 
 
 def picture(path: Path, rows: list[str]) -> None:
-    Image.fromarray(np.array([[0 if c == "#" else 255 for c in row] for row in rows], np.uint8)).save(path)
+    Image.fromarray(
+        np.array([[0 if c == "#" else 255 for c in row] for row in rows], np.uint8)
+    ).save(path)
 
 
 # -- walls
 
 
-def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(tmp_path: Path) -> None:
+def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(
+    tmp_path: Path,
+) -> None:
     picture(tmp_path / "plan.png", ["....", ".#..", "....", "..#."])
     (tmp_path / "a.world").write_text(
-        FLOORPLAN + 'floorplan ( bitmap "plan.png" size [4 3 0.5] pose [10 20 0 90] boundary 1 )'
+        FLOORPLAN
+        + 'floorplan ( bitmap "plan.png" size [4 3 0.5] pose [10 20 0 90] boundary 1 )'
     )
     scene = load_world(tmp_path / "a.world").scene
-    # the light margin does not count; the upper dark pixel is 2 m × 1 m; the whole is turned by 90° about (10, 20)
+    # the light margin does not count; the upper dark pixel is 2 m × 1 m; the whole is
+    # turned by 90° about (10, 20)
     cell = {(8.5, 18.0), (9.5, 18.0), (9.5, 20.0), (8.5, 20.0)}
     walls = scene.segments
     ends = {(round(x, 6), round(y, 6)) for x, y in walls[:8].reshape(-1, 2).tolist()}
@@ -52,8 +65,12 @@ def test_a_bitmap_is_scaled_to_the_size_and_its_dark_pixels_are_walls(tmp_path: 
     assert len(walls) == 12
 
 
-def test_light_margins_and_all_channels_but_the_first_do_not_count(tmp_path: Path) -> None:
-    """As in Stage, whose worlds were drawn to fit: a margin on one side stretches the walls, a red mark is free."""
+def test_light_margins_and_all_channels_but_the_first_do_not_count(
+    tmp_path: Path,
+) -> None:
+    """As in Stage, whose worlds were drawn to fit: a margin on one side stretches the
+    walls, a red mark is free.
+    """
     frame = np.full((20, 40), 255, np.uint8)
     frame[5:15, 10:30] = 0
     frame[6:14, 11:29] = 255
@@ -61,12 +78,19 @@ def test_light_margins_and_all_channels_but_the_first_do_not_count(tmp_path: Pat
     for rows in (frame, left, frame[5:15, 10:30]):
         Image.fromarray(rows).save(tmp_path / "room.png")
         for boundary in ("", "boundary 1"):
-            (tmp_path / "a.world").write_text(f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] {boundary} )')
+            (tmp_path / "a.world").write_text(
+                f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] {boundary} )'
+            )
             scene = load_world(tmp_path / "a.world").scene
             assert scene.bounds == pytest.approx((-4.0, -2.0, 4.0, 2.0))
             inner = np.abs(scene.segments[:, 0]) < 3.99
-            assert np.abs(scene.segments[inner, 0]).max() == pytest.approx(3.6), "a pixel is 0.4 m wide"
-    (tmp_path / "b.world").write_text(f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] )')
+            assert np.abs(scene.segments[inner, 0]).max() == pytest.approx(3.6), (
+                "a pixel is 0.4 m wide"
+            )
+
+    (tmp_path / "b.world").write_text(
+        f'{FLOORPLAN}floorplan ( bitmap "room.png" size [8 4 1] )'
+    )
     colors = np.dstack([frame, frame, frame])
     colors[9:11, 18:20] = 220, 0, 0
     clear = np.dstack([colors, np.full(frame.shape, 0, np.uint8)])
@@ -80,23 +104,35 @@ def test_traced_bitmaps_are_the_image_cell_by_cell(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     dark = rng.random((40, 50)) < 0.3
     Image.fromarray(np.where(dark, 0, 255).astype(np.uint8)).save(tmp_path / "p.png")
-    (tmp_path / "a.world").write_text(FLOORPLAN + 'floorplan ( bitmap "p.png" size [50 40 1] pose [25 20 0 0] )')
+    (tmp_path / "a.world").write_text(
+        FLOORPLAN + 'floorplan ( bitmap "p.png" size [50 40 1] pose [25 20 0 0] )'
+    )
     scene = load_world(tmp_path / "a.world").scene
     raster = scene.to_array(1.0)
-    assert np.array_equal(raster.solid, dark[::-1]) and (raster.x, raster.y) == (0.0, 0.0)
+    assert np.array_equal(raster.solid, dark[::-1]) and (raster.x, raster.y) == (
+        0.0,
+        0.0,
+    )
     segments = scene.segments
     upright = segments[segments[:, 0] == segments[:, 2]]
     inside = np.zeros((40, 50), bool)
     for row in range(40):
         y = row + 0.5
-        crossed = sorted(s[0] for s in upright.tolist() if min(s[1], s[3]) < y < max(s[1], s[3]))
+        crossed = sorted(
+            s[0] for s in upright.tolist() if min(s[1], s[3]) < y < max(s[1], s[3])
+        )
         for a, b in zip(crossed[::2], crossed[1::2], strict=True):
             inside[row, round(a) : round(b)] = True
+
     assert (inside[::-1] == dark).all()
 
 
-def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(tmp_path: Path) -> None:
-    """Pixels of any shape, turned, behind other walls; of walls that nobody notices nothing is solid."""
+def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(
+    tmp_path: Path,
+) -> None:
+    """Pixels of any shape, turned, behind other walls; of walls that nobody notices
+    nothing is solid.
+    """
     picture(tmp_path / "plan.png", ["#...", ".##.", "...#"])
     (tmp_path / "a.world").write_text(
         FLOORPLAN
@@ -105,12 +141,21 @@ def test_what_is_dark_in_a_picture_is_solid_and_a_boundary_is_not(tmp_path: Path
     )
     raster = load_world(tmp_path / "a.world").scene.to_array(0.5)
     rows, columns = np.nonzero(raster.solid)
-    there = {(raster.x + x / 2, raster.y + y / 2) for x, y in zip(columns.tolist(), rows.tolist(), strict=True)}
+    there = {
+        (raster.x + x / 2, raster.y + y / 2)
+        for x, y in zip(columns.tolist(), rows.tolist(), strict=True)
+    }
     block = {(9.5 + x / 2, 18.0 + y / 2) for x in range(2) for y in range(8)}
     assert block <= there and min(x for x, _ in there) == 8.5
-    corners = {(x, y) for x, y in there if (x < 9.5 and y < 18.0) or (x >= 10.5 and y >= 22.0)}
+    corners = {
+        (x, y) for x, y in there if (x < 9.5 and y < 18.0) or (x >= 10.5 and y >= 22.0)
+    }
     assert len(corners) == 16
-    assert not {(x, y) for x, y in there if 9.0 <= x < 11.0 and 16.5 <= y < 23.5} - block - corners
+    assert (
+        not {(x, y) for x, y in there if 9.0 <= x < 11.0 and 16.5 <= y < 23.5}
+        - block
+        - corners
+    )
 
 
 def test_visibility_of_walls() -> None:
@@ -127,7 +172,9 @@ def test_visibility_of_walls() -> None:
     seen = [w.returns for w in scene.special_walls]
     assert (seen[0].obstacle, seen[0].laser, seen[0].sonar) == (False, 1, True)
     assert (seen[1].obstacle, seen[1].laser, seen[1].sonar) == (True, 0, False)
-    assert notes == ["my.world:2: obstacle_return 0: robots see floorplan and drive through it"]
+    assert notes == [
+        "my.world:2: obstacle_return 0: robots see floorplan and drive through it"
+    ]
 
 
 def test_walls_that_robots_only_see_or_only_feel_are_so_in_the_simulation() -> None:
@@ -139,11 +186,15 @@ def test_walls_that_robots_only_see_or_only_feel_are_so_in_the_simulation() -> N
     sim = Simulation(scene, sensor_noise=False, odometry_error="none")
     robot = sim.add_robot("p3dx", pose=(0, 0, 0))
     ahead = robot.laser.ranges[90]
-    assert ahead + robot.spec.lasers[0].pose.x == pytest.approx(2.95, abs=0.02), "the laser sees the first one"
+    assert ahead + robot.spec.lasers[0].pose.x == pytest.approx(2.95, abs=0.02), (
+        "the laser sees the first one"
+    )
     robot.command(v=1.0)
     sim.step(100)
     assert robot.stalled
-    assert 4.0 < robot.truth.x < 5.0, "it drove through the first one and stands at the second"
+    assert 4.0 < robot.truth.x < 5.0, (
+        "it drove through the first one and stands at the second"
+    )
 
 
 # -- things
@@ -162,7 +213,9 @@ def test_objects_are_boxes_or_what_their_blocks_say() -> None:
     assert first.returns.fiducial == 10
     assert mine.color == "#ff8000"
     assert first.pose.th == pytest.approx(math.pi / 2)
-    assert wedge.outlines == (((-1.0, -0.5), (1.0, -0.5), (-1.0, 0.5)),), "scaled to the size and centred"
+    assert wedge.outlines == (((-1.0, -0.5), (1.0, -0.5), (-1.0, 0.5)),), (
+        "scaled to the size and centred"
+    )
 
 
 def test_a_thing_that_nobody_sees_or_feels_is_an_area() -> None:
@@ -200,10 +253,14 @@ def test_what_walls_carry_is_walls() -> None:
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        ("ranger_return -1", (0, False)), ("ranger_return 0", (1, True)), ("ranger_return 0.5", (1, True)), ("ranger_return 1", (1, True)),
-        ("ranger_return 2", (2, True)), ("laser_return 0", (0, True)),
+        ("ranger_return -1", (0, False)),
+        ("ranger_return 0", (1, True)),
+        ("ranger_return 0.5", (1, True)),
+        ("ranger_return 1", (1, True)),
+        ("ranger_return 2", (2, True)),
+        ("laser_return 0", (0, True)),
     ],
-)  # fmt: skip
+)
 def test_visibility_in_stage_4(text: str, seen: tuple[int, bool]) -> None:
     (box,) = world(f"model ( size [1 1 1] {text} )").scene.boxes
     assert (box.returns.laser, box.returns.sonar) == seen
@@ -211,9 +268,14 @@ def test_visibility_in_stage_4(text: str, seen: tuple[int, bool]) -> None:
 
 def test_visibility_for_blob_finders_and_of_what_is_not_simulated() -> None:
     notes: list[str] = []
-    found = world("model ( blob_return 0 ) model ( blob_return 1 ) model ( speed_of_light 3 )", notes).scene.boxes
+    found = world(
+        "model ( blob_return 0 ) model ( blob_return 1 ) model ( speed_of_light 3 )",
+        notes,
+    ).scene.boxes
     assert [box.returns.blob for box in found] == [False, True, True]
-    assert [note.partition(": ")[2] for note in notes] == ['the property "speed_of_light" is not simulated']
+    assert [note.partition(": ")[2] for note in notes] == [
+        'the property "speed_of_light" is not simulated'
+    ]
 
 
 def test_a_small_picture_is_a_body_of_rectangles(tmp_path: Path) -> None:
@@ -224,7 +286,10 @@ def test_a_small_picture_is_a_body_of_rectangles(tmp_path: Path) -> None:
     (robot,) = load_world(tmp_path / "a.world").robots
     assert robot.name == "ghost"
     outlines = (robot.spec.outline, *robot.spec.parts)
-    assert sorted((min(c), max(c)) for c in outlines) == [((-0.5, -0.5), (0.0, 0.0)), ((-0.5, 0.0), (0.5, 0.5))]
+    assert sorted((min(c), max(c)) for c in outlines) == [
+        ((-0.5, -0.5), (0.0, 0.0)),
+        ((-0.5, 0.0), (0.5, 0.5)),
+    ]
     sim = Simulation.load(tmp_path / "a.world")
     sim.add_robot("p3dx", pose=(3.0, 6.25, 0.0))
     assert sim.robots["p3dx"].laser.ranges[90] < 2.0, "it is seen"
@@ -265,13 +330,16 @@ def test_robots_of_stage_4() -> None:
     assert spec.limits.max_speed.as_tuple() == pytest.approx((0.5, 0.2, math.pi / 2))
     assert spec.limits.accel.as_tuple() == pytest.approx((0.4, 0.0, math.pi / 2))
     assert spec.limits.decel.as_tuple() == pytest.approx((1.0, 0.0, math.pi / 4))
-    assert spec.odometry_error.as_tuple() == pytest.approx((0.01, 0.02, 0.05)), "drawn within ± half of E"
+    assert spec.odometry_error.as_tuple() == pytest.approx((0.01, 0.02, 0.05)), (
+        "drawn within ± half of E"
+    )
     assert found.settings.odometry_error == "random_init"
     assert spec.outline[0] == pytest.approx((-0.25, -0.15))
     assert spec.sonar is not None
     assert [tuple(t.pose) for t in spec.sonar.transducers] == [
-        pytest.approx((0.12, 0.1, math.pi / 2)), pytest.approx((0.12, -0.1, -math.pi / 2)),
-    ]  # fmt: skip
+        pytest.approx((0.12, 0.1, math.pi / 2)),
+        pytest.approx((0.12, -0.1, -math.pi / 2)),
+    ]
     (laser,) = spec.lasers
     assert (laser.samples, laser.range_max, laser.range_noise) == (180, 8.0, 0.01)
     assert laser.angle_noise == pytest.approx(math.radians(0.5))
@@ -283,13 +351,22 @@ def test_robots_of_stage_4() -> None:
     assert spec.gripper.reach == pytest.approx(0.132)
     assert spec.returns.fiducial == 7
     assert spec.device("fiducial_finder") is not None
-    assert (spec.device("fiducial_finder").range_max, spec.device("fiducial_finder").fov) == (
+    assert (
+        spec.device("fiducial_finder").range_max,
+        spec.device("fiducial_finder").fov,
+    ) == (
         6.0,
         pytest.approx(math.pi / 2),
     )
-    assert (spec.device("fiducial_finder").range_min, spec.device("fiducial_finder").range_max_id) == (0.3, 4.5)
+    assert (
+        spec.device("fiducial_finder").range_min,
+        spec.device("fiducial_finder").range_max_id,
+    ) == (0.3, 4.5)
     assert spec.device("blob_finder") is not None
-    assert (spec.device("blob_finder").colors, spec.device("blob_finder").image) == (("red", "blue"), (40, 30))
+    assert (spec.device("blob_finder").colors, spec.device("blob_finder").image) == (
+        ("red", "blue"),
+        (40, 30),
+    )
     assert spec.device("blob_finder").pose.th == pytest.approx(math.radians(10))
     assert (spec.battery.capacity_wh, spec.battery.charge) == (200.0, 50.0)
     assert sorted(note.partition(": ")[2] for note in notes) == [
@@ -314,7 +391,11 @@ def test_robots_of_stage_2_and_models_of_ours() -> None:
     assert (pioneer.spec.color, len(pioneer.spec.lasers)) == ("blue", 1)
     assert [b.name for b in found.scene.boxes] == ["box", "box-reflector"]
     assert found.scene.boxes[1].returns.laser > 1
-    assert (found.settings.step, found.settings.odometry_error, found.scene.name) == (0.05, None, "my lab")
+    assert (found.settings.step, found.settings.odometry_error, found.scene.name) == (
+        0.05,
+        None,
+        "my lab",
+    )
 
 
 def test_units_of_length_and_angle() -> None:
@@ -327,9 +408,16 @@ def test_units_of_length_and_angle() -> None:
     assert tuple(robot.pose) == pytest.approx((1.0, 2.0, 1.5))
     assert robot.spec.outline[2] == pytest.approx((0.2, 0.15))
     assert robot.spec.limits.max_speed.as_tuple() == (0.5, 0.0, 1.0)
-    assert (robot.spec.lasers[0].range_max, robot.spec.lasers[0].fov) == (8.0, pytest.approx(3.0))
-    assert (robot.spec.lasers[0].samples, robot.spec.color) == (7, "blue"), "without a unit"
-    four = world('unit_length "cm"\nunit_angle "radians"\nposition ( size [40 30 20] pose [100 200 50 1.5] )').robots[0]
+    assert (robot.spec.lasers[0].range_max, robot.spec.lasers[0].fov) == (
+        8.0,
+        pytest.approx(3.0),
+    )
+    assert (robot.spec.lasers[0].samples, robot.spec.color) == (7, "blue"), (
+        "without a unit"
+    )
+    four = world(
+        'unit_length "cm"\nunit_angle "radians"\nposition ( size [40 30 20] pose [100 200 50 1.5] )'
+    ).robots[0]
     assert four.pose is not None
     assert tuple(four.pose) == pytest.approx((1.0, 2.0, 1.5)), "a height is ignored"
     with pytest.raises(FormatError, match='expected "m" or "cm" or "mm", found inch'):
@@ -339,28 +427,49 @@ def test_units_of_length_and_angle() -> None:
 def test_settings() -> None:
     notes: list[str] = []
     s = world(
-        "interval_sim 20 speedup 2 quit_time 30 paused 1 threads 3 resolution 0.05 show_clock 1 gravity 9", notes
+        "interval_sim 20 speedup 2 quit_time 30 paused 1 threads 3 resolution "
+        "0.05 show_clock 1 gravity 9",
+        notes,
     ).settings
-    assert (s.step, s.speed, s.duration, s.paused, s.threads) == (0.02, 2.0, 30.0, True, 3)
+    assert (s.step, s.speed, s.duration, s.paused, s.threads) == (
+        0.02,
+        2.0,
+        30.0,
+        True,
+        3,
+    )
     assert notes == ['my.world:1: the setting "gravity" is not used']
     for text, name, expected in (
-        ("quit_time 0.5", "duration", 0.5), ("quit_time 0", "duration", None), ("quit_time -1", "duration", None),
-        ("threads 0", "threads", 1), ("threads 999", "threads", 256), ("speedup 0.01", "speed", 0.01), ("speedup 1000", "speed", 1000.0),
-        ("speedup 0.005", "speed", None), ("speedup 2000", "speed", None), ("speedup -1", "speed", None),
-    ):  # fmt: skip
+        ("quit_time 0.5", "duration", 0.5),
+        ("quit_time 0", "duration", None),
+        ("quit_time -1", "duration", None),
+        ("threads 0", "threads", 1),
+        ("threads 999", "threads", 256),
+        ("speedup 0.01", "speed", 0.01),
+        ("speedup 1000", "speed", 1000.0),
+        ("speedup 0.005", "speed", None),
+        ("speedup 2000", "speed", None),
+        ("speedup -1", "speed", None),
+    ):
         assert getattr(world(text).settings, name) == expected, text
+
     s = world("speedup -1", notes).settings
     assert s.speed is None
     assert "in real time all the same" in notes[-1]
 
 
 def test_the_window_says_what_is_shown_at_first() -> None:
-    four = world("window ( size [400 200] scale 20 center [1 2] ) model ( pose [0 0 0 0] )")
+    four = world(
+        "window ( size [400 200] scale 20 center [1 2] ) model ( pose [0 0 0 0] )"
+    )
     assert four.scene.view == (-9, -3, 11, 7), "20 pixels a metre"
     two = world("window ( size [700 740] scale 0.03 )")
     assert two.scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1)), "0.03 m a pixel"
     assert world("window ( show_data 1 )").scene.view is None
-    for wrong, complaint in (("size [1 1] scale 0", "greater than 0"), ("size [1] scale 30", "expected 2 numbers")):
+    for wrong, complaint in (
+        ("size [1 1] scale 0", "greater than 0"),
+        ("size [1] scale 30", "expected 2 numbers"),
+    ):
         notes: list[str] = []
         assert world(f"window ( {wrong} )", notes).scene.view is None
         assert notes[0].startswith("my.world:1: ")
@@ -368,7 +477,9 @@ def test_the_window_says_what_is_shown_at_first() -> None:
 
 
 def test_a_tuple_may_have_more_numbers_than_are_needed() -> None:
-    """Stage reads the numbers that it needs (worlds of patrolling_sim give a window three)."""
+    """Stage reads the numbers that it needs (worlds of patrolling_sim give a window
+    three).
+    """
     found = world(
         FLOORPLAN
         + "window ( size [400 200 1] scale 20 center [1 2 0] )"
@@ -378,7 +489,9 @@ def test_a_tuple_may_have_more_numbers_than_are_needed() -> None:
         + "  ranger ( sensor ( range [0 5 1] fov [180 1] samples 181 ) ) )"
     )
     assert found.scene.view == (-9, -3, 11, 7)
-    assert found.scene.bounds == pytest.approx((1.9, -1.0, 2.1, 1.0)), "the fourth number of five is the heading"
+    assert found.scene.bounds == pytest.approx((1.9, -1.0, 2.1, 1.0)), (
+        "the fourth number of five is the heading"
+    )
     spec = found.robots[0].spec
     assert spec.limits.max_speed.a == pytest.approx(math.pi / 2)
     assert spec.odometry_error == Axes(0.05, 0.1, 0.15)
@@ -386,7 +499,9 @@ def test_a_tuple_may_have_more_numbers_than_are_needed() -> None:
 
 
 def test_the_size_of_a_window_says_nothing_about_the_version() -> None:
-    assert world("window ( size [700 740 1] scale 0.03 )").scene.view == pytest.approx((-10.5, -11.1, 10.5, 11.1))
+    assert world("window ( size [700 740 1] scale 0.03 )").scene.view == pytest.approx(
+        (-10.5, -11.1, 10.5, 11.1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -400,10 +515,15 @@ def test_the_size_of_a_window_says_nothing_about_the_version() -> None:
         ("localization_origin [3 0 0 90]", (2.0, 0.0, 0.0)),
     ],
 )
-def test_odometry_begins_where_its_origin_says(words: str, odom: tuple[float, float, float]) -> None:
+def test_odometry_begins_where_its_origin_says(
+    words: str, odom: tuple[float, float, float]
+) -> None:
     """As in Stage, whose default is the start pose; also when the world begins again."""
     notes: list[str] = []
-    found = world(f'position ( name "r" pose [3 2 0 90] size [0.4 0.4 0.4] odom_error [0 0 0 0] {words} )', notes)
+    found = world(
+        f'position ( name "r" pose [3 2 0 90] size [0.4 0.4 0.4] odom_error [0 0 0 0] {words} )',
+        notes,
+    )
     assert notes == []
     sim = Simulation(found.scene)
     sim.populate(found)
@@ -431,7 +551,9 @@ def test_odometry_begins_where_its_origin_says(words: str, odom: tuple[float, fl
 
 def test_robots_of_stage_2_without_errors_know_where_they_are() -> None:
     sim = Simulation()
-    sim.populate(world('position ( name "r" pose [3 2 90] size [0.4 0.4] localization "gps" )'))
+    sim.populate(
+        world('position ( name "r" pose [3 2 90] size [0.4 0.4] localization "gps" )')
+    )
     assert sim.robots["r"].odom[:2] == (3.0, 2.0)
 
 
@@ -439,13 +561,19 @@ def test_robots_of_stage_2_without_errors_know_where_they_are() -> None:
 
 
 def test_files_are_relative_to_the_world_that_was_asked_for(tmp_path: Path) -> None:
-    """As in Stage; beside the file that names them is the second choice (worlds of stage_ros2)."""
+    """As in Stage; beside the file that names them is the second choice (worlds of
+    stage_ros2).
+    """
     (tmp_path / "parts/own").mkdir(parents=True)
-    (tmp_path / "a.world").write_text('include "parts/robots.inc"\nhall ( )\nshed ( )\nbot ( name "r" )\n')
+    (tmp_path / "a.world").write_text(
+        'include "parts/robots.inc"\nhall ( )\nshed ( )\nbot ( name "r" )\n'
+    )
     (tmp_path / "parts/robots.inc").write_text(
         'include "parts/base.inc"\ninclude "own/maps.inc"\ndefine bot base ( color "blue" )\n'
     )
-    (tmp_path / "parts/base.inc").write_text("define base position ( size [0.4 0.4 0.4] )\n")
+    (tmp_path / "parts/base.inc").write_text(
+        "define base position ( size [0.4 0.4 0.4] )\n"
+    )
     (tmp_path / "parts/own/maps.inc").write_text(
         'define hall model ( bitmap "hall.png" size [4 4 1] gui_move 0 )\n'
         'define shed model ( bitmap "shed.png" size [4 4 1] pose [9 0 0 0] gui_move 0 )\n'
@@ -457,11 +585,15 @@ def test_files_are_relative_to_the_world_that_was_asked_for(tmp_path: Path) -> N
     assert [r.name for r in found.robots] == ["r"]
     assert found.scene.bounds == (-2.0, -2.0, 11.0, 2.0)
     # one stored under the root of an upload comes from the same upload
-    source = Source("a.world", (tmp_path / "a.world").read_bytes(), tmp_path / "a.world", tmp_path)
+    source = Source(
+        "a.world", (tmp_path / "a.world").read_bytes(), tmp_path / "a.world", tmp_path
+    )
     assert read_world(source).scene.bounds == found.scene.bounds
     (tmp_path / "hall.png").unlink()
     (tmp_path / "parts/own/hall.png").unlink()
-    with pytest.raises(WorldFileError, match=r'maps\.inc:1: bitmap "hall\.png": no such file'):
+    with pytest.raises(
+        WorldFileError, match=r'maps\.inc:1: bitmap "hall\.png": no such file'
+    ):
         load_world(tmp_path / "a.world")
 
 
@@ -493,7 +625,9 @@ def test_a_definition_that_nothing_uses_needs_no_picture(tmp_path: Path) -> None
 
 
 def test_names_are_unique_whatever_the_file_says() -> None:
-    robots = world('position ( name "a" ) position ( name "a" ) position ( ) position ( ) model ( name "a" )')
+    robots = world(
+        'position ( name "a" ) position ( name "a" ) position ( ) position ( ) model ( name "a" )'
+    )
     names = [r.name for r in robots.robots] + [b.name for b in robots.scene.boxes]
     assert len(set(names)) == len(names) == 5
     Simulation(robots.scene).populate(robots)
@@ -531,9 +665,11 @@ def test_errors_say_where(text: str, complaint: str) -> None:
 
 
 WORDS = (
-    "define include a b position model floorplan ranger sensor fiducial blobfinder bumper gripper laser block zone p3dx box ( ( ) ) [ ] "
+    "define include a b position model floorplan ranger sensor fiducial "
+    "blobfinder bumper gripper laser block zone p3dx box ( ( ) ) [ ] "
     '1 -2.5 0 "x" size pose origin color color_rgba bitmap boundary obstacle_return ranger_return fiducial_return points point[0] '
-    "point[1] point[2] velocity_bounds odom_error samples range fov bcount bpose[0] name ctrl gui_move "
+    "point[1] point[2] velocity_bounds odom_error samples range fov bcount "
+    "bpose[0] name ctrl gui_move "
     "unit_length interval_sim speedup joules"
 )
 pieces = st.sampled_from([*WORDS.split(), "\n"])
@@ -549,6 +685,7 @@ def test_no_text_does_anything_but_be_refused_or_read(words: list[str]) -> None:
     else:
         where = "my.world:"
         Simulation(found.scene).populate(found)
+
     assert where.startswith("my.world:")
 
 
@@ -570,15 +707,30 @@ def test_a_file_from_elsewhere_may_name_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "robots", "things", "walls"),
     [
-        ("simple", 2, 0, True), ("everything", 14, 3, True), ("fasr", 20, 7, True), ("autolab", 30, 15, True), ("camera", 1, 0, True),
-        ("lsp_test", 2, 0, True), ("pioneer_flocking", 100, 0, True), ("roomba", 1, 0, True), ("sensor_noise_demo", 1, 0, True),
+        ("simple", 2, 0, True),
+        ("everything", 14, 3, True),
+        ("fasr", 20, 7, True),
+        ("autolab", 30, 15, True),
+        ("camera", 1, 0, True),
+        ("lsp_test", 2, 0, True),
+        ("pioneer_flocking", 100, 0, True),
+        ("roomba", 1, 0, True),
+        ("sensor_noise_demo", 1, 0, True),
     ],
-)  # fmt: skip
-def test_the_sample_worlds_load_and_run(shared: Path, name: str, robots: int, things: int, walls: bool) -> None:
+)
+def test_the_sample_worlds_load_and_run(
+    shared: Path, name: str, robots: int, things: int, walls: bool
+) -> None:
     notes: list[str] = []
     sim = Simulation.load(shared / f"data/worlds/{name}.world", warn=notes.append)
-    assert (len(sim.robots), len(sim.scene.boxes), len(sim.scene.segments) > 50) == (robots, things, walls)
-    assert len({note.partition(": ")[2] for note in notes}) == len(notes), "each thing once"
+    assert (len(sim.robots), len(sim.scene.boxes), len(sim.scene.segments) > 50) == (
+        robots,
+        things,
+        walls,
+    )
+    assert len({note.partition(": ")[2] for note in notes}) == len(notes), (
+        "each thing once"
+    )
     before = sim.poses
     for robot in sim.robots.values():
         for laser in robot.lasers:
@@ -587,9 +739,12 @@ def test_the_sample_worlds_load_and_run(shared: Path, name: str, robots: int, th
             robot.fiducial_finder.read()
         if robot.blob_finder is not None:
             robot.blob_finder.read()
+
     sim.step(30)
     moved = np.abs(sim.poses - before).max(axis=1)
-    assert (moved > 0.02).sum() == len(sim.programs), "those with a known controller, and no others"
+    assert (moved > 0.02).sum() == len(sim.programs), (
+        "those with a known controller, and no others"
+    )
 
 
 @pytest.mark.shared
@@ -606,7 +761,10 @@ def test_walls_of_a_sample_against_its_picture(shared: Path) -> None:
         bearing = th + scan.angles[k]
         r = np.arange(0.0, 8.0, 0.002)
         x, y = x0 + r * math.cos(bearing), y0 + r * math.sin(bearing)
-        i, j = np.floor((x + 8) / 16 * columns).astype(int), np.floor((y + 8) / 16 * rows).astype(int)
+        i, j = (
+            np.floor((x + 8) / 16 * columns).astype(int),
+            np.floor((y + 8) / 16 * rows).astype(int),
+        )
         inside = (i >= 0) & (i < columns) & (j >= 0) & (j < rows)
         hit = ~inside | dark[np.clip(j, 0, rows - 1), np.clip(i, 0, columns - 1)]
         expected = r[np.argmax(hit)] if hit.any() else 8.0

@@ -1,4 +1,6 @@
-"""A simulator that runs, and carries an interface on a port of its own; for tests of pumps."""
+"""A simulator that runs, and carries an interface on a port of its own; for tests of
+pumps.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tests.waiting import PATIENCE
 
 
 @contextlib.asynccontextmanager
-async def carried(interface: Interface, read_only: bool = False) -> AsyncIterator[tuple[Parts, Pump]]:
+async def carried(
+    interface: Interface, read_only: bool = False
+) -> AsyncIterator[tuple[Parts, Pump]]:
     """Two robots, ann and bob; the time of the block is limited."""
     sim = Simulation()
     sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))

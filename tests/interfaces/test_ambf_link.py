@@ -14,7 +14,13 @@ from botyard.control import Control
 from botyard.interfaces.ambf import link as module
 from botyard.interfaces.ambf.link import Link, LinkSession
 from botyard.interfaces.interface import Door, caller_of
-from botyard.protocols.ambf.link import MAX_FRAME, FrameReader, Kind, frame, parse_topics
+from botyard.protocols.ambf.link import (
+    MAX_FRAME,
+    FrameReader,
+    Kind,
+    frame,
+    parse_topics,
+)
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import types
 
@@ -51,7 +57,13 @@ class World:
         self.woken += 1
 
     def come(self) -> LinkSession:
-        door = Door(self.control, caller_of(AMBF, "me", object()), {}, self._wake, self.said.append)
+        door = Door(
+            self.control,
+            caller_of(AMBF, "me", object()),
+            {},
+            self._wake,
+            self.said.append,
+        )
         return self.link.session(door)
 
     def publish(self, data: bytes) -> None:
@@ -72,7 +84,10 @@ def test_who_comes_is_told_what_there_is() -> None:
     one = world.come()
     ((kind, _, data),) = read(one)
     assert kind is Kind.TOPICS
-    assert json.loads(data)["topics"] == [[1, "/a/State", BOOL, "state"], [2, "/a/Command", BOOL, "command"]]
+    assert json.loads(data)["topics"] == [
+        [1, "/a/State", BOOL, "state"],
+        [2, "/a/Command", BOOL, "command"],
+    ]
     assert one.data_to_send() == b""
     assert world.link.topics() is world.link.topics(), "it is the same for all who come"
 
@@ -81,7 +96,9 @@ def test_changes_of_one_moment_are_told_once() -> None:
     world = World()
     one = world.come()
     one.data_to_send()
-    handles = [world.link.listen("/n", Input(f"/b{i}", BOOL, print, "")) for i in range(3)]
+    handles = [
+        world.link.listen("/n", Input(f"/b{i}", BOOL, print, "")) for i in range(3)
+    ]
     handles[0].close()
     assert world.woken == 1
     assert names(one) == ["/a/State", "/a/Command", "/b1", "/b2"]
@@ -101,9 +118,14 @@ def test_states_are_sent_to_those_who_read_them() -> None:
     world.publish(b"x")
     world.publish(b"y")
     assert world.woken == before + 1, "it is woken once for all that waits"
-    assert [(k, n, d) for k, n, d in read(one)] == [(Kind.MESSAGE, 1, b"x"), (Kind.MESSAGE, 1, b"y")]
+    assert [(k, n, d) for k, n, d in read(one)] == [
+        (Kind.MESSAGE, 1, b"x"),
+        (Kind.MESSAGE, 1, b"y"),
+    ]
     assert other.data_to_send() == b""
-    one.receive_data(frame(Kind.LEAVE, 1) + frame(Kind.LEAVE, 1) + frame(Kind.READ, 99), 0.0)
+    one.receive_data(
+        frame(Kind.LEAVE, 1) + frame(Kind.LEAVE, 1) + frame(Kind.READ, 99), 0.0
+    )
     assert not world.state.is_wanted
     one.receive_data(frame(Kind.READ, 1), 0.0)
     one.close()
@@ -135,10 +157,15 @@ def test_commands_come_in_pieces_of_any_size() -> None:
 
 
 def test_a_long_command_in_small_pieces_costs_no_more_than_its_length() -> None:
-    """Each piece would else copy what has come so far: 8000 pieces of a megabyte are gigabytes."""
+    """Each piece would else copy what has come so far: 8000 pieces of a megabyte are
+    gigabytes.
+    """
     reader = FrameReader()
     data = frame(Kind.MESSAGE, 2, bytes(MAX_FRAME - 100))
-    made = sum(len(list(reader.receive(data[at : at + 128]))) for at in range(0, len(data) - 128, 128))
+    made = sum(
+        len(list(reader.receive(data[at : at + 128])))
+        for at in range(0, len(data) - 128, 128)
+    )
     assert made == 0
     assert isinstance(reader._rest, bytearray) and reader._needed == len(data)
 

@@ -17,7 +17,11 @@ TYPES = types()
 
 def grid(width: int, height: int) -> Any:
     message = TYPES.filled("nav_msgs/msg/OccupancyGrid", {})
-    message.info.width, message.info.height, message.info.resolution = width, height, 0.5
+    message.info.width, message.info.height, message.info.resolution = (
+        width,
+        height,
+        0.5,
+    )
     cells = np.zeros(width * height, np.int8)
     cells[:width] = 100
     message.data = cells
@@ -36,8 +40,12 @@ def test_the_first_map_counts() -> None:
 
 def test_what_does_not_come_or_is_damaged_is_told() -> None:
     found = FirstMap("ros:/map", TYPES, Budget(), lambda: None)
-    with pytest.raises(MapError, match=r"no nav_msgs/OccupancyGrid on /map within 15 s\. Does a map_server run"):
+    with pytest.raises(
+        MapError,
+        match=r"no nav_msgs/OccupancyGrid on /map within 15 s\. Does a map_server run",
+    ):
         found.scene(15.0)
+
     found.take_cdr(b"\0\1\0\0\7")
     with pytest.raises(MapError, match="within 15 s; what came is damaged: "):
         found.scene(15.0)

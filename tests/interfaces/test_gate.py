@@ -1,4 +1,6 @@
-"""Strangers of an HTTP server: how many, for how long, and what they may cost; with a clock that is a number."""
+"""Strangers of an HTTP server: how many, for how long, and what they may cost; with a
+clock that is a number.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.interfaces import gate
-from botyard.interfaces.gate import GUEST_TIME, MAX_STRANGERS, MAX_STRANGERS_EACH, Caller, Gate, booked, source_of
+from botyard.interfaces import http_admission
+from botyard.interfaces.http_admission import (
+    GUEST_TIME,
+    MAX_STRANGERS,
+    MAX_STRANGERS_EACH,
+    Caller,
+    HttpAdmission,
+    booked,
+    source_of,
+)
 from botyard.protocols.tokenbucket import Budget, TokenBucket
 
 
@@ -18,7 +28,7 @@ class Door:
     """A gate, and who was cut off."""
 
     def __init__(self) -> None:
-        self.gate = Gate(0.0)
+        self.gate = HttpAdmission(0.0)
         self.dropped: list[str] = []
 
     def comes(self, name: str, address: str = "10.0.0.1", now: float = 0.0) -> Caller:
@@ -41,8 +51,12 @@ def test_one_whose_message_waits_for_us_does_not_go_for_idle_ones() -> None:
     assert "held up" not in door.dropped
     door = Door()
     for k in range(MAX_STRANGERS_EACH + 1):
-        door.gate.comes("10.0.0.1", lambda k=k: door.dropped.append(str(k)), 0.0).is_held_up = True  # type: ignore[misc]
-    assert door.dropped == ["0"]  # but there is an end, and not for the one that comes
+        door.gate.comes(
+            "10.0.0.1", lambda k=k: door.dropped.append(str(k)), 0.0
+        ).is_held_up = True  # type: ignore[misc]
+
+    # but there is an end, and not for the one that comes
+    assert door.dropped == ["0"]
 
 
 def test_one_source_does_not_push_out_another() -> None:
@@ -89,9 +103,21 @@ def test_everything_that_a_stranger_begins_has_an_end() -> None:
     for now in (4.9, 5.1, 6.9, 7.1, 30.9, 31.1, GUEST_TIME + 0.9, GUEST_TIME + 1.1):
         door.gate.sweep(now)
         door.dropped.append(f"{now:g}")
+
     assert door.dropped == [
-        "4.9", "says nothing", "5.1", "6.9", "comes again", "7.1", "30.9", "reads slowly", "31.1", "300.9", "sends a map", "301.1",
-    ]  # fmt: skip
+        "4.9",
+        "says nothing",
+        "5.1",
+        "6.9",
+        "comes again",
+        "7.1",
+        "30.9",
+        "reads slowly",
+        "31.1",
+        "300.9",
+        "sends a map",
+        "301.1",
+    ]
 
 
 def test_a_socket_that_is_closed_is_cut_off_soon() -> None:
@@ -118,7 +144,7 @@ def test_strangers_pay_together_and_nobody_else_waits_for_them() -> None:
 
 def test_nobody_is_taken_while_many_wait_for_us() -> None:
     door = Door()
-    waiting = [door.comes(str(k)) for k in range(gate.MAX_HELD_UP)]
+    waiting = [door.comes(str(k)) for k in range(http_admission.MAX_HELD_UP)]
     assert door.gate.wait(100.0) == 0.0
     for one in waiting:
         one.is_held_up = True
@@ -126,7 +152,8 @@ def test_nobody_is_taken_while_many_wait_for_us() -> None:
     waiting[0].is_held_up = False
     assert door.gate.wait(100.0) == 0.0
     waiting[0].is_held_up = True
-    waiting[1].shows(True, 100.0)  # those who have the token keep nobody out
+    # those who have the token keep nobody out
+    waiting[1].shows(True, 100.0)
     assert door.gate.wait(100.0) == 0.0
 
 
@@ -137,14 +164,20 @@ def test_connections_are_taken_no_faster_than_their_work_is_paid_for() -> None:
         if wait:
             now += wait + 1e-9
             continue
+
         door.gate.goes(door.comes("x", now=now))
         taken += 1
         now += 1e-4
-    rate, burst = gate.ACCEPTING
-    assert taken <= (60 * rate + burst) / gate.ACCEPT_COST + 2
+
+    rate, burst = http_admission.ACCEPTING
+    assert taken <= (60 * rate + burst) / http_admission.ACCEPT_COST + 2
 
 
-@given(st.lists(st.tuples(st.floats(0, 10), st.floats(0, 0.1)), max_size=200), st.floats(0.01, 1), st.floats(0.01, 1))
+@given(
+    st.lists(st.tuples(st.floats(0, 10), st.floats(0, 0.1)), max_size=200),
+    st.floats(0.01, 1),
+    st.floats(0.01, 1),
+)
 def test_a_budget_is_never_passed_by_more_than_the_last_piece_of_work(
     pieces: list[tuple[float, float]], rate: float, burst: float
 ) -> None:
@@ -156,6 +189,7 @@ def test_a_budget_is_never_passed_by_more_than_the_last_piece_of_work(
             budget.spend(now, cost)
             spent += cost
             assert spent <= burst + rate * now + cost + 1e-9
+
     now += budget.wait(now) + 1e-9
     assert budget.wait(now) == 0.0
 
@@ -194,6 +228,7 @@ def test_turns_of_a_coroutine_are_booked_and_its_waits_are_not() -> None:
         except asyncio.CancelledError:
             clock[0] += 4.0
             return "done"
+
         raise AssertionError
 
     async def run() -> str:

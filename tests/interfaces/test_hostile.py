@@ -1,4 +1,6 @@
-"""Interfaces whose authors, or clients, mean no good: each error names the interface, and nobody else notices."""
+"""Interfaces whose authors, or clients, mean no good: each error names the interface,
+and nobody else notices.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from botyard.app.compose import compose
 from botyard.errors import NotNowError, PortError, WorldError
 from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
 from botyard.servers import pump as pump_module
-from botyard.servers import webpump
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump, TcpClient, TcpPump
+from botyard.servers.web import webpump
 from tests.interfaces.carried import carried, until
 
 
@@ -83,7 +85,9 @@ def bad(wrong: str, value: Any = None) -> type[Echo]:
     return type("Bad", (Echo,), {"wrong": wrong, "value": value})
 
 
-def interface(session: Callable[[Door], Any], carrier: Carrier = Carrier.TCP, **more: Any) -> Interface:
+def interface(
+    session: Callable[[Door], Any], carrier: Carrier = Carrier.TCP, **more: Any
+) -> Interface:
     return Interface(name="strange", about="", carrier=carrier, session=session, **more)
 
 
@@ -129,7 +133,9 @@ def test_a_fault_of_a_session_ends_it_alone_over_websockets(
     wrong: str, value: Any, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with carried(interface(bad(wrong, value), Carrier.WEBSOCKET, text=True)) as (_, pump):
+        async with carried(
+            interface(bad(wrong, value), Carrier.WEBSOCKET, text=True)
+        ) as (_, pump):
             url = f"ws://127.0.0.1:{pump.address[1]}/"
             async with websocket(url) as one, websocket(url) as other:
                 await one.send("!")
@@ -143,7 +149,9 @@ def test_a_fault_of_a_session_ends_it_alone_over_websockets(
     assert "interface strange: a client: internal error, it is closed" in caplog.text
 
 
-def test_a_session_whose_end_goes_wrong_is_over_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_session_whose_end_goes_wrong_is_over_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         async with carried(interface(bad("close"))) as (_, pump):
             _, writer = await asyncio.open_connection(*pump.address)
@@ -158,7 +166,9 @@ def test_a_session_whose_end_goes_wrong_is_over_all_the_same(caplog: pytest.LogC
     assert "interface strange: the end of a client: internal error" in caplog.text
 
 
-def test_faults_that_clients_cause_again_and_again_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_faults_that_clients_cause_again_and_again_do_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         async with carried(interface(bad("receive_data"))) as (_, pump):
             for _ in range(30):
@@ -173,7 +183,9 @@ def test_faults_that_clients_cause_again_and_again_do_not_fill_the_log(caplog: p
     assert caplog.text.count("internal error, it is closed") < 10
 
 
-def test_a_session_that_cannot_be_made_costs_its_client(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_session_that_cannot_be_made_costs_its_client(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def make(door: Door) -> Any:
         raise KeyError("nothing")
 
@@ -189,6 +201,7 @@ def test_a_session_that_cannot_be_made_costs_its_client(caplog: pytest.LogCaptur
                     async with websocket(f"ws://127.0.0.1:{pump.address[1]}/") as one:
                         with pytest.raises(ConnectionClosed):
                             await one.recv()
+
                 await until(lambda: not pump.clients)
 
     asyncio.run(main())
@@ -196,7 +209,9 @@ def test_a_session_that_cannot_be_made_costs_its_client(caplog: pytest.LogCaptur
 
 
 @pytest.mark.parametrize("carrier", [Carrier.UDP, Carrier.HTTP])
-def test_what_answers_all_and_cannot_be_made_leaves_no_port_open(carrier: Carrier) -> None:
+def test_what_answers_all_and_cannot_be_made_leaves_no_port_open(
+    carrier: Carrier,
+) -> None:
     def make(door: Door) -> Any:
         raise KeyError("nothing")
 
@@ -207,8 +222,13 @@ def test_what_answers_all_and_cannot_be_made_leaves_no_port_open(carrier: Carrie
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        with pytest.raises(WorldError, match=r"interface strange: cannot be started: KeyError\('nothing'\)"):
+
+        with pytest.raises(
+            WorldError,
+            match=r"interface strange: cannot be started: KeyError\('nothing'\)",
+        ):
             await pump.start("127.0.0.1", port)
+
         assert not pump.is_open
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as free:
             free.bind(("127.0.0.1", port))
@@ -225,8 +245,12 @@ def test_one_is_started_once_and_stopped_any_number_of_times(carrier: Carrier) -
     async def main() -> None:
         async with carried(interface(Echo, carrier)) as (_, pump):
             port = pump.address[1]
-            with pytest.raises(NotNowError, match=f"interface strange: it is started already, on port {port}"):
+            with pytest.raises(
+                NotNowError,
+                match=f"interface strange: it is started already, on port {port}",
+            ):
                 await pump.start("127.0.0.1", 0)
+
             assert pump.address[1] == port
             await pump.stop()
             await pump.stop()
@@ -245,9 +269,11 @@ def test_a_port_in_use_is_told_in_its_name(carrier: Carrier) -> None:
             other = pump_of(what, {}, parts.hub, parts.control)
             holder = "interface strange of this simulator has that port"
             with pytest.raises(
-                PortError, match=rf"interface strange: cannot listen on port \d+ of 127.0.0.1: {holder}"
+                PortError,
+                match=rf"interface strange: cannot listen on port \d+ of 127.0.0.1: {holder}",
             ):
                 await other.start("127.0.0.1", pump.address[1])
+
             assert not other.is_open
 
     asyncio.run(main())
@@ -340,7 +366,9 @@ class Chatter(Echo):
         return b"x" * 100
 
 
-def test_a_websocket_that_never_ends_talking_leaves_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_websocket_that_never_ends_talking_leaves_time_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(webpump, "MAX_REPLIES", 10)
 
     def make(door: Door) -> Echo:
@@ -349,7 +377,10 @@ def test_a_websocket_that_never_ends_talking_leaves_time_for_others(monkeypatch:
     made: list[int] = []
 
     async def main() -> None:
-        async with carried(interface(make, Carrier.WEBSOCKET, text=True)) as (parts, pump):
+        async with carried(interface(make, Carrier.WEBSOCKET, text=True)) as (
+            parts,
+            pump,
+        ):
             url = f"ws://127.0.0.1:{pump.address[1]}/"
             async with websocket(url) as one:
                 for _ in range(50):
@@ -360,22 +391,34 @@ def test_a_websocket_that_never_ends_talking_leaves_time_for_others(monkeypatch:
                     assert await other.recv() == "hello"
                     tick = parts.hub.sim.tick
                     await until(lambda: parts.hub.sim.tick > tick + 5)
-                one.transport.abort()  # or it would read on until the end comes
+
+                # or it would read on until the end comes
+                one.transport.abort()
 
     asyncio.run(main())
 
 
-def test_a_message_beyond_measure_is_not_sent_to_a_websocket(caplog: pytest.LogCaptureFixture) -> None:
-    what = interface(bad("data_to_send", b"x" * (pump_module.MAX_UNREAD + 1)), Carrier.WEBSOCKET)
+def test_a_message_beyond_measure_is_not_sent_to_a_websocket(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    what = interface(
+        bad("data_to_send", b"x" * (pump_module.MAX_UNREAD + 1)), Carrier.WEBSOCKET
+    )
 
     async def main() -> None:
-        async with carried(what) as (_, pump), websocket(f"ws://127.0.0.1:{pump.address[1]}/") as one:
+        async with (
+            carried(what) as (_, pump),
+            websocket(f"ws://127.0.0.1:{pump.address[1]}/") as one,
+        ):
             await one.send("!")
             with pytest.raises(ConnectionClosed):
                 await one.recv()
 
     asyncio.run(main())
-    assert "strange: client 127.0.0.1 is cut off: a message of 1048577 bytes is for it" in caplog.text
+    assert (
+        "strange: client 127.0.0.1 is cut off: a message of 1048577 bytes is for it"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -390,7 +433,10 @@ def test_a_message_beyond_measure_is_not_sent_to_a_websocket(caplog: pytest.LogC
     ],
 )
 def test_answers_that_are_none_are_an_internal_error(
-    answer: Any, told: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    answer: Any,
+    told: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(webpump, "MAX_ANSWER", 100)
 
@@ -403,7 +449,9 @@ def test_answers_that_are_none_are_an_internal_error(
 
     async def ask(pump: Pump, path: str) -> bytes:
         reader, writer = await asyncio.open_connection(*pump.address)
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n\r\n".encode()
+        )
         data = await reader.read()
         writer.close()
         return data
@@ -418,7 +466,9 @@ def test_answers_that_are_none_are_an_internal_error(
     assert "interface strange: a request: internal error" in caplog.text
 
 
-def test_what_a_session_complains_of_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_session_complains_of_does_not_fill_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Complains(Echo):
         def receive_data(self, data: bytes, now: float) -> None:
             for _ in range(1000):

@@ -1,4 +1,6 @@
-"""Interfaces of other packages: found, started with their options, served over real sockets."""
+"""Interfaces of other packages: found, started with their options, served over real
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from botyard.control import AddRobot, Drive, Level
 from botyard.errors import CommandLineError, PortError, WorldError
 from botyard.interfaces import interface as interface_module
 from botyard.interfaces.interface import Carrier, Door, Interface, Option, caller_of
-from botyard.interfaces.registry import BUILT_IN, find_interface, interface_names, parse_choice, plug_ins
+from botyard.interfaces.registry import (
+    BUILT_IN,
+    find_interface,
+    interface_names,
+    parse_choice,
+    plug_ins,
+)
 from botyard.protocols.discovery import REPLY, REQUEST
 from botyard.servers import pump as pump_module
 from botyard.servers.carriers import pump_of
@@ -34,7 +42,12 @@ from tests.interfaces.carried import carried, until
 from tests.interfaces.installed import PLUGINS, install
 from tests.waiting import PATIENCE
 
-EXAMPLES = [b"list\npose ann\n", b"drive ann 0.3 0.1\n", b"place ann 1 2 0\npose ann\nquit\n", b"nonsense\n"]
+EXAMPLES = [
+    b"list\npose ann\n",
+    b"drive ann 0.3 0.1\n",
+    b"place ann 1 2 0\npose ann\nquit\n",
+    b"nonsense\n",
+]
 
 
 @pytest.fixture
@@ -48,7 +61,9 @@ def textproto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Modul
 class Client:
     """A client in the simulator's own thread."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.reader, self.writer = reader, writer
 
     async def ask(self, line: str) -> str:
@@ -86,7 +101,10 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
     assert textproto.interface in plug_ins()
     assert parse_choice("textproto") == (textproto.interface, {})
     assert textproto.interface.chosen({}) == {"port": 7717, "timeout": 1.0}
-    assert parse_choice("textproto:port=0,timeout=2.5")[1] == {"port": 0, "timeout": 2.5}
+    assert parse_choice("textproto:port=0,timeout=2.5")[1] == {
+        "port": 0,
+        "timeout": 2.5,
+    }
 
 
 @pytest.mark.parametrize(
@@ -95,18 +113,29 @@ def test_a_package_that_is_installed_is_found(textproto: ModuleType) -> None:
         ("textprot", 'no interface "textprot".*textproto'),
         ("textproto:prt=1", 'no option "prt".*options: port, timeout'),
         ("textproto:port", "expected OPTION=VALUE"),
-        ("textproto:port=70000", "expected a whole number from 0 to 65535, found '70000'"),
+        (
+            "textproto:port=70000",
+            "expected a whole number from 0 to 65535, found '70000'",
+        ),
         ("textproto:timeout=soon", "expected a number from 0 to 3600, found 'soon'"),
         ("textproto:timeout=nan", "expected a number"),
         ("textproto:port=1,port=2", 'option "port" is given twice'),
         ("vda5050", "interface vda5050: botyard traffic vda5050 runs it"),
-        ("ros2:domain=233", "interface ros2: domain: expected a whole number from 0 to 232, found '233'"),
+        (
+            "ros2:domain=233",
+            "interface ros2: domain: expected a whole number from 0 to 232, found '233'",
+        ),
         ("ros2:ros_domain_id=1", 'interface ros2: no option "ros_domain_id"'),
-        ("ambf:generation=3", "interface ambf: generation: expected one of master, 1.0, 2.0, found"),
+        (
+            "ambf:generation=3",
+            "interface ambf: generation: expected one of master, 1.0, 2.0, found",
+        ),
         ("discovery:port=1", 'interface discovery: no option "port"'),
     ],
 )
-def test_what_cannot_be_chosen_is_told(textproto: ModuleType, said: str, told: str) -> None:
+def test_what_cannot_be_chosen_is_told(
+    textproto: ModuleType, said: str, told: str
+) -> None:
     with pytest.raises(CommandLineError, match=told):
         parse_choice(said)
 
@@ -132,20 +161,36 @@ def test_a_description_that_makes_no_sense_is_refused() -> None:
         ({"session": None}, "carries sessions"),
     ):
         with pytest.raises(WorldError, match=told):
-            Interface(**{"name": "text", "about": "", "carrier": Carrier.TCP, "session": list} | wrong)  # type: ignore[arg-type]
+            Interface(
+                **{"name": "text", "about": "", "carrier": Carrier.TCP, "session": list}
+                | wrong
+            )  # type: ignore[arg-type]
 
 
 def test_a_package_that_cannot_be_loaded_is_told_of_and_disturbs_no_other(
-    textproto: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    textproto: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     info = tmp_path / "site" / "broken-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[botyard.interfaces]\nbroken = nowhere:it\nother = json:dumps\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n"
+    )
+    (info / "entry_points.txt").write_text(
+        "[botyard.interfaces]\nbroken = nowhere:it\nother = json:dumps\n"
+    )
     with caplog.at_level(logging.WARNING):
         assert [i.name for i in plug_ins()] == ["textproto"]
-    assert 'interface "broken" of the package broken: nowhere:it cannot be loaded' in caplog.text
-    assert 'interface "other" of the package broken: expected an Interface of that name' in caplog.text
+    assert (
+        'interface "broken" of the package broken: nowhere:it cannot be loaded'
+        in caplog.text
+    )
+    assert (
+        'interface "other" of the package broken: expected an Interface of that name'
+        in caplog.text
+    )
 
 
 def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:
@@ -157,11 +202,16 @@ def test_what_is_not_installed_is_told_with_how_to_have_it() -> None:
         modules=("json", "no_such_module"),
         install="pip install nosuch",
     )
-    assert one.lacks() == "interface x needs no_such_module, which is not installed; to install: pip install nosuch"
+    assert (
+        one.lacks() == "interface x needs no_such_module, which is not installed; to "
+        "install: pip install nosuch"
+    )
     assert find_interface("pioneer").lacks() == ""
 
 
-def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: ModuleType) -> None:
+def test_every_interface_that_a_simulator_offers_is_in_the_registry(
+    textproto: ModuleType,
+) -> None:
     async def main() -> set[str]:
         from botyard.app.assembly import assemble, open_interfaces
         from botyard.app.serve import options_of
@@ -172,16 +222,19 @@ def test_every_interface_that_a_simulator_offers_is_in_the_registry(textproto: M
         parts = assemble(sim, World(scene=sim.scene), o, None)
         async with contextlib.AsyncExitStack() as stack:
             await open_interfaces(stack, parts, o, {})
-            one = parts.yard.interfaces["textproto"]
+            one = parts.robot_servers.interfaces["textproto"]
             assert one.on and one.address() is not None
-            await parts.yard.switch("textproto", False)
+            await parts.robot_servers.switch("textproto", False)
             assert one.address() is None
-            await parts.yard.switch("textproto", True)
+            await parts.robot_servers.switch("textproto", True)
             assert one.address() is not None
+
         assert one.address() is None, "the stack has ended it"
-        assert not any(i.on for i in parts.yard.interfaces.values()), "and all others"
+        assert not any(i.on for i in parts.robot_servers.interfaces.values()), (
+            "and all others"
+        )
         parts.close()
-        return set(parts.yard.interfaces)
+        return set(parts.robot_servers.interfaces)
 
     offered = asyncio.run(main())
     assert offered <= set(interface_names())
@@ -201,8 +254,13 @@ def test_the_example_keeps_what_clients_rely_on(textproto: ModuleType) -> None:
 def test_the_example_drives_a_robot_of_a_simulator(textproto: ModuleType) -> None:
     sim = Simulation()
     sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
-    with botyard.serve(sim, port=0, page=False, fast=True, interfaces=["textproto:port=0,timeout=3600"]) as running:  # noqa: SIM117
-        with socket.create_connection(running.interfaces["textproto"], PATIENCE) as one, one.makefile("rw") as file:
+    with botyard.serve(
+        sim, port=0, page=False, fast=True, interfaces=["textproto:port=0,timeout=3600"]
+    ) as running:  # noqa: SIM117
+        with (
+            socket.create_connection(running.interfaces["textproto"], PATIENCE) as one,
+            one.makefile("rw") as file,
+        ):
 
             def ask(line: str) -> str:
                 file.write(line + "\n")
@@ -242,7 +300,10 @@ def test_a_robot_stops_when_nothing_more_comes(textproto: ModuleType) -> None:
     async def main() -> None:
         async with served(textproto.interface) as (parts, pump, connect):
             one = await connect()
-            parts.control.do(pump.made("x", pump.clients[0]).door.caller, Drive(robot="ann", v=0.3, timeout=0.01))
+            parts.control.do(
+                pump.made("x", pump.clients[0]).door.caller,
+                Drive(robot="ann", v=0.3, timeout=0.01),
+            )
             await until(lambda: "ann" not in parts.control.driven)
             assert await one.ask("list") == "ok ann bob"
 
@@ -297,10 +358,18 @@ class Echo:
 
 
 def echo(times: int = 1, **fields: Any) -> Interface:
-    return Interface(name="echo", about="", carrier=Carrier.TCP, session=lambda door: Echo(door, times), **fields)
+    return Interface(
+        name="echo",
+        about="",
+        carrier=Carrier.TCP,
+        session=lambda door: Echo(door, times),
+        **fields,
+    )
 
 
-def test_a_fault_of_a_session_ends_that_connection_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_a_session_ends_that_connection_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         async with served(echo()) as (_, _pump, connect):
             one, other = await connect(), await connect()
@@ -332,7 +401,10 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
             assert await clients[0].ask("a") == "a"
             assert await clients[1].ask("a") == "a"
             with contextlib.suppress(ConnectionError):
-                assert await clients[2].reader.read() == b"", "half of them may come from one address"
+                assert await clients[2].reader.read() == b"", (
+                    "half of them may come from one address"
+                )
+
             clients[0].writer.close()
             await until(lambda: len(pump.clients) == 1)
             assert await (await connect()).ask("b") == "b"
@@ -341,13 +413,16 @@ def test_there_is_room_for_so_many_and_no_more() -> None:
 
 
 async def stop_reading(client: Client, held: Any) -> int:
-    """Send and read nothing until nothing more is read from the client; how much it was answered."""
+    """Send and read nothing until nothing more is read from the client; how much it was
+    answered.
+    """
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
     sent = 0
     while "unread" not in held._pauses:
         client.writer.write(b"x" * 100)
         sent += 100
         await asyncio.sleep(0)
+
     return sent
 
 
@@ -361,10 +436,13 @@ def test_one_that_does_not_read_is_read_no_further_until_it_does() -> None:
             await until(lambda: parts.hub.sim.tick > tick + 3)
             assert held._session.snapshots == told, "it is told of no steps"
             other.writer.write(b"a")
-            assert await other.reader.readexactly(2000) == b"a" * 2000, "the other one is served"
+            assert await other.reader.readexactly(2000) == b"a" * 2000, (
+                "the other one is served"
+            )
             async with asyncio.timeout(PATIENCE):
                 one.writer.transport.resume_reading()  # type: ignore[attr-defined]
                 await one.reader.readexactly(sent * 2000)
+
             await until(lambda: held._session.snapshots > told)
             assert not held._pauses
 
@@ -415,8 +493,11 @@ def test_a_port_that_is_taken_is_told() -> None:
     async def main() -> None:
         async with served(echo()) as (parts, pump, _):
             other = pump_of(echo(), {}, parts.hub, parts.control)
-            with pytest.raises(PortError, match="interface echo: cannot listen on port"):
+            with pytest.raises(
+                PortError, match="interface echo: cannot listen on port"
+            ):
                 await other.start("127.0.0.1", pump.address[1])
+
             await other.start("127.0.0.1", 0)
             await other.stop()
 
@@ -453,7 +534,9 @@ def test_datagrams_are_answered(caplog: pytest.LogCaptureFixture) -> None:
         parts = compose(Simulation())
         pump = pump_of(PONG, PONG.chosen({}), parts.hub, parts.control)
         await pump.start("127.0.0.1", 0)
-        transport, peer = await asyncio.get_running_loop().create_datagram_endpoint(Peer, remote_addr=pump.address)
+        transport, peer = await asyncio.get_running_loop().create_datagram_endpoint(
+            Peer, remote_addr=pump.address
+        )
         try:
             transport.sendto(b"!")
             transport.sendto(b"x" * (pump_module.MAX_DATAGRAM + 1))
@@ -492,17 +575,25 @@ def test_an_interface_with_servers_of_its_own_has_no_pump() -> None:
     asyncio.run(main())
 
 
-def test_one_that_cannot_be_started_says_why(textproto: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_cannot_be_started_says_why(
+    textproto: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(interface_module, "_is_there", lambda module: False)
     object.__setattr__(textproto.interface, "modules", ("serial",))
 
     async def main() -> None:
         parts = compose(Simulation())
         async with contextlib.AsyncExitStack() as stack:
-            o = RunOptions(interface=("textproto:port=0",), port=0, no_gui=True, no_network_discovery=True)
+            o = RunOptions(
+                interface=("textproto:port=0",),
+                port=0,
+                no_gui=True,
+                no_network_discovery=True,
+            )
             with pytest.raises(WorldError, match="needs serial"):
                 await begin_interfaces(stack, Run(parts, o))
-            assert not parts.yard.interfaces["textproto"].on
+            assert not parts.robot_servers.interfaces["textproto"].on
+
         parts.close()
 
     asyncio.run(main())
@@ -510,5 +601,9 @@ def test_one_that_cannot_be_started_says_why(textproto: ModuleType, monkeypatch:
 
 def test_levels_of_an_interface_bind_its_clients() -> None:
     assert caller_of(PONG, "a", "k").level is Level.CHANGE
-    looks = Interface(name="look", about="", carrier=Carrier.UDP, session=Pong, level=Level.WATCH)
-    assert any("DeniedError" in p for p in check_protocol(looks, [b"add"])), "it raises when it may not"
+    looks = Interface(
+        name="look", about="", carrier=Carrier.UDP, session=Pong, level=Level.WATCH
+    )
+    assert any("DeniedError" in p for p in check_protocol(looks, [b"add"])), (
+        "it raises when it may not"
+    )

@@ -1,4 +1,6 @@
-"""Rosbridge at the graph of a simulator, without sockets: topics, inputs, services, rosapi, clients among themselves, read-only."""
+"""Rosbridge at the graph of a simulator, without sockets: topics, inputs, services,
+rosapi, clients among themselves, read-only.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class Client:
 
     def __init__(self, world: World) -> None:
         self.log: list[str] = []
-        self.session = RosbridgeSession(world.bridge, lambda: world.sim.time, warn=self.log.append)
+        self.session = RosbridgeSession(
+            world.bridge, lambda: world.sim.time, warn=self.log.append
+        )
 
     def op(self, op: str, **fields: Any) -> None:
         self.session.receive_data(json.dumps({"op": op, **fields}).encode(), 0.0)
@@ -35,7 +39,10 @@ class Client:
     def out(self) -> list[Any]:
         found = []
         while wire := self.session.data_to_send():
-            found.append(json.loads(wire) if isinstance(wire, str) else cbor2.loads(wire))
+            found.append(
+                json.loads(wire) if isinstance(wire, str) else cbor2.loads(wire)
+            )
+
         return found
 
     def call(self, service: str, args: Any = None) -> Any:
@@ -46,7 +53,9 @@ class Client:
         return told["values"]
 
     def get(self, topic: str) -> list[Any]:
-        return [m["msg"] for m in self.out() if m["op"] == "publish" and m["topic"] == topic]
+        return [
+            m["msg"] for m in self.out() if m["op"] == "publish" and m["topic"] == topic
+        ]
 
 
 class World:
@@ -56,7 +65,9 @@ class World:
         self.sim = botyard.Simulation(seed=1)
         self.sim.add_robot("p3dx", "ann", pose=(1.0, 2.0, 0.0), lasers=["lms200"])
         self.parts = compose(self.sim, read_only=read_only)
-        self.graph = RosGraph(self.parts.hub, self.parts.control, self.parts.maps.cells, types())
+        self.graph = RosGraph(
+            self.parts.hub, self.parts.control, self.parts.maps.cells, types()
+        )
         self.bridge = Rosbridge(types(), self.graph.stamp)
         self.graph.add(self.bridge)
 
@@ -75,26 +86,42 @@ def world() -> World:
 
 
 def test_topics_and_inputs(world: World) -> None:
-    """A robot is driven, and its odometry says where it is; ROS 1's and ROS 2's names of types and names without a slash are good."""
+    """A robot is driven, and its odometry says where it is; ROS 1's and ROS 2's names
+    of types and names without a slash are good.
+    """
     one = world.client()
     one.op("subscribe", topic="/ann/odom", type="nav_msgs/Odometry")
-    one.op("subscribe", topic="ann/odom", type="nav_msgs/msg/Odometry", compression="cbor")
+    one.op(
+        "subscribe", topic="ann/odom", type="nav_msgs/msg/Odometry", compression="cbor"
+    )
     one.op("subscribe", topic="/ann/base_scan", compression="cbor")
     for _ in range(20):
-        one.op("publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.3}, "angular": {}})
+        one.op(
+            "publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.3}, "angular": {}}
+        )
         world.step()
+
     assert world.sim.robots["ann"].truth.x > 1.3
     told = one.out()
     for name in ("/ann/odom", "ann/odom"):
-        xs = [m["msg"]["pose"]["pose"]["position"]["x"] for m in told if m["topic"] == name]
-        assert len(xs) >= 10 and xs[-1] == pytest.approx(world.sim.robots["ann"].odom.x, abs=1e-9)
+        xs = [
+            m["msg"]["pose"]["pose"]["position"]["x"]
+            for m in told
+            if m["topic"] == name
+        ]
+        assert len(xs) >= 10 and xs[-1] == pytest.approx(
+            world.sim.robots["ann"].odom.x, abs=1e-9
+        )
+
     scan = next(m["msg"] for m in told if m["topic"] == "/ann/base_scan")
     assert scan["ranges"].tag == 85 and len(scan["ranges"].value) == 4 * 181
     assert one.log == []
 
 
 def test_an_input_of_two_types(world: World) -> None:
-    """cmd_vel takes Twist and TwistStamped: what a client has advertised is what it publishes."""
+    """cmd_vel takes Twist and TwistStamped: what a client has advertised is what it
+    publishes.
+    """
     one = world.client()
     one.op("advertise", topic="/ann/cmd_vel", type="geometry_msgs/TwistStamped")
     one.op("publish", topic="/ann/cmd_vel", msg={"twist": {"linear": {"x": 0.3}}})
@@ -128,7 +155,10 @@ def test_what_is_the_same_in_all_encodings(world: World) -> None:
 
 def test_sensors_without_subscribers_rest(world: World) -> None:
     def is_read() -> bool:
-        return any(world.sim._devices.is_read(laser._key) for laser in world.sim.robots["ann"].lasers)
+        return any(
+            world.sim._devices.is_read(laser._key)
+            for laser in world.sim.robots["ann"].lasers
+        )
 
     one, other = world.client(), world.client()
     for client in (one, other):
@@ -163,7 +193,9 @@ def test_latched_topics(world: World) -> None:
 
 
 def test_a_robot_that_comes_back(world: World) -> None:
-    """Subscriptions outlive robots; a topic may be subscribed to before its robot is there if its type is said."""
+    """Subscriptions outlive robots; a topic may be subscribed to before its robot is
+    there if its type is said.
+    """
     one = world.client()
     one.op("subscribe", topic="/bob/odom")
     assert "without its type" in one.log.pop()
@@ -177,19 +209,28 @@ def test_a_robot_that_comes_back(world: World) -> None:
         one.out()
         world.step(2)
         assert one.out() == []
+
     assert one.log == []
 
 
 def test_services(world: World) -> None:
     """Of ROS 1's world, of simulation_interfaces, wrong ones."""
     one = world.client()
-    assert one.call("/botyard/set_pose", {"name": "ann", "pose": {"x": 4.0, "y": 5.0}})["success"]
+    assert one.call("/botyard/set_pose", {"name": "ann", "pose": {"x": 4.0, "y": 5.0}})[
+        "success"
+    ]
     world.step()
     assert world.sim.robots["ann"].truth.x == 4.0
-    assert one.call("botyard/set_pose", ["ann", [6.0, 5.0, 0.0]]) == "pose: expected an object, found [6.0, 5.0, 0.0]"
+    assert (
+        one.call("botyard/set_pose", ["ann", [6.0, 5.0, 0.0]])
+        == "pose: expected an object, found [6.0, 5.0, 0.0]"
+    )
     state = one.call("/botyard/get_entity_state", ["ann"])["state"]
     assert state["pose"]["position"]["x"] == 4.0
-    assert one.call("/botyard/no_such") == 'rosbridge: there is no service "/botyard/no_such"'
+    assert (
+        one.call("/botyard/no_such")
+        == 'rosbridge: there is no service "/botyard/no_such"'
+    )
     assert "too long" in one.call("/botyard/set_pose", {"name": "x" * 300_000})
     assert one.log == []
 
@@ -198,16 +239,33 @@ def test_rosapi(world: World) -> None:
     one = world.client()
     listed = one.call("rosapi/topics")
     kinds = dict(zip(listed["topics"], listed["types"], strict=True))
-    assert kinds["/ann/odom"] == "nav_msgs/msg/Odometry" and kinds["/ann/cmd_vel"] == "geometry_msgs/msg/Twist"
+    assert (
+        kinds["/ann/odom"] == "nav_msgs/msg/Odometry"
+        and kinds["/ann/cmd_vel"] == "geometry_msgs/msg/Twist"
+    )
     raw = one.call("/rosapi/topics_and_raw_types")
     texts = dict(zip(raw["topics"], raw["typedefs_full_text"], strict=True))
-    assert "MSG: geometry_msgs/PoseWithCovariance" in texts["/ann/odom"] and "seq" not in texts["/ann/odom"]
-    assert one.call("/rosapi/topic_type", {"topic": "/ann/odom"}) == {"type": "nav_msgs/msg/Odometry"}
-    assert "/ann/odom" in one.call("/rosapi/topics_for_type", ["nav_msgs/Odometry"])["topics"]
+    assert (
+        "MSG: geometry_msgs/PoseWithCovariance" in texts["/ann/odom"]
+        and "seq" not in texts["/ann/odom"]
+    )
+    assert one.call("/rosapi/topic_type", {"topic": "/ann/odom"}) == {
+        "type": "nav_msgs/msg/Odometry"
+    }
+    assert (
+        "/ann/odom"
+        in one.call("/rosapi/topics_for_type", ["nav_msgs/Odometry"])["topics"]
+    )
     assert one.call("/rosapi/publishers", ["/ann/odom"]) == {"publishers": ["/botyard"]}
-    assert one.call("/rosapi/subscribers", ["/ann/cmd_vel"]) == {"subscribers": ["/botyard"]}
-    assert {"/botyard/pause", "/rosapi/topics"} <= set(one.call("/rosapi/services")["services"])
-    assert one.call("/rosapi/service_type", ["/botyard/pause"]) == {"type": "std_srvs/srv/Trigger"}
+    assert one.call("/rosapi/subscribers", ["/ann/cmd_vel"]) == {
+        "subscribers": ["/botyard"]
+    }
+    assert {"/botyard/pause", "/rosapi/topics"} <= set(
+        one.call("/rosapi/services")["services"]
+    )
+    assert one.call("/rosapi/service_type", ["/botyard/pause"]) == {
+        "type": "std_srvs/srv/Trigger"
+    }
     assert one.call("/rosapi/services_for_type", ["std_srvs/Trigger"])["services"] == [
         "/botyard/pause",
         "/botyard/resume",
@@ -226,13 +284,26 @@ def test_rosapi(world: World) -> None:
     assert one.call("/rosapi/get_time") == {"time": {"sec": 1, "nanosec": 0}}
     header, *_ = (
         d
-        for d in one.call("/rosapi/message_details", ["sensor_msgs/LaserScan"])["typedefs"]
+        for d in one.call("/rosapi/message_details", ["sensor_msgs/LaserScan"])[
+            "typedefs"
+        ]
         if d["type"] == "std_msgs/msg/Header"
     )
-    assert header["fieldnames"] == ["stamp", "frame_id"] and header["fieldarraylen"] == [-1, -1]
-    (request,) = one.call("/rosapi/service_request_details", ["std_srvs/srv/SetBool"])["typedefs"]
+    assert header["fieldnames"] == ["stamp", "frame_id"] and header[
+        "fieldarraylen"
+    ] == [-1, -1]
+    (request,) = one.call("/rosapi/service_request_details", ["std_srvs/srv/SetBool"])[
+        "typedefs"
+    ]
     assert request["fieldtypes"] == ["bool"]
-    assert len(one.call("/rosapi/service_response_details", ["std_srvs/SetBool"])["typedefs"]) == 1
+    assert (
+        len(
+            one.call("/rosapi/service_response_details", ["std_srvs/SetBool"])[
+                "typedefs"
+            ]
+        )
+        == 1
+    )
     assert "no ROS message type" in one.call("/rosapi/message_details", ["x/Y"])
     assert "expected a text" in one.call("/rosapi/topic_type", {"topic": 5})
 
@@ -243,7 +314,11 @@ def test_parameters(world: World) -> None:
     assert name in one.call("/rosapi/get_param_names")["names"]
     assert one.call("/rosapi/set_param", [name, "1"])["successful"]
     world.step()
-    assert one.call("/rosapi/get_param", [name]) == {"value": "1.0", "successful": True, "reason": ""}
+    assert one.call("/rosapi/get_param", [name]) == {
+        "value": "1.0",
+        "successful": True,
+        "reason": "",
+    }
     assert not one.call("/rosapi/set_param", [name, "-1"])["successful"]
     assert one.call("/rosapi/has_param", ["/botyard:nothing"]) == {"exists": False}
     assert one.call("/rosapi/get_param", ["/botyard:nothing", "7"])["value"] == "7"
@@ -254,10 +329,20 @@ def test_parameters(world: World) -> None:
 
 
 def test_services_of_clients_are_no_parameter_services(world: World) -> None:
-    """They need not answer: neither are parameters listed by them, nor are they asked for values."""
+    """They need not answer: neither are parameters listed by them, nor are they asked
+    for values.
+    """
     one, other = world.client(), world.client()
-    other.op("advertise_service", service="/x/list_parameters", type="rcl_interfaces/ListParameters")
-    other.op("advertise_service", service="/x/get_parameters", type="rcl_interfaces/GetParameters")
+    other.op(
+        "advertise_service",
+        service="/x/list_parameters",
+        type="rcl_interfaces/ListParameters",
+    )
+    other.op(
+        "advertise_service",
+        service="/x/get_parameters",
+        type="rcl_interfaces/GetParameters",
+    )
     assert "/botyard:ann.trans_accel" in one.call("/rosapi/get_param_names")["names"]
     assert "there is no service" in one.call("/rosapi/get_param", ["/x:y"])
     assert other.out() == []
@@ -277,8 +362,14 @@ def test_clients_talk_to_each_other(world: World) -> None:
     one.op("publish", topic="/talk", msg={"dat": "hello"})
     one.op("publish", topic="/ann/cmd_vel", msg={"linear": {"x": 0.25}})
     told = other.out()
-    assert told[0] == {"op": "publish", "topic": "/talk", "msg": {"data": "hello"}} and len(told) == 2
-    assert types().decode_cdr(told[1]["msg"]["bytes"], "geometry_msgs/Twist").linear.x == 0.25
+    assert (
+        told[0] == {"op": "publish", "topic": "/talk", "msg": {"data": "hello"}}
+        and len(told) == 2
+    )
+    assert (
+        types().decode_cdr(told[1]["msg"]["bytes"], "geometry_msgs/Twist").linear.x
+        == 0.25
+    )
     assert 'no field "dat"' in one.log.pop()
     one.session.close()
     other.op("unsubscribe", topic="/talk")
@@ -286,20 +377,39 @@ def test_clients_talk_to_each_other(world: World) -> None:
 
 
 def test_services_of_clients(world: World) -> None:
-    """Calls and answers pass through; a provider that goes leaves nobody waiting; names of the simulator are taken."""
+    """Calls and answers pass through; a provider that goes leaves nobody waiting; names
+    of the simulator are taken.
+    """
     provider, one = world.client(), world.client()
-    provider.op("advertise_service", service="/add", type="example_interfaces/AddTwoInts")
+    provider.op(
+        "advertise_service", service="/add", type="example_interfaces/AddTwoInts"
+    )
     for taken in ("/botyard/pause", "/rosapi/topics", "/add"):
         one.op("advertise_service", service=taken, type="std_srvs/Trigger")
         assert "somebody else" in one.log.pop()
+
     one.op("call_service", service="add", args={"a": 1}, id="mine")
     (request,) = provider.out()
-    assert (request["op"], request["service"], request["args"]) == ("call_service", "/add", {"a": 1})
+    assert (request["op"], request["service"], request["args"]) == (
+        "call_service",
+        "/add",
+        {"a": 1},
+    )
     one.op("service_response", service="/add", id=request["id"], values={})
     assert "no call waits for an answer" in one.log.pop()
-    provider.op("service_response", service="/add", id=request["id"], values={"sum": 3}, result=True)
+    provider.op(
+        "service_response",
+        service="/add",
+        id=request["id"],
+        values={"sum": 3},
+        result=True,
+    )
     (response,) = one.out()
-    assert (response["id"], response["values"], response["result"]) == ("mine", {"sum": 3}, True)
+    assert (response["id"], response["values"], response["result"]) == (
+        "mine",
+        {"sum": 3},
+        True,
+    )
     assert "/add" in one.call("/rosapi/services")["services"]
     one.op("call_service", service="/add", id="lost")
     provider.session.close()
@@ -308,8 +418,12 @@ def test_services_of_clients(world: World) -> None:
     assert world.bridge._requests == {}
 
 
-def test_calls_that_are_never_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that time out, and those of clients that have gone, do not count any more; an answer that comes late is for nobody."""
+def test_calls_that_are_never_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that time out, and those of clients that have gone, do not count any more;
+    an answer that comes late is for nobody.
+    """
     monkeypatch.setattr(rosbridge, "MAX_REQUESTS", 2)
     provider = world.client()
     provider.op("advertise_service", service="/slow", type="std_srvs/Trigger")
@@ -320,6 +434,7 @@ def test_calls_that_are_never_answered(world: World, monkeypatch: pytest.MonkeyP
             (request,) = provider.out()
             end(caller)
             assert world.bridge._requests == {}
+
         provider.op("service_response", service="/slow", id=request["id"], values={})
         assert "no call waits for an answer" in provider.log.pop()
         assert [m["values"] for m in caller.out()] in ([], ["timed out"])
@@ -338,6 +453,7 @@ def test_limits_of_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> Non
         one.op("advertise_action", action=f"/a{n}", type="x/Fly")
         other.op("call_service", service="/s0", id=n)
         other.op("send_action_goal", action="/a0", id=f"goal {n}")
+
     assert len(one.log) == 3 and "/t2" not in world.bridge.channels
     assert [m["id"] for m in other.out()] == [2, "goal 2"]
     monkeypatch.setattr(rosbridge_actions, "MAX_SENT_GOALS", 3)
@@ -371,14 +487,24 @@ def test_the_transport_goes(world: World) -> None:
 
 
 def test_goals(world: World) -> None:
-    """Those who have no goal under way, another type, or a goal that does not fit, are told; rosapi lists actions."""
+    """Those who have no goal under way, another type, or a goal that does not fit, are
+    told; rosapi lists actions.
+    """
     one = world.client()
-    assert one.call("/rosapi/action_servers") == {"action_servers": ["/botyard/simulate_steps"]}
+    assert one.call("/rosapi/action_servers") == {
+        "action_servers": ["/botyard/simulate_steps"]
+    }
 
     def send(action: str, **fields: Any) -> Any:
         one.op("send_action_goal", action=action, id="g", **fields)
         (told,) = one.out()
-        assert (told["op"], told["action"], told["id"], told["result"], told["status"]) == (
+        assert (
+            told["op"],
+            told["action"],
+            told["id"],
+            told["result"],
+            told["status"],
+        ) == (
             "action_result",
             action,
             "g",
@@ -389,7 +515,9 @@ def test_goals(world: World) -> None:
 
     steps = "/botyard/simulate_steps"
     assert "there is no action" in send("/fly")
-    assert "expected simulation_interfaces/action/SimulateSteps" in send(steps, action_type="x/Fly")
+    assert "expected simulation_interfaces/action/SimulateSteps" in send(
+        steps, action_type="x/Fly"
+    )
     assert 'no field "step"' in send(steps, args={"step": 1})
     assert "goal.steps: expected an integer" in send(steps, args=["x"], feedback=True)
     assert not world.bridge.channels[f"{steps}/_action/feedback"].readers
@@ -398,19 +526,29 @@ def test_goals(world: World) -> None:
 
 
 def test_actions_of_clients(world: World) -> None:
-    """Goals, feedback, cancelling and results pass through; who is told what when one of them goes; names of the simulator are taken."""
+    """Goals, feedback, cancelling and results pass through; who is told what when one
+    of them goes; names of the simulator are taken.
+    """
     server, one = world.client(), world.client()
     server.op("advertise_action", action="fib", type="example_interfaces/Fibonacci")
     for taken in ("/fib", "/botyard/simulate_steps"):
         one.op("advertise_action", action=taken, type="example_interfaces/Fibonacci")
         assert "somebody else" in one.log.pop()
-    assert one.call("/rosapi/action_servers")["action_servers"] == ["/botyard/simulate_steps", "/fib"]
+
+    assert one.call("/rosapi/action_servers")["action_servers"] == [
+        "/botyard/simulate_steps",
+        "/fib",
+    ]
 
     def send(ident: str, **fields: Any) -> str:
         """The id by which the server knows the goal."""
         one.op("send_action_goal", action="/fib", id=ident, args={"order": 5}, **fields)
         (asked,) = server.out()
-        assert (asked["op"], asked["action"], asked["args"]) == ("send_action_goal", "fib", {"order": 5})
+        assert (asked["op"], asked["action"], asked["args"]) == (
+            "send_action_goal",
+            "fib",
+            {"order": 5},
+        )
         assert asked["action_type"] == "example_interfaces/action/Fibonacci"
         return str(asked["id"])
 
@@ -421,12 +559,22 @@ def test_actions_of_clients(world: World) -> None:
 
     first, second = send("a", feedback=True), send("b")
     for known in (first, second):
-        server.op("action_feedback", action="fib", id=known, values={"sequence": [0, 1]})
+        server.op(
+            "action_feedback", action="fib", id=known, values={"sequence": [0, 1]}
+        )
+
     (told,) = one.out()
-    assert told == {"op": "action_feedback", "action": "/fib", "id": "a", "values": {"sequence": [0, 1]}}
+    assert told == {
+        "op": "action_feedback",
+        "action": "/fib",
+        "id": "a",
+        "values": {"sequence": [0, 1]},
+    }
     one.op("cancel_action_goal", action="fib", id="b")
     assert server.out() == [{"op": "cancel_action_goal", "action": "fib", "id": second}]
-    server.op("action_result", action="fib", id=second, values={}, status=5, result=True)
+    server.op(
+        "action_result", action="fib", id=second, values={}, status=5, result=True
+    )
     assert end() == ("b", 5, True, {})
     one.op("action_result", id=first, values={}, status=4)
     assert "no goal of the id" in one.log.pop()
@@ -446,7 +594,9 @@ def test_actions_of_clients(world: World) -> None:
     one.op("send_action_goal", action="fib", id="e")
     (asked,) = server.out()
     one.session.close()
-    assert server.out() == [{"op": "cancel_action_goal", "action": "/fib", "id": asked["id"]}]
+    assert server.out() == [
+        {"op": "cancel_action_goal", "action": "/fib", "id": asked["id"]}
+    ]
     other = world.client()
     other.op("send_action_goal", action="fib", id="f")
     server.session.close()
@@ -456,11 +606,18 @@ def test_actions_of_clients(world: World) -> None:
 
 
 def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
-    """Its result says that nothing has failed; the action's name is good with the slash and without."""
+    """Its result says that nothing has failed; the action's name is good with the slash
+    and without.
+    """
 
     async def run() -> list[Any]:
         one = world.client()
-        one.op("send_action_goal", action="/botyard/simulate_steps", id="g", args={"steps": 1})
+        one.op(
+            "send_action_goal",
+            action="/botyard/simulate_steps",
+            id="g",
+            args={"steps": 1},
+        )
         one.op("cancel_action_goal", action="botyard/simulate_steps", id="g")
         assert one.log == []
         while not (told := one.out()):
@@ -473,12 +630,16 @@ def test_a_goal_that_is_cancelled_before_it_begins(world: World) -> None:
 
 
 def test_names_and_transforms_of_stage_ros() -> None:
-    """Robots are counted, lasers of a robot too, and base_footprint is between odom and base_link."""
+    """Robots are counted, lasers of a robot too, and base_footprint is between odom and
+    base_link.
+    """
     parts = compose(botyard.Simulation(seed=1))
     sim = parts.hub.sim
     sim.add_robot("p3dx", "alice", lasers=["lms200", "lms100"])
     sim.add_robot("p3dx", "bob", pose=(2.0, 0.0, 0.0), lasers=["lms200"])
-    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), profile=PROFILES["stage"])
+    graph = RosGraph(
+        parts.hub, parts.control, parts.maps.cells, types(), profile=PROFILES["stage"]
+    )
     bridge = Rosbridge(types(), graph.stamp)
     graph.add(bridge)
     one = RosbridgeSession(bridge, lambda: sim.time, warn=lambda _text: None)
@@ -493,29 +654,51 @@ def test_names_and_transforms_of_stage_ros() -> None:
         return found
 
     (answer,) = told("call_service", service="/rosapi/topics")
-    topics = {t for t in answer["values"]["topics"] if t.startswith(("/robot", "/alice", "/bob"))}
+    topics = {
+        t
+        for t in answer["values"]["topics"]
+        if t.startswith(("/robot", "/alice", "/bob"))
+    }
     assert topics == {
         f"/robot_{name}"
         for name in (
-            "0/base_scan_0", "0/base_scan_1", "0/odom", "0/base_pose_ground_truth", "0/cmd_vel", "1/base_scan", "1/odom",
-            "1/base_pose_ground_truth", "1/cmd_vel",
+            "0/base_scan_0",
+            "0/base_scan_1",
+            "0/odom",
+            "0/base_pose_ground_truth",
+            "0/cmd_vel",
+            "1/base_scan",
+            "1/odom",
+            "1/base_pose_ground_truth",
+            "1/cmd_vel",
         )
-    }  # fmt: skip
+    }
     pairs = set()
     for topic in ("/tf", "/tf_static"):
         for message in told("subscribe", topic=topic):
-            pairs |= {(t["header"]["frame_id"], t["child_frame_id"]) for t in message["msg"]["transforms"]}
+            pairs |= {
+                (t["header"]["frame_id"], t["child_frame_id"])
+                for t in message["msg"]["transforms"]
+            }
+
     for robot, lasers in (("robot_0", ["_0", "_1"]), ("robot_1", [""])):
         chain = [("odom", "base_footprint"), ("base_footprint", "base_link")]
         chain += [("base_link", f"base_laser_link{laser}") for laser in lasers]
         assert {(f"{robot}/{a}", f"{robot}/{b}") for a, b in chain} <= pairs
+
     answers = told("subscribe", topic="/robot_0/base_scan_1")
     (scan,) = [m["msg"] for m in answers if m["topic"] == "/robot_0/base_scan_1"]
     assert scan["header"]["frame_id"] == "robot_0/base_laser_link_1"
     sim.remove_robot("alice")
     sim.add_robot("p3dx", "carol", pose=(4.0, 0.0, 0.0))
-    (answer,) = [m for m in told("call_service", service="/rosapi/topics") if m["op"] == "service_response"]
-    assert {"/robot_0/odom", "/robot_1/odom"} <= set(answer["values"]["topics"]), "a number that is free again"
+    (answer,) = [
+        m
+        for m in told("call_service", service="/rosapi/topics")
+        if m["op"] == "service_response"
+    ]
+    assert {"/robot_0/odom", "/robot_1/odom"} <= set(answer["values"]["topics"]), (
+        "a number that is free again"
+    )
 
 
 def lists_alive() -> int:
@@ -526,7 +709,9 @@ def lists_alive() -> int:
 
 @pytest.mark.parametrize("kind", ["service", "action"])
 def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> None:
-    """A provider reads the requests and never answers: nothing of them is left but who waits."""
+    """A provider reads the requests and never answers: nothing of them is left but who
+    waits.
+    """
     provider, caller = world.client(), world.client()
     provider.op(f"advertise_{kind}", **{kind: "/mine"}, type="std_srvs/srv/SetBool")
     before = lists_alive()
@@ -535,8 +720,16 @@ def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> Non
         if kind == "service":
             caller.op("call_service", service="/mine", id=str(number), args=args)
         else:
-            caller.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id=str(number), args=args)
+            caller.op(
+                "send_action_goal",
+                action="/mine",
+                action_type="std_srvs/srv/SetBool",
+                id=str(number),
+                args=args,
+            )
+
         assert len(provider.out()) == 1
+
     del args
     assert lists_alive() < before + 1000
     assert not caller.session.is_closed and caller.out() == []
@@ -544,7 +737,9 @@ def test_arguments_are_not_kept_until_the_answer(world: World, kind: str) -> Non
 
 @pytest.mark.parametrize("kind", ["service", "action"])
 def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
-    """More calls come than it has read: those of one address fail, and others' and its own answers go on."""
+    """More calls come than it has read: those of one address fail, and others' and its
+    own answers go on.
+    """
     provider, flood = world.client(), [world.client() for _ in range(3)]
     for one in flood:
         one.session.source = "10.0.0.1"
@@ -557,11 +752,18 @@ def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
         if kind == "service":
             one.op("call_service", service="/mine", id=ident, args=args)
         else:
-            one.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id=ident, args=args)
+            one.op(
+                "send_action_goal",
+                action="/mine",
+                action_type="std_srvs/srv/SetBool",
+                id=ident,
+                args=args,
+            )
 
     for number in range(90):
         for one in flood:
             call(one, str(number), 200_000)
+
     call(honest, "mine", 1000)
     assert not provider.session.is_closed
     told = [m for one in flood for m in one.out()]
@@ -570,22 +772,47 @@ def test_callers_do_not_cut_a_provider_off(world: World, kind: str) -> None:
     assert len(asked) == 270 - len(told) + 1
     assert sum(len(str(m["args"])) for m in asked) <= MAX_REQUEST_SIZE
     if kind == "service":
-        provider.op("service_response", id=asked[-1]["id"], service="/mine", values={}, result=True)
+        provider.op(
+            "service_response",
+            id=asked[-1]["id"],
+            service="/mine",
+            values={},
+            result=True,
+        )
     else:
-        provider.op("action_result", id=asked[-1]["id"], action="/mine", values={}, status=4, result=True)
+        provider.op(
+            "action_result",
+            id=asked[-1]["id"],
+            action="/mine",
+            values={},
+            status=4,
+            result=True,
+        )
+
     (done,) = honest.out()
     assert done["id"] == "mine" and done["result"]
 
 
 def test_a_goal_is_cancelled_once(world: World) -> None:
-    """Whoever cancels again and again tells its server nothing new, which it would have to read."""
+    """Whoever cancels again and again tells its server nothing new, which it would have
+    to read.
+    """
     provider, caller = world.client(), world.client()
     provider.op("advertise_action", action="/mine", type="std_srvs/srv/SetBool")
-    caller.op("send_action_goal", action="/mine", action_type="std_srvs/srv/SetBool", id="g", args={})
+    caller.op(
+        "send_action_goal",
+        action="/mine",
+        action_type="std_srvs/srv/SetBool",
+        id="g",
+        args={},
+    )
     for _ in range(5000):
         caller.op("cancel_action_goal", action="/mine", id="g")
     assert not provider.session.is_closed
-    assert [m["op"] for m in provider.out()] == ["send_action_goal", "cancel_action_goal"]
+    assert [m["op"] for m in provider.out()] == [
+        "send_action_goal",
+        "cancel_action_goal",
+    ]
 
 
 def test_large_answers_of_others_do_not_cut_a_caller_off(world: World) -> None:
@@ -595,26 +822,43 @@ def test_large_answers_of_others_do_not_cut_a_caller_off(world: World) -> None:
     for number in range(60):
         caller.op("call_service", service="/mine", id=str(number))
     for asked in provider.out():
-        provider.op("service_response", id=asked["id"], service="/mine", values={"x": "y" * 900_000}, result=True)
+        provider.op(
+            "service_response",
+            id=asked["id"],
+            service="/mine",
+            values={"x": "y" * 900_000},
+            result=True,
+        )
+
     assert not caller.session.is_closed
     results = [m["result"] for m in caller.out()]
     assert len(results) == 60 and True in results and False in results
 
 
 def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
-    """Subscriptions, fragments, offers and goals share one account, which is empty when the client has gone."""
+    """Subscriptions, fragments, offers and goals share one account, which is empty when
+    the client has gone.
+    """
     one = world.client()
     account = one.session._account
     refused = 0
     for topic in range(200):
         for ident in range(90):
-            one.op("subscribe", topic=f"/{topic}", type="std_msgs/String", id=f"{ident:>250}")
+            one.op(
+                "subscribe",
+                topic=f"/{topic}",
+                type="std_msgs/String",
+                id=f"{ident:>250}",
+            )
             refused += "no room" in one.log[-1] if one.log else 0
+
         one.log.clear()
+
     assert refused and account.used <= MAX_KEPT
     for topic in range(200):
         if resolved := world.bridge.channels.get(f"/{topic}"):
             one.op("unsubscribe", topic=resolved.name)
+
     assert account.used == 0
     one.op("advertise_service", service="/a", type="std_srvs/srv/SetBool")
     one.op("advertise_action", action="/b", type="std_srvs/srv/SetBool")
@@ -638,7 +882,10 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
 
 def filled(bridge: Rosbridge, kind: str, number: float, text: str) -> dict[str, Any]:
     """A message whose floating-point numbers are all the same, and whose texts are."""
-    return {field: _filled(bridge, what, number, text) for field, what in bridge.values.fields(kind)}
+    return {
+        field: _filled(bridge, what, number, text)
+        for field, what in bridge.values.fields(kind)
+    }
 
 
 def _filled(bridge: Rosbridge, kind: Any, number: float, text: str) -> Any:
@@ -651,12 +898,23 @@ def _filled(bridge: Rosbridge, kind: Any, number: float, text: str) -> Any:
             "float32": min(max(number, -3e38), 3e38),
             "float64": number,
         }.get(what[0], 1)
+
     if sort == 2:
         return filled(bridge, what, number, text)
-    return [_filled(bridge, what[0], number, text)] * (what[1] if sort == 3 and what[1] else 1)
+    return [_filled(bridge, what[0], number, text)] * (
+        what[1] if sort == 3 and what[1] else 1
+    )
 
 
-ASIDE = ("load_", "unload_", "recording", "step", "set_simulation_state", "spawnables", "available_worlds")
+ASIDE = (
+    "load_",
+    "unload_",
+    "recording",
+    "step",
+    "set_simulation_state",
+    "spawnables",
+    "available_worlds",
+)
 """Services whose work is done beside the loop, or that take long."""
 
 
@@ -664,7 +922,9 @@ ASIDE = ("load_", "unload_", "recording", "step", "set_simulation_state", "spawn
 def test_huge_numbers_are_errors_of_their_request(
     world: World, number: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """To all services and inputs: an answer, and no exception that would end the caller's session."""
+    """To all services and inputs: an answer, and no exception that would end the
+    caller's session.
+    """
     one = world.client()
 
     async def scene() -> None:
@@ -672,19 +932,31 @@ def test_huge_numbers_are_errors_of_their_request(
             for name, service in sorted(world.bridge.services.items()):
                 if "/_action/" in name or any(part in name for part in ASIDE):
                     continue
-                request = filled(world.bridge, f"{service.type_name}_Request", number, text)
+                request = filled(
+                    world.bridge, f"{service.type_name}_Request", number, text
+                )
                 one.op("call_service", service=name, args=request, id=name)
                 await asyncio.sleep(0)
                 one.out()
                 assert not one.session.is_closed, name
+
         for channel in list(world.bridge.channels.values()):
             for entry in channel.inputs:
-                one.op("publish", topic=channel.name, msg=filled(world.bridge, entry.type_name, number, "ann"))
+                one.op(
+                    "publish",
+                    topic=channel.name,
+                    msg=filled(world.bridge, entry.type_name, number, "ann"),
+                )
                 assert not one.session.is_closed, channel.name
+
         world.step(5)
 
     asyncio.run(scene())
-    internal = [r.getMessage() for r in caplog.records if "internal error" in r.getMessage() or r.exc_info]
+    internal = [
+        r.getMessage()
+        for r in caplog.records
+        if "internal error" in r.getMessage() or r.exc_info
+    ]
     assert not internal
 
 
@@ -698,4 +970,5 @@ def test_a_place_outside_of_the_world_is_refused(world: World) -> None:
     ):
         said = one.call(service, args)
         assert not said["success"] and "within ±1e+07 m" in said["message"]
+
     assert list(world.sim.robots) == ["ann"]

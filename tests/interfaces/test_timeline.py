@@ -1,4 +1,6 @@
-"""The page's time line of a running simulation, without a browser: what pages are shown, what they may do, and what is an event."""
+"""The page's time line of a running simulation, without a browser: what pages are
+shown, what they may do, and what is an event.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import pytest
 
 from botyard.app.compose import Parts, compose
 from botyard.engine.commands import SetVelocity
-from botyard.interfaces.page import marks, timeline
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page import timeline, timeline_events
+from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.protocols.webgui import messages as msg
@@ -26,17 +28,24 @@ ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]]
 class Page:
     """A page at a desk."""
 
-    def __init__(self, desk: PageDesk, token: str = "full") -> None:
+    def __init__(self, desk: PageRequests, token: str = "full") -> None:
         self.desk = desk
         self.viewer = Viewer(desk, Tokens("full", "audience"), 0.0)
-        hello = {"type": "hello", "token": token, "version": msg.VERSION, "view": {"selected": ["ann"]}}
+        hello = {
+            "type": "hello",
+            "token": token,
+            "version": msg.VERSION,
+            "view": {"selected": ["ann"]},
+        }
         self.viewer.receive_text(json.dumps(hello), 0.0)
         self.told()
 
     def ask(self, request: Any) -> Any:
         """What is answered. RuntimeError: the reason why it is refused."""
         answers: list[tuple[Any, str | None]] = []
-        self.desk.perform(self.viewer, request, lambda result, error: answers.append((result, error)))
+        self.desk.perform(
+            self.viewer, request, lambda result, error: answers.append((result, error))
+        )
         ((result, error),) = answers
         if error is not None:
             raise RuntimeError(error)
@@ -47,11 +56,18 @@ class Page:
         return [json.loads(text) for text in self.viewer.texts_to_send()]
 
 
-def run(test: Callable[[Parts, PageDesk], None], sim: Simulation | None = None) -> None:
+def run(
+    test: Callable[[Parts, PageRequests], None], sim: Simulation | None = None
+) -> None:
     async def main() -> None:
         parts = compose(world() if sim is None else sim)
         try:
-            test(parts, PageDesk(parts.hub, parts.yard, parts.maps, ViewSource(parts.hub)))
+            test(
+                parts,
+                PageRequests(
+                    parts.hub, parts.robot_servers, parts.maps, ViewSource(parts.hub)
+                ),
+            )
         finally:
             parts.close()
             await parts.ended()
@@ -73,7 +89,7 @@ def steps(parts: Parts, number: int) -> None:
 
 
 def test_each_page_is_shown_its_own_moment() -> None:
-    def test(parts: Parts, desk: PageDesk) -> None:
+    def test(parts: Parts, desk: PageRequests) -> None:
         sim = parts.hub.sim
         one, two = Page(desk), Page(desk, "audience")
         sim.robots["ann"].command(v=0.4)
@@ -81,13 +97,27 @@ def test_each_page_is_shown_its_own_moment() -> None:
         assert one.ask(msg.Look(by=-1)).time == pytest.approx(3.8)
         assert one.ask(msg.Look(by=-3)).time == pytest.approx(3.2)
         looked = two.ask(msg.Look(time=1.05))
-        assert (looked.tick, looked.missing, looked.gone, looked.disconnected) == (10, [], [], 0)
-        assert [m["type"] for m in two.told()] == ["schema"], "of the past, which has another number"
-        frames = [desk.source_of(page.viewer).frame(page.viewer.view) for page in (one, two)]
-        assert len({bytes(f) for f in frames}) == 2 and desk.source_of(one.viewer) is not desk.source
+        assert (looked.tick, looked.missing, looked.gone, looked.disconnected) == (
+            10,
+            [],
+            [],
+            0,
+        )
+        assert [m["type"] for m in two.told()] == ["schema"], (
+            "of the past, which has another number"
+        )
+        frames = [
+            desk.source_of(page.viewer).frame(page.viewer.view) for page in (one, two)
+        ]
+        assert (
+            len({bytes(f) for f in frames}) == 2
+            and desk.source_of(one.viewer) is not desk.source
+        )
         past = desk.timeline.sim_of(two.viewer)
         assert past is not None
-        assert past.time == pytest.approx(1.0) and past.robots["ann"].laser.is_read, "it has selected ann"
+        assert past.time == pytest.approx(1.0) and past.robots["ann"].laser.is_read, (
+            "it has selected ann"
+        )
         digest = sim.digest()
         for request in (
             msg.Move(to=[msg.Placement(name="ann", x=1, y=1, th=0)]),
@@ -97,6 +127,7 @@ def test_each_page_is_shown_its_own_moment() -> None:
         ):
             with pytest.raises(RuntimeError, match="shows an earlier moment"):
                 one.ask(request)
+
         assert sim.digest() == digest
         with pytest.raises(RuntimeError, match="may only look on"):
             two.ask(msg.GoOn())
@@ -109,9 +140,11 @@ def test_each_page_is_shown_its_own_moment() -> None:
 
 
 def test_it_goes_on_from_what_was_shown_or_not_at_all() -> None:
-    """Another page may have gone on before: then this moment is of a run that did not happen."""
+    """Another page may have gone on before: then this moment is of a run that did not
+    happen.
+    """
 
-    def test(parts: Parts, desk: PageDesk) -> None:
+    def test(parts: Parts, desk: PageRequests) -> None:
         sim = parts.hub.sim
         one, two, three = Page(desk), Page(desk), Page(desk)
         late = sim.tick + 20
@@ -122,11 +155,17 @@ def test_it_goes_on_from_what_was_shown_or_not_at_all() -> None:
         for page, time in ((one, 1.0), (two, 3.0), (three, 0.4)):
             page.ask(msg.Look(time=time))
         assert one.ask(msg.Look(by=1)) == msg.Looked(
-            tick=12, time=pytest.approx(1.2), missing=["new"], gone=["bob"], disconnected=1
+            tick=12,
+            time=pytest.approx(1.2),
+            missing=["new"],
+            gone=["bob"],
+            disconnected=1,
         )
         assert one.ask(msg.GoOn()) == pytest.approx(1.2)
         assert (
-            sim.tick == 12 < late and list(sim.robots) == ["ann", "bob"] and desk.source_of(one.viewer) is desk.source
+            sim.tick == 12 < late
+            and list(sim.robots) == ["ann", "bob"]
+            and desk.source_of(one.viewer) is desk.source
         )
         steps(parts, 40)
         with pytest.raises(RuntimeError, match="not kept any more"):
@@ -141,7 +180,7 @@ def test_it_goes_on_from_what_was_shown_or_not_at_all() -> None:
 def test_so_many_pages_look_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "MAX_LOOKING", 1)
 
-    def test(parts: Parts, desk: PageDesk) -> None:
+    def test(parts: Parts, desk: PageRequests) -> None:
         one, two, looker = Page(desk), Page(desk), Page(desk, "audience")
         steps(parts, 10)
         looker.ask(msg.Look(time=0.0))
@@ -159,9 +198,9 @@ def test_so_many_pages_look_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marks, "MAX_MARKS", 6)
+    monkeypatch.setattr(timeline_events, "MAX_MARKS", 6)
 
-    def test(parts: Parts, desk: PageDesk) -> None:
+    def test(parts: Parts, desk: PageRequests) -> None:
         sim = parts.hub.sim
         page = Page(desk)
 
@@ -172,17 +211,23 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         steps(parts, 5)
         sim.robots["ann"].claim("page")
         assert said() == []
-        sim.add_robots("amigo", [(10, 2 + k, 0) for k in range(5)], [f"r{k}" for k in range(5)])
+        sim.add_robots(
+            "amigo", [(10, 2 + k, 0) for k in range(5)], [f"r{k}" for k in range(5)]
+        )
         steps(parts, 5)
         sim.robots["bob"].claim("ros")
         sim.robots["ann"].claim("ros")
         steps(parts, 5)
-        assert said() == [("robot", "r0, r1, r2 and 2 more are added"), ("client", "ann, bob are commanded by ros")]
+        assert said() == [
+            ("robot", "r0, r1, r2 and 2 more are added"),
+            ("client", "ann, bob are commanded by ros"),
+        ]
         sim.put("ann", (15.6, 3.0, 0.0))
         for _ in range(20):
             sim.submit("ann", SetVelocity(v=0.5), "ros")
             steps(parts, 1)
             said()
+
         assert said()[2:] == [("stall", "ann stalls")], "once"
         sim.replace_scene(Scene(name="other"))
         sim.robots["bob"].release("ros")
@@ -196,10 +241,14 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert times == sorted(times) and times[0] == pytest.approx(0.6)
         sim.history.go_on_from(0.8)
         steps(parts, 1)
-        assert said() == [("robot", "r0, r1, r2 and 2 more are added"), ("branch", "the world has gone on from here")]
+        assert said() == [
+            ("robot", "r0, r1, r2 and 2 more are added"),
+            ("branch", "the world has gone on from here"),
+        ]
         for k in range(8):
             sim.replace_scene(Scene(name=f"map{k}"))
             steps(parts, 1)
+
         assert len(said()) == 6 and said()[-1] == ("map", "map map7")
 
     run(test)
@@ -208,7 +257,7 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_subscriptions_are_counted_as_the_original_does() -> None:
     """One for each robot that is driven, and one for each device that is read."""
 
-    def test(parts: Parts, desk: PageDesk) -> None:
+    def test(parts: Parts, desk: PageRequests) -> None:
         ann, bob = parts.hub.sim.robots["ann"], parts.hub.sim.robots["bob"]
         assert desk._status().subscriptions == 0
         ann.claim("a client")

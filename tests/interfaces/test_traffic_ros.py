@@ -1,4 +1,6 @@
-"""A traffic task as ROS sees it, without ROS: a transport that is a list, and a clock of the test's own."""
+"""A traffic task as ROS sees it, without ROS: a transport that is a list, and a clock
+of the test's own.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Ros:
         self.topics: dict[str, Topic] = {}
         self.inputs: dict[str, Any] = {}
 
-    def advertise(self, node: str, topic: Any, fresh: Any, changed: Callable[[], None]) -> Topic:
+    def advertise(
+        self, node: str, topic: Any, fresh: Any, changed: Callable[[], None]
+    ) -> Topic:
         return self.topics.setdefault(topic.name, Topic(topic.name, changed))
 
     def listen(self, node: str, entry: Any) -> Any:
@@ -67,7 +71,9 @@ def made(idle_limit: float = 10.0) -> tuple[TrafficNode, Ros, Traffic]:
     node = TrafficNode(TYPES, relay, "lab")
     node.add(ros)  # type: ignore[arg-type]
     vehicles = tuple(Vehicle(ends=np.array([4.0, 6.0, 10.0])) for _ in range(2))
-    traffic = Traffic(Task(vehicles, np.zeros((0, 4), np.int64), (), "two"), relay, Rules())
+    traffic = Traffic(
+        Task(vehicles, np.zeros((0, 4), np.int64), (), "two"), relay, Rules()
+    )
     ros.topics["/lab/critical_points"].read(True)
     node.begin(traffic, 50.0, idle_limit=idle_limit)
     return node, ros, traffic
@@ -78,6 +84,7 @@ def go_on(node: TrafficNode, begin: float, end: float) -> Ending | None:
         ending = node.advance(float(now))
         if ending is not None:
             return ending
+
     return None
 
 
@@ -89,6 +96,7 @@ def test_permissions_let_robots_go_on() -> None:
             break
         while asked:
             ros.permit(asked.pop(0))
+
     outcome = traffic.finish(Ending.COMPLETED)
     assert outcome.metrics["finished"] == 2
     assert not ros.topics["/lab/release_points"].said, "nobody reads them"
@@ -119,12 +127,17 @@ def test_who_comes_late_is_told_who_waits() -> None:
     assert sorted(topic.said) == before
 
 
-def test_permissions_for_nobody_are_told_and_change_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_permissions_for_nobody_are_told_and_change_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     node, ros, _ = made()
     ros.permit(7)
     with caplog.at_level(logging.WARNING):
         node.advance(50.1)
-    assert "/lab/move_permissions: " in caplog.text and "expected a robot from 0 to" in caplog.text
+    assert (
+        "/lab/move_permissions: " in caplog.text
+        and "expected a robot from 0 to" in caplog.text
+    )
 
 
 def test_what_ends_is_there_no_longer() -> None:

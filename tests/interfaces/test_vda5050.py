@@ -1,4 +1,6 @@
-"""AGVs of VDA 5050 without a broker: messages in, messages out, and a clock of the test's own."""
+"""AGVs of VDA 5050 without a broker: messages in, messages out, and a clock of the
+test's own.
+"""
 
 from __future__ import annotations
 
@@ -15,43 +17,82 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.interfaces.vda5050 import fleet as fleet_module
-from botyard.interfaces.vda5050.fleet import MAX_ERRORS, STATE_PERIOD_S, STATE_RATE, Fleet
-from botyard.protocols.vda5050 import Node, Order, OrderError, Vehicle5050, order_message
+from botyard.interfaces.vda5050.fleet import (
+    MAX_ERRORS,
+    STATE_PERIOD_S,
+    STATE_RATE,
+    Fleet,
+)
+from botyard.protocols.vda5050 import (
+    Node,
+    Order,
+    OrderError,
+    Vehicle5050,
+    order_message,
+)
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
 from botyard.traffic.outcome import Ending
 from botyard.traffic.task import Vehicle
 
 
-def crossing(name: str, x: bool, released: int, update: int = 0, begin: int = 0, nodes: int = 4) -> Order:
-    """Nodes on a line through the origin, 4 m apart; the crossing lies between the second and the third."""
+def crossing(
+    name: str, x: bool, released: int, update: int = 0, begin: int = 0, nodes: int = 4
+) -> Order:
+    """Nodes on a line through the origin, 4 m apart; the crossing lies between the
+    second and the third.
+    """
     row = [
-        Node(f"{name}{i}", 2 * i, i < released, (4.0 * i - 6.0) if x else 0.0, 0.0 if x else (4.0 * i - 6.0))
+        Node(
+            f"{name}{i}",
+            2 * i,
+            i < released,
+            (4.0 * i - 6.0) if x else 0.0,
+            0.0 if x else (4.0 * i - 6.0),
+        )
         for i in range(nodes)
     ]
-    return Order(name, update, tuple(row[begin:]), tuple(f"{name}-{i}" for i in range(begin, nodes - 1)))
+    return Order(
+        name,
+        update,
+        tuple(row[begin:]),
+        tuple(f"{name}-{i}" for i in range(begin, nodes - 1)),
+    )
 
 
-class Yard:
-    """A fleet of one or two, its last states, the nodes that the first one has passed, and the time."""
+class RobotServers:
+    """A fleet of one or two, its last states, the nodes that the first one has passed,
+    and the time.
+    """
 
     def __init__(self, agvs: int = 2) -> None:
         self.said: list[str] = []
         self.passed: list[str] = []
         self.names = [Vehicle5050("acme", name) for name in ("one", "two")][:agvs]
-        self.fleet = Fleet(self.names, Vehicle(ends=np.ones(1), radius=0.5, velocity=1.0), self.said.append)
+        self.fleet = Fleet(
+            self.names,
+            Vehicle(ends=np.ones(1), radius=0.5, velocity=1.0),
+            self.said.append,
+        )
         self.now = 100.0
         self.last: list[dict[str, Any]] = [{}, {}]
         self.count = 0
 
     def order(self, i: int, order: Order | bytes) -> None:
-        data = order if isinstance(order, bytes) else json.dumps(order_message(self.names[i], 0, order)).encode()
+        data = (
+            order
+            if isinstance(order, bytes)
+            else json.dumps(order_message(self.names[i], 0, order)).encode()
+        )
         self.fleet.receive(self.fleet.order_topics[i], data)
 
     def look(self, last: bool = False) -> int:
         found = self.fleet.states(self.now, last)
         for message in found:
-            self.last[[n.topic("state") for n in self.names].index(message.topic)] = json.loads(message.payload)
+            self.last[[n.topic("state") for n in self.names].index(message.topic)] = (
+                json.loads(message.payload)
+            )
+
         if (node := self.last[0].get("lastNodeId")) and node not in self.passed[-1:]:
             self.passed.append(node)
         return len(found)
@@ -63,121 +104,171 @@ class Yard:
             self.look()
             if ending is not None:
                 return ending
+
         return None
 
 
 def test_one_passes_before_the_other() -> None:
-    yard = Yard()
-    assert not yard.fleet.has_orders
-    yard.order(0, crossing("a", True, 4))
-    assert not yard.fleet.has_orders
-    yard.order(1, crossing("b", False, 2))
-    assert yard.fleet.has_orders
-    yard.fleet.begin(yard.now)
-    assert yard.go_on(30.0) is None
-    waits = yard.last[1]
-    assert (waits["lastNodeId"], waits["driving"], waits["newBaseRequest"]) == ("b1", False, True)
-    assert (waits["agvPosition"]["x"], waits["agvPosition"]["y"]) == pytest.approx((0.0, -2.0), abs=1e-3)
+    robot_servers = RobotServers()
+    assert not robot_servers.fleet.has_orders
+    robot_servers.order(0, crossing("a", True, 4))
+    assert not robot_servers.fleet.has_orders
+    robot_servers.order(1, crossing("b", False, 2))
+    assert robot_servers.fleet.has_orders
+    robot_servers.fleet.begin(robot_servers.now)
+    assert robot_servers.go_on(30.0) is None
+    waits = robot_servers.last[1]
+    assert (waits["lastNodeId"], waits["driving"], waits["newBaseRequest"]) == (
+        "b1",
+        False,
+        True,
+    )
+    assert (waits["agvPosition"]["x"], waits["agvPosition"]["y"]) == pytest.approx(
+        (0.0, -2.0), abs=1e-3
+    )
     assert [n["nodeId"] for n in waits["nodeStates"]] == ["b2", "b3"]
-    assert yard.last[0]["lastNodeId"] == "a3"
-    yard.order(1, crossing("b", False, 4, update=1, begin=1))
-    assert yard.go_on(60.0) is Ending.COMPLETED
-    yard.look(last=True)
-    assert (yard.last[1]["lastNodeId"], yard.last[1]["nodeStates"]) == ("b3", [])
-    assert yard.fleet.finish(Ending.COMPLETED).metrics["stops"] == 1
+    assert robot_servers.last[0]["lastNodeId"] == "a3"
+    robot_servers.order(1, crossing("b", False, 4, update=1, begin=1))
+    assert robot_servers.go_on(60.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
+    assert (
+        robot_servers.last[1]["lastNodeId"],
+        robot_servers.last[1]["nodeStates"],
+    ) == ("b3", [])
+    assert robot_servers.fleet.finish(Ending.COMPLETED).metrics["stops"] == 1
 
 
 def test_time_goes_at_the_speed_that_was_chosen() -> None:
-    fast, usual = Yard(), Yard()
-    for yard, speed in ((fast, 4.0), (usual, 1.0)):
-        yard.order(0, crossing("a", True, 4))
-        yard.order(1, crossing("b", False, 2))
-        yard.fleet.begin(yard.now, speed)
-        yard.go_on(8.0 / speed)
-        yard.look(last=True)
+    fast, usual = RobotServers(), RobotServers()
+    for robot_servers, speed in ((fast, 4.0), (usual, 1.0)):
+        robot_servers.order(0, crossing("a", True, 4))
+        robot_servers.order(1, crossing("b", False, 2))
+        robot_servers.fleet.begin(robot_servers.now, speed)
+        robot_servers.go_on(8.0 / speed)
+        robot_servers.look(last=True)
+
     assert fast.last[0]["agvPosition"] == pytest.approx(usual.last[0]["agvPosition"])
     assert fast.last[0]["agvPosition"]["x"] > -3.0
 
 
 def test_what_is_no_order_is_an_error_of_that_agv_alone() -> None:
-    yard = Yard()
-    yard.look()
-    yard.order(1, b"{no order")
-    yard.look()
-    assert yard.last[1]["errors"][0]["errorType"] == "validationError"
-    assert yard.last[0]["errors"] == []
-    assert len(yard.said) == 1 and "two" in yard.said[0]
+    robot_servers = RobotServers()
+    robot_servers.look()
+    robot_servers.order(1, b"{no order")
+    robot_servers.look()
+    assert robot_servers.last[1]["errors"][0]["errorType"] == "validationError"
+    assert robot_servers.last[0]["errors"] == []
+    assert len(robot_servers.said) == 1 and "two" in robot_servers.said[0]
     for _ in range(3 * MAX_ERRORS):
-        yard.order(1, b"\xff\x00")
-    yard.look()
-    assert len(yard.last[1]["errors"]) == MAX_ERRORS + 1
-    yard.fleet.receive("uagv/v2/acme/three/order", b"{}")
-    yard.order(1, crossing("b", False, 2))
-    yard.look()
-    assert yard.last[1]["errors"] == []
+        robot_servers.order(1, b"\xff\x00")
+    robot_servers.look()
+    assert len(robot_servers.last[1]["errors"]) == MAX_ERRORS + 1
+    robot_servers.fleet.receive("uagv/v2/acme/three/order", b"{}")
+    robot_servers.order(1, crossing("b", False, 2))
+    robot_servers.look()
+    assert robot_servers.last[1]["errors"] == []
 
 
 def test_orders_that_do_not_fit_change_nothing() -> None:
-    yard = Yard()
-    yard.order(0, crossing("a", True, 4))
-    yard.order(1, crossing("b", False, 2))
-    yard.fleet.begin(yard.now)
-    yard.go_on(20.0)
-    yard.order(1, crossing("x", False, 4))
-    yard.look()
-    assert yard.last[1]["errors"][-1]["errorType"] == "orderError"
-    yard.order(1, crossing("b", False, 6, update=1, begin=2, nodes=6))
-    yard.look()
-    assert yard.last[1]["errors"][-1]["errorType"] == "orderUpdateError"
-    yard.go_on(20.0)
-    assert [n["nodeId"] for n in yard.last[1]["nodeStates"]] == ["b2", "b3"], "the order is the one before"
-    assert yard.last[1]["agvPosition"]["y"] == pytest.approx(-2.0, abs=1e-3), "it has no more than its base"
-    yard.order(0, crossing("a", True, 6, update=1, begin=3, nodes=6))
-    yard.look()
-    assert yard.last[0]["errors"][-1]["errorType"] == "orderUpdateError", "it is at its end"
-    assert yard.last[0]["lastNodeId"] == "a3"
+    robot_servers = RobotServers()
+    robot_servers.order(0, crossing("a", True, 4))
+    robot_servers.order(1, crossing("b", False, 2))
+    robot_servers.fleet.begin(robot_servers.now)
+    robot_servers.go_on(20.0)
+    robot_servers.order(1, crossing("x", False, 4))
+    robot_servers.look()
+    assert robot_servers.last[1]["errors"][-1]["errorType"] == "orderError"
+    robot_servers.order(1, crossing("b", False, 6, update=1, begin=2, nodes=6))
+    robot_servers.look()
+    assert robot_servers.last[1]["errors"][-1]["errorType"] == "orderUpdateError"
+    robot_servers.go_on(20.0)
+    assert [n["nodeId"] for n in robot_servers.last[1]["nodeStates"]] == ["b2", "b3"], (
+        "the order is the one before"
+    )
+    assert robot_servers.last[1]["agvPosition"]["y"] == pytest.approx(-2.0, abs=1e-3), (
+        "it has no more than its base"
+    )
+    robot_servers.order(0, crossing("a", True, 6, update=1, begin=3, nodes=6))
+    robot_servers.look()
+    assert robot_servers.last[0]["errors"][-1]["errorType"] == "orderUpdateError", (
+        "it is at its end"
+    )
+    assert robot_servers.last[0]["lastNodeId"] == "a3"
 
 
-def order_of(*places: tuple[float, float], released: int, update: int = 0, first: int = 0, name: str = "o") -> Order:
+def order_of(
+    *places: tuple[float, float],
+    released: int,
+    update: int = 0,
+    first: int = 0,
+    name: str = "o",
+) -> Order:
     """An order over places; `first`: number of its first node."""
     count = range(len(places))
-    nodes = tuple(Node(f"n{first + k}", 2 * (first + k), k < released, *places[k]) for k in count)
+    nodes = tuple(
+        Node(f"n{first + k}", 2 * (first + k), k < released, *places[k]) for k in count
+    )
     return Order(name, update, nodes, tuple(f"e{first + k}" for k in count[1:]))
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.5, 1.0, 1.9, 2.4, 6.0])
 @pytest.mark.parametrize(
-    "places", [[(2.0, 6.0)], [(3.0, 0.0)], [(2.7, 0.0), (3.4, 0.0), (9.0, 0.0)], [(6.0, 0.0), (6.0, 4.0)], []]
+    "places",
+    [
+        [(2.0, 6.0)],
+        [(3.0, 0.0)],
+        [(2.7, 0.0), (3.4, 0.0), (9.0, 0.0)],
+        [(6.0, 0.0), (6.0, 4.0)],
+        [],
+    ],
 )
-def test_an_update_may_change_the_horizon(wait: float, places: list[tuple[float, float]]) -> None:
+def test_an_update_may_change_the_horizon(
+    wait: float, places: list[tuple[float, float]]
+) -> None:
     """VDA 5050 2.0, §6.6.2: the AGV drives to the new nodes, whenever the update comes."""
-    yard = Yard(1)
-    yard.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
-    yard.fleet.begin(yard.now)
-    assert yard.go_on(wait) is None
-    yard.order(0, order_of((2.0, 0.0), *places, released=9, update=1, first=1))
-    yard.look()
-    assert (yard.last[0]["errors"], yard.last[0]["orderUpdateId"]) == ([], 1)
-    assert yard.go_on(60.0) is Ending.COMPLETED
-    yard.look(last=True)
+    robot_servers = RobotServers(1)
+    robot_servers.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
+    robot_servers.fleet.begin(robot_servers.now)
+    assert robot_servers.go_on(wait) is None
+    robot_servers.order(0, order_of((2.0, 0.0), *places, released=9, update=1, first=1))
+    robot_servers.look()
+    assert (
+        robot_servers.last[0]["errors"],
+        robot_servers.last[0]["orderUpdateId"],
+    ) == ([], 1)
+    assert robot_servers.go_on(60.0) is Ending.COMPLETED
+    robot_servers.look(last=True)
     end = places[-1] if places else (2.0, 0.0)
-    assert (yard.last[0]["agvPosition"]["x"], yard.last[0]["agvPosition"]["y"]) == pytest.approx(end, abs=1e-6)
-    assert (yard.last[0]["lastNodeId"], yard.last[0]["nodeStates"]) == (f"n{1 + len(places)}", [])
-    assert yard.passed == [f"n{k}" for k in range(2 + len(places))]
+    assert (
+        robot_servers.last[0]["agvPosition"]["x"],
+        robot_servers.last[0]["agvPosition"]["y"],
+    ) == pytest.approx(end, abs=1e-6)
+    assert (
+        robot_servers.last[0]["lastNodeId"],
+        robot_servers.last[0]["nodeStates"],
+    ) == (f"n{1 + len(places)}", [])
+    assert robot_servers.passed == [f"n{k}" for k in range(2 + len(places))]
 
 
 def test_an_update_may_change_the_horizon_and_release_nothing() -> None:
-    yard = Yard(1)
-    yard.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
-    yard.fleet.begin(yard.now)
-    yard.go_on(1.5)
-    yard.order(0, order_of((2.0, 0.0), (2.0, 6.0), released=1, update=1, first=1))
-    assert yard.go_on(30.0) is None
-    assert (yard.last[0]["agvPosition"]["x"], yard.last[0]["agvPosition"]["y"]) == pytest.approx((2.0, 0.0), abs=1e-6)
-    assert yard.last[0]["newBaseRequest"]
-    yard.order(0, order_of((2.0, 0.0), (2.0, 6.0), released=2, update=2, first=1))
-    assert yard.go_on(30.0) is Ending.COMPLETED
-    outcome = yard.fleet.finish(Ending.COMPLETED)
+    robot_servers = RobotServers(1)
+    robot_servers.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
+    robot_servers.fleet.begin(robot_servers.now)
+    robot_servers.go_on(1.5)
+    robot_servers.order(
+        0, order_of((2.0, 0.0), (2.0, 6.0), released=1, update=1, first=1)
+    )
+    assert robot_servers.go_on(30.0) is None
+    assert (
+        robot_servers.last[0]["agvPosition"]["x"],
+        robot_servers.last[0]["agvPosition"]["y"],
+    ) == pytest.approx((2.0, 0.0), abs=1e-6)
+    assert robot_servers.last[0]["newBaseRequest"]
+    robot_servers.order(
+        0, order_of((2.0, 0.0), (2.0, 6.0), released=2, update=2, first=1)
+    )
+    assert robot_servers.go_on(30.0) is Ending.COMPLETED
+    outcome = robot_servers.fleet.finish(Ending.COMPLETED)
     assert outcome.robots.stops.tolist() == [1]
     assert outcome.robots.waited.tolist() == [pytest.approx(29.0, abs=4.0)]
     kinds = [(row["kind"], row.get("sector")) for row in outcome.events.rows()]
@@ -186,26 +277,36 @@ def test_an_update_may_change_the_horizon_and_release_nothing() -> None:
 
 
 def test_an_agv_does_not_leave_its_first_node_before_the_second_is_released() -> None:
-    yard = Yard(1)
-    yard.order(0, order_of((0.0, 0.0), (4.0, 0.0), (8.0, 0.0), released=1))
-    yard.fleet.begin(yard.now)
-    assert yard.go_on(10.0) is None
-    assert yard.last[0]["agvPosition"]["x"] == 0.0
-    assert (yard.last[0]["driving"], yard.last[0]["newBaseRequest"]) == (False, True)
-    yard.order(0, order_of((0.0, 0.0), (4.0, 0.0), (8.0, 0.0), released=3, update=1))
-    assert yard.go_on(30.0) is Ending.COMPLETED
+    robot_servers = RobotServers(1)
+    robot_servers.order(0, order_of((0.0, 0.0), (4.0, 0.0), (8.0, 0.0), released=1))
+    robot_servers.fleet.begin(robot_servers.now)
+    assert robot_servers.go_on(10.0) is None
+    assert robot_servers.last[0]["agvPosition"]["x"] == 0.0
+    assert (
+        robot_servers.last[0]["driving"],
+        robot_servers.last[0]["newBaseRequest"],
+    ) == (False, True)
+    robot_servers.order(
+        0, order_of((0.0, 0.0), (4.0, 0.0), (8.0, 0.0), released=3, update=1)
+    )
+    assert robot_servers.go_on(30.0) is Ending.COMPLETED
 
 
 def test_a_changed_horizon_has_its_own_conflicts() -> None:
-    """The second AGV is in the new path: a collision, as the master control sends one into the other."""
-    for end, ending in (((2.0, 6.0), Ending.COLLISION), ((2.0, -6.0), Ending.COMPLETED)):
-        yard = Yard()
-        yard.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
-        yard.order(1, order_of((-4.0, 4.0), (2.0, 4.0), released=2))
-        yard.fleet.begin(yard.now)
-        assert yard.go_on(20.0) is None
-        yard.order(0, order_of((2.0, 0.0), end, released=2, update=1, first=1))
-        assert yard.go_on(30.0) is ending
+    """The second AGV is in the new path: a collision, as the master control sends one
+    into the other.
+    """
+    for end, ending in (
+        ((2.0, 6.0), Ending.COLLISION),
+        ((2.0, -6.0), Ending.COMPLETED),
+    ):
+        robot_servers = RobotServers()
+        robot_servers.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
+        robot_servers.order(1, order_of((-4.0, 4.0), (2.0, 4.0), released=2))
+        robot_servers.fleet.begin(robot_servers.now)
+        assert robot_servers.go_on(20.0) is None
+        robot_servers.order(0, order_of((2.0, 0.0), end, released=2, update=1, first=1))
+        assert robot_servers.go_on(30.0) is ending
 
 
 @pytest.mark.parametrize(
@@ -219,108 +320,152 @@ def test_a_changed_horizon_has_its_own_conflicts() -> None:
             order_of((0.0, 0.0), (0.0, 0.0), released=2),
             "edge e1 from node n0 to n1: expected more than the radius of 0.5 m",
         ),
-        (order_of((0.0, 0.0), released=1), "expected an order of at least two nodes, found one"),
+        (
+            order_of((0.0, 0.0), released=1),
+            "expected an order of at least two nodes, found one",
+        ),
         (
             order_of(*((1e5 * (-1) ** k, 0.0) for k in range(9)), released=9),
             "expected a path of at most 1e\\+06 m, found 1.6e\\+06 m",
         ),
     ],
 )
-def test_orders_that_cannot_be_driven_are_errors_of_that_agv_alone(order: Order, text: str) -> None:
-    yard = Yard()
-    yard.order(1, crossing("b", False, 4))
-    yard.order(0, order)
-    yard.look()
-    assert not yard.fleet.has_orders
-    (error,) = yard.last[0]["errors"]
+def test_orders_that_cannot_be_driven_are_errors_of_that_agv_alone(
+    order: Order, text: str
+) -> None:
+    robot_servers = RobotServers()
+    robot_servers.order(1, crossing("b", False, 4))
+    robot_servers.order(0, order)
+    robot_servers.look()
+    assert not robot_servers.fleet.has_orders
+    (error,) = robot_servers.last[0]["errors"]
     assert error["errorType"] == "orderError"
     assert re.match(text, error["errorDescription"])
-    assert yard.last[1]["errors"] == []
-    yard.order(0, crossing("a", True, 2))
-    assert yard.fleet.has_orders
-    yard.fleet.begin(yard.now)
-    yard.go_on(10.0)
-    before = yard.fleet._agvs[0].order
+    assert robot_servers.last[1]["errors"] == []
+    robot_servers.order(0, crossing("a", True, 2))
+    assert robot_servers.fleet.has_orders
+    robot_servers.fleet.begin(robot_servers.now)
+    robot_servers.go_on(10.0)
+    before = robot_servers.fleet._agvs[0].order
     end = crossing("a", True, 2).nodes[1]
-    yard.order(0, order_of((end.x, end.y), (end.x + 0.3, end.y), released=2, update=1, first=1, name="a"))
-    yard.look()
-    assert yard.last[0]["errors"][-1]["errorType"] == "orderUpdateError"
-    yard.order(0, replace(before, update=1, nodes=(replace(end, id="other"),), edges=()))
-    yard.look()
-    assert yard.last[0]["errors"][-1]["errorType"] == "orderUpdateError"
-    assert yard.fleet._agvs[0].order is before
-    assert yard.go_on(5.0) is None, "the run goes on"
+    robot_servers.order(
+        0,
+        order_of(
+            (end.x, end.y),
+            (end.x + 0.3, end.y),
+            released=2,
+            update=1,
+            first=1,
+            name="a",
+        ),
+    )
+    robot_servers.look()
+    assert robot_servers.last[0]["errors"][-1]["errorType"] == "orderUpdateError"
+    robot_servers.order(
+        0, replace(before, update=1, nodes=(replace(end, id="other"),), edges=())
+    )
+    robot_servers.look()
+    assert robot_servers.last[0]["errors"][-1]["errorType"] == "orderUpdateError"
+    assert robot_servers.fleet._agvs[0].order is before
+    assert robot_servers.go_on(5.0) is None, "the run goes on"
 
 
 def zigzag(count: int, update: int = 0, first: int = 0, y: float = 0.0) -> Order:
-    return order_of(*(((first + k) % 2 * 1.0, y) for k in range(count)), released=count, update=update, first=first)
+    return order_of(
+        *(((first + k) % 2 * 1.0, y) for k in range(count)),
+        released=count,
+        update=update,
+        first=first,
+    )
 
 
-def test_the_search_for_conflicts_is_bounded_and_looks_only_at_what_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_conflicts_is_bounded_and_looks_only_at_what_is_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("botyard.interfaces.vda5050.fleet.MAX_PAIRS", 2000)
-    yard = Yard()
-    yard.order(0, zigzag(40))
-    yard.order(1, zigzag(60))
-    yard.look()
-    (error,) = yard.last[1]["errors"]
+    robot_servers = RobotServers()
+    robot_servers.order(0, zigzag(40))
+    robot_servers.order(1, zigzag(60))
+    robot_servers.look()
+    (error,) = robot_servers.last[1]["errors"]
     assert error["errorType"] == "orderError"
-    assert error["errorDescription"] == "expected at most 2000 pairs of edges near the orders of other AGVs, found more"
-    yard.order(1, zigzag(40))
-    yard.order(1, zigzag(20, update=1, first=39))
-    yard.look()
-    assert (yard.last[1]["errors"], len(yard.last[1]["nodeStates"])) == ([], 58), "40 · 60 pairs, but 21 · 40 new ones"
-    alone = Yard()
+    assert (
+        error["errorDescription"]
+        == "expected at most 2000 pairs of edges near the orders of other AGVs, found more"
+    )
+    robot_servers.order(1, zigzag(40))
+    robot_servers.order(1, zigzag(20, update=1, first=39))
+    robot_servers.look()
+    assert (
+        robot_servers.last[1]["errors"],
+        len(robot_servers.last[1]["nodeStates"]),
+    ) == ([], 58), "40 · 60 pairs, but 21 · 40 new ones"
+    alone = RobotServers()
     alone.order(0, zigzag(40))
     monkeypatch.undo()
     monkeypatch.setattr("botyard.interfaces.vda5050.fleet.MAX_CONFLICTS", 2360)
     alone.order(1, zigzag(60))
     alone.look()
-    assert "at most 2360 conflicts of the edges of all orders, found 2400" in str(alone.last[1]["errors"])
+    assert "at most 2360 conflicts of the edges of all orders, found 2400" in str(
+        alone.last[1]["errors"]
+    )
     alone.order(1, zigzag(59))
-    for one in (yard, alone):
+    for one in (robot_servers, alone):
         one.fleet.begin(one.now)
-    tasks = [one.fleet.finish(Ending.TIMEOUT).task for one in (yard, alone)]
-    assert all(np.array_equal(a, b) for a, b in zip(tasks[0].conflicts, tasks[1].conflicts, strict=True))
+    tasks = [one.fleet.finish(Ending.TIMEOUT).task for one in (robot_servers, alone)]
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(tasks[0].conflicts, tasks[1].conflicts, strict=True)
+    )
     assert len(tasks[0].listed) == 40 * 59
 
 
 def test_sectors_on_different_maps_do_not_conflict() -> None:
-    yard = Yard()
+    robot_servers = RobotServers()
     first = order_of((0.0, 0.0), (4.0, 0.0), (8.0, 0.0), released=3)
-    yard.order(0, first)
+    robot_servers.order(0, first)
     upstairs = [replace(n, map="upstairs") for n in first.nodes]
-    yard.order(1, replace(first, nodes=(*upstairs[:2], first.nodes[2])))
-    yard.fleet.begin(yard.now)
-    found = yard.fleet.finish(Ending.TIMEOUT).task.listed
-    assert found.tolist() == [[0, 1, 1, 2], [0, 2, 1, 2]], "the last edge leads down again"
+    robot_servers.order(1, replace(first, nodes=(*upstairs[:2], first.nodes[2])))
+    robot_servers.fleet.begin(robot_servers.now)
+    found = robot_servers.fleet.finish(Ending.TIMEOUT).task.listed
+    assert found.tolist() == [[0, 1, 1, 2], [0, 2, 1, 2]], (
+        "the last edge leads down again"
+    )
 
 
 def test_ticks_do_not_make_paths_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    yard = Yard()
-    yard.order(0, zigzag(100))
+    robot_servers = RobotServers()
+    robot_servers.order(0, zigzag(100))
     made: list[object] = []
     monkeypatch.setattr(Path2, "__init__", lambda *_: made.append(1))
     for _ in range(5):
-        yard.now += STATE_PERIOD_S
-        assert yard.look() == 2
+        robot_servers.now += STATE_PERIOD_S
+        assert robot_servers.look() == 2
+
     assert made == []
 
 
 def test_messages_that_were_dropped_are_errors() -> None:
-    yard = Yard()
-    yard.fleet.refuse(yard.fleet.order_topics[1], OrderError("orderError", "dropped"))
-    yard.look()
-    assert [e["errorDescription"] for e in yard.last[1]["errors"]] == ["dropped"]
-    assert yard.last[0]["errors"] == []
+    robot_servers = RobotServers()
+    robot_servers.fleet.refuse(
+        robot_servers.fleet.order_topics[1], OrderError("orderError", "dropped")
+    )
+    robot_servers.look()
+    assert [e["errorDescription"] for e in robot_servers.last[1]["errors"]] == [
+        "dropped"
+    ]
+    assert robot_servers.last[0]["errors"] == []
 
 
-PLACES = st.sampled_from([0.0, 0.4, 1.0, 2.0, 3.5, 6.0, -4.0, 1e5, 1e300, float("nan"), "x", None])
+PLACES = st.sampled_from(
+    [0.0, 0.4, 1.0, 2.0, 3.5, 6.0, -4.0, 1e5, 1e300, float("nan"), "x", None]
+)
 
 
-def draw_order(data: st.DataObject, yard: Yard, i: int) -> bytes:
+def draw_order(data: st.DataObject, robot_servers: RobotServers, i: int) -> bytes:
     """An order message, most of which continue the AGV's order; some are wrong."""
     draw = data.draw
-    own = yard.fleet._agvs[i].order
+    own = robot_servers.fleet._agvs[i].order
     update = draw(st.integers(-1, 2)) + (own.update if own is not None else 0)
     count = draw(st.integers(0, 5))
     nodes: list[Any] = []
@@ -330,18 +475,41 @@ def draw_order(data: st.DataObject, yard: Yard, i: int) -> bytes:
         last = own.nodes[own.released - 1]
         start = last.sequence
         nodes = [
-            json.loads(json.dumps(order_message(yard.names[i], 0, replace(own, nodes=(last,), edges=()))))["nodes"][0]
+            json.loads(
+                json.dumps(
+                    order_message(
+                        robot_servers.names[i], 0, replace(own, nodes=(last,), edges=())
+                    )
+                )
+            )["nodes"][0]
         ]
+
     while len(nodes) < count:
-        place = {"x": draw(PLACES), "y": draw(PLACES), "mapId": draw(st.sampled_from(["map", "b"]))}
-        nodes.append({"nodeId": draw(st.sampled_from("abc")), "released": len(nodes) < released, "nodePosition": place})
+        place = {
+            "x": draw(PLACES),
+            "y": draw(PLACES),
+            "mapId": draw(st.sampled_from(["map", "b"])),
+        }
+        nodes.append(
+            {
+                "nodeId": draw(st.sampled_from("abc")),
+                "released": len(nodes) < released,
+                "nodePosition": place,
+            }
+        )
+
     for number, node in enumerate(nodes):
         node["sequenceId"] = start + 2 * number + (draw(st.integers(0, 20)) == 0)
     edges = [
         {"edgeId": "e", "sequenceId": a["sequenceId"] + 1, "released": b["released"]}
         for a, b in itertools.pairwise(nodes)
     ]
-    message = {"orderId": draw(st.sampled_from("ooop")), "orderUpdateId": update, "nodes": nodes, "edges": edges}
+    message = {
+        "orderId": draw(st.sampled_from("ooop")),
+        "orderUpdateId": update,
+        "nodes": nodes,
+        "edges": edges,
+    }
     for key in draw(st.sets(st.sampled_from([*message, *"ABCDEF"]), max_size=1)):
         message[key] = draw(st.sampled_from([None, [], {}, -1, "x", [[]], [None]]))
     return json.dumps(message).encode()
@@ -349,41 +517,58 @@ def draw_order(data: st.DataObject, yard: Yard, i: int) -> bytes:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_no_order_raises_and_each_that_is_refused_is_an_error(data: st.DataObject) -> None:
-    yard = Yard()
+def test_no_order_raises_and_each_that_is_refused_is_an_error(
+    data: st.DataObject,
+) -> None:
+    robot_servers = RobotServers()
     if data.draw(st.booleans()):
-        yard.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
-        yard.order(1, order_of((0.0, 9.0), (2.0, 9.0), (6.0, 9.0), released=1))
+        robot_servers.order(0, order_of((0.0, 0.0), (2.0, 0.0), (6.0, 0.0), released=2))
+        robot_servers.order(1, order_of((0.0, 9.0), (2.0, 9.0), (6.0, 9.0), released=1))
+
     for _ in range(data.draw(st.integers(1, 8))):
         i = data.draw(st.integers(0, 1))
-        agv = yard.fleet._agvs[i]
+        agv = robot_servers.fleet._agvs[i]
         order, errors = agv.order, agv.errors
-        yard.order(i, draw_order(data, yard, i))
+        robot_servers.order(i, draw_order(data, robot_servers, i))
         refused = agv.order is order and agv.errors is not errors
         assert refused == (agv.errors != () and agv.errors is not errors)
         assert agv.fence._next == 0.0, "no internal error"
-        if yard.fleet.has_orders and not yard.fleet.has_begun:
-            yard.fleet.begin(yard.now)
-        if yard.fleet.has_begun and yard.go_on(data.draw(st.sampled_from([0.0, 0.5, 1.0, 2.5, 25.0])), 0.5) is not None:
+        if robot_servers.fleet.has_orders and not robot_servers.fleet.has_begun:
+            robot_servers.fleet.begin(robot_servers.now)
+        if (
+            robot_servers.fleet.has_begun
+            and robot_servers.go_on(
+                data.draw(st.sampled_from([0.0, 0.5, 1.0, 2.5, 25.0])), 0.5
+            )
+            is not None
+        ):
             break
-        yard.look()
-        check_driven(yard)
+
+        robot_servers.look()
+        check_driven(robot_servers)
 
 
-def check_driven(yard: Yard) -> None:
-    """No AGV is beyond its base, and what its state says is left is what lies ahead of it."""
-    for i, agv in enumerate(yard.fleet._agvs):
+def check_driven(robot_servers: RobotServers) -> None:
+    """No AGV is beyond its base, and what its state says is left is what lies ahead of
+    it.
+    """
+    for i, agv in enumerate(robot_servers.fleet._agvs):
         assert agv.fence._next == 0.0
         if agv.order is None or agv.route is None:
             continue
-        state = yard.last[i]
+        state = robot_servers.last[i]
         base = agv.route.path.along[agv.order.released - 1]
         passed = len(agv.order.nodes) - len(state["nodeStates"])
         assert 1 <= passed <= agv.order.released
         assert state["lastNodeSequenceId"] == agv.order.nodes[passed - 1].sequence
-        if yard.fleet._traffic is not None:
+        if robot_servers.fleet._traffic is not None:
             places, speeds = np.zeros(2), np.zeros(2)
-            k.places(yard.fleet._traffic.world, yard.now - yard.fleet._begin, places, speeds)
+            k.places(
+                robot_servers.fleet._traffic.world,
+                robot_servers.now - robot_servers.fleet._begin,
+                places,
+                speeds,
+            )
             assert places[i] <= base + 1e-6
             assert (speeds[i] == 0.0) or places[i] < base
 
@@ -391,8 +576,10 @@ def check_driven(yard: Yard) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_updates_at_any_time_are_driven_to_the_end(data: st.DataObject) -> None:
-    """Each update keeps the base, and changes the horizon; the AGV moves without jumps, and comes to the last node."""
-    draw, yard = data.draw, Yard(1)
+    """Each update keeps the base, and changes the horizon; the AGV moves without jumps,
+    and comes to the last node.
+    """
+    draw, robot_servers = data.draw, RobotServers(1)
     turn = st.floats(-math.pi, math.pi)
     length = st.floats(0.51, 4.0)
 
@@ -402,116 +589,160 @@ def test_updates_at_any_time_are_driven_to_the_end(data: st.DataObject) -> None:
             angle, far = draw(turn), draw(length)
             at = (at[0] + far * math.cos(angle), at[1] + far * math.sin(angle))
             found.append(at)
+
         return found
 
     base = [(0.0, 0.0), (3.0, 0.0)]
-    yard.order(0, order_of(*base, *horizon(base[-1]), released=2))
-    yard.fleet.begin(yard.now)
+    robot_servers.order(0, order_of(*base, *horizon(base[-1]), released=2))
+    robot_servers.fleet.begin(robot_servers.now)
     before, ending = (0.0, 0.0), None
     for update in range(1, 8):
         for _ in range(draw(st.integers(0, 40))):
-            ending = yard.go_on(0.1)
-            yard.look(last=True)
-            at = (yard.last[0]["agvPosition"]["x"], yard.last[0]["agvPosition"]["y"])
+            ending = robot_servers.go_on(0.1)
+            robot_servers.look(last=True)
+            at = (
+                robot_servers.last[0]["agvPosition"]["x"],
+                robot_servers.last[0]["agvPosition"]["y"],
+            )
             assert math.dist(before, at) <= 0.1 + 1e-9
             before = at
             if ending is not None:
                 break
+
         if ending is not None:
             break
         ahead = horizon(base[-1])
         more = draw(st.integers(0, len(ahead)))
         first = len(base) - 1
-        yard.order(0, order_of(base[-1], *ahead, released=1 + more, update=update, first=first))
-        assert yard.fleet._agvs[0].errors == ()
+        robot_servers.order(
+            0, order_of(base[-1], *ahead, released=1 + more, update=update, first=first)
+        )
+        assert robot_servers.fleet._agvs[0].errors == ()
         base += ahead[:more]
-        yard.look()
-        check_driven(yard)
-    agv = yard.fleet._agvs[0]
+        robot_servers.look()
+        check_driven(robot_servers)
+
+    agv = robot_servers.fleet._agvs[0]
     assert agv.order is not None
     if ending is None and agv.order.released < len(agv.order.nodes):
         last = agv.order.nodes[agv.order.released - 1]
-        yard.order(0, replace(agv.order, update=99, nodes=(last,), edges=()))
+        robot_servers.order(0, replace(agv.order, update=99, nodes=(last,), edges=()))
         assert agv.errors == ()
-    assert ending is Ending.COMPLETED or yard.go_on(300.0, 0.4) is Ending.COMPLETED
-    yard.look(last=True)
-    at = (yard.last[0]["agvPosition"]["x"], yard.last[0]["agvPosition"]["y"])
+
+    assert (
+        ending is Ending.COMPLETED
+        or robot_servers.go_on(300.0, 0.4) is Ending.COMPLETED
+    )
+    robot_servers.look(last=True)
+    at = (
+        robot_servers.last[0]["agvPosition"]["x"],
+        robot_servers.last[0]["agvPosition"]["y"],
+    )
     assert at == pytest.approx(base[-1], abs=1e-6)
-    assert yard.passed == [f"n{i}" for i in range(len(base))]
+    assert robot_servers.passed == [f"n{i}" for i in range(len(base))]
 
 
 def test_states_are_sent_when_something_changes_and_now_and_then() -> None:
-    yard = Yard()
-    assert yard.look() == 2
-    assert yard.look() == 0
-    yard.now += STATE_PERIOD_S / 2
-    assert yard.look() == 0
-    yard.order(0, crossing("a", True, 4))
-    assert yard.look() == 1
-    yard.now += STATE_PERIOD_S / 2
-    assert yard.look() == 1
+    robot_servers = RobotServers()
+    assert robot_servers.look() == 2
+    assert robot_servers.look() == 0
+    robot_servers.now += STATE_PERIOD_S / 2
+    assert robot_servers.look() == 0
+    robot_servers.order(0, crossing("a", True, 4))
+    assert robot_servers.look() == 1
+    robot_servers.now += STATE_PERIOD_S / 2
+    assert robot_servers.look() == 1
     headers = [
-        json.loads(m.payload)["headerId"] for m in (yard.fleet.online(0), yard.fleet.online(1), *yard.fleet.offline())
+        json.loads(m.payload)["headerId"]
+        for m in (
+            robot_servers.fleet.online(0),
+            robot_servers.fleet.online(1),
+            *robot_servers.fleet.offline(),
+        )
     ]
     assert headers == [3, 3, 4, 4], "each AGV counts its own"
 
 
 def test_states_keep_to_their_rate_however_often_they_change() -> None:
-    yard = Yard()
-    yard.order(0, crossing("a", True, 2000, nodes=2000))
-    sent = {topic: 0 for topic in yard.fleet.order_topics}
+    robot_servers = RobotServers()
+    robot_servers.order(0, crossing("a", True, 2000, nodes=2000))
+    sent = {topic: 0 for topic in robot_servers.fleet.order_topics}
     for n in range(500):
         for i in (0, 1):
-            yard.order(i, b"no order")
-        for message in yard.fleet.states(yard.now + 0.01 * n):
+            robot_servers.order(i, b"no order")
+        for message in robot_servers.fleet.states(robot_servers.now + 0.01 * n):
             sent[message.topic.replace("/state", "/order")] += len(message.payload)
+
     one, two = sent.values()
-    assert 0.5 * 5.0 * STATE_RATE / 2 < one < 7.0 * STATE_RATE / 2, "half of the rate, and a second at once"
+    assert 0.5 * 5.0 * STATE_RATE / 2 < one < 7.0 * STATE_RATE / 2, (
+        "half of the rate, and a second at once"
+    )
     assert two > 0.5 * 500 * 1500, "the other AGV says all that changes"
-    assert yard.look(last=True) == 2, "the last states are sent, however late"
-    assert len(yard.last[0]["errors"]) == MAX_ERRORS + 1
-    assert yard.last[0]["orderId"] == "a"
+    assert robot_servers.look(last=True) == 2, "the last states are sent, however late"
+    assert len(robot_servers.last[0]["errors"]) == MAX_ERRORS + 1
+    assert robot_servers.last[0]["orderId"] == "a"
 
 
-def test_an_order_that_grows_by_updates_keeps_a_state_within_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_order_that_grows_by_updates_keeps_a_state_within_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Names count as they are written: a character may take 12 bytes."""
     monkeypatch.setattr(fleet_module, "MAX_STATE", 10_000)
-    yard = Yard(1)
+    robot_servers = RobotServers(1)
     first = crossing("a", True, 4)
-    yard.order(0, first)
+    robot_servers.order(0, first)
     long = replace(first.nodes[3], id="\U0001f600" * 200, sequence=6)
     grown = Order(
         "a",
         1,
-        (first.nodes[3], *(replace(long, sequence=6 + 2 * k, x=6.0 + 4.0 * k) for k in range(1, 6))),
+        (
+            first.nodes[3],
+            *(replace(long, sequence=6 + 2 * k, x=6.0 + 4.0 * k) for k in range(1, 6)),
+        ),
         tuple("bcdef"),
     )
-    yard.order(0, grown)
-    yard.look()
-    assert yard.last[0]["errors"][0]["errorType"] == "orderUpdateError"
-    assert "10000 characters" in yard.last[0]["errors"][0]["errorDescription"]
-    assert yard.last[0]["orderUpdateId"] == 0 and len(yard.last[0]["nodeStates"]) == 3, "the order is as it was"
+    robot_servers.order(0, grown)
+    robot_servers.look()
+    assert robot_servers.last[0]["errors"][0]["errorType"] == "orderUpdateError"
+    assert "10000 characters" in robot_servers.last[0]["errors"][0]["errorDescription"]
+    assert (
+        robot_servers.last[0]["orderUpdateId"] == 0
+        and len(robot_servers.last[0]["nodeStates"]) == 3
+    ), "the order is as it was"
 
 
 def test_a_state_waits_until_the_one_before_it_has_left() -> None:
-    yard = Yard()
-    assert yard.look() == 2
-    yard.order(0, b"no order")
-    yard.order(1, b"no order")
-    yard.now += 1.0
-    assert [m.topic for m in yard.fleet.states(yard.now, busy={0})] == ["uagv/v2/acme/two/state"]
-    yard.now += 10 * STATE_PERIOD_S
-    assert [m.topic for m in yard.fleet.states(yard.now, busy={0})] == ["uagv/v2/acme/two/state"]
-    assert yard.look() == 1
-    assert len(yard.last[0]["errors"]) == 1
+    robot_servers = RobotServers()
+    assert robot_servers.look() == 2
+    robot_servers.order(0, b"no order")
+    robot_servers.order(1, b"no order")
+    robot_servers.now += 1.0
+    assert [
+        m.topic for m in robot_servers.fleet.states(robot_servers.now, busy={0})
+    ] == ["uagv/v2/acme/two/state"]
+    robot_servers.now += 10 * STATE_PERIOD_S
+    assert [
+        m.topic for m in robot_servers.fleet.states(robot_servers.now, busy={0})
+    ] == ["uagv/v2/acme/two/state"]
+    assert robot_servers.look() == 1
+    assert len(robot_servers.last[0]["errors"]) == 1
 
 
 def test_what_the_broker_is_told() -> None:
-    fleet = Yard().fleet
-    wills, here, gone = fleet.last_wills(), [fleet.online(0), fleet.online(1)], fleet.offline()
+    fleet = RobotServers().fleet
+    wills, here, gone = (
+        fleet.last_wills(),
+        [fleet.online(0), fleet.online(1)],
+        fleet.offline(),
+    )
     topics = ["uagv/v2/acme/one/connection", "uagv/v2/acme/two/connection"]
-    for messages, state in ((wills, "CONNECTIONBROKEN"), (here, "ONLINE"), (gone, "OFFLINE")):
+    for messages, state in (
+        (wills, "CONNECTIONBROKEN"),
+        (here, "ONLINE"),
+        (gone, "OFFLINE"),
+    ):
         assert [m.topic for m in messages] == topics, "each AGV has its own"
         assert {json.loads(m.payload)["connectionState"] for m in messages} == {state}
         assert all(m.qos == 1 and m.retain for m in messages)
+
     assert fleet.order_topics == ["uagv/v2/acme/one/order", "uagv/v2/acme/two/order"]

@@ -13,15 +13,17 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from botyard.control import Drive
 from botyard.errors import BotyardError, PortError
 from botyard.interfaces.interface import Carrier, Door, Interface, Request, Response
-from botyard.servers import webpump
 from botyard.servers.carriers import pump_of
 from botyard.servers.pump import Pump
+from botyard.servers.web import webpump
 from botyard.testing import check_protocol
 from tests.interfaces.carried import carried
 
 
 class Words:
-    """Each word of a message comes back as a message; `drive` drives ann, `!` is a fault, `bye` ends it, `wait` sets a timer."""
+    """Each word of a message comes back as a message; `drive` drives ann, `!` is a
+    fault, `bye` ends it, `wait` sets a timer.
+    """
 
     def __init__(self, door: Door) -> None:
         self.door = door
@@ -38,6 +40,7 @@ class Words:
         if data == b"drive":
             with contextlib.suppress(BotyardError):
                 self.door.do(Drive(robot="ann", v=0.3, timeout=3600.0))
+
         if data == b"wait":
             self.timer = now
         self.out += data.split()
@@ -70,10 +73,20 @@ class Answers:
     def answer(self, request: Request, now: float) -> Response:
         if request.path == "/fault":
             raise ValueError("a fault")
-        return Response(200, f"{request.method} {request.path} {request.query} {request.body!r}".encode())
+        return Response(
+            200,
+            f"{request.method} {request.path} {request.query} {request.body!r}".encode(),
+        )
 
 
-WORDS = Interface(name="words", about="", carrier=Carrier.WEBSOCKET, session=Words, text=True, clients=4)
+WORDS = Interface(
+    name="words",
+    about="",
+    carrier=Carrier.WEBSOCKET,
+    session=Words,
+    text=True,
+    clients=4,
+)
 ANSWERS = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Answers)
 
 
@@ -83,7 +96,11 @@ def url(pump: Pump) -> str:
 
 def test_messages_come_and_go(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        async with carried(WORDS) as (parts, pump), connect(url(pump)) as one, connect(url(pump)) as other:
+        async with (
+            carried(WORDS) as (parts, pump),
+            connect(url(pump)) as one,
+            connect(url(pump)) as other,
+        ):
             await one.send("hello world")
             assert [await one.recv(), await one.recv()] == ["hello", "world"]
             await one.send("wait")
@@ -119,10 +136,15 @@ def test_steps_are_told() -> None:
 
 def test_there_is_room_for_so_many_from_one_address() -> None:
     async def main() -> None:
-        async with carried(WORDS) as (_, pump), connect(url(pump)) as one, connect(url(pump)) as two:
+        async with (
+            carried(WORDS) as (_, pump),
+            connect(url(pump)) as one,
+            connect(url(pump)) as two,
+        ):
             for known in (one, two):
                 await known.send("hello")
                 assert await known.recv() == "hello"
+
             async with connect(url(pump)) as third:
                 with pytest.raises(ConnectionClosed) as closed:
                     await third.recv()
@@ -151,19 +173,33 @@ async def ask(pump: Pump, text: bytes) -> tuple[int, bytes]:
     return int(head.split()[1]), body
 
 
-def test_requests_are_answered(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_answered(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(webpump, "MAX_BODY", 100)
 
     async def main() -> None:
         async with carried(ANSWERS) as (parts, pump):
-            assert await ask(pump, b"GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n\r\n") == (200, b"GET /a {'b': 'c'} b''")
-            found = await ask(pump, b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
+            assert await ask(
+                pump, b"GET /a?b=c HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            ) == (200, b"GET /a {'b': 'c'} b''")
+            found = await ask(
+                pump,
+                b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi",
+            )
             assert found == (200, b"POST /a {} b'hi'")
-            long = b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n" + b"x" * 101
+            long = (
+                b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n"
+                + b"x" * 101
+            )
             assert (await ask(pump, long))[0] == 413
-            assert (await ask(pump, b"GET /fault HTTP/1.1\r\nHost: localhost\r\n\r\n"))[0] == 500
+            assert (await ask(pump, b"GET /fault HTTP/1.1\r\nHost: localhost\r\n\r\n"))[
+                0
+            ] == 500
             with pytest.raises(PortError, match="answers: cannot listen"):
-                await pump_of(ANSWERS, {}, parts.hub, parts.control).start("127.0.0.1", pump.address[1])
+                await pump_of(ANSWERS, {}, parts.hub, parts.control).start(
+                    "127.0.0.1", pump.address[1]
+                )
 
     asyncio.run(main())
     assert caplog.text.count("ValueError: a fault") == 1
@@ -185,4 +221,6 @@ def test_the_check_knows_messages_and_requests() -> None:
     calm = Interface(name="answers", about="", carrier=Carrier.HTTP, session=Calm)
     assert check_protocol(calm, [b"POST /a?b=c\nhello"]) == []
     assert any("ValueError came out" in p for p in check_protocol(WORDS, [b"!"]))
-    assert any("ValueError came out" in p for p in check_protocol(ANSWERS, [b"GET /fault\n"]))
+    assert any(
+        "ValueError came out" in p for p in check_protocol(ANSWERS, [b"GET /fault\n"])
+    )

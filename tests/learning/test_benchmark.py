@@ -1,4 +1,6 @@
-"""The benchmark of navigation: what it measures, that it repeats, and what it says of wrong policies."""
+"""The benchmark of navigation: what it measures, that it repeats, and what it says of
+wrong policies.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ import pytest
 from botyard.cli.main import main
 from botyard.errors import ArgumentError
 from botyard.learning.baselines import BASELINES, Straight
-from botyard.learning.benchmark import CLASSES, LEAST_M, MAX_STEPS, Setup, digest_of, run, task_of
+from botyard.learning.benchmark import (
+    CLASSES,
+    LEAST_M,
+    MAX_STEPS,
+    Setup,
+    digest_of,
+    run,
+    task_of,
+)
 from botyard.navigation.walls import distances_to
 
 CODE = """
@@ -64,7 +74,9 @@ number = 3
 
 def line_of(part: str) -> int:
     """Number of the line of `CODE` in which something is."""
-    return next(number for number, line in enumerate(CODE.splitlines(), 1) if part in line)
+    return next(
+        number for number, line in enumerate(CODE.splitlines(), 1) if part in line
+    )
 
 
 def call(*args: str) -> int:
@@ -74,17 +86,24 @@ def call(*args: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("straight", "crowds"), ("dwa", "clutter"), ("vfh", "rooms"), ("orca", "crowds")]
+    ("name", "kind"),
+    [("straight", "crowds"), ("dwa", "clutter"), ("vfh", "rooms"), ("orca", "crowds")],
 )
-def test_results_do_not_depend_on_threads_or_on_other_worlds(name: str, kind: str) -> None:
+def test_results_do_not_depend_on_threads_or_on_other_worlds(
+    name: str, kind: str
+) -> None:
     few = run(BASELINES[name], kind, 3)
     assert digest_of(run(BASELINES[name], kind, 3, threads=2)) == digest_of(few)
     assert run(BASELINES[name], kind, 2, first=2)[0] == few[2]
-    assert run(BASELINES[name], kind, 5)[:3] == few, "maps and episodes are functions of the number of the world"
+    assert run(BASELINES[name], kind, 5)[:3] == few, (
+        "maps and episodes are functions of the number of the world"
+    )
 
 
 def test_another_seed_gives_other_worlds() -> None:
-    assert digest_of(run(Straight, "crowds", 3, seed=2)) != digest_of(run(Straight, "crowds", 3))
+    assert digest_of(run(Straight, "crowds", 3, seed=2)) != digest_of(
+        run(Straight, "crowds", 3)
+    )
 
 
 class Recorded(Straight):
@@ -111,16 +130,28 @@ def test_numbers_are_those_of_the_way() -> None:
     assert {r.outcome for r in results} <= {"goal", "collision", "timeout"}
     for i, r in enumerate(results):
         steps = round(r.time_s / 0.1)
-        pose = np.array([p[i] for p, *_ in driver.way] + [driver.setup.truth.pose[i]])[: steps + 1]
+        pose = np.array([p[i] for p, *_ in driver.way] + [driver.setup.truth.pose[i]])[
+            : steps + 1
+        ]
         assert math.dist(pose[0, 0, :2], goals[i]) >= LEAST_M
         assert (math.dist(pose[-1, 0, :2], goals[i]) < 0.5) == (r.outcome == "goal")
-        assert r.way_m == pytest.approx(np.hypot(*np.diff(pose[:, 0, :2], axis=0).T).sum())
+        assert r.way_m == pytest.approx(
+            np.hypot(*np.diff(pose[:, 0, :2], axis=0).T).sum()
+        )
         turns = [v[i] for _, v, *_ in driver.way] + [driver.setup.truth.vel[i, 0, 2]]
-        assert r.turning == pytest.approx(np.abs(np.diff(turns[: steps + 1])).mean() / 0.1)
-        people = np.linalg.norm(pose[1:, 1:, :2] - pose[1:, :1, :2], axis=2).min() - 0.2 - 0.25
+        assert r.turning == pytest.approx(
+            np.abs(np.diff(turns[: steps + 1])).mean() / 0.1
+        )
+        people = (
+            np.linalg.norm(pose[1:, 1:, :2] - pose[1:, :1, :2], axis=2).min()
+            - 0.2
+            - 0.25
+        )
         walls = min(n[i] for _, _, n, _ in driver.way[1:steps]) - 0.2
         assert r.clearance_m <= max(0.0, min(people, walls)) + 1e-9
-        assert r.clearance_m >= min(people, walls) - 0.11, "but for the last step, in which it goes at most 0.1 m"
+        assert r.clearance_m >= min(people, walls) - 0.11, (
+            "but for the last step, in which it goes at most 0.1 m"
+        )
 
 
 def test_who_stands_comes_nowhere_and_who_goes_straight_hits_pillars() -> None:
@@ -129,7 +160,9 @@ def test_who_stands_comes_nowhere_and_who_goes_straight_hits_pillars() -> None:
             return np.zeros((self.setup.worlds, 2))
 
     still = run(Still, "clutter", 3)
-    assert {(r.outcome, r.time_s, r.way_m) for r in still} == {("timeout", 60.0, 0.0)} and MAX_STEPS == 600
+    assert {(r.outcome, r.time_s, r.way_m) for r in still} == {
+        ("timeout", 60.0, 0.0)
+    } and MAX_STEPS == 600
     assert "collision" in {r.outcome for r in run(Straight, "clutter", 6)}
     assert sum(r.outcome == "goal" for r in run(BASELINES["vfh"], "clutter", 6)) >= 5
 
@@ -148,19 +181,45 @@ def test_wrong_policies_and_arguments() -> None:
         run(Nan, "rooms", 2)
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(CODE)
-    assert call("-p", "straight", "-p", "mine.py:Still", "-n", "6", "--json", "--csv", "rows.csv") == 0
+    assert (
+        call(
+            "-p",
+            "straight",
+            "-p",
+            "mine.py:Still",
+            "-n",
+            "6",
+            "--json",
+            "--csv",
+            "rows.csv",
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
-    assert told["policies"]["straight"]["digest"] == digest_of([r for kind in CLASSES for r in run(Straight, kind, 2)])
+    assert told["policies"]["straight"]["digest"] == digest_of(
+        [r for kind in CLASSES for r in run(Straight, kind, 2)]
+    )
     still = {row["class"]: row for row in told["policies"]["mine.py:Still"]["rows"]}
     assert list(still) == [*CLASSES, "all"] and still["all"]["worlds"] == 6
-    assert still["clutter"]["success"][0] == 0.0 and still["clutter"]["time_s"] == [None, None, None]
+    assert still["clutter"]["success"][0] == 0.0 and still["clutter"]["time_s"] == [
+        None,
+        None,
+        None,
+    ]
     assert 0.3 < still["all"]["success"][2] < 0.5, "Wilson's interval for 0 of 6"
     rows = list(csv.DictReader(Path("rows.csv").read_text().splitlines()))
-    assert len(rows) == 12 and {row["policy"] for row in rows} == {"straight", "mine.py:Still"}
-    assert call("-p", "straight", "-n", "3", "--csv", "rows.csv") == 0, "it replaces its own file"
+    assert len(rows) == 12 and {row["policy"] for row in rows} == {
+        "straight",
+        "mine.py:Still",
+    }
+    assert call("-p", "straight", "-n", "3", "--csv", "rows.csv") == 0, (
+        "it replaces its own file"
+    )
     out = capsys.readouterr().out
     assert "straight  rooms" in out and "digest" in out
 
@@ -170,24 +229,45 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     [
         (["-n", "10"], "--worlds: expected a multiple of 3"),
         (["-p", "dwq"], 'no policy "dwq"; did you mean "dwa"'),
-        (["-p", "mine.py:None_", "-n", "3"], "--policy: policy mine.py:None_: ImportError"),
+        (
+            ["-p", "mine.py:None_", "-n", "3"],
+            "--policy: policy mine.py:None_: ImportError",
+        ),
         (["-p", "mine.py:number", "-n", "3"], "expected a class, found 3 (int)"),
         (
             ["-p", "mine.py:Wrong", "-n", "3"],
             r"--policy mine.py:Wrong: act: expected an array of numbers, (1, 2), found",
         ),
-        (["-p", "mine.py:Raises", "-n", "3"], "--policy mine.py:Raises: ZeroDivisionError"),
+        (
+            ["-p", "mine.py:Raises", "-n", "3"],
+            "--policy mine.py:Raises: ZeroDivisionError",
+        ),
         (["-p", "mine.py:Raises", "-n", "3"], "mine.py, line "),
         (["-p", "mine.py:Exits", "-n", "3"], "--policy mine.py:Exits: SystemExit"),
         (
             ["-p", "mine.py:Ragged", "-n", "6"],
             r"--policy mine.py:Ragged: act: expected an array of numbers, (2, 2), found",
         ),
-        (["-p", "mine.py:InNumpy", "-n", "3"], f"mine.py, line {line_of('concatenate')}, in act)"),
-        (["-p", "mine.py:WrongWalls", "-n", "3"], f"mine.py, line {line_of('near_walls')}, in __init__)"),
-        (["-p", "mine.py:NoAct", "-n", "3"], "policy: expected a class with a method act(), found NoAct without one"),
-        (["-p", "mine.py:NoSetup", "-n", "3"], "NoSetup.__init__() takes 1 positional argument but 2 were given\n"),
-        (["-p", "leaves.py:P", "-n", "3"], "--policy: policy leaves.py:P: ImportError: SystemExit: 0 ("),
+        (
+            ["-p", "mine.py:InNumpy", "-n", "3"],
+            f"mine.py, line {line_of('concatenate')}, in act)",
+        ),
+        (
+            ["-p", "mine.py:WrongWalls", "-n", "3"],
+            f"mine.py, line {line_of('near_walls')}, in __init__)",
+        ),
+        (
+            ["-p", "mine.py:NoAct", "-n", "3"],
+            "policy: expected a class with a method act(), found NoAct without one",
+        ),
+        (
+            ["-p", "mine.py:NoSetup", "-n", "3"],
+            "NoSetup.__init__() takes 1 positional argument but 2 were given\n",
+        ),
+        (
+            ["-p", "leaves.py:P", "-n", "3"],
+            "--policy: policy leaves.py:P: ImportError: SystemExit: 0 (",
+        ),
         (["-p", "leaves.py:P", "-n", "3"], "leaves.py, line 2, in <module>)"),
         (["-p", "broken.py:P", "-n", "3"], "broken.py, line 1)"),
         (["--csv", "no/such.csv"], "--csv: cannot write no/such.csv"),
@@ -195,7 +275,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     ],
 )
 def test_what_the_command_refuses(
-    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    args: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(CODE)
@@ -207,12 +291,27 @@ def test_what_the_command_refuses(
 
 @pytest.mark.parametrize("form", [["--json"], []])
 def test_results_of_others_are_there_when_a_policy_fails(
-    form: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A name with a comma, too, is one cell of the table."""
     monkeypatch.chdir(tmp_path)
     Path("a,b.py").write_text(CODE)
-    args = ["-p", "a,b.py:Still", "-p", "a,b.py:Raises", "-p", "straight", "-n", "3", "--csv", "rows.csv", *form]
+    args = [
+        "-p",
+        "a,b.py:Still",
+        "-p",
+        "a,b.py:Raises",
+        "-p",
+        "straight",
+        "-n",
+        "3",
+        "--csv",
+        "rows.csv",
+        *form,
+    ]
     assert call(*args) == 255
     told = capsys.readouterr()
     assert "--policy a,b.py:Raises: ZeroDivisionError" in told.err
@@ -220,6 +319,7 @@ def test_results_of_others_are_there_when_a_policy_fails(
         assert list(json.loads(told.out)["policies"]) == ["a,b.py:Still"]
     else:
         assert "a,b.py:Still  rooms" in told.out and "a,b.py:Still: digest " in told.out
+
     rows = list(csv.DictReader(Path("rows.csv").read_text().splitlines()))
     assert [(row["policy"], row["class"], row["outcome"]) for row in rows] == [
         ("a,b.py:Still", kind, "timeout") for kind in CLASSES
@@ -227,20 +327,32 @@ def test_results_of_others_are_there_when_a_policy_fails(
     assert not any(None in row for row in rows)
 
 
-def test_a_study_has_the_worlds_of_the_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_has_the_worlds_of_the_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan = (Path(__file__).parents[2] / "examples/study/navigation.yaml").read_text()
     monkeypatch.chdir(tmp_path)
-    Path("plan.yaml").write_text(plan.replace("seeds: 100", "seeds: 2").replace("[rooms, clutter, crowds]", "[crowds]"))
+    Path("plan.yaml").write_text(
+        plan.replace("seeds: 100", "seeds: 2").replace(
+            "[rooms, clutter, crowds]", "[crowds]"
+        )
+    )
     with pytest.raises(SystemExit) as ended:
         main(["study", "plan.yaml", "-n", "1"])
     assert not ended.value.code
     (table,) = Path("plan-results").glob("table.*")
-    rows = list(csv.DictReader(table.read_text().splitlines())) if table.suffix == ".csv" else pq_rows(table)
+    rows = (
+        list(csv.DictReader(table.read_text().splitlines()))
+        if table.suffix == ".csv"
+        else pq_rows(table)
+    )
     for name in ("straight", "vfh"):
         mine = [row for row in rows if row["policy"] == name]
         wanted = run(BASELINES[name], "crowds", 2)
         assert [row["outcome"] for row in mine] == [r.outcome for r in wanted]
-        assert [float(row["clearance"]) for row in mine] == [r.clearance_m for r in wanted]
+        assert [float(row["clearance"]) for row in mine] == [
+            r.clearance_m for r in wanted
+        ]
 
 
 def pq_rows(path: Path) -> list[dict[str, Any]]:
@@ -258,8 +370,14 @@ def test_a_policy_changes_neither_worlds_nor_goals_nor_what_has_ended() -> None:
             setup.goals[:] = 0.0
             for name in ("reset", "step", "command", "state", "param"):
                 assert not hasattr(setup.truth, name)
-            for array in (setup.truth.pose, setup.truth.vel, setup.truth.contact, setup.truth.tick):
+            for array in (
+                setup.truth.pose,
+                setup.truth.vel,
+                setup.truth.contact,
+                setup.truth.tick,
+            ):
                 array[:] = 1  # a copy
+
             with pytest.raises(AttributeError):
                 setup.truth.pose = np.zeros((setup.worlds, 1, 3))  # type: ignore[misc]
             self.setup, self.over = setup, np.zeros(setup.worlds, bool)

@@ -1,4 +1,6 @@
-"""A wrong command, parameter or state of one world ends the episode of that world alone: `step` of many never raises for it."""
+"""A wrong command, parameter or state of one world ends the episode of that world
+alone: `step` of many never raises for it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,15 @@ import pytest
 
 import botyard
 from botyard.errors import ArgumentError, WorldFaultError
-from botyard.learning import Coverage, Environment, Navigate, ParallelEnvironment, PushBox, VectorEnvironment
-from botyard.sim.worlds import Worlds
+from botyard.learning import (
+    Coverage,
+    Environment,
+    Navigate,
+    ParallelEnvironment,
+    PushBox,
+    VectorEnvironment,
+)
+from botyard.worlds.worlds import Worlds
 
 
 class Broken(Navigate):
@@ -31,7 +40,9 @@ def task(kind: type[Navigate] = Navigate) -> Navigate:
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
 @pytest.mark.parametrize("copy", [True, False])
-def test_a_command_that_is_wrong_truncates_its_world_alone(mode: str, copy: bool) -> None:
+def test_a_command_that_is_wrong_truncates_its_world_alone(
+    mode: str, copy: bool
+) -> None:
     broken, right = task(Broken), task()
     envs = VectorEnvironment(broken, 5, autoreset_mode=mode, copy=copy)
     twin = VectorEnvironment(right, 5, autoreset_mode=mode)
@@ -44,23 +55,30 @@ def test_a_command_that_is_wrong_truncates_its_world_alone(mode: str, copy: bool
         broken.broken = (3,) if k == 10 else ()
         observed, rewards, terminated, truncated, infos = envs.step(actions)
         wanted = twin.step(actions)
-        for found, same in zip((observed, rewards, terminated, truncated), wanted, strict=False):
+        for found, same in zip(
+            (observed, rewards, terminated, truncated), wanted, strict=False
+        ):
             assert (found[others] == same[others]).all(), "the others go on"
+
         assert np.isfinite(observed).all()
         told = infos.get("final_info", {}) if mode == "SameStep" else infos
         if k == 10:
             assert truncated[3] and not terminated[3] and rewards[3] == 0.0
             assert told["_fault"].tolist() == [False, False, False, True, False]
-            assert "command of p3dx" in told["fault"][3] or "found nan" in told["fault"][3]
+            assert (
+                "command of p3dx" in told["fault"][3] or "found nan" in told["fault"][3]
+            )
             assert told["fault"][0] is None
         else:
             assert "fault" not in told
+
         ended = terminated | truncated
         if mode == "Disabled" and ended.any():
             infos = envs.reset(options={"reset_mask": ended})[1]
             assert "fault" not in infos
             if (wanted[2] | wanted[3]).any():
                 twin.reset(options={"reset_mask": wanted[2] | wanted[3]})
+
     assert envs.worlds.tick[3] < 25
     envs.close()
     twin.close()
@@ -74,6 +92,7 @@ def test_a_parameter_that_stays_wrong_truncates_its_world_again_and_again() -> N
         *_, truncated, infos = envs.step(np.zeros((1000, 2)))
         assert np.flatnonzero(truncated).tolist() == [17]
         assert "range_max" in infos["final_info"]["fault"][17]
+
     envs.worlds.param("range_max")[17] = 8.0
     *_, truncated, infos = envs.step(np.zeros((1000, 2)))
     assert not truncated.any() and "final_info" not in infos
@@ -111,7 +130,9 @@ def test_agents_are_truncated_together() -> None:
     env = ParallelEnvironment("PushBox")
     env.reset(seed=1)
     env.worlds.param("accel")[0] = math.nan
-    _, rewards, _, truncated, infos = env.step({name: np.zeros(2) for name in env.agents})
+    _, rewards, _, truncated, infos = env.step(
+        {name: np.zeros(2) for name in env.agents}
+    )
     assert all(truncated.values()) and not any(rewards.values()) and not env.agents
     assert all("accel" in info["fault"] for info in infos.values())
 
@@ -127,7 +148,12 @@ def test_gymnasium_keeps_the_reason() -> None:
 def test_worlds_name_all_that_are_wrong() -> None:
     worlds = Worlds(botyard.Scene(), "p3dx", 6)
     worlds.param("accel")[[1, 4]] = math.nan
-    with pytest.raises(WorldFaultError, match=r"^world 1: .*; it has not moved$") as caught:
+    with pytest.raises(
+        WorldFaultError, match=r"^world 1: .*; it has not moved$"
+    ) as caught:
         worlds.step()
-    assert sorted(caught.value.faults) == [1, 4] and isinstance(caught.value, ArgumentError)
+
+    assert sorted(caught.value.faults) == [1, 4] and isinstance(
+        caught.value, ArgumentError
+    )
     assert worlds.tick.tolist() == [1, 0, 1, 1, 0, 1]

@@ -1,4 +1,6 @@
-"""PettingZoo's environments of tasks of several robots: its own checkers, and what Gymnasium's environment of the same task says."""
+"""PettingZoo's environments of tasks of several robots: its own checkers, and what
+Gymnasium's environment of the same task says.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from botyard.errors import ArgumentError
-from botyard.learning import Environment, ParallelEnvironment, TeamTask, VectorEnvironment
+from botyard.learning import (
+    Environment,
+    ParallelEnvironment,
+    TeamTask,
+    VectorEnvironment,
+)
 
 TEAMS = ("Exchange", "Formation", "PushBox")
 
@@ -18,8 +25,11 @@ TEAMS = ("Exchange", "Formation", "PushBox")
 def test_options_that_are_not_read_are_refused() -> None:
     env = ParallelEnvironment("Exchange", max_steps=40)
     first, _ = env.reset(seed=3)
-    with pytest.raises(ArgumentError, match='options: expected none, found "reset_mask"'):
+    with pytest.raises(
+        ArgumentError, match='options: expected none, found "reset_mask"'
+    ):
         env.reset(seed=4, options={"reset_mask": [True]})
+
     again, _ = env.reset(seed=3, options={})
     for name, observed in first.items():
         assert np.array_equal(observed, again[name])
@@ -30,28 +40,41 @@ def test_pettingzoos_checkers(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         parallel_api_test(ParallelEnvironment(name, max_steps=40), num_cycles=100)
-        parallel_seed_test(lambda: ParallelEnvironment(name, max_steps=40), num_cycles=100)
+        parallel_seed_test(
+            lambda: ParallelEnvironment(name, max_steps=40), num_cycles=100
+        )
 
 
 @pytest.mark.parametrize("name", TEAMS)
 def test_robots_get_their_rows(name: str) -> None:
-    """Observations are the rows of Gymnasium's environment, the mean of the rewards is its reward; an episode ends for all."""
+    """Observations are the rows of Gymnasium's environment, the mean of the rewards is
+    its reward; an episode ends for all.
+    """
     team, one = ParallelEnvironment(name, max_steps=30), Environment(name, max_steps=30)
     team.reset(seed=1)
     assert team.state_space.contains(team.state())
     dice, different = np.random.default_rng(4), False
-    for seed in (3, None):  # the first episode of a seed, and the next one
+    # the first episode of a seed, and the next one
+    for seed in (3, None):
         rows, wanted = team.reset(seed=seed)[0], one.reset(seed=seed)[0]
         while team.agents:
-            assert (np.stack(list(rows.values())) == wanted).all() and (team.state() == wanted).all()
+            assert (np.stack(list(rows.values())) == wanted).all() and (
+                team.state() == wanted
+            ).all()
             actions = dice.uniform(-1, 1, one.action_space.shape).astype(np.float32)
-            rows, rewards, terminated, truncated, infos = team.step(dict(zip(team.agents, actions, strict=True)))
+            rows, rewards, terminated, truncated, infos = team.step(
+                dict(zip(team.agents, actions, strict=True))
+            )
             wanted, reward, *ends, info = one.step(actions)
             assert np.mean(list(rewards.values())) == pytest.approx(reward, abs=1e-12)
             different |= len(set(rewards.values())) > 1
-            assert [set(terminated.values()), set(truncated.values())] == [{end} for end in ends]
+            assert [set(terminated.values()), set(truncated.values())] == [
+                {end} for end in ends
+            ]
             assert all(told == info for told in infos.values())
+
         assert any(ends)
+
     assert different and team.step({}) == ({}, {}, {}, {}, {})
 
 
@@ -63,9 +86,15 @@ def test_what_is_wrong() -> None:
     first, second = team.agents
     with pytest.raises(ArgumentError, match=f"found none for {second}"):
         team.step({first: np.zeros(2)})
-    with pytest.raises(ArgumentError, match=rf"{second}: expected an array of shape \(2,\), found one of shape \(3,\)"):
+    with pytest.raises(
+        ArgumentError,
+        match=rf"{second}: expected an array of shape \(2,\), found one of shape \(3,\)",
+    ):
         team.step({first: np.zeros(2), second: np.zeros(3)})
-    with pytest.raises(ArgumentError, match="actions: expected a mapping from agents to their actions"):
+
+    with pytest.raises(
+        ArgumentError, match="actions: expected a mapping from agents to their actions"
+    ):
         team.step([np.zeros(2)] * 2)  # type: ignore[arg-type]
 
 
@@ -111,9 +140,13 @@ def test_own_teams_need_not_begin_as_the_base_class_does() -> None:
     assert team.metadata["render_fps"] == 25, "a step is 0.04 s"
     _, first = team.reset(seed=1)
     kept = {name: told["places"].copy() for name, told in first.items()}
-    rewards = [team.step({name: np.ones(1) for name in team.agents})[1] for _ in range(3)][-1]
+    rewards = [
+        team.step({name: np.ones(1) for name in team.agents})[1] for _ in range(3)
+    ][-1]
     assert min(rewards.values()) > 0.0
-    assert all((told["places"] == kept[name]).all() for name, told in first.items()), "infos are the caller's"
+    assert all((told["places"] == kept[name]).all() for name, told in first.items()), (
+        "infos are the caller's"
+    )
 
 
 @pytest.mark.parametrize("told", [None, {"a": 3}, {"a": [1]}])
@@ -133,6 +166,13 @@ def test_rewards_that_are_returned_instead_of_written_are_told() -> None:
 
     for envs in (ParallelEnvironment(Returning), VectorEnvironment(Returning, 1)):
         envs.reset(seed=1)
-        actions: Any = {name: np.zeros(1) for name in envs.agents} if isinstance(envs, ParallelEnvironment) else None
-        with pytest.raises(ArgumentError, match=r"Returning\.rewards: expected that it writes into the arrays"):
+        actions: Any = (
+            {name: np.zeros(1) for name in envs.agents}
+            if isinstance(envs, ParallelEnvironment)
+            else None
+        )
+        with pytest.raises(
+            ArgumentError,
+            match=r"Returning\.rewards: expected that it writes into the arrays",
+        ):
             envs.step(np.zeros((1, 2, 1)) if actions is None else actions)

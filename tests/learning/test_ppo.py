@@ -1,4 +1,6 @@
-"""The example that trains: its gradients are those of its loss, and a short training in real worlds learns something."""
+"""The example that trains: its gradients are those of its loss, and a short training in
+real worlds learns something.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,32 @@ def ppo() -> ModuleType:
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
-    sys.modules["example_ppo"] = module  # dataclasses look their module up
+    # dataclasses look their module up
+    sys.modules["example_ppo"] = module
     spec.loader.exec_module(module)
     return module
 
 
 def environments(n: int, **options: Any) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
     return gymnasium.make_vec(
-        "botyard/Navigate-v0", num_envs=n, vectorization_mode="vector_entry_point", autoreset_mode="SameStep", rays=16, **options
-    )  # fmt: skip
+        "botyard/Navigate-v0",
+        num_envs=n,
+        vectorization_mode="vector_entry_point",
+        autoreset_mode="SameStep",
+        rays=16,
+        **options,
+    )
 
 
 def test_environments_of_others_can_be_learned(ppo: ModuleType) -> None:
     """Gymnasium's own batches hand over last observations as an array of arrays."""
-    envs = gymnasium.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync", max_episode_steps=20,
-                              vector_kwargs={"autoreset_mode": "SameStep"})  # fmt: skip
+    envs = gymnasium.make_vec(
+        "Pendulum-v1",
+        num_envs=2,
+        vectorization_mode="sync",
+        max_episode_steps=20,
+        vector_kwargs={"autoreset_mode": "SameStep"},
+    )
     trainer = ppo.Trainer(envs, ppo.Settings(rollout=32, hidden=8), seed=1)
     trainer.train(4 * 64)
     assert all(np.isfinite(array).all() for array in trainer.policy.parameters)
@@ -55,12 +68,22 @@ def test_gradients_are_the_slopes_of_the_loss(ppo: ModuleType) -> None:
     observed = rng.uniform(-1, 1, (k, 21)).astype(np.float32)
     acted = rng.normal(size=(k, 2)).astype(np.float32)
     # ratios of probabilities on both sides of the clipped range
-    logs = policy.log_probability(policy.act(observed), acted) + rng.normal(0, 0.3, k).astype(np.float32)
-    gain, returns = rng.normal(size=k).astype(np.float32), rng.normal(size=k).astype(np.float32)
+    logs = policy.log_probability(policy.act(observed), acted) + rng.normal(
+        0, 0.3, k
+    ).astype(np.float32)
+    gain, returns = (
+        rng.normal(size=k).astype(np.float32),
+        rng.normal(size=k).astype(np.float32),
+    )
 
     def loss() -> float:
-        ratio = np.exp(policy.log_probability(policy.act(observed), acted).astype(np.float64) - logs)
-        surrogate = np.minimum(ratio * gain, np.clip(ratio, 1 - chosen.clip, 1 + chosen.clip) * gain).mean()
+        ratio = np.exp(
+            policy.log_probability(policy.act(observed), acted).astype(np.float64)
+            - logs
+        )
+        surrogate = np.minimum(
+            ratio * gain, np.clip(ratio, 1 - chosen.clip, 1 + chosen.clip) * gain
+        ).mean()
         value = ((policy.critic.forward(observed)[0][:, 0] - returns) ** 2).mean()
         entropy = float(policy.log_std.sum())
         return float(-surrogate + chosen.value * value - chosen.entropy * entropy)
@@ -78,7 +101,9 @@ def test_gradients_are_the_slopes_of_the_loss(ppo: ModuleType) -> None:
             flat[at] = before - h
             below = loss()
             flat[at] = before
-            assert slopes[at] == pytest.approx((above - below) / (2 * h), rel=2e-2, abs=2e-5)
+            assert slopes[at] == pytest.approx(
+                (above - below) / (2 * h), rel=2e-2, abs=2e-5
+            )
 
 
 def _use(policy: Any, parameters: list[Any]) -> None:
@@ -87,21 +112,29 @@ def _use(policy: Any, parameters: list[Any]) -> None:
 
 
 def test_a_short_training_learns_and_is_kept(ppo: ModuleType, tmp_path: Path) -> None:
-    """A hundred thousand steps; make train goes on to two million, and to the rate that the page states."""
+    """A hundred thousand steps; make train goes on to two million, and to the rate that
+    the page states.
+    """
     trainer = ppo.Trainer(environments(128), ppo.Settings(rollout=48), seed=1)
     trainer.train(100_000)
     trainer.policy.save(tmp_path / "policy.npz")
     policy = ppo.Policy.load(tmp_path / "policy.npz")
     trial = environments(128, scenes=[clutter(500 + k) for k in range(16)])
-    untrained, trained = (ppo.success_rate(trial, one, 9) for one in (ppo.Policy(21, 2), policy))
+    untrained, trained = (
+        ppo.success_rate(trial, one, 9) for one in (ppo.Policy(21, 2), policy)
+    )
     assert untrained < 0.1
     assert trained > 0.3
     observed = np.zeros((3, 21), np.float32)
     np.testing.assert_array_equal(policy.act(observed), trainer.policy.act(observed))
 
 
-def test_what_an_episode_that_is_cut_off_would_have_brought_counts(ppo: ModuleType) -> None:
-    """Rewards of 1 for ever, cut off every four steps: the value of a state is 1 / (1 − γ), not four."""
+def test_what_an_episode_that_is_cut_off_would_have_brought_counts(
+    ppo: ModuleType,
+) -> None:
+    """Rewards of 1 for ever, cut off every four steps: the value of a state is 1 / (1 −
+    γ), not four.
+    """
 
     class Endless(gymnasium.vector.VectorEnv[Any, Any, Any]):
         num_envs = 8
@@ -118,7 +151,11 @@ def test_what_an_episode_that_is_cut_off_would_have_brought_counts(ppo: ModuleTy
             seen = np.ones((8, 1), np.float32)
             return seen, np.ones(8), np.zeros(8, bool), cut, {"final_obs": seen}
 
-    trainer = ppo.Trainer(Endless(), ppo.Settings(rollout=32, gamma=0.8, learning_rate=5e-3, max_gradient=10.0), seed=1)
+    trainer = ppo.Trainer(
+        Endless(),
+        ppo.Settings(rollout=32, gamma=0.8, learning_rate=5e-3, max_gradient=10.0),
+        seed=1,
+    )
     trainer.train(32 * 8 * 80)
     value = float(trainer.policy.critic.forward(np.ones((1, 1), np.float32))[0][0, 0])
     assert math.isclose(value, 1 / (1 - 0.8), rel_tol=0.05)

@@ -1,4 +1,6 @@
-"""Every task: Gymnasium's checkers, and what it is about: an obvious policy reaches its end, doing nothing does not."""
+"""Every task: Gymnasium's checkers, and what it is about: an obvious policy reaches its
+end, doing nothing does not.
+"""
 
 from __future__ import annotations
 
@@ -65,16 +67,24 @@ def wrapped(angle: F8) -> F8:
 def towards(ahead: F8, left: F8, speed: F8 | float = 1.0) -> F8:
     """Actions that drive to a place: turn to it, and go as far as it is ahead."""
     bearing = np.arctan2(left, ahead)
-    forward = np.minimum(speed, np.hypot(ahead, left) / 0.2) * np.maximum(np.cos(bearing), 0.0) ** 4
+    forward = (
+        np.minimum(speed, np.hypot(ahead, left) / 0.2)
+        * np.maximum(np.cos(bearing), 0.0) ** 4
+    )
     return np.stack([forward, np.clip(1.5 * bearing, -1, 1)], axis=-1)
 
 
 def coverage(o: F8) -> F8:
-    """To the nearest cell that is not covered, one in the present row or ahead before others."""
+    """To the nearest cell that is not covered, one in the present row or ahead before
+    others.
+    """
     g = math.isqrt(o.shape[1] - 6)
     middles = (np.arange(g) + 0.5) * 0.5 - g / 4
     where = o[:, :2] * g / 4
-    dx, dy = middles[None, None, :] - where[:, 0, None, None], middles[None, :, None] - where[:, 1, None, None]
+    dx, dy = (
+        middles[None, None, :] - where[:, 0, None, None],
+        middles[None, :, None] - where[:, 1, None, None],
+    )
     far = np.hypot(dx, 1.5 * dy) + np.where(o[:, 6:].reshape(-1, g, g) > 0.5, 1e3, 0.0)
     at = far.reshape(len(o), -1).argmin(axis=1)
     x, y = middles[at % g] - where[:, 0], middles[at // g] - where[:, 1]
@@ -84,8 +94,13 @@ def coverage(o: F8) -> F8:
 def dock(o: F8) -> F8:
     """To a place in front of the dock, then along its axis, then turn to its heading."""
     ahead, left, c, s = 5.0 * o[:, -6], 5.0 * o[:, -5], o[:, -4], o[:, -3]
-    along, beside = -(ahead * c + left * s), ahead * s - left * c  # of the robot, in the frame of the dock
-    is_on_axis = (along > -1.0) & (np.abs(beside) < 0.07) | (along < -1.0) & (np.abs(beside) < 0.03)
+    along, beside = (
+        -(ahead * c + left * s),
+        ahead * s - left * c,
+    )  # of the robot, in the frame of the dock
+    is_on_axis = (along > -1.0) & (np.abs(beside) < 0.07) | (along < -1.0) & (
+        np.abs(beside) < 0.03
+    )
     x = np.where(is_on_axis, np.minimum(along + 0.5, 0.0), -1.1) - along
     drive = towards(c * x + s * beside, s * x - c * beside, 0.6)
     at = np.hypot(ahead, left) < 0.04
@@ -94,11 +109,16 @@ def dock(o: F8) -> F8:
 
 
 def exchange(o: F8) -> F8:
-    """All drive around the circle, in the same direction: between the chord to the goal and the way along the circle is half the arc."""
+    """All drive around the circle, in the same direction: between the chord to the goal
+    and the way along the circle is half the arc.
+    """
     bearing = np.arctan2(o[..., 3], o[..., 4]) - np.arcsin(np.minimum(o[..., 2], 1.0))
     bearing = wrapped(bearing)
     return np.stack(
-        [0.6 * np.maximum(np.cos(bearing), 0.0) ** 2 * np.minimum(1, o[..., 2] * 20), np.clip(1.5 * bearing, -1, 1)],
+        [
+            0.6 * np.maximum(np.cos(bearing), 0.0) ** 2 * np.minimum(1, o[..., 2] * 20),
+            np.clip(1.5 * bearing, -1, 1),
+        ],
         axis=-1,
     )
 
@@ -109,7 +129,11 @@ def follow(o: F8) -> F8:
     error = np.hypot(ahead, left) - 1.2
     bearing = np.arctan2(left, ahead)
     return np.stack(
-        [np.clip(1.5 * error, -1, 1) * np.maximum(np.cos(bearing), 0), np.clip(1.5 * bearing, -1, 1)], axis=-1
+        [
+            np.clip(1.5 * error, -1, 1) * np.maximum(np.cos(bearing), 0),
+            np.clip(1.5 * bearing, -1, 1),
+        ],
+        axis=-1,
     )
 
 
@@ -119,31 +143,46 @@ def formation(o: F8) -> F8:
 
 
 def navigate(o: F8) -> F8:
-    """To the goal, in the direction in which a strip as wide as the robot is free far enough."""
+    """To the goal, in the direction in which a strip as wide as the robot is free far
+    enough.
+    """
     rays = o.shape[1] - 5
     bearings = np.linspace(-math.pi / 2, math.pi / 2, rays)
     apart = bearings - bearings[:, None]  # of each candidate and each ray
     r = 8.0 * o[:, None, :rays]
     along, beside = r * np.cos(apart), np.abs(r * np.sin(apart))
-    free = np.where((beside < 0.3) & (np.cos(apart) > 0.0), along - 0.3, 8.0).min(axis=2)
+    free = np.where((beside < 0.3) & (np.cos(apart) > 0.0), along - 0.3, 8.0).min(
+        axis=2
+    )
     goal, far = np.arctan2(o[:, rays + 2], o[:, rays + 1]), 10.0 * o[:, rays]
-    cost = np.abs(wrapped(bearings - goal[:, None])) + 3.0 * np.maximum(np.minimum(far, 1.2)[:, None] - free, 0.0)
+    cost = np.abs(wrapped(bearings - goal[:, None])) + 3.0 * np.maximum(
+        np.minimum(far, 1.2)[:, None] - free, 0.0
+    )
     best = bearings[cost.argmin(axis=1)]
     speed = np.clip(0.8 * free[:, rays // 2], 0.0, 0.8) * (np.abs(best) < 0.6)
     return np.stack([speed, np.clip(1.5 * best, -1, 1)], axis=-1)
 
 
 def push_box(o: F8) -> F8:
-    """Around the box to a place behind it, as the goal sees it; then through its middle, a little to the side to which it is to go."""
+    """Around the box to a place behind it, as the goal sees it; then through its
+    middle, a little to the side to which it is to go.
+    """
     box, goal = 3.0 * o[..., 0:2], 3.0 * o[..., 2:4]
     away = box - goal
     away /= np.maximum(np.linalg.norm(away, axis=-1, keepdims=True), 1e-9)
     side = np.stack([-away[..., 1], away[..., 0]], axis=-1)
-    along, beside = -(box * away).sum(axis=-1), -(box * side).sum(axis=-1)  # of the robot, from the box
+    along, beside = (
+        -(box * away).sum(axis=-1),
+        -(box * side).sum(axis=-1),
+    )  # of the robot, from the box
     behind = (along > 0.3) & (np.abs(beside) < 0.12 + 0.0 * along)
     turn = np.where(beside >= 0.0, 1.0, -1.0)[..., None] * side
     around = np.where((along > 0.3)[..., None], 0.75 * away, 0.3 * away + 0.85 * turn)
-    aim = np.where(behind[..., None], box + 0.0 * away - 0.6 * beside[..., None] * side, box + around)
+    aim = np.where(
+        behind[..., None],
+        box + 0.0 * away - 0.6 * beside[..., None] * side,
+        box + around,
+    )
     return towards(aim[..., 0], aim[..., 1], np.where(behind, 0.5, 0.8))
 
 
@@ -153,10 +192,15 @@ def social(o: F8) -> F8:
 
 
 POLICIES: dict[str, Callable[[F8], F8]] = {
-    "Coverage": coverage, "Dock": dock, "Exchange": exchange, "Follow": follow, "Formation": formation, "Navigate": navigate,
+    "Coverage": coverage,
+    "Dock": dock,
+    "Exchange": exchange,
+    "Follow": follow,
+    "Formation": formation,
+    "Navigate": navigate,
     "PushBox": push_box,
     "SocialNavigate": social,
-}  # fmt: skip
+}
 
 
 def policy_of(name: str) -> Callable[[F8], F8]:
@@ -168,7 +212,9 @@ def policy_of(name: str) -> Callable[[F8], F8]:
 
 def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, float]:
     """Share of first episodes in n worlds that end with success, and their mean return."""
-    envs = VectorEnvironment(name, n, autoreset_mode=AutoresetMode.DISABLED, **small(name))
+    envs = VectorEnvironment(
+        name, n, autoreset_mode=AutoresetMode.DISABLED, **small(name)
+    )
     observed, _ = envs.reset(seed=5)
     success, ended, total = np.zeros(n, bool), np.zeros(n, bool), np.zeros(n)
     while not ended.all():
@@ -178,6 +224,7 @@ def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, flo
         total += np.where(ended, 0.0, rewards)
         success |= infos["success"] & ~ended
         ended |= terminated | truncated
+
     envs.close()
     return float(success.mean()), float(total.mean())
 
@@ -186,12 +233,19 @@ def successes(name: str, policy: Callable[[F8], F8], n: int) -> tuple[float, flo
 def test_obvious_policies_succeed_and_doing_nothing_does_not(name: str) -> None:
     reached, total = successes(name, policy_of(name), 40)
     still, nothing = successes(name, lambda o: np.zeros(1), 40)
-    assert reached >= 0.9 and still <= 0.1 and total > nothing, (reached, still, total, nothing)
+    assert reached >= 0.9 and still <= 0.1 and total > nothing, (
+        reached,
+        still,
+        total,
+        nothing,
+    )
 
 
 @pytest.mark.parametrize("name", ["Exchange", "Formation"])
 def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
-    """The next one begins in a step of its own: robots have not gone from the last places of the one to the first of the other."""
+    """The next one begins in a step of its own: robots have not gone from the last
+    places of the one to the first of the other.
+    """
     envs = VectorEnvironment(name, 2, **small(name) | {"max_steps": 30} | EASY[name])
     envs.reset(seed=2)
     rewards, begun = np.zeros(2), 0
@@ -199,11 +253,14 @@ def test_robots_get_nothing_where_an_episode_begins(name: str) -> None:
         _, rewards, *_ = envs.step(np.full(envs.action_space.shape, 0.5))
         assert envs.task.of_robots.mean(axis=1) == pytest.approx(rewards)  # type: ignore[attr-defined]
         begun += int((envs.worlds.tick == 0).sum())
+
     assert begun >= 2
 
 
 def test_putting_off_the_end_of_a_formation_does_not_pay() -> None:
-    """Whoever is at the places, and leaves them for a step before the end, gets less than who ends."""
+    """Whoever is at the places, and leaves them for a step before the end, gets less
+    than who ends.
+    """
     options: dict[str, Any] = {"hold_steps": 20, "max_steps": 200}
     returns = {}
     for postpones in (False, True):
@@ -217,13 +274,19 @@ def test_putting_off_the_end_of_a_formation_does_not_pay() -> None:
             observed, reward, terminated, truncated, info = one.step(actions)
             held = held + 1 if info["error"] < 0.25 else 0
             total, is_over = total + reward, terminated or truncated
+
         returns[postpones] = total, terminated
-    assert returns[False][1] and not returns[True][1], "the one ends, the other one does not"
+
+    assert returns[False][1] and not returns[True][1], (
+        "the one ends, the other one does not"
+    )
     assert returns[False][0] > returns[True][0] + 1.0
 
 
 def test_standing_in_the_leaders_way_is_no_following() -> None:
-    """With a small distance to keep, a follower in front of the leader would be at the right one while the leader waits."""
+    """With a small distance to keep, a follower in front of the leader would be at the
+    right one while the leader waits.
+    """
     one = Environment("Follow", rays=8, distance_m=0.6, max_steps=100)
     one.reset(seed=1)
     one.worlds.reset(poses=[[0.6, 0.0, math.pi], [0.0, 0.0, 0.0]])
@@ -233,6 +296,7 @@ def test_standing_in_the_leaders_way_is_no_following() -> None:
     while not is_over:
         _, _, terminated, truncated, info = one.step(np.zeros(2))
         is_over = terminated or truncated
+
     assert not info["success"]
 
 
@@ -240,20 +304,37 @@ def test_standing_in_the_leaders_way_is_no_following() -> None:
 def test_gymnasiums_checker(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(gymnasium.make(f"botyard/{name}-v0", render_mode="rgb_array", **small(name)).unwrapped)
+        check_env(
+            gymnasium.make(
+                f"botyard/{name}-v0", render_mode="rgb_array", **small(name)
+            ).unwrapped
+        )
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("name", TASKS)
-def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: AutoresetMode) -> None:
-    """Same observations, rewards and ends, over episodes: nothing goes from a world to another, or from an episode to the next."""
+def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(
+    name: str, mode: AutoresetMode
+) -> None:
+    """Same observations, rewards and ends, over episodes: nothing goes from a world to
+    another, or from an episode to the next.
+    """
     n, options = 3, small(name) | {"max_steps": 120} | EASY.get(name, {})
     many = VectorEnvironment(name, n, autoreset_mode=mode, threads=2, **options)
-    plain = gymnasium.vector.SyncVectorEnv([lambda: Environment(name, **options)] * n, autoreset_mode=mode)
-    assert many.single_observation_space == plain.single_observation_space and many.action_space == plain.action_space
+    plain = gymnasium.vector.SyncVectorEnv(
+        [lambda: Environment(name, **options)] * n, autoreset_mode=mode
+    )
+    assert (
+        many.single_observation_space == plain.single_observation_space
+        and many.action_space == plain.action_space
+    )
     seen, wanted = many.reset(seed=7)[0], plain.reset(seed=7)[0]
     dice = np.random.default_rng(3)
-    policy = policy_of(name) if name in EASY or "Navigate" in name else lambda o: np.array([0.7, 0.0])
+    policy = (
+        policy_of(name)
+        if name in EASY or "Navigate" in name
+        else lambda o: np.array([0.7, 0.0])
+    )
     alone = 0
     for _ in range(250):
         assert (seen == wanted).all()
@@ -261,20 +342,28 @@ def test_many_worlds_are_gymnasiums_own_vector_of_single_ones(name: str, mode: A
         actions = np.clip(actions, -1.0, 1.0).astype(np.float32)
         seen, rewards, terminated, truncated, infos = many.step(actions)
         wanted, *others, told = plain.step(actions)
-        assert all((a == b).all() for a, b in zip((rewards, terminated, truncated), others, strict=True))
-        assert (infos["success"] == told["success"]).all() or mode is AutoresetMode.SAME_STEP
+        assert all(
+            (a == b).all()
+            for a, b in zip((rewards, terminated, truncated), others, strict=True)
+        )
+        assert (
+            infos["success"] == told["success"]
+        ).all() or mode is AutoresetMode.SAME_STEP
         ended = terminated | truncated
         alone += ended.any() and not ended.all()
         if "final_obs" in told:
             for i in np.flatnonzero(told["_final_obs"]):
                 assert (infos["final_obs"][i] == told["final_obs"][i]).all()
+
     assert alone >= 2, "worlds begin again while others go on"
     many.close()
     plain.close()
 
 
 def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> None:
-    """Plain twin of its kernels, by NumPy; goals far away, reached, and where the robot stands; other rules while it runs."""
+    """Plain twin of its kernels, by NumPy; goals far away, reached, and where the robot
+    stands; other rules while it runs.
+    """
     task = Navigate(rays=33, maps=3, max_steps=9)
     envs = VectorEnvironment(task, 6, autoreset_mode="Disabled")
     envs.reset(seed=4)
@@ -285,7 +374,9 @@ def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> No
     ends = set()
     for k in range(12):
         task.goal_m = 0.5 if k < 8 else 0.6
-        seen, rewards, terminated, truncated, infos = envs.step(dice.uniform(-1, 1, (6, 2)).astype(np.float32))
+        seen, rewards, terminated, truncated, infos = envs.step(
+            dice.uniform(-1, 1, (6, 2)).astype(np.float32)
+        )
         w = envs.worlds
         x, y = (task.goals - w.pose[:, 0, :2]).T
         before, far = far, np.sqrt(x * x + y * y)
@@ -293,19 +384,29 @@ def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> No
         if before is not None:
             wanted = before - far + 5.0 * there - 5.0 * (hit & ~there) - 0.01
             assert rewards.tobytes() == wanted.tobytes()
+
         assert np.array_equal(terminated, hit | there)
         assert np.array_equal(truncated, ~(hit | there) & (w.tick >= 9))
-        assert np.array_equal(infos["distance"], far) and np.array_equal(infos["success"], there)
-        assert np.array_equal(seen[:, :33], np.minimum(w.ranges[:, 0] / np.float32(task._range), 1))
-        assert np.array_equal(seen[:, 33], np.minimum(far / 10.0, 1.0).astype(np.float32))
+        assert np.array_equal(infos["distance"], far) and np.array_equal(
+            infos["success"], there
+        )
+        assert np.array_equal(
+            seen[:, :33], np.minimum(w.ranges[:, 0] / np.float32(task._range), 1)
+        )
+        assert np.array_equal(
+            seen[:, 33], np.minimum(far / 10.0, 1.0).astype(np.float32)
+        )
         c, s = np.cos(w.pose[:, 0, 2]), np.sin(w.pose[:, 0, 2])
         away = np.maximum(far, 1e-9)
         bearing = np.stack([(c * x + s * y) / away, (c * y - s * x) / away], axis=1)
         assert np.abs(seen[:, 34:36] - bearing).max() < 1e-6
-        assert np.array_equal(seen[:, 36:], (w.vel[:, 0, ::2] / task._drive.speed).astype(np.float32))
+        assert np.array_equal(
+            seen[:, 36:], (w.vel[:, 0, ::2] / task._drive.speed).astype(np.float32)
+        )
         ends |= set(zip(terminated.tolist(), truncated.tolist(), strict=True))
         if k == 4:
             w.param("max_speed")[:] *= 3.0
+
     assert ends == {(False, False), (True, False), (False, True)}
 
 
@@ -313,37 +414,61 @@ def test_what_navigate_observes_and_rewards_is_what_its_description_says() -> No
     ("name", "option", "least", "others"),
     [
         ("Follow", "distance_m", 0.6, {}),
-        *(("Exchange", "diameter", 0.55 / math.sin(math.pi / m), {"robots": m}) for m in (2, 3, 6, 40)),
-        *(("Formation", "radius", m * 0.7 / (2 * math.pi), {"robots": m}) for m in (3, 6)),
+        *(
+            ("Exchange", "diameter", 0.55 / math.sin(math.pi / m), {"robots": m})
+            for m in (2, 3, 6, 40)
+        ),
+        *(
+            ("Formation", "radius", m * 0.7 / (2 * math.pi), {"robots": m})
+            for m in (3, 6)
+        ),
     ],
 )
-def test_nobody_touches_another_at_the_beginning(name: str, option: str, least: float, others: dict[str, Any]) -> None:
-    with pytest.raises(ArgumentError, match=f"{option}: expected a number from {least:g}"):
+def test_nobody_touches_another_at_the_beginning(
+    name: str, option: str, least: float, others: dict[str, Any]
+) -> None:
+    with pytest.raises(
+        ArgumentError, match=f"{option}: expected a number from {least:g}"
+    ):
         VectorEnvironment(name, 1, **others, **{option: 0.99 * least})
+
     envs = VectorEnvironment(name, 64, **others, **{option: 1.0001 * least})
     envs.reset(seed=5)
     w = envs.worlds
     w.command[:] = 0.0
     w.step()
-    apart = np.hypot(*np.moveaxis(w.pose[:, :, None, :2] - w.pose[:, None, :, :2], -1, 0))
+    apart = np.hypot(
+        *np.moveaxis(w.pose[:, :, None, :2] - w.pose[:, None, :, :2], -1, 0)
+    )
     apart[:, np.arange(apart.shape[1]), np.arange(apart.shape[1])] = np.inf
     assert apart.min() > 0.4 and not w.contact.any()
 
 
 def test_a_room_of_coverage_is_as_large_as_it_is_asked_for() -> None:
     assert Coverage(size=2.5).size == 2.5 and Coverage(size=2.5).cells == 5
-    with pytest.raises(ArgumentError, match=r"size: expected a multiple of 0\.5 m, found 1\.3"):
+    with pytest.raises(
+        ArgumentError, match=r"size: expected a multiple of 0\.5 m, found 1\.3"
+    ):
         Coverage(size=1.3)
 
 
 def test_the_leader_is_lost_where_its_distance_allows() -> None:
     """Without a distance of its own; one that is given is checked against the other."""
-    assert [Follow(distance_m=d, rays=4).lost_m for d in (1.2, 2.5, 3.0)] == [5.0, 5.0, 6.0]
-    with pytest.raises(ArgumentError, match="lost_m: expected a number of at least 6 m, found 5"):
+    assert [Follow(distance_m=d, rays=4).lost_m for d in (1.2, 2.5, 3.0)] == [
+        5.0,
+        5.0,
+        6.0,
+    ]
+    with pytest.raises(
+        ArgumentError, match="lost_m: expected a number of at least 6 m, found 5"
+    ):
         Follow(distance_m=3.0, lost_m=5.0)
 
 
-@pytest.mark.parametrize("team", [Exchange(robots=3, diameter=3.0), Formation(robots=3, speed=0.0, radius=1.0)])
+@pytest.mark.parametrize(
+    "team",
+    [Exchange(robots=3, diameter=3.0), Formation(robots=3, speed=0.0, radius=1.0)],
+)
 def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
     """Who is stopped, and who stood still and was driven into; the third one does not."""
     env = Environment(team)
@@ -358,22 +483,33 @@ def test_both_pay_for_a_contact(team: Exchange | Formation) -> None:
 
 
 def test_draws_are_of_their_distributions_and_of_their_worlds() -> None:
-    """Each row is a function of the seed of its episode; the next call gives other numbers."""
+    """Each row is a function of the seed of its episode; the next call gives other
+    numbers.
+    """
     seeds = np.arange(20_000, dtype=np.uint64)
     rng = EpisodeDraws(seeds)
     normal, whole = rng.normal(2.0, 3.0), rng.integers(-2, 3)
-    assert np.isfinite(normal).all() and normal.shape == whole.shape == (20_000,) and whole.dtype == np.int64
-    assert normal.mean() == pytest.approx(2.0, abs=0.1) and normal.std() == pytest.approx(3.0, abs=0.1)
+    assert (
+        np.isfinite(normal).all()
+        and normal.shape == whole.shape == (20_000,)
+        and whole.dtype == np.int64
+    )
+    assert normal.mean() == pytest.approx(
+        2.0, abs=0.1
+    ) and normal.std() == pytest.approx(3.0, abs=0.1)
     share = [float((np.abs(normal - 2.0) < 3.0 * k).mean()) for k in (1, 2, 3)]
     assert share == pytest.approx([0.6827, 0.9545, 0.9973], abs=0.01)
     assert np.bincount(whole + 2) / 20_000 == pytest.approx(0.2, abs=0.015)
     assert abs(np.corrcoef(normal, rng.normal())[0, 1]) < 0.03
     few = EpisodeDraws(seeds[7:9])
-    assert (few.normal(2.0, 3.0) == normal[7:9]).all() and (few.integers(-2, 3) == whole[7:9]).all()
+    assert (few.normal(2.0, 3.0) == normal[7:9]).all() and (
+        few.integers(-2, 3) == whole[7:9]
+    ).all()
     assert few.integers(5, 6).tolist() == [5, 5]
     for low, high in ((3, 3), (0, 2.5), (0, 2**33)):
         with pytest.raises(ArgumentError, match="high: expected a whole number"):
             rng.integers(low, high)  # type: ignore[arg-type]
+
     known = EpisodeDraws(np.array([1, 2], np.uint64)).normal()
     assert [x.hex() for x in known.tolist()] == KNOWN
 

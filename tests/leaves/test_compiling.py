@@ -13,14 +13,16 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from botyard import compiling
-from botyard.compiling import Watch
 from botyard.native import compiler
 from botyard.native.kernels import Entry, entry_kernels
 from botyard.native.packages import Package
+from botyard.processes import compiling
+from botyard.processes.compiling import Watch
 from tests.waiting import PATIENCE, wait
 
-pytestmark = pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
+)
 
 
 class Terminal(io.StringIO):
@@ -30,12 +32,17 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watch]:
-    """A watch of its own, that finds everything worth a word; the time does not pass by itself."""
+    """A watch of its own, that finds everything worth a word; the time does not pass by
+    itself.
+    """
     monkeypatch.setattr(compiling, "MIN_REPORTED", 0.0)
     monkeypatch.setattr(compiling, "REFRESH_PERIOD", 0.001)
-    monkeypatch.setattr(compiling, "IDLE_TIMEOUT", PATIENCE)  # a busy machine may not come to the line for seconds
+    monkeypatch.setattr(
+        compiling, "IDLE_TIMEOUT", PATIENCE
+    )  # a busy machine may not come to the line for seconds
     made = Watch()
-    # that of the process does not listen: tests of the command line may have told it to speak
+    # that of the process does not listen: tests of the command line may have told it to
+    # speak
     monkeypatch.setattr(compiler.LISTENER, "reporter", made)
     monkeypatch.setenv("BOTYARD_KERNELS", "jit")
     yield made
@@ -50,7 +57,9 @@ def kernel_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Entry[int]:
         return 2 * x
 
     twice.__module__ = "botyard.engine.kernels.twice"
-    monkeypatch.setitem(sys.modules, twice.__module__, ModuleType(twice.__module__))  # code from a cache looks for it
+    monkeypatch.setitem(
+        sys.modules, twice.__module__, ModuleType(twice.__module__)
+    )  # code from a cache looks for it
     return entry_kernels(Package("twice", [Path(__file__)]))(twice)
 
 
@@ -62,7 +71,9 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
     wait(lambda: "so far" in screen.getvalue())
     watch.finish()
     said = screen.getvalue()
-    assert "compiling kernels, this is needed once" in said and re.search(r"kernels compiled in \d+ s\n$", said)
+    assert "compiling kernels, this is needed once" in said and re.search(
+        r"kernels compiled in \d+ s\n$", said
+    )
     assert watch.count == 1
 
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
@@ -75,21 +86,28 @@ def test_it_speaks_when_something_is_compiled_and_only_then(
     assert (screen.getvalue(), watch.count) == ("", 1)
 
 
-def test_what_is_said_where_nobody_looks_on(watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing, unless the command line wants plain lines; then with what is to be done when code cannot be kept."""
+def test_what_is_said_where_nobody_looks_on(
+    watch: Watch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing, unless the command line wants plain lines; then with what is to be done
+    when code cannot be kept.
+    """
     monkeypatch.setattr(sys, "stderr", screen := io.StringIO())
     kernel_of(tmp_path / "a", monkeypatch)(3)
     watch.finish()
     assert screen.getvalue() == ""
     watch.always, watch.unwritable_cache = True, "/read/only"
-    with watch.elsewhere():  # so that the line is certainly written
+    # so that the line is certainly written
+    with watch.elsewhere():
         kernel_of(tmp_path / "b", monkeypatch)(3)
         wait(screen.getvalue)
+
     watch.finish()
     assert re.sub(r"\d+ s$", "0 s", screen.getvalue(), flags=re.M).splitlines() == [
         "botyard: compiling kernels …",
         "botyard: kernels compiled in 0 s",
-        "botyard: they cannot be kept: /read/only is not writable; set NUMBA_CACHE_DIR to a folder that is",
+        "botyard: they cannot be kept: /read/only is not writable; set "
+        "NUMBA_CACHE_DIR to a folder that is",
     ]
 
 
@@ -103,7 +121,9 @@ def test_an_interrupted_compilation_claims_nothing(
         wait(screen.getvalue)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(compiler.dispatcher_of(kernel.function)._compiler, "compile", interrupted)
+    monkeypatch.setattr(
+        compiler.dispatcher_of(kernel.function)._compiler, "compile", interrupted
+    )
     with pytest.raises(KeyboardInterrupt):
         kernel(3)
     watch.finish()
@@ -122,7 +142,9 @@ def test_the_line_goes_by_itself(watch: Watch, monkeypatch: pytest.MonkeyPatch) 
     wait(lambda: watch._teller is None)
 
 
-def test_kernels_of_others_are_none_of_our_business(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_of_others_are_none_of_our_business(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import numba
 
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
@@ -133,11 +155,14 @@ def test_kernels_of_others_are_none_of_our_business(watch: Watch, monkeypatch: p
 
 @pytest.mark.skipif(os.name != "posix", reason="a pseudo-terminal")
 def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
-    """`import botyard` and a kernel without code in the cache, on a real terminal; in a pipe nothing is said."""
+    """`import botyard` and a kernel without code in the cache, on a real terminal; in a
+    pipe nothing is said.
+    """
     import pty
 
     code = (
-        "from botyard import compiling; compiling.MIN_REPORTED = 0.0; compiling.REFRESH_PERIOD = 0.001; compiling.IDLE_TIMEOUT = 100.0\n"
+        "from botyard import compiling; compiling.MIN_REPORTED = 0.0; "
+        "compiling.REFRESH_PERIOD = 0.001; compiling.IDLE_TIMEOUT = 100.0\n"
         "import sys, types\n"
         "from botyard.engine.kernels.jit import entry_kernel\n"
         "def f(x: int) -> int: return x + 1\n"
@@ -149,7 +174,11 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
     )
     (tmp_path / "program.py").write_text(code)
     line = [sys.executable, str(tmp_path / "program.py")]
-    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "BOTYARD_KERNELS": "jit"}
+    env = {
+        **os.environ,
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "BOTYARD_KERNELS": "jit",
+    }
     ours, theirs = pty.openpty()
     subprocess.run(line, stderr=theirs, env=env, timeout=PATIENCE, check=True)
     os.close(theirs)
@@ -159,8 +188,13 @@ def test_a_program_in_python_shows_it(tmp_path: Path) -> None:
             shown += piece
     except OSError:  # the other end is closed
         pass
+
     os.close(ours)
-    assert b"compiling kernels, this is needed once" in shown and re.search(rb"kernels compiled in \d+ s", shown)
+    assert b"compiling kernels, this is needed once" in shown and re.search(
+        rb"kernels compiled in \d+ s", shown
+    )
     env["NUMBA_CACHE_DIR"] = str(tmp_path / "another")
-    done = subprocess.run(line, capture_output=True, env=env, timeout=PATIENCE, check=True)
+    done = subprocess.run(
+        line, capture_output=True, env=env, timeout=PATIENCE, check=True
+    )
     assert (done.stdout, done.stderr) == (b"", b"")

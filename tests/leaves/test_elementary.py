@@ -1,4 +1,6 @@
-"""Sine, cosine and so on: near enough, and the same bits one by one, in arrays, and compiled."""
+"""Sine, cosine and so on: near enough, and the same bits one by one, in arrays, and
+compiled.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from botyard import elementary, elementwise
 from botyard.native.kernels import ENTRIES, entry_kernels
+from botyard.numerics import elementary, elementwise
 
 DIGITS = 60
 INF, NAN = math.inf, math.nan
@@ -38,13 +40,16 @@ def pi(digits: int) -> Decimal:
                 term /= n * n
                 total += sign * term / k
                 k, sign = k + 2, -sign
+
             return total
 
         return 4 * (4 * arccot(5) - arccot(239))
 
 
 def cosine_sine(angle: float) -> tuple[Decimal, Decimal]:
-    """By their series, of an angle reduced with as many digits of π as it has before the point, and 60 more."""
+    """By their series, of an angle reduced with as many digits of π as it has before
+    the point, and 60 more.
+    """
     x = Decimal(angle)
     digits = DIGITS + max(0, x.adjusted())
     with localcontext() as context:
@@ -60,8 +65,10 @@ def cosine_sine(angle: float) -> tuple[Decimal, Decimal]:
                 s += sign * term
             else:
                 c += sign * term
+
             k += 1
             term = term * r / k
+
     quarter = int(quarters) % 4
     return ((c, s), (-s, c), (-c, -s), (s, -c))[quarter]
 
@@ -74,12 +81,14 @@ def arctangent(x: Decimal) -> Decimal:
         while abs(x) > Decimal("0.01"):
             x = x / (1 + (1 + x * x).sqrt())
             halvings += 1
+
         total = term = x
         k = 3
         while term and abs(term) > abs(x) * Decimal(10) ** -DIGITS:
             term = -term * x * x
             total += term / k
             k += 2
+
         return total * 2**halvings
 
 
@@ -89,7 +98,11 @@ def direction(y: float, x: float) -> Decimal:
         if x == 0.0:
             return pi(DIGITS) / 2 * (1 if y > 0 else -1)
         found = arctangent(Decimal(y) / Decimal(x))
-        return found if x > 0.0 else found + pi(DIGITS) * (1 if math.copysign(1.0, y) > 0 else -1)
+        return (
+            found
+            if x > 0.0
+            else found + pi(DIGITS) * (1 if math.copysign(1.0, y) > 0 else -1)
+        )
 
 
 def exact(function: Callable[[Decimal], Decimal]) -> Callable[[float], Decimal]:
@@ -103,8 +116,11 @@ def exact(function: Callable[[Decimal], Decimal]) -> Callable[[float], Decimal]:
 
 def off(found: float, right: Decimal) -> float:
     """Error in units of the last place of the nearest double."""
-    if found == float(right):  # also zeros and infinities; a difference below half a unit is not worth the time
+    if (
+        found == float(right)
+    ):  # also zeros and infinities; a difference below half a unit is not worth the time
         return 0.5
+
     with localcontext() as context:
         context.prec, context.Emin = DIGITS, -10_000
         return float(abs(Decimal(found) - right) / Decimal(math.ulp(float(right))))
@@ -118,7 +134,10 @@ def some(seed: str, count: int, *ranges: tuple[float, float]) -> Iterator[float]
 
 
 NEAR_QUARTERS = [
-    sign * math.nextafter(k * math.pi / 2, way) for k in range(1, 9) for way in (0.0, INF) for sign in (1, -1)
+    sign * math.nextafter(k * math.pi / 2, way)
+    for k in range(1, 9)
+    for way in (0.0, INF)
+    for sign in (1, -1)
 ]
 """Doubles beside multiples of π/2, where most bits cancel."""
 HARD = [
@@ -132,7 +151,9 @@ HARD = [
     1.7976931348623157e308,
     2.0**970,
 ]
-"""And the double that lies nearest to a multiple of π/2 of all (Ng, "Argument reduction for huge arguments", 1992)."""
+"""And the double that lies nearest to a multiple of π/2 of all (Ng, "Argument reduction
+for huge arguments", 1992).
+"""
 
 
 @given(numbers)
@@ -145,22 +166,40 @@ def test_cosine_and_sine_of_any_angle(angle: float) -> None:
 
 
 def test_cosine_and_sine_at_many_places() -> None:
-    places = [*NEAR_QUARTERS, *HARD, *some("sine", 200, (-1.0, 1.0), (-8.0, 8.0), (-1e5, 1e5), (-1e9, 1e9))]
+    places = [
+        *NEAR_QUARTERS,
+        *HARD,
+        *some("sine", 200, (-1.0, 1.0), (-8.0, 8.0), (-1e5, 1e5), (-1e9, 1e9)),
+    ]
     places += [k * math.pi / 4 for k in range(-20, 21)]
     worst = 0.0
     for angle in places:
         right = cosine_sine(angle)
-        worst = max(worst, *(off(f, r) for f, r in zip(elementary.cosine_sine(angle), right, strict=True)))
+        worst = max(
+            worst,
+            *(
+                off(f, r)
+                for f, r in zip(elementary.cosine_sine(angle), right, strict=True)
+            ),
+        )
         assert off(elementary.tan(angle), right[1] / right[0]) < 2.5
+
     assert worst < 1.0
 
 
 def test_directions_at_many_places() -> None:
-    values = [*some("atan2", 15, (-1.0, 1.0), (-100.0, 100.0)), 1e-300, -1e300, 5e-324, 1.0]
+    values = [
+        *some("atan2", 15, (-1.0, 1.0), (-100.0, 100.0)),
+        1e-300,
+        -1e300,
+        5e-324,
+        1.0,
+    ]
     for y in values:
         for x in values:
             right = direction(y, x)
             assert off(elementary.atan2(y, x), right) < 1.0
+
     for x in some("atan", 300, (-0.5, 0.5), (-3.0, 3.0), (-1e3, 1e3)):
         assert off(elementary.atan(x), arctangent(Decimal(x))) < 1.0
 
@@ -194,18 +233,29 @@ def test_logarithms(x: float) -> None:
 @example(math.nextafter(1.0, 0.0), 1.0)
 @example(5e-324, 0.5)
 def test_powers_of_fractions(x: float, y: float) -> None:
-    assert off(elementary.power(x, y), exact(lambda a, b: (b * a.ln()).exp())(x, y)) < 1.0
+    assert (
+        off(elementary.power(x, y), exact(lambda a, b: (b * a.ln()).exp())(x, y)) < 1.0
+    )
 
 
 def test_powers_and_arccosines_at_many_places() -> None:
-    for x, y in zip(some("x", 200, (0.0, 2.0), (0.0, 1e3)), some("y", 200, (-90.0, 90.0), (-3.0, 3.0)), strict=True):
-        assert off(elementary.power(x, y), exact(lambda a, b: (b * a.ln()).exp())(x, y)) < 1.0
+    for x, y in zip(
+        some("x", 200, (0.0, 2.0), (0.0, 1e3)),
+        some("y", 200, (-90.0, 90.0), (-3.0, 3.0)),
+        strict=True,
+    ):
+        assert (
+            off(elementary.power(x, y), exact(lambda a, b: (b * a.ln()).exp())(x, y))
+            < 1.0
+        )
+
     for x in some("acos", 200, (-1.0, 1.0)):
         root = exact(lambda a: (1 - a * a).sqrt())(x)
         with localcontext() as context:
             context.prec = DIGITS
             asin = arctangent(Decimal(x) / root)
             acos = pi(DIGITS) / 2 - asin
+
         assert off(elementary.asin(x), asin) < 2.5
         assert off(elementary.acos(x), acos) < 2.5
 
@@ -238,7 +288,9 @@ SPECIAL = [
 ]
 
 
-@pytest.mark.parametrize("name", ["sin", "cos", "tan", "atan", "exp", "log", "acos", "asin"])
+@pytest.mark.parametrize(
+    "name", ["sin", "cos", "tan", "atan", "exp", "log", "acos", "asin"]
+)
 @pytest.mark.parametrize("x", SPECIAL)
 def test_special_values_are_those_of_c(name: str, x: float) -> None:
     found = getattr(elementary, name)(x)
@@ -248,6 +300,7 @@ def test_special_values_are_those_of_c(name: str, x: float) -> None:
         right = -INF if name == "log" and x == 0.0 else NAN
     except OverflowError:
         right = INF
+
     if math.isnan(right) or right in (0.0, INF, -INF):
         assert bits(found) == bits(right)  # of NaN and zero, the very one
     else:
@@ -261,6 +314,7 @@ def test_special_pairs_are_those_of_c(x: float, y: float) -> None:
     for name, function in names:
         found, right = getattr(elementary, name)(y, x), function(y, x)
         assert bits(found) == bits(right) or abs(found - right) <= math.ulp(right), name
+
     if x >= 0.0 or math.isnan(x):
         try:
             right = math.pow(x, y)
@@ -268,6 +322,7 @@ def test_special_pairs_are_those_of_c(x: float, y: float) -> None:
             right = INF
         except OverflowError:
             right = INF
+
         found = elementary.power(abs(x), y)
         assert bits(found) == bits(right) or abs(found - right) <= math.ulp(right)
 
@@ -282,7 +337,14 @@ def test_plain_floats_come_out_of_numbers_of_numpy() -> None:
 
 # -- the same bits: arrays, and compiled
 
-PLACES = np.array([*SPECIAL, *NEAR_QUARTERS, *HARD, *some("places", 100, (-2.0, 2.0), (-100.0, 100.0), (-1e7, 1e7))])
+PLACES = np.array(
+    [
+        *SPECIAL,
+        *NEAR_QUARTERS,
+        *HARD,
+        *some("places", 100, (-2.0, 2.0), (-100.0, 100.0), (-1e7, 1e7)),
+    ]
+)
 
 
 def same(found: np.ndarray, right: list[float]) -> None:
@@ -293,28 +355,54 @@ def same(found: np.ndarray, right: list[float]) -> None:
 def test_arrays_have_the_same_bits(length: int) -> None:
     x = PLACES[:length]
     for name in ("sin", "cos", "log"):
-        same(getattr(elementwise, name)(x), [getattr(elementary, name)(v) for v in x.tolist()])
+        same(
+            getattr(elementwise, name)(x),
+            [getattr(elementary, name)(v) for v in x.tolist()],
+        )
+
     other = np.roll(PLACES, 5)[:length]
     for name in ("atan2", "hypot"):
-        right = [getattr(elementary, name)(a, b) for a, b in zip(x.tolist(), other.tolist(), strict=True)]
+        right = [
+            getattr(elementary, name)(a, b)
+            for a, b in zip(x.tolist(), other.tolist(), strict=True)
+        ]
         same(getattr(elementwise, name)(x, other), right)
 
 
-@given(st.lists(numbers, min_size=elementwise.MAX_SCALAR_SIZE + 1, max_size=elementwise.MAX_SCALAR_SIZE + 8))
+@given(
+    st.lists(
+        numbers,
+        min_size=elementwise.MAX_SCALAR_SIZE + 1,
+        max_size=elementwise.MAX_SCALAR_SIZE + 8,
+    )
+)
 def test_arrays_have_the_same_bits_for_any_numbers(values: list[float]) -> None:
     x, y = np.array(values), np.array(values[::-1])
     same(elementwise.sin(x), [elementary.sin(v) for v in values])
     same(elementwise.log(x), [elementary.log(v) for v in values])
     same(elementwise.log(np.abs(x)), [elementary.log(abs(v)) for v in values])
-    same(elementwise.atan2(x, y), [elementary.atan2(a, b) for a, b in zip(values, values[::-1], strict=True)])
-    same(elementwise.hypot(x, y), [elementary.hypot(a, b) for a, b in zip(values, values[::-1], strict=True)])
+    same(
+        elementwise.atan2(x, y),
+        [elementary.atan2(a, b) for a, b in zip(values, values[::-1], strict=True)],
+    )
+    same(
+        elementwise.hypot(x, y),
+        [elementary.hypot(a, b) for a, b in zip(values, values[::-1], strict=True)],
+    )
 
 
 def test_arrays_of_any_shape() -> None:
     for shape in ((), (2, 3), (5, 8), (0, 3)):
         x = np.full(shape, 0.3)
         c, s = elementwise.cosine_sine(x)
-        assert c.shape == s.shape == elementwise.atan2(x, 1.0).shape == elementwise.hypot(x, x).shape == shape
+        assert (
+            c.shape
+            == s.shape
+            == elementwise.atan2(x, 1.0).shape
+            == elementwise.hypot(x, x).shape
+            == shape
+        )
+
     assert elementwise.atan2(np.ones((40, 1)), np.ones(3)).shape == (40, 3)
 
 
@@ -332,22 +420,43 @@ def compute_all(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
         out[9, k] = elementary_asin(x[k])
 
 
-elementary_cosine_sine, elementary_tan, elementary_atan2 = elementary.cosine_sine, elementary.tan, elementary.atan2
-elementary_hypot, elementary_exp, elementary_log = elementary.hypot, elementary.exp, elementary.log
-elementary_power, elementary_acos, elementary_asin = elementary.power, elementary.acos, elementary.asin
+elementary_cosine_sine, elementary_tan, elementary_atan2 = (
+    elementary.cosine_sine,
+    elementary.tan,
+    elementary.atan2,
+)
+elementary_hypot, elementary_exp, elementary_log = (
+    elementary.hypot,
+    elementary.exp,
+    elementary.log,
+)
+elementary_power, elementary_acos, elementary_asin = (
+    elementary.power,
+    elementary.acos,
+    elementary.asin,
+)
 
 del ENTRIES[compute_all.name]  # nobody else is to look for it
 
 
 def test_machine_code_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numba's, for the instructions of this processor, which may have one that multiplies and adds with one rounding."""
+    """Numba's, for the instructions of this processor, which may have one that
+    multiplies and adds with one rounding.
+    """
     monkeypatch.setattr("botyard.native.kernels.mode", lambda: "jit")
     x, y = PLACES, np.roll(PLACES, 7)
     out = np.zeros((10, len(x)))
     compute_all(x, y, out)
     for k, (a, b) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
         right = [
-            *elementary.cosine_sine(a), elementary.tan(a), elementary.atan2(b, a), elementary.hypot(a, b), elementary.exp(a),
-            elementary.log(abs(a)), elementary.power(abs(a), b), elementary.acos(a), elementary.asin(a),
-        ]  # fmt: skip
+            *elementary.cosine_sine(a),
+            elementary.tan(a),
+            elementary.atan2(b, a),
+            elementary.hypot(a, b),
+            elementary.exp(a),
+            elementary.log(abs(a)),
+            elementary.power(abs(a), b),
+            elementary.acos(a),
+            elementary.asin(a),
+        ]
         same(out[:, k], right)

@@ -14,11 +14,16 @@ def test_messages_say_where() -> None:
 @pytest.mark.parametrize(
     ("kind", "code"),
     [
-        (errors.CommandLineError, 255), (errors.MapError, 253), (errors.WorldError, 252), (errors.ModelError, 249),
+        (errors.CommandLineError, 255),
+        (errors.MapError, 253),
+        (errors.WorldError, 252),
+        (errors.ModelError, 249),
         (errors.PortError, 248),
     ],
-)  # fmt: skip
-def test_exit_codes_are_those_of_the_table(kind: type[errors.BotyardError], code: int) -> None:
+)
+def test_exit_codes_are_those_of_the_table(
+    kind: type[errors.BotyardError], code: int
+) -> None:
     assert kind.exit_code == code
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from botyard import extensions
+from botyard.api import extensions
 from botyard.sim import simulation
 
 
@@ -31,10 +31,15 @@ def test_the_code_is_found_when_it_is_called_first_and_once() -> None:
         """Twice as much."""
         raise NotImplementedError
 
-    with pytest.raises(RuntimeError, match="test: double: no module is registered for it"):
+    with pytest.raises(
+        RuntimeError, match="test: double: no module is registered for it"
+    ):
         double(1)
+
     extensions.provide({"test: double": "botyard.units"})  # which knows nothing of it
-    with pytest.raises(RuntimeError, match=r"expected its implementation in botyard\.units, found none"):
+    with pytest.raises(
+        RuntimeError, match=r"expected its implementation in botyard\.units, found none"
+    ):
         double(1)
 
     @double.implementation
@@ -54,7 +59,8 @@ def test_nothing_is_imported_that_nobody_calls() -> None:
     program = (
         "import sys, botyard; assert not any(m.startswith('botyard.sim') for m in sys.modules)\n"
         "import botyard.sim.simulation\n"
-        "assert not any(m.startswith(('botyard.pictures', 'botyard.controllers')) for m in sys.modules)"
+        "assert not any(m.startswith(('botyard.pictures', "
+        "'botyard.controllers')) for m in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=120).returncode == 0
 

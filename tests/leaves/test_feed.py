@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from botyard.api.revisions import SAVED, Revisions, Subject
 from botyard.controllers.crew import employ
 from botyard.controllers.wander import Wander
 from botyard.engine.build import build_grid
 from botyard.errors import StateError
-from botyard.feed import SAVED, Feed, Subject
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
@@ -23,11 +23,15 @@ WALLS = Scene(segments=np.array([[-9.0, -9.0, 9.0, -9.0]]), boxes=(CRATE,))
 
 
 def test_revisions_grow_with_what_they_are_of() -> None:
-    feed = Feed()
+    feed = Revisions()
     assert [feed.last(subject) for subject in Subject] == [0] * len(Subject)
     feed.tell(Subject.MAP)
     feed.tell(Subject.CLAIMS, Subject.PORTS)
-    assert (feed.revision, feed.last(Subject.MAP), feed.last(Subject.PORTS)) == (2, 1, 2)
+    assert (feed.revision, feed.last(Subject.MAP), feed.last(Subject.PORTS)) == (
+        2,
+        1,
+        2,
+    )
     assert feed.last(Subject.MAP, Subject.CLAIMS, Subject.BODIES) == 2
     assert feed.changed_since(1) == {Subject.CLAIMS, Subject.PORTS}
     assert feed.changed_since(2) == frozenset()
@@ -89,7 +93,9 @@ def test_a_gripper_that_moves_has_another_outline() -> None:
     assert changed(sim, before) == {Subject.OUTLINES}
 
 
-def test_a_restore_that_fails_halfway_tells_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restore_that_fails_halfway_tells_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A controller that refuses its state is asked last: bodies have changed before."""
     sim = Simulation(WALLS, seed=1)
     employ(sim.add_robot("p3dx", "ann"), Program(name="wander"))
@@ -114,6 +120,7 @@ def test_the_digest_does_not_know_the_feed() -> None:
     for _ in range(3):
         one.robots["ann"].claim("page")
         one.robots["ann"].release("page")
+
     assert one.feed.revision != two.feed.revision
     assert one.digest() == two.digest()
     assert one.save_state() == two.save_state()

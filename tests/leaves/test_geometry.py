@@ -5,7 +5,16 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botyard.geometry import IDENTITY, Pose, Twist, compose, exp, inverse, relative, transform_point
+from botyard.geometry import (
+    IDENTITY,
+    Pose,
+    Twist,
+    compose,
+    exp,
+    inverse,
+    relative,
+    transform_point,
+)
 from tests import naive
 
 coordinate = st.floats(-100, 100)
@@ -47,7 +56,10 @@ def test_points_follow_composition(a: Pose, b: Pose, x: float, y: float) -> None
     assert math.dist(one, two) < 1e-9
 
 
-@given(st.builds(Twist, st.floats(-3, 3), st.floats(-3, 3), st.floats(-3, 3)), st.floats(0, 1))
+@given(
+    st.builds(Twist, st.floats(-3, 3), st.floats(-3, 3), st.floats(-3, 3)),
+    st.floats(0, 1),
+)
 def test_exponential_map_equals_the_matrix_series(twist: Twist, dt: float) -> None:
     assert close(exp(twist, dt), Pose(*naive.exp(twist, dt)))
 

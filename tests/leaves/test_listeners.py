@@ -4,13 +4,15 @@ import logging
 
 import pytest
 
-from botyard.listeners import Listeners
+from botyard.api.listeners import Listeners
 
 LOG = logging.getLogger("botyard.test")
 
 
 @pytest.mark.parametrize("ends_failed", [False, True])
-def test_one_that_fails_keeps_nothing_from_the_others(ends_failed: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_fails_keeps_nothing_from_the_others(
+    ends_failed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     listeners = Listeners[int](LOG, "numbers", ends_failed=ends_failed)
     assert not listeners
     told: list[tuple[str, int]] = []

@@ -8,16 +8,27 @@ from botyard.errors import MapError, WorldError
 from botyard.names import MAX_NAME, check_name, escaped, file_stem, is_name, shown
 
 
-@pytest.mark.parametrize("name", ["bob", "50%d", "é 日本", "a" * MAX_NAME, "..", "%s%n", "a/b"])
+@pytest.mark.parametrize(
+    "name", ["bob", "50%d", "é 日本", "a" * MAX_NAME, "..", "%s%n", "a/b"]
+)
 def test_printable_names_are_names(name: str) -> None:
     assert check_name(name) == name
 
 
 @pytest.mark.parametrize(
     ("name", "found"),
-    [("", "an empty one"), ("  ", "only spaces"), ("a\nb", '"a\\nb"'), ("\x1b[2J", '"\\x1b[2J"'), ("a\u202eb", '"a\\u202eb"'),
-     ("a" * 65, "65 characters"), (7, "int"), (None, "NoneType"), ("\ud800", "\\ud800")],
-)  # fmt: skip
+    [
+        ("", "an empty one"),
+        ("  ", "only spaces"),
+        ("a\nb", '"a\\nb"'),
+        ("\x1b[2J", '"\\x1b[2J"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ("a" * 65, "65 characters"),
+        (7, "int"),
+        (None, "NoneType"),
+        ("\ud800", "\\ud800"),
+    ],
+)
 def test_others_are_refused_with_what_was_found(name: object, found: str) -> None:
     assert not is_name(name)
     with pytest.raises(WorldError) as error:
@@ -46,8 +57,13 @@ def test_a_file_stem_names_no_folder_and_nothing_hidden(name: str) -> None:
 
 def test_file_stems() -> None:
     for name, stem in (
-        ("run.mcap", "run"), ("../over/there", "there"), ("C:\\a\\run 2.png", "run2"), (".hidden", "hidden"), ("", "botyard"),
+        ("run.mcap", "run"),
+        ("../over/there", "there"),
+        ("C:\\a\\run 2.png", "run2"),
+        (".hidden", "hidden"),
+        ("", "botyard"),
         ("..", "botyard"),
-        ("a/", "botyard"), ("x" * 100, "x" * 64),
-    ):  # fmt: skip
+        ("a/", "botyard"),
+        ("x" * 100, "x" * 64),
+    ):
         assert file_stem(name) == stem

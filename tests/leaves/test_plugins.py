@@ -1,4 +1,6 @@
-"""One lookup for all groups of entry points: packages add things, and a broken package ends nothing."""
+"""One lookup for all groups of entry points: packages add things, and a broken package
+ends nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ import pytest
 import botyard
 from botyard import testing
 from botyard.controllers import registry as controllers
-from botyard.errors import ArgumentError, BotyardError, CommandLineError, FormatError, ModelError, WorldError
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    CommandLineError,
+    FormatError,
+    ModelError,
+    WorldError,
+)
 from botyard.formats import models
 from botyard.formats import registry as formats
 from botyard.interfaces import registry as interfaces
@@ -30,13 +39,21 @@ ROOT = Path(__file__).resolve().parents[2]
 
 Find = Callable[[str], object]
 GROUPS: dict[str, tuple[Group[object], Find, type[BotyardError]]] = {
-    "botyard.controllers": (controllers.PACKAGED, controllers.find_controller, CommandLineError),
+    "botyard.controllers": (
+        controllers.PACKAGED,
+        controllers.find_controller,
+        CommandLineError,
+    ),
     "botyard.devices": (devices.PACKAGED, devices.find_device, ModelError),
     "botyard.interfaces": (interfaces.PACKAGED, interfaces.find_interface, WorldError),
     "botyard.learning_tasks": (catalog.PACKAGED, catalog.find_task, ArgumentError),
     "botyard.map_formats": (formats.PACKAGED, formats.PACKAGED.find, FormatError),
     "botyard.robot_models": (library.PACKAGED, library.load_robot, ModelError),
-    "botyard.supervisors": (supervisors.PACKAGED, supervisors.find_supervisor, SupervisorError),
+    "botyard.supervisors": (
+        supervisors.PACKAGED,
+        supervisors.find_supervisor,
+        SupervisorError,
+    ),
 }
 """Every group, how one thing of it is found by name, and the error when that fails."""
 
@@ -69,19 +86,33 @@ FORMAT = Format(name="wallscsv", about="walls as lines of four numbers", suffixe
 
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str) -> None:
     """Install a package without its module, and one with the wrong object."""
-    install(tmp_path, monkeypatch, name="broken-package", entries={group: {"broken": "no_such_module:IT"}})
-    install(tmp_path, monkeypatch, name="wrong-package", entries={group: {"wrong": "math:pi"}})
+    install(
+        tmp_path,
+        monkeypatch,
+        name="broken-package",
+        entries={group: {"broken": "no_such_module:IT"}},
+    )
+    install(
+        tmp_path,
+        monkeypatch,
+        name="wrong-package",
+        entries={group: {"wrong": "math:pi"}},
+    )
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_broken_package_is_left_out_with_a_warning_that_names_it(
-    group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    group: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     broken(tmp_path, monkeypatch, group)
     one, find, error = GROUPS[group]
     with caplog.at_level(logging.WARNING):
         assert one.load_all() == {}
         assert one.load_all() == {}, "and is warned of once"
+
     first, second = (record.getMessage() for record in caplog.records)
     noun = one.noun
     assert first.startswith(
@@ -92,27 +123,40 @@ def test_a_broken_package_is_left_out_with_a_warning_that_names_it(
         f'{noun} "wrong" of the package wrong-package: expected {one.expected} in math:pi, found 3.14'
     )
     for name in ("broken", "wrong"):
-        with pytest.raises(error, match=f'{noun} "{name}" of the package {name}-package'):
+        with pytest.raises(
+            error, match=f'{noun} "{name}" of the package {name}-package'
+        ):
             find(name)
+
     assert {"broken", "wrong"} <= set(one.names()), "names are listed without an import"
 
 
 @pytest.mark.parametrize("group", sorted(GROUPS.keys() - {"botyard.map_formats"}))
 def test_packages_take_no_name_of_botyard_and_none_of_each_other(
-    group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    group: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     one, find, error = GROUPS[group]
     own = sorted(one.own())[0]
-    install(tmp_path, monkeypatch, name="thief", entries={group: {own: "math:pi", "both": "math:e"}})
+    install(
+        tmp_path,
+        monkeypatch,
+        name="thief",
+        entries={group: {own: "math:pi", "both": "math:e"}},
+    )
     install(tmp_path, monkeypatch, name="other", entries={group: {"both": "math:pi"}})
     with caplog.at_level(logging.WARNING):
         assert one.load_all() == {}
     texts = sorted(record.getMessage() for record in caplog.records)
     pair = "math:e of the package thief, math:pi of the package other"
-    assert texts == sorted([
-        f'{one.noun} "both": expected one package that has it, found {pair}; it is left out',
-        f'{one.noun} "{own}": botyard has one of this name, found math:pi of the package thief; it is left out',
-    ])  # fmt: skip
+    assert texts == sorted(
+        [
+            f'{one.noun} "both": expected one package that has it, found {pair}; it is left out',
+            f'{one.noun} "{own}": botyard has one of this name, found math:pi of the package thief; it is left out',
+        ]
+    )
     assert own not in one and one.find(own) is None
     with pytest.raises(error, match="expected one package that has it"):
         find("both")
@@ -130,18 +174,35 @@ def test_packages_take_no_name_of_botyard_and_none_of_each_other(
     ids=" ".join,
 )
 def test_commands_that_list_things_go_on_without_a_broken_package(
-    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for group in GROUPS:
-        install(tmp_path, monkeypatch, name=group.replace(".", "-"), entries={group: {"broken": "no_such_module:IT"}})
+        install(
+            tmp_path,
+            monkeypatch,
+            name=group.replace(".", "-"),
+            entries={group: {"broken": "no_such_module:IT"}},
+        )
+
     code, out, _ = call(*arguments, capsys=capsys)
     assert code == 0
     assert len(out.splitlines()) > 1
 
 
-def test_a_package_adds_a_map_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_adds_a_map_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     entries = {"botyard.map_formats": {"walls": "walls_format:FORMAT"}}
-    install(tmp_path / "site", monkeypatch, name="walls", entries=entries, files={"walls_format.py": WALLS})
+    install(
+        tmp_path / "site",
+        monkeypatch,
+        name="walls",
+        entries=entries,
+        files={"walls_format.py": WALLS},
+    )
     (tmp_path / "lab.walls").write_text("0,0,4,0\n4,0,4,3\n")
     sim = botyard.Simulation.load(tmp_path / "lab.walls")
     assert np.array_equal(sim.scene.segments, [[0, 0, 4, 0], [4, 0, 4, 3]])
@@ -149,17 +210,19 @@ def test_a_package_adds_a_map_format(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert check_map_format(one, [b"0,0,4,0\n4,0,4,3\n"]) == []
 
 
-ROVER = (
-    'extends = "p3dx"\ndescription = "a rover"\noutline = [[-0.3, -0.25], [0.3, -0.25], [0.3, 0.25], [-0.3, 0.25]]\n'
-)
+ROVER = 'extends = "p3dx"\ndescription = "a rover"\noutline = [[-0.3, -0.25], [0.3, -0.25], [0.3, 0.25], [-0.3, 0.25]]\n'
 
 
-def install_rover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = ROVER) -> None:
+def install_rover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str = ROVER
+) -> None:
     install(
         tmp_path,
         monkeypatch,
         name="rover-robot",
-        entries={"botyard.robot_models": {"rover": "rover_robot", "rover2": "rover_robot"}},
+        entries={
+            "botyard.robot_models": {"rover": "rover_robot", "rover2": "rover_robot"}
+        },
         files={
             "rover_robot/__init__.py": "",
             "rover_robot/rover.toml": text,
@@ -196,19 +259,32 @@ def test_a_wrong_robot_file_of_a_package_is_an_error_that_says_what_is_wrong(
     assert code == 0 and "p3dx" in out and 'no key "wheels"' in err
 
 
-def test_models_of_packages_that_extend_each_other_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_of_packages_that_extend_each_other_in_a_circle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install_rover(tmp_path, monkeypatch, 'extends = "rover2"\n')
-    with pytest.raises(ModelError, match="extends: expected at most 20 models that extend each other"):
+    with pytest.raises(
+        ModelError, match="extends: expected at most 20 models that extend each other"
+    ):
         models.load_robot("rover")
 
 
-def test_a_package_adds_a_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_adds_a_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = (
-        "def make(robot, seed, **options):\n    return Spin(robot)\n\n\nclass Spin:\n    def __init__(self, robot):\n"
+        "def make(robot, seed, **options):\n    return Spin(robot)\n\n\nclass "
+        "Spin:\n    def __init__(self, robot):\n"
     )
     code += "        self.robot = robot\n\n    def act(self):\n        self.robot.command(w=0.5)\n"
     entries = {"botyard.controllers": {"spin": "spin_controller:make"}}
-    install(tmp_path, monkeypatch, name="spin", entries=entries, files={"spin_controller.py": code})
+    install(
+        tmp_path,
+        monkeypatch,
+        name="spin",
+        entries=entries,
+        files={"spin_controller.py": code},
+    )
     assert "spin" in controllers.controller_names()
     sim = botyard.Simulation()
     robot = sim.add_robot("p3dx", "ann")
@@ -217,33 +293,62 @@ def test_a_package_adds_a_controller(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert robot.truth.th > 0.1
 
 
-def test_a_package_adds_a_learning_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = "from botyard.learning.tasks.navigate import Navigate\n\n\nclass Visit(Navigate):\n    pass\n"
+def test_a_package_adds_a_learning_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (
+        "from botyard.learning.tasks.navigate import Navigate\n\n\nclass "
+        "Visit(Navigate):\n    pass\n"
+    )
     entries = {"botyard.learning_tasks": {"Visit": "visit_task:Visit"}}
-    install(tmp_path, monkeypatch, name="visit", entries=entries, files={"visit_task.py": code})
+    install(
+        tmp_path,
+        monkeypatch,
+        name="visit",
+        entries=entries,
+        files={"visit_task.py": code},
+    )
     assert type(catalog.find_task("Visit")).__name__ == "Visit"
     assert catalog.task_names()[-1] == "Visit"
-    with pytest.raises(ArgumentError, match=r"expected one of Coverage, .*, Visit, a Task"):
+    with pytest.raises(
+        ArgumentError, match=r"expected one of Coverage, .*, Visit, a Task"
+    ):
         catalog.find_task("Nothing")
 
 
 def test_every_group_of_the_program_is_in_the_list_of_these_tests() -> None:
     text = "".join(p.read_text("utf-8") for p in (ROOT / "src/botyard").rglob("*.py"))
     used = set(re.findall(r'(?:name=|GROUP: Final = )"(botyard\.\w+)"', text))
-    assert used == GROUPS.keys(), "add the new group to GROUPS in tests/leaves/test_plugins.py"
+    assert used == GROUPS.keys(), (
+        "add the new group to GROUPS in tests/leaves/test_plugins.py"
+    )
 
 
-def test_the_page_on_adding_things_names_all_groups_checks_and_files_that_there_are() -> None:
+def test_the_page_on_adding_things_names_all_groups_checks_and_files_that_there_are() -> (
+    None
+):
     page = ROOT / "docs/howto/adding.md"
     text = page.read_text("utf-8")
-    unnamed = [name for name in GROUPS if f'[project.entry-points."{name}"]' not in text]
+    unnamed = [
+        name for name in GROUPS if f'[project.entry-points."{name}"]' not in text
+    ]
     assert not unnamed, f"add a section with an example to {page}"
-    checks = [name for name in testing.__all__ if name.startswith("check_") and name != "check_session"]
-    assert not [name for name in checks if name not in text], f"name the check in {page}"
+    checks = [
+        name
+        for name in testing.__all__
+        if name.startswith("check_") and name != "check_session"
+    ]
+    assert not [name for name in checks if name not in text], (
+        f"name the check in {page}"
+    )
     named = re.findall(r"`((?:src|tests|docs|examples)/[\w./-]+)`", text)
     there = [name for name in named if "NAME" not in name]
     assert len(there) > 30
-    assert not [name for name in there if not (ROOT / name).exists()], f"{page} names files that are not there"
+    assert not [name for name in there if not (ROOT / name).exists()], (
+        f"{page} names files that are not there"
+    )
     table = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
     missing = [name for name in GROUPS if f"entry points `{name}`" not in table]
-    assert not missing, 'add a row to the table "Where a new thing goes" of docs/explanation/architecture.md'
+    assert not missing, (
+        'add a row to the table "Where a new thing goes" of docs/explanation/architecture.md'
+    )

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from botyard import safefile
 from botyard.errors import BusyFileError, KeptFileError
-from botyard.safefile import (
+from botyard.processes import safefile
+from botyard.processes.safefile import (
     MARK,
     check_replaceable,
     copy_own,
@@ -45,8 +45,11 @@ def names(folder: Path) -> list[str]:
 
 
 def test_what_the_program_did_not_write_stays(mine: Path, tmp_path: Path) -> None:
-    with pytest.raises(KeptFileError, match=r"mine: was not written by botyard.*--force"):
+    with pytest.raises(
+        KeptFileError, match=r"mine: was not written by botyard.*--force"
+    ):
         write_text(mine, "new")
+
     with pytest.raises(KeptFileError):
         check_replaceable(mine)
     assert mine.read_text() == "precious" and names(tmp_path) == ["mine"]
@@ -59,7 +62,12 @@ def test_what_it_wrote_is_replaced(place: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     big = "x" * 100_000
     path.write_text(
-        {"beginning": f"# {MARK}\n{big}", "end": f"{big}\n# {MARK}\n", "empty": "", "format": "t,robot\n1,2\n"}[place]
+        {
+            "beginning": f"# {MARK}\n{big}",
+            "end": f"{big}\n# {MARK}\n",
+            "empty": "",
+            "format": "t,robot\n1,2\n",
+        }[place]
     )
     write_text(path, f"{big}{MARK}{big}", begins=b"t,robot\n")
     assert path.read_text() == f"{big}{MARK}{big}"
@@ -88,6 +96,7 @@ def test_rights_and_links_of_the_user_are_kept(tmp_path: Path) -> None:
         write_text(path, MARK)
     finally:
         os.umask(before)
+
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     path.chmod(0o604)
     link.symlink_to(path)
@@ -98,8 +107,13 @@ def test_rights_and_links_of_the_user_are_kept(tmp_path: Path) -> None:
 
 @posix
 def test_a_pipe_is_written_to(tmp_path: Path) -> None:
-    code = f"from botyard.safefile import write_text; write_text('/dev/stdout', 'hello')"  # noqa: F541
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = (
+        "from botyard.processes.safefile import write_text; "
+        "write_text('/dev/stdout', 'hello')"
+    )  # noqa: F541
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "hello"
     with pytest.raises(IsADirectoryError):
         write_text(tmp_path, "x")
@@ -121,7 +135,9 @@ def acts(path: Path) -> dict[str, Callable[[], object]]:
 @posix
 @pytest.mark.parametrize("what", ["append", "empty", "replace", "remove", "read"])
 @pytest.mark.parametrize("kind", ["link", "dangling link", "folder", "pipe"])
-def test_only_regular_files_are_touched(what: str, kind: str, mine: Path, tmp_path: Path) -> None:
+def test_only_regular_files_are_touched(
+    what: str, kind: str, mine: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "own"
     if kind == "link":
         path.symlink_to(mine)
@@ -131,6 +147,7 @@ def test_only_regular_files_are_touched(what: str, kind: str, mine: Path, tmp_pa
         path.mkdir()
     else:
         os.mkfifo(path)
+
     before = names(tmp_path)
     with pytest.raises(OSError, match=rf"it is a {kind.split()[-1]}"):
         acts(path)[what]()
@@ -159,7 +176,9 @@ def test_secrets_are_for_their_owner(tmp_path: Path) -> None:
 
 
 @posix
-def test_names_of_new_files_cannot_be_guessed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_new_files_cannot_be_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[Path, int]] = []
     real = os.replace
 
@@ -176,7 +195,9 @@ def test_names_of_new_files_cannot_be_guessed(tmp_path: Path, monkeypatch: pytes
 
 @posix
 def test_devices_are_written_to_and_nothing_else() -> None:
-    assert is_device("/dev/null") and not is_device("/tmp/x") and not is_device("dev/null")
+    assert (
+        is_device("/dev/null") and not is_device("/tmp/x") and not is_device("dev/null")
+    )
     with open_own("/dev/null", append=True) as file:
         file.write(b"x")
     with pytest.raises(OSError, match="it is a device"):
@@ -186,8 +207,12 @@ def test_devices_are_written_to_and_nothing_else() -> None:
 
 
 def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as error, replacing(tmp_path / "none" / "a.png"):
+    with (
+        pytest.raises(FileNotFoundError) as error,
+        replacing(tmp_path / "none" / "a.png"),
+    ):
         pass
+
     assert error.value.filename == str(tmp_path / "none" / "a.png")
 
 
@@ -195,7 +220,7 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys
-from botyard.safefile import Hold
+from botyard.processes.safefile import Hold
 held = Hold(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
@@ -206,7 +231,9 @@ sys.stdin.read()
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Another process that holds "file"."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path / "file")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == "held\n"
         yield process
         process.kill()
@@ -221,13 +248,18 @@ def test_a_file_is_held_by_one(tmp_path: Path) -> None:
         link.symlink_to(path)
         with pytest.raises(BusyFileError):
             safefile.Hold(link)
+
     with safefile.Hold(path):
         pass
     assert names(tmp_path) == ["link"]
 
 
-def test_a_file_that_another_process_holds(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    """It is neither opened, nor replaced; a killed process holds nothing, though its hidden file is there."""
+def test_a_file_that_another_process_holds(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    """It is neither opened, nor replaced; a killed process holds nothing, though its
+    hidden file is there.
+    """
     path = tmp_path / "file"
     path.write_text(f"{safefile.MARK} before")
     with pytest.raises(BusyFileError):
@@ -242,11 +274,17 @@ def test_a_file_that_another_process_holds(tmp_path: Path, holder: subprocess.Po
 
 def test_a_lock_that_cannot_be_made_refuses_nothing(tmp_path: Path) -> None:
     (tmp_path / ".file.lock").mkdir()
-    with safefile.Hold(tmp_path / "file"), safefile.Hold("/dev/stdout"), safefile.Hold(tmp_path / "none" / "file"):
+    with (
+        safefile.Hold(tmp_path / "file"),
+        safefile.Hold("/dev/stdout"),
+        safefile.Hold(tmp_path / "none" / "file"),
+    ):
         pass
 
 
-def test_a_lock_that_was_deleted_while_it_was_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_was_deleted_while_it_was_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then it is made anew: else two would hold the file, each by another lock."""
     path, lock = tmp_path / "file", safefile._lock
     deleted = list[bool]()
@@ -255,6 +293,7 @@ def test_a_lock_that_was_deleted_while_it_was_opened(tmp_path: Path, monkeypatch
         if not deleted:
             deleted.append(True)
             (tmp_path / ".file.lock").unlink()
+
         return lock(number)
 
     monkeypatch.setattr(safefile, "_lock", late)
@@ -265,6 +304,11 @@ def test_a_lock_that_was_deleted_while_it_was_opened(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("name", ["n" * 255, "ä" * 127, "n" * 241])
 def test_a_file_with_a_long_name_is_held_too(name: str, tmp_path: Path) -> None:
     other = tmp_path / (name[:-1] + "x")
-    with safefile.Hold(tmp_path / name), safefile.Hold(other), pytest.raises(BusyFileError):
+    with (
+        safefile.Hold(tmp_path / name),
+        safefile.Hold(other),
+        pytest.raises(BusyFileError),
+    ):
         safefile.Hold(tmp_path / name)
+
     assert list(tmp_path.iterdir()) == []

@@ -31,7 +31,9 @@ def test_whole_millimetres_survive_the_round_trip(value: int) -> None:
 
 @given(finite)
 def test_degrees_round_trip(value: float) -> None:
-    assert math.isclose(units.deg(units.from_deg(value)), value, rel_tol=1e-12, abs_tol=1e-12)
+    assert math.isclose(
+        units.deg(units.from_deg(value)), value, rel_tol=1e-12, abs_tol=1e-12
+    )
 
 
 @given(st.integers(-(10**7), 10**7), st.sampled_from([8, 16, 32]))

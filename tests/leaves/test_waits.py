@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 from tests.waiting import PATIENCE
 
 
@@ -27,19 +27,24 @@ def test_what_takes_long_is_said_once_and_what_is_quick_is_not() -> None:
 
 def test_nothing_is_said_of_what_has_failed() -> None:
     said: list[str] = []
-    with pytest.raises(ZeroDivisionError), telling("failed", said.append, after=PATIENCE):
+    with (
+        pytest.raises(ZeroDivisionError),
+        telling("failed", said.append, after=PATIENCE),
+    ):
         raise ZeroDivisionError
+
     assert not said and not any(
-        isinstance(t, threading.Timer) and not t.finished.is_set() for t in threading.enumerate()
+        isinstance(t, threading.Timer) and not t.finished.is_set()
+        for t in threading.enumerate()
     )
 
 
 def test_foreign_text_is_escaped_and_a_stream_that_is_gone_hurts_nobody(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from botyard import waits
+    from botyard.processes import slow_notice
 
-    waits._tell("reading a\x1b[31m\nb")
+    slow_notice._tell("reading a\x1b[31m\nb")
     assert capsys.readouterr().err == "botyard: reading a\\x1b[31m\\nb\n"
     monkeypatch.setattr("sys.stderr", None)
-    waits._tell("nobody hears")
+    slow_notice._tell("nobody hears")

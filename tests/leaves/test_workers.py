@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from botyard.workers import Workers
+from botyard.processes.parallel import Workers
 
 
 def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
@@ -16,6 +16,7 @@ def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
         if number == 0:
             fails.set()
             raise KeyboardInterrupt
+
         assert fails.wait(10)
         threading.Event().wait(
             0.05
@@ -27,4 +28,5 @@ def test_a_failure_is_raised_when_no_part_is_worked_on_any_more() -> None:
             workers.run(part, [(0,), (1,), (2,)])
         assert sorted(done) == [1, 2]
         done.clear()
-        workers.close()  # and the next work makes new threads
+        # and the next work makes new threads
+        workers.close()

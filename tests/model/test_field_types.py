@@ -1,4 +1,6 @@
-"""Descriptions that programs make refuse what is not of the declared types, and name the field."""
+"""Descriptions that programs make refuse what is not of the declared types, and name
+the field.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,39 @@ from botyard.sim.simulation import Simulation
 def _descriptions() -> list[Any]:
     robot = load_robot("p3dx")
     assert robot.sonar is not None
-    box = BoxObject(name="a", pose=Pose(0, 0, 0), length=1, width=2, dynamics=DynamicsSpec(mass=3), parts=(disc(1.0),))
+    box = BoxObject(
+        name="a",
+        pose=Pose(0, 0, 0),
+        length=1,
+        width=2,
+        dynamics=DynamicsSpec(mass=3),
+        parts=(disc(1.0),),
+    )
     place = Place(kind="Goal", name="g", pose=Pose(0, 0, 0))
     area = Area(kind="ForbiddenLine", name="", corners=((0, 0), (1, 1)))
     return [
-        robot, robot.limits, robot.commands, robot.pioneer, robot.battery, robot.sonar, robot.sonar.transducers[0], load_laser("lms200"),
-        Axes(), Returns(), ReflectorRule(), DynamicsSpec(mass=1), Gains(), PoseController(), GripperSpec(), box, place, area,
-        GeoReference(1, 2, 3), SpecialWalls(first=0, last=0, returns=Returns()), Scene(boxes=(box,), places=(place,), areas=(area,)),
-    ]  # fmt: skip
+        robot,
+        robot.limits,
+        robot.commands,
+        robot.pioneer,
+        robot.battery,
+        robot.sonar,
+        robot.sonar.transducers[0],
+        load_laser("lms200"),
+        Axes(),
+        Returns(),
+        ReflectorRule(),
+        DynamicsSpec(mass=1),
+        Gains(),
+        PoseController(),
+        GripperSpec(),
+        box,
+        place,
+        area,
+        GeoReference(1, 2, 3),
+        SpecialWalls(first=0, last=0, returns=Returns()),
+        Scene(boxes=(box,), places=(place,), areas=(area,)),
+    ]
 
 
 class Odd:
@@ -42,10 +69,16 @@ class Odd:
         return "odd"
 
 
-FIELDS: Final = [(one, f.name) for one in _descriptions() for f in fields(one) if f.init]
+FIELDS: Final = [
+    (one, f.name) for one in _descriptions() for f in fields(one) if f.init
+]
 
 
-@pytest.mark.parametrize(("one", "name"), FIELDS, ids=[f"{type(one).__name__}.{name}" for one, name in FIELDS])
+@pytest.mark.parametrize(
+    ("one", "name"),
+    FIELDS,
+    ids=[f"{type(one).__name__}.{name}" for one, name in FIELDS],
+)
 def test_a_field_of_another_type_is_named(one: Any, name: str) -> None:
     value = getattr(one, name)
     wrong: list[Any] = [Odd()]
@@ -60,7 +93,10 @@ def test_a_field_of_another_type_is_named(one: Any, name: str) -> None:
     if is_dataclass(value):
         wrong += [3, (1.0, 2.0, 3.0), "ab", {}]
     for odd in wrong:
-        with pytest.raises(BotyardError, match=rf"^({type(one).__name__}: )?{name}(\[0\])?: expected .+, found "):
+        with pytest.raises(
+            BotyardError,
+            match=rf"^({type(one).__name__}: )?{name}(\[0\])?: expected .+, found ",
+        ):
             replace(one, **{name: odd})
 
 
@@ -74,17 +110,37 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: MotionLimits(max_speed=1.0), "MotionLimits: max_speed: expected an Axes, found 1.0"),  # type: ignore[arg-type]
-        (lambda: replace(load_robot("p3dx"), lasers=[]), r"lasers: expected a tuple of LaserSpec, found \[\]"),
-        (lambda: replace(load_robot("p3dx"), sonar=3), "sonar: expected a SonarSpec or None, found 3"),
-        (lambda: replace(load_robot("p3dx"), outline=((0, 0), 3)), "outline: expected a tuple of tuples of 2 numbers"),
-        (lambda: DynamicsSpec(mass=1, center=(1,)), "center: expected a tuple of 2 numbers or None"),  # type: ignore[arg-type]
+        (
+            lambda: MotionLimits(max_speed=1.0),
+            "MotionLimits: max_speed: expected an Axes, found 1.0",
+        ),  # type: ignore[arg-type]
+        (
+            lambda: replace(load_robot("p3dx"), lasers=[]),
+            r"lasers: expected a tuple of LaserSpec, found \[\]",
+        ),
+        (
+            lambda: replace(load_robot("p3dx"), sonar=3),
+            "sonar: expected a SonarSpec or None, found 3",
+        ),
+        (
+            lambda: replace(load_robot("p3dx"), outline=((0, 0), 3)),
+            "outline: expected a tuple of tuples of 2 numbers",
+        ),
+        (
+            lambda: DynamicsSpec(mass=1, center=(1,)),
+            "center: expected a tuple of 2 numbers or None",
+        ),  # type: ignore[arg-type]
         (lambda: Returns(sonar=1), "sonar: expected True or False, found 1"),  # type: ignore[arg-type]
         (lambda: Returns(laser=1.5), "laser: expected a whole number, found 1.5"),  # type: ignore[arg-type]
-        (lambda: BoxObject(name="a", pose=(0, 0, 0), length=1, width=1), "BoxObject: pose: expected a Pose"),  # type: ignore[arg-type]
+        (
+            lambda: BoxObject(name="a", pose=(0, 0, 0), length=1, width=1),
+            "BoxObject: pose: expected a Pose",
+        ),  # type: ignore[arg-type]
     ],
 )
-def test_what_was_expected_is_said_in_words(make: Callable[[], object], words: str) -> None:
+def test_what_was_expected_is_said_in_words(
+    make: Callable[[], object], words: str
+) -> None:
     with pytest.raises(ArgumentError, match=words):
         make()
 
@@ -93,7 +149,11 @@ def test_what_was_expected_is_said_in_words(make: Callable[[], object], words: s
 def test_sides_of_boxes_are_in_range(side: float) -> None:
     for name in ("length", "width"):
         with pytest.raises(ModelError, match=f"^box crate: {name} must be from 0 to"):
-            BoxObject(name="crate", pose=Pose(0, 0, 0), **{"length": 1.0, "width": 1.0, name: side})
+            BoxObject(
+                name="crate",
+                pose=Pose(0, 0, 0),
+                **{"length": 1.0, "width": 1.0, name: side},
+            )
 
 
 WRONG_CALLS: Final[list[Callable[[MapBuilder], object]]] = [

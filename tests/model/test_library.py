@@ -87,7 +87,9 @@ def test_wrong_files_say_what_is_wrong(text: str, complaint: str) -> None:
 
 def test_a_file_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text('extends = "p3dx"\ncolor = "blue"\n[limits]\nmax_speed = [0.5, 0, 90]\n')
+    path.write_text(
+        'extends = "p3dx"\ncolor = "blue"\n[limits]\nmax_speed = [0.5, 0, 90]\n'
+    )
     spec = botyard.load_robot(path)
     assert (spec.name, spec.color, spec.limits.max_speed.x) == ("mine", "blue", 0.5)
     assert spec.limits.accel.x == load_robot("p3dx").limits.accel.x, "tables are merged"
@@ -100,6 +102,7 @@ def test_a_file_of_the_user(tmp_path: Path) -> None:
     for limit in ("bytes", "entities"):
         with pytest.raises(BudgetError, match=f"--max-read {limit}"):
             botyard.load_robot(path, replace(Budget(), **{limit: 3}))
+
     with pytest.raises(ArgumentError, match="model: "):
         botyard.load_robot(5)  # type: ignore[arg-type]
 
@@ -113,7 +116,10 @@ def test_laser_geometry() -> None:
 
 @pytest.fixture(scope="module")
 def facts(shared: Path) -> dict[str, dict]:
-    return {r["name"]: r for r in json.loads((shared / "data/robot_models.json").read_text())["robots"]}
+    return {
+        r["name"]: r
+        for r in json.loads((shared / "data/robot_models.json").read_text())["robots"]
+    }
 
 
 @pytest.mark.shared
@@ -122,7 +128,10 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     spec, fact = load_robot(name), facts[name]
     p = fact["p_file"]
     assert spec.color == fact["color"]
-    assert (spec.pioneer.class_name, spec.pioneer.subclass) == (fact["pioneer_class"], fact["pioneer_subtype"])
+    assert (spec.pioneer.class_name, spec.pioneer.subclass) == (
+        fact["pioneer_class"],
+        fact["pioneer_subtype"],
+    )
     assert spec.drive == (Drive.OMNI if fact["drive"] == "omni" else Drive.DIFF)
     speeds = fact["speeds"]
     for ours, theirs in (
@@ -132,30 +141,57 @@ def test_models_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None:
     ):
         assert ours.x == pytest.approx(speeds[theirs]["x"])
         assert ours.a == pytest.approx(speeds[theirs]["th_rad"], rel=0.01)
+
     assert spec.limits.max_speed.y == pytest.approx(speeds["max_speed"]["y"])
-    assert spec.limits.heading_speed == pytest.approx(speeds["default_speed"]["th_rad"], rel=0.01)
+    assert spec.limits.heading_speed == pytest.approx(
+        speeds["default_speed"]["th_rad"], rel=0.01
+    )
     ours, model = spec.pioneer, fact["conversion"]
-    if p:  # the client scales by its parameter file, so that is what counts
+    # the client scales by its parameter file, so that is what counts
+    if p:
         conversion = p["conversion"]
-        assert (ours.dist_conv, ours.vel_conv, ours.range_conv, ours.diff_conv, ours.angle_conv, ours.vel2_div) == (
-            conversion["DistConvFactor"], conversion["VelConvFactor"], conversion["RangeConvFactor"],
-            conversion["DiffConvFactor"], conversion["AngleConvFactor"], conversion["Vel2Divisor"],
-        )  # fmt: skip
+        assert (
+            ours.dist_conv,
+            ours.vel_conv,
+            ours.range_conv,
+            ours.diff_conv,
+            ours.angle_conv,
+            ours.vel2_div,
+        ) == (
+            conversion["DistConvFactor"],
+            conversion["VelConvFactor"],
+            conversion["RangeConvFactor"],
+            conversion["DiffConvFactor"],
+            conversion["AngleConvFactor"],
+            conversion["Vel2Divisor"],
+        )
         has = p["accessories"]
-        assert getattr(spec.device("bumpers"), "front", 0) == (has["NumFrontBumpers"] if has["FrontBumpers"] else 0)
-        assert getattr(spec.device("bumpers"), "rear", 0) == (has["NumRearBumpers"] if has["RearBumpers"] else 0)
+        assert getattr(spec.device("bumpers"), "front", 0) == (
+            has["NumFrontBumpers"] if has["FrontBumpers"] else 0
+        )
+        assert getattr(spec.device("bumpers"), "rear", 0) == (
+            has["NumRearBumpers"] if has["RearBumpers"] else 0
+        )
         assert (spec.device("table_ir") is not None) == has["TableSensingIR"]
     else:
-        # the model's own factors; a DiffConvFactor of 1 would be no robot's: those have what clients assume without a file
+        # the model's own factors; a DiffConvFactor of 1 would be no robot's: those have
+        # what clients assume without a file
         assert (ours.dist_conv, ours.vel_conv, ours.range_conv) == (
             model["distconv"],
             model["velconv"],
             model["rangeconv"],
         )
-        assert ours.diff_conv == (model["diffconv"] if model["diffconv"] != 1 else 0.0056)
+        assert ours.diff_conv == (
+            model["diffconv"] if model["diffconv"] != 1 else 0.0056
+        )
+
     assert ours.watchdog == fact["watchdog_ms"] / 1000
     assert spec.battery.by_charge == (fact["battery_type"] == 2)
-    assert (spec.gps.x, spec.gps.y, spec.gps.dop) == (fact["gps"]["x_m"], fact["gps"]["y_m"], fact["gps"]["dop"])
+    assert (spec.gps.x, spec.gps.y, spec.gps.dop) == (
+        fact["gps"]["x_m"],
+        fact["gps"]["y_m"],
+        fact["gps"]["dop"],
+    )
     error = fact["odom_error"]
     assert spec.odometry_error.as_tuple() == pytest.approx(
         (error["x"], error["y"], error["th_effective_rad_per_rad"]), rel=0.01
@@ -173,28 +209,39 @@ def test_sensors_agree_with_the_facts(name: str, facts: dict[str, dict]) -> None
     spec, fact = load_robot(name), facts[name]
     assert (spec.sonar is None) == (fact["sonar"] is None)
     if spec.sonar is not None:
-        for ours, theirs in zip(spec.sonar.transducers, fact["sonar"]["transducers"], strict=True):
+        for ours, theirs in zip(
+            spec.sonar.transducers, fact["sonar"]["transducers"], strict=True
+        ):
             assert (ours.pose.x, ours.pose.y) == (theirs["x_m"], theirs["y_m"])
-            assert math.remainder(ours.pose.th - math.radians(theirs["th_deg"]), 2 * math.pi) == pytest.approx(
-                0, abs=1e-9
-            )
+            assert math.remainder(
+                ours.pose.th - math.radians(theirs["th_deg"]), 2 * math.pi
+            ) == pytest.approx(0, abs=1e-9)
             assert ours.connected == (theirs["fov_deg"] > 0)
             assert spec.sonar.range_max == theirs["range_max_m"]
+
         assert spec.sonar.noise == fact["sonar"]["noise_m"]
+
     assert len(spec.lasers) == len(fact["lasers"])
     for laser, theirs in zip(spec.lasers, fact["lasers"], strict=True):
         assert laser.type_name == theirs["type"]
         assert (laser.pose.x, laser.pose.y) == (theirs["x_m"], theirs["y_m"])
         assert (laser.samples, laser.range_min, laser.range_max) == (
-            theirs["samples"], theirs["range_min_m"], theirs["range_max_m"],
-        )  # fmt: skip
+            theirs["samples"],
+            theirs["range_min_m"],
+            theirs["range_max_m"],
+        )
         assert math.degrees(laser.fov) == pytest.approx(theirs["fov_deg"])
         assert laser.flipped == theirs["reverse_scan"]
-        assert (laser.range_noise, laser.angle_noise) == (theirs["range_noise_m"], theirs["angle_noise_rad"])
+        assert (laser.range_noise, laser.angle_noise) == (
+            theirs["range_noise_m"],
+            theirs["angle_noise_rad"],
+        )
 
 
 def test_our_client_knows_the_scale_of_every_model() -> None:
     from botyard.clients.pioneer import _DIST_CONV
 
     pioneers = {load_robot(n).pioneer for n in robot_names() if load_robot(n).drive}
-    assert {p.subclass: p.dist_conv for p in pioneers if p.dist_conv != 1.0} == _DIST_CONV
+    assert {
+        p.subclass: p.dist_conv for p in pioneers if p.dist_conv != 1.0
+    } == _DIST_CONV

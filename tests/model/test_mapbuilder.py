@@ -13,36 +13,59 @@ from hypothesis import strategies as st
 from botyard.engine.build import BodySpec
 from botyard.errors import WorldError
 from botyard.geometry import Pose
-from botyard.model.mapbuilder import GENERATORS, MapBuilder, hall, maze, office, warehouse
+from botyard.model.mapbuilder import (
+    GENERATORS,
+    MapBuilder,
+    hall,
+    maze,
+    office,
+    warehouse,
+)
 from botyard.model.obstacles import disc
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation
 
 
-def reached(scene: Scene, start: Pose, radius: float = 0.2, step: float = 0.25) -> set[tuple[int, int]]:
+def reached(
+    scene: Scene, start: Pose, radius: float = 0.2, step: float = 0.25
+) -> set[tuple[int, int]]:
     """Cells of a grid that a disc can get to."""
-    free = Simulation(scene).engine.trial(BodySpec(name=" probe ", parts=(disc(radius, 12),)))
+    free = Simulation(scene).engine.trial(
+        BodySpec(name=" probe ", parts=(disc(radius, 12),))
+    )
     seen = {(0, 0)}
     todo = deque(seen)
     while todo:
         i, j = todo.popleft()
         for cell in ((i + 1, j), (i - 1, j), (i, j + 1), (i, j - 1)):
-            if cell not in seen and free(Pose(start.x + cell[0] * step, start.y + cell[1] * step, 0.0)):
+            if cell not in seen and free(
+                Pose(start.x + cell[0] * step, start.y + cell[1] * step, 0.0)
+            ):
                 seen.add(cell)
                 todo.append(cell)
+
     return seen
 
 
 def gets_to(scene: Scene, names: set[str]) -> None:
     assert scene.start is not None
-    cells = np.array(sorted(reached(scene, scene.start))) * 0.25 + [scene.start.x, scene.start.y]
+    cells = np.array(sorted(reached(scene, scene.start))) * 0.25 + [
+        scene.start.x,
+        scene.start.y,
+    ]
     for place in scene.places:
         if place.name in names:
-            assert np.hypot(*(cells - [place.pose.x, place.pose.y]).T).min() < 0.5, place.name
+            assert np.hypot(*(cells - [place.pose.x, place.pose.y]).T).min() < 0.5, (
+                place.name
+            )
 
 
 def test_a_wall_with_doors() -> None:
-    scene = MapBuilder(thickness=0.2).wall((0, 0), (10, 0), doors=[(6, 1), (2, 1.5)]).scene()
+    scene = (
+        MapBuilder(thickness=0.2)
+        .wall((0, 0), (10, 0), doors=[(6, 1), (2, 1.5)])
+        .scene()
+    )
     assert len(scene.segments) == 12
     assert scene.bounds == pytest.approx((0, -0.1, 10, 0.1))
     sim = Simulation(scene)
@@ -58,10 +81,16 @@ def test_doors_that_do_not_fit(door: tuple[float, float]) -> None:
 
 
 def test_a_room_and_its_doors() -> None:
-    b = MapBuilder(thickness=0.1).room(1, 2, 6, 4, doors={"east": [(1, 1)], "north": [(2, 1)]}).home(3, 4)
+    b = (
+        MapBuilder(thickness=0.1)
+        .room(1, 2, 6, 4, doors={"east": [(1, 1)], "north": [(2, 1)]})
+        .home(3, 4)
+    )
     cells = np.array(sorted(reached_within(b.scene()))) * 0.25 + [3, 4]
     assert (cells[:, 0] > 7.5).any() and (cells[:, 1] > 6.5).any()
-    closed = np.array(sorted(reached(MapBuilder().room(1, 2, 6, 4).scene(), Pose(3, 4, 0)))) * 0.25 + [3, 4]
+    closed = np.array(
+        sorted(reached(MapBuilder().room(1, 2, 6, 4).scene(), Pose(3, 4, 0)))
+    ) * 0.25 + [3, 4]
     assert closed[:, 0].min() > 1.0 and closed[:, 0].max() < 7.0
     with pytest.raises(WorldError, match='no side "up"'):
         MapBuilder().room(0, 0, 3, 3, doors={"up": []})
@@ -78,8 +107,13 @@ def reached_within(scene: Scene) -> set[tuple[int, int]]:
 def test_a_corridor_keeps_its_width_around_corners() -> None:
     scene = MapBuilder().corridor([(0, 0), (10, 0), (10, 8)], width=2.0).scene()
     assert scene.segments.tolist() == [
-        [0, -1, 11, -1], [11, -1, 11, 8], [0, 1, 9, 1], [9, 1, 9, 8],
-    ] or sorted(map(tuple, scene.segments.tolist())) == sorted([(0, -1, 11, -1), (11, -1, 11, 8), (0, 1, 9, 1), (9, 1, 9, 8)])  # fmt: skip
+        [0, -1, 11, -1],
+        [11, -1, 11, 8],
+        [0, 1, 9, 1],
+        [9, 1, 9, 8],
+    ] or sorted(map(tuple, scene.segments.tolist())) == sorted(
+        [(0, -1, 11, -1), (11, -1, 11, 8), (0, 1, 9, 1), (9, 1, 9, 8)]
+    )
     with pytest.raises(WorldError, match="the same"):
         MapBuilder().corridor([(0, 0), (0, 0)], 1.0)
 
@@ -87,7 +121,12 @@ def test_a_corridor_keeps_its_width_around_corners() -> None:
 @given(st.integers(0, 1000), st.integers(1, 15))
 def test_obstacles_leave_room_and_are_repeatable(seed: int, count: int) -> None:
     def make() -> MapBuilder:
-        return MapBuilder().rectangle(0, 0, 20, 20).home(1, 1).obstacles(count, seed=seed, clearance=0.8)
+        return (
+            MapBuilder()
+            .rectangle(0, 0, 20, 20)
+            .home(1, 1)
+            .obstacles(count, seed=seed, clearance=0.8)
+        )
 
     b = make()
     discs = b._discs
@@ -97,6 +136,7 @@ def test_obstacles_leave_room_and_are_repeatable(seed: int, count: int) -> None:
         assert math.hypot(x - 1, y - 1) >= r + 0.8
         for x2, y2, r2 in discs[:i]:
             assert math.hypot(x - x2, y - y2) >= r + r2 + 0.8 - 1e-9
+
     assert (make().scene().segments == b.scene().segments).all()
 
 
@@ -107,8 +147,15 @@ def test_too_many_obstacles() -> None:
         MapBuilder().obstacles(1)
 
 
-@given(st.integers(1, 8), st.integers(1, 8), st.integers(0, 100), st.sampled_from([0.0, 0.3]))
-def test_every_cell_of_a_maze_can_be_reached(columns: int, rows: int, seed: int, loops: float) -> None:
+@given(
+    st.integers(1, 8),
+    st.integers(1, 8),
+    st.integers(0, 100),
+    st.sampled_from([0.0, 0.3]),
+)
+def test_every_cell_of_a_maze_can_be_reached(
+    columns: int, rows: int, seed: int, loops: float
+) -> None:
     scene = maze(columns, rows, cell=1.5, loops=loops, seed=seed)
     walls = scene.segments / 1.5
     upright = np.zeros((rows, columns + 1), bool)
@@ -118,16 +165,21 @@ def test_every_cell_of_a_maze_can_be_reached(columns: int, rows: int, seed: int,
             upright[min(y1, y2) : max(y1, y2), x1] = True
         else:
             level[y1, min(x1, x2) : max(x1, x2)] = True
+
     assert upright[:, [0, -1]].all() and level[[0, -1], :].all(), "the border is closed"
     seen, todo = {(0, 0)}, [(0, 0)]
     while todo:
         r, c = todo.pop()
         for cell, wall in (
-            ((r, c + 1), upright[r, c + 1]), ((r, c - 1), upright[r, c]), ((r + 1, c), level[r + 1, c]), ((r - 1, c), level[r, c]),
-        ):  # fmt: skip
+            ((r, c + 1), upright[r, c + 1]),
+            ((r, c - 1), upright[r, c]),
+            ((r + 1, c), level[r + 1, c]),
+            ((r - 1, c), level[r, c]),
+        ):
             if not wall and cell not in seen:
                 seen.add(cell)
                 todo.append(cell)
+
     assert len(seen) == columns * rows
     if loops == 0.0:
         passages = (~upright[:, 1:-1]).sum() + (~level[1:-1]).sum()

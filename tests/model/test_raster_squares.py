@@ -15,7 +15,9 @@ from botyard.model.scene import Scene
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9)), min_size=1, max_size=8),
     st.sampled_from([1, 2, 3, 7, 40, 10**12]),
 )
-def test_squares_are_marked_cell_by_cell(corners: list[tuple[int, int]], reach: int) -> None:
+def test_squares_are_marked_cell_by_cell(
+    corners: list[tuple[int, int]], reach: int
+) -> None:
     solid, expected = np.zeros((8, 11), np.bool_), np.zeros((8, 11), np.bool_)
     _mark_squares(solid, np.array(corners), reach)
     for x, y in corners:

@@ -1,4 +1,6 @@
-"""Whether an outline overlaps with a region, compared with what a fine net of points of both says."""
+"""Whether an outline overlaps with a region, compared with what a fine net of points of
+both says.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ L: Outline = ((0.0, 0.0), (3.0, 0.0), (3.0, 1.0), (1.0, 1.0), (1.0, 3.0), (0.0, 
 numbers = st.integers(-40, 40).map(lambda k: k / 10.0)
 discs = st.builds(Disc, numbers, numbers, st.integers(1, 30).map(lambda k: k / 10.0))
 boxes = st.tuples(numbers, numbers, st.integers(1, 30), st.integers(1, 30)).map(
-    lambda b: ((b[0], b[1]), (b[0] + b[2] / 10, b[1]), (b[0] + b[2] / 10, b[1] + b[3] / 10), (b[0], b[1] + b[3] / 10))
+    lambda b: (
+        (b[0], b[1]),
+        (b[0] + b[2] / 10, b[1]),
+        (b[0] + b[2] / 10, b[1] + b[3] / 10),
+        (b[0], b[1] + b[3] / 10),
+    )
 )
 poses = st.builds(Pose, numbers, numbers, st.floats(-3.0, 3.0))
 STEP = 0.02
@@ -36,12 +43,17 @@ def samples(outline: Outline) -> list[tuple[float, float]]:
     for (x0, y0), (x1, y1) in zip(outline, outline[1:] + outline[:1], strict=True):
         n = math.ceil(math.hypot(x1 - x0, y1 - y0) / STEP)
         found += [(x0 + (x1 - x0) * k / n, y0 + (y1 - y0) * k / n) for k in range(n)]
+
     return found
 
 
 @given(st.one_of(discs, boxes), poses)
-def test_regions_overlap_where_they_have_points_in_common(region: Region, pose: Pose) -> None:
-    """What lies between an edge that enters the region and one that keeps off by `STEP` is not decided by samples."""
+def test_regions_overlap_where_they_have_points_in_common(
+    region: Region, pose: Pose
+) -> None:
+    """What lies between an edge that enters the region and one that keeps off by `STEP`
+    is not decided by samples.
+    """
     outline = placed(L, pose)
     x0, y0, x1, y1 = reach(region)
     is_around = in_polygon(outline, (x0 + x1) / 2, (y0 + y1) / 2)
@@ -55,12 +67,21 @@ def test_regions_overlap_where_they_have_points_in_common(region: Region, pose: 
 @pytest.mark.parametrize(
     ("region", "expected"),
     [
-        (Disc(2.0, 2.0, 0.9), False), (Disc(2.0, 2.0, 1.0), True), (Disc(0.5, 0.5, 0.0), True), (Disc(9.0, 9.0, 20.0), True),
-        (((1.5, 1.5), (2.5, 1.5), (2.5, 2.5), (1.5, 2.5)), False), (((-5.0, -5.0), (9.0, -5.0), (9.0, 9.0), (-5.0, 9.0)), True),
-        (((0.2, 0.2), (0.4, 0.2), (0.4, 0.4)), True), (((3.0, 1.0), (4.0, 1.0), (4.0, 2.0)), True), (((2.0, 2.0), (1.0, 0.5)), True),
-        (((2.0, 2.0), (3.0, 2.0)), False), (((0.5, 0.5),), True), (((2.0, 2.0),), False), (((3.0, 0.5),), True),
+        (Disc(2.0, 2.0, 0.9), False),
+        (Disc(2.0, 2.0, 1.0), True),
+        (Disc(0.5, 0.5, 0.0), True),
+        (Disc(9.0, 9.0, 20.0), True),
+        (((1.5, 1.5), (2.5, 1.5), (2.5, 2.5), (1.5, 2.5)), False),
+        (((-5.0, -5.0), (9.0, -5.0), (9.0, 9.0), (-5.0, 9.0)), True),
+        (((0.2, 0.2), (0.4, 0.2), (0.4, 0.4)), True),
+        (((3.0, 1.0), (4.0, 1.0), (4.0, 2.0)), True),
+        (((2.0, 2.0), (1.0, 0.5)), True),
+        (((2.0, 2.0), (3.0, 2.0)), False),
+        (((0.5, 0.5),), True),
+        (((2.0, 2.0),), False),
+        (((3.0, 0.5),), True),
         (((4.0, 0.0), (5.0, 0.0)), False),
     ],
-)  # fmt: skip
+)
 def test_concave_touching_and_inside(region: Region, expected: bool) -> None:
     assert overlaps(region, L) is expected

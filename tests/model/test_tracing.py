@@ -22,6 +22,7 @@ def raster_edges(cells: set[tuple[int, int]]) -> set[tuple[int, int, int, int]]:
             edges.add((i, j, i + 1, j))
         if (i, j + 1) not in cells:
             edges.add((i, j + 1, i + 1, j + 1))
+
     return edges
 
 
@@ -30,11 +31,19 @@ def unit_edges(segments: np.ndarray) -> list[tuple[int, int, int, int]]:
     for x1, y1, x2, y2 in np.rint(segments / RES).astype(int).tolist():
         n = abs(x2 - x1) + abs(y2 - y1)
         dx, dy = (x2 - x1) // n, (y2 - y1) // n
-        out += [(x1 + k * dx, y1 + k * dy, x1 + (k + 1) * dx, y1 + (k + 1) * dy) for k in range(n)]
+        out += [
+            (x1 + k * dx, y1 + k * dy, x1 + (k + 1) * dx, y1 + (k + 1) * dy)
+            for k in range(n)
+        ]
+
     return out
 
 
-@given(st.sets(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=1, max_size=120))
+@given(
+    st.sets(
+        st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_size=1, max_size=120
+    )
+)
 def test_merged_edges_are_the_outline_exactly_once(cells: set[tuple[int, int]]) -> None:
     points = np.array(sorted(cells), float) * RES
     found = unit_edges(squares_to_segments(points, RES))

@@ -1,4 +1,6 @@
-"""Kernels: what may be handed over, where their code comes from, and that it gives the same wherever that is."""
+"""Kernels: what may be handed over, where their code comes from, and that it gives the
+same wherever that is.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,21 @@ from hypothesis.extra import numpy as hnp
 
 from botyard.errors import KernelsError
 from botyard.native import kernels, shipped
-from botyard.native.kernels import Entry, RowsEntry, RowTable, entry_kernels, rows_kernels
-from botyard.native.kinds import LastPack, Pack, address_of, format_of, kind_of, words_of
+from botyard.native.kernels import (
+    Entry,
+    RowsEntry,
+    RowTable,
+    entry_kernels,
+    rows_kernels,
+)
+from botyard.native.kinds import (
+    LastPack,
+    Pack,
+    address_of,
+    format_of,
+    kind_of,
+    words_of,
+)
 from botyard.native.packages import CONVENTION, Package, digest_of, mode
 from botyard.native.shipped import Library
 
@@ -51,12 +66,15 @@ def _times(x: float, y: float) -> float:
     return x * y
 
 
-def _weighted(outer: Outer, extra: np.ndarray, first: int, seed: np.uint64, more: float) -> float:
+def _weighted(
+    outer: Outer, extra: np.ndarray, first: int, seed: np.uint64, more: float
+) -> float:
     total = more
     if outer.on:
         for i in range(first, outer.pair.a.shape[0]):
             for j in range(outer.pair.b.shape[1]):
                 total += _times(outer.pair.a[i], outer.pair.b[i, j]) * outer.pair.scale
+
     extra[0] = total
     return total + np.float64(seed >> np.uint64(60))
 
@@ -78,8 +96,12 @@ def _rows() -> RowsEntry:
 
 @pytest.mark.parametrize("how", ["jit", "python"])
 @pytest.mark.parametrize("split", [0, 1, 3, 6])
-def test_a_kernel_is_called_for_the_chosen_rows(how: str, split: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays of rows are equally far apart in two parts of memory; what all rows share is one array."""
+def test_a_kernel_is_called_for_the_chosen_rows(
+    how: str, split: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrays of rows are equally far apart in two parts of memory; what all rows share
+    is one array.
+    """
     monkeypatch.setenv("BOTYARD_KERNELS", how)
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     entry, rng = _rows(), np.random.default_rng(split)
@@ -99,15 +121,23 @@ def test_a_kernel_is_called_for_the_chosen_rows(how: str, split: int, monkeypatc
     entry(table, np.array([4, 0, 4, 5]))
     for i, times in enumerate((1, 0, 0, 0, 2, 1)):
         assert sums[i, 0] == pytest.approx(times * (row(i).sum() * 1.5 + 6.0))
-    with pytest.raises(TypeError, match=r"expected arguments .*_accumulated\(rows:Pair"):
+    with pytest.raises(
+        TypeError, match=r"expected arguments .*_accumulated\(rows:Pair"
+    ):
         RowTable(entry, 1, lambda i: (Pair(row(i), packed.value.b, 0.5), more, more, 3))
+
     assert [table.column(k) for k in range(4)] == [0, 6, 8, 10]
 
 
 # -- what is handed over
 
 
-@given(hnp.arrays(st.sampled_from(["f8", "i1", "i8", "u2", "?"]), hnp.array_shapes(max_dims=3, min_side=0)))
+@given(
+    hnp.arrays(
+        st.sampled_from(["f8", "i1", "i8", "u2", "?"]),
+        hnp.array_shapes(max_dims=3, min_side=0),
+    )
+)
 def test_words_of_an_array_are_its_address_and_shape(array: np.ndarray) -> None:
     address, *shape = words_of(array, kind_of(array))
     assert tuple(shape) == array.shape
@@ -125,7 +155,7 @@ def test_words_of_an_array_are_its_address_and_shape(array: np.ndarray) -> None:
         ("text", "not str"),
         (np.zeros(3, ">f8"), "no arrays of"),
     ],
-)  # fmt: skip
+)
 def test_what_kernels_do_not_take(value: object, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         kind_of(value)
@@ -134,10 +164,16 @@ def test_what_kernels_do_not_take(value: object, said: str) -> None:
 def test_an_argument_of_another_kind_is_refused_by_name() -> None:
     pair = Pair(np.zeros(3), np.zeros((3, 2)), 1.0)
     Pack(pair)
-    with pytest.raises(TypeError, match=r"Pair\.b: expected an array f8\[2\], found float64\[1\]"):
+    with pytest.raises(
+        TypeError, match=r"Pair\.b: expected an array f8\[2\], found float64\[1\]"
+    ):
         Pack(pair._replace(b=np.zeros(3)))
-    with pytest.raises(TypeError, match=r"Pair\.a: expected an array f8\[1\], found int64\[1\]"):
+
+    with pytest.raises(
+        TypeError, match=r"Pair\.a: expected an array f8\[1\], found int64\[1\]"
+    ):
         Pack(pair._replace(a=np.zeros(3, np.int64)))
+
     with pytest.raises(TypeError, match=r"Pair\.a: an array must be contiguous"):
         Pack(pair._replace(a=np.zeros((3, 2))[:, 0]))
 
@@ -156,9 +192,15 @@ def test_a_copy_of_a_pack_tells_of_its_own_arrays() -> None:
     packed = Pack(Outer(Pack(Pair(np.ones(3), np.ones((3, 2)), 1.0)), True))  # type: ignore[arg-type]
     for other in (copy.deepcopy(packed), pickle.loads(pickle.dumps(packed))):
         inner = other.source.pair
-        assert words_of(other, kind_of(packed)) == (other.address,) and other.address != packed.address
+        assert (
+            words_of(other, kind_of(packed)) == (other.address,)
+            and other.address != packed.address
+        )
         assert ctypes.c_int64.from_address(other.address).value == inner.address
-        assert ctypes.c_int64.from_address(inner.address).value == inner.source.a.ctypes.data
+        assert (
+            ctypes.c_int64.from_address(inner.address).value
+            == inner.source.a.ctypes.data
+        )
 
 
 def _call(entry: Entry[float], *args: object) -> float:
@@ -173,23 +215,40 @@ def _call(entry: Entry[float], *args: object) -> float:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({1: np.zeros((1, 1))}, r"extra: expected an array f8\[1\], found float64\[2\]"),
+        (
+            {1: np.zeros((1, 1))},
+            r"extra: expected an array f8\[1\], found float64\[2\]",
+        ),
         ({1: [0.0]}, r"extra: expected an array f8\[1\], found list"),
         ({1: np.zeros((3, 2))[:, 0]}, "extra: an array must be contiguous"),
         ({2: 1.5}, r"first: expected a whole number of 64 bits, found 1\.5"),
-        ({2: 2**63}, "first: expected a whole number of 64 bits, found 9223372036854775808"),
+        (
+            {2: 2**63},
+            "first: expected a whole number of 64 bits, found 9223372036854775808",
+        ),
         ({3: -1}, "seed: expected a whole number of 64 bits from 0, found -1"),
         ({3: 2**64}, "seed: expected a whole number"),
         ({3: float("nan")}, "seed: expected a whole number"),
         ({4: "x"}, "more: expected a number, found 'x'"),
         ({4: 10**400}, "more: expected a number"),
-        ({0: Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0))}, "outer: expected a pack of Outer"),
+        (
+            {0: Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0))},
+            "outer: expected a pack of Outer",
+        ),
         ({0: None}, "outer: expected a pack of Outer"),
     ],
-)  # fmt: skip
-def test_an_argument_that_cannot_be_handed_over_is_named(changes: dict[int, object], said: str) -> None:
+)
+def test_an_argument_that_cannot_be_handed_over_is_named(
+    changes: dict[int, object], said: str
+) -> None:
     entry = _made()
-    good = [Pack(Outer(Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0)), True)), np.zeros(1), 0, np.uint64(2**64 - 1), 1]  # type: ignore[arg-type]
+    good = [
+        Pack(Outer(Pack(Pair(np.ones(1), np.ones((1, 1)), 1.0)), True)),
+        np.zeros(1),
+        0,
+        np.uint64(2**64 - 1),
+        1,
+    ]  # type: ignore[arg-type]
     assert _call(entry, *good) == 1.5
     bad = [changes.get(k, value) for k, value in enumerate(good)]
     with pytest.raises(TypeError, match=re.escape(entry.name) + ": " + said):
@@ -205,7 +264,9 @@ def test_a_number_in_a_pack_that_cannot_be_handed_over_is_named() -> None:
 
 
 @pytest.mark.parametrize("chosen", ["python", "jit"])
-def test_an_entry_gives_the_same_in_each_mode(chosen: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_entry_gives_the_same_in_each_mode(
+    chosen: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     if mode() == "python":
         pytest.skip("the compiler is off")
     monkeypatch.setenv("BOTYARD_KERNELS", chosen)
@@ -214,10 +275,12 @@ def test_an_entry_gives_the_same_in_each_mode(chosen: str, monkeypatch: pytest.M
     pair = Pair(rng.random(5), rng.random((5, 2)), 0.5)
     extra = np.zeros(1)
     seed = np.uint64(7 << 60)
-    for first in (0, 3):  # an int for a float parameter is as good
+    # an int for a float parameter is as good
+    for first in (0, 3):
         got = entry(Pack(Outer(Pack(pair), True)), extra, first, seed, 1)  # type: ignore[arg-type]
         assert got == _weighted(Outer(pair, True), np.zeros(1), first, seed, 1.0)
         assert extra[0] + 7.0 == got
+
     assert entry(Pack(Outer(Pack(pair), False)), extra, 0, 1, 1.5) == 1.5  # type: ignore[arg-type]
     assert entry.is_ready and entry.is_at_hand
 
@@ -225,26 +288,43 @@ def test_an_entry_gives_the_same_in_each_mode(chosen: str, monkeypatch: pytest.M
 def test_a_mode_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     monkeypatch.setenv("BOTYARD_KERNELS", "fast")
-    with pytest.raises(KernelsError, match="expected auto, native, jit or python, found 'fast'"):
+    with pytest.raises(
+        KernelsError, match="expected auto, native, jit or python, found 'fast'"
+    ):
         mode()
 
 
-def test_native_alone_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_native_alone_says_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("BOTYARD_KERNELS", "native")
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     empty = Library(tmp_path)
     monkeypatch.setattr(shipped, "library", lambda: empty)
-    with pytest.raises(KernelsError, match="no compiled kernels, and BOTYARD_KERNELS=native lets nothing else"):
+    with pytest.raises(
+        KernelsError,
+        match="no compiled kernels, and BOTYARD_KERNELS=native lets nothing else",
+    ):
         _made()(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), np.zeros(1), 0, 0, 0.0)
 
 
-def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_library_and_compiler_it_is_said_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("BOTYARD_KERNELS", "auto")
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     monkeypatch.setitem(sys.modules, "botyard.native.compiler", None)
     monkeypatch.setattr(kernels, "_is_of_the_compiler", lambda _name: True)
-    with pytest.raises(KernelsError, match=r'compiling them needs the extra "jit".*install "'):
-        _made()(Pack(Outer(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), True)), np.zeros(1), 0, 0, 0.0)  # type: ignore[arg-type]
+    with pytest.raises(
+        KernelsError, match=r'compiling them needs the extra "jit".*install "'
+    ):
+        _made()(
+            Pack(Outer(Pack(Pair(np.zeros(1), np.zeros((1, 1)), 1.0)), True)),
+            np.zeros(1),
+            0,
+            0,
+            0.0,
+        )  # type: ignore[arg-type]
 
 
 # -- the library
@@ -252,10 +332,16 @@ def test_without_library_and_compiler_it_is_said_what_to_install(monkeypatch: py
 
 def _library(folder: Path, **changes: object) -> Library:
     table = {
-        "platform": shipped.this_platform(), "cpu": "generic", "file": "kernels.so", "convention": digest_of(CONVENTION), "sources": {},
-        "library": digest_of([folder / "kernels.so"]), "whole": True,
-        "entries": {}, **changes,
-    }  # fmt: skip
+        "platform": shipped.this_platform(),
+        "cpu": "generic",
+        "file": "kernels.so",
+        "convention": digest_of(CONVENTION),
+        "sources": {},
+        "library": digest_of([folder / "kernels.so"]),
+        "whole": True,
+        "entries": {},
+        **changes,
+    }
     (folder / shipped.TABLE).write_text(json.dumps(table))
     return Library(folder)
 
@@ -267,11 +353,17 @@ def _library(folder: Path, **changes: object) -> Library:
         ({"convention": "0123456789abcdef"}, "of another version"),
         ({}, "cannot be loaded"),
     ],
-)  # fmt: skip
-def test_a_library_that_does_not_fit_is_left_alone(changes: dict[str, object], said: str, tmp_path: Path) -> None:
+)
+def test_a_library_that_does_not_fit_is_left_alone(
+    changes: dict[str, object], said: str, tmp_path: Path
+) -> None:
     (tmp_path / "kernels.so").write_bytes(b"\x7fELF, or nearly")
     found = _library(tmp_path, **changes)
-    assert said in found.why_not and not found.fits(PACKAGE) and found.address(PACKAGE, "x()") is None
+    assert (
+        said in found.why_not
+        and not found.fits(PACKAGE)
+        and found.address(PACKAGE, "x()") is None
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"platform": 3}'])
@@ -290,19 +382,29 @@ def test_a_table_that_cannot_be_read_is_none(tmp_path: Path) -> None:
     (tmp_path / shipped.TABLE).mkdir()
     assert "damaged" in Library(tmp_path).why_not
     (tmp_path / "file").touch()
-    assert "no compiled kernels" in Library(tmp_path / "file").why_not, "as in a zip archive"
+    assert "no compiled kernels" in Library(tmp_path / "file").why_not, (
+        "as in a zip archive"
+    )
 
 
-def test_a_library_that_is_not_the_one_of_its_table_is_not_loaded(tmp_path: Path) -> None:
-    """One that was cut off would end the process (SIGBUS) when it is called, so it is not even opened."""
+def test_a_library_that_is_not_the_one_of_its_table_is_not_loaded(
+    tmp_path: Path,
+) -> None:
+    """One that was cut off would end the process (SIGBUS) when it is called, so it is
+    not even opened.
+    """
     file = tmp_path / "kernels.so"
     shutil.copy(ctypes.__file__, file)
-    assert "damaged: kernels.so" in _library(tmp_path, library="0123456789abcdef").why_not
+    assert (
+        "damaged: kernels.so" in _library(tmp_path, library="0123456789abcdef").why_not
+    )
     file.unlink()
     assert "cannot be loaded" in Library(tmp_path).why_not
 
 
-def test_without_sources_no_library_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_sources_no_library_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "kernels.so").touch()
     _library(tmp_path)
     monkeypatch.setattr(shipped, "CONVENTION", [tmp_path / "gone.py"])
@@ -332,42 +434,69 @@ build.build([entry], [build.object_of(entry, target)], target, Path(sys.argv[1])
 """
 
 
-def test_a_library_is_made_and_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole path: an entry is compiled into a library, and called from it in a process without Numba."""
+def test_a_library_is_made_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole path: an entry is compiled into a library, and called from it in a
+    process without Numba.
+    """
     if mode() == "python" or shipped.this_platform() != "linux-x86_64":
         pytest.skip("needs the compiler, and a linker for this platform")
-    subprocess.run([sys.executable, "-c", MAKE, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", MAKE, str(tmp_path)], cwd=ROOT, check=True, timeout=300
+    )
     code = (
-        "import sys; from pathlib import Path; import numpy as np; import tests.native.test_kernels as t\n"
+        "import sys; from pathlib import Path; import numpy as np; import "
+        "tests.native.test_kernels as t\n"
         "from botyard.native import shipped; from botyard.native.kinds import Pack\n"
         f"shipped.library = lambda found=shipped.Library(Path({str(tmp_path)!r})): found\n"
-        "entry = t._made(); outer = Pack(t.Outer(Pack(t.Pair(np.ones(3), np.ones((3, 2)), 2.0)), True))\n"
+        "entry = t._made(); outer = Pack(t.Outer(Pack(t.Pair(np.ones(3), "
+        "np.ones((3, 2)), 2.0)), True))\n"
         "print(entry(outer, np.zeros(1), 1, 0, 0.25), 'numba' in sys.modules)"
     )
-    env = {"BOTYARD_KERNELS": "native", "PYTHONPATH": ":".join(["src", *sys.path]), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300, env=env)
+    env = {
+        "BOTYARD_KERNELS": "native",
+        "PYTHONPATH": ":".join(["src", *sys.path]),
+        "PATH": "/usr/bin:/bin",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=env,
+    )
     assert done.stdout == "8.25 False\n", done.stderr
     made, entry = Library(tmp_path), _made()
-    assert made.holds(PACKAGE, entry.name) and not made.holds(PACKAGE, "tests.other") and not made.is_whole
+    assert (
+        made.holds(PACKAGE, entry.name)
+        and not made.holds(PACKAGE, "tests.other")
+        and not made.is_whole
+    )
     monkeypatch.setattr(shipped, "library", lambda: made)
     monkeypatch.setenv("BOTYARD_KERNELS", "auto")
-    assert shipped.is_shipped(PACKAGE, whole=False) and not shipped.is_shipped(PACKAGE), (
-        "it has only those of a first run"
-    )
+    assert shipped.is_shipped(PACKAGE, whole=False) and not shipped.is_shipped(
+        PACKAGE
+    ), "it has only those of a first run"
     assert entry.is_at_hand and not _rows().is_at_hand
     other = Package("sums", [Path(__file__), Path(shipped.__file__)])
-    assert Library(tmp_path).fits(PACKAGE) and not Library(tmp_path).fits(other), "other sources"
+    assert Library(tmp_path).fits(PACKAGE) and not Library(tmp_path).fits(other), (
+        "other sources"
+    )
 
 
 def test_the_warm_up_calls_every_kernel() -> None:
-    """``botyard warmup`` compiles what it calls, and the shipped library holds what was called."""
+    """``botyard warmup`` compiles what it calls, and the shipped library holds what was
+    called.
+    """
     code = r"""
 import importlib, re, warnings
 from pathlib import Path
 import botyard
 from botyard.cli.warmup import _other_packages, warm_up_rest
 from botyard.native.kernels import ENTRIES
-from botyard.sim.warmup import warm_up
+from botyard.worlds.warmup import warm_up
 
 warnings.simplefilter("ignore", RuntimeWarning)
 root = Path(botyard.__file__).parent

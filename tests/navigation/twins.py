@@ -1,4 +1,6 @@
-"""Naive twins of the methods of navigation: by definition, by enumeration, by brute force."""
+"""Naive twins of the methods of navigation: by definition, by enumeration, by brute
+force.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,25 @@ F8 = np.ndarray
 
 
 def meets_within(r: F8, v: F8, apart: float, horizon: float) -> bool:
-    """Whether a relative velocity is in the velocity obstacle: t v is within `apart` of r for a t of 0 … horizon."""
+    """Whether a relative velocity is in the velocity obstacle: t v is within `apart` of
+    r for a t of 0 … horizon.
+    """
     t = np.clip(np.dot(r, v) / max(np.dot(v, v), 1e-300), 0.0, horizon)
     return bool(np.linalg.norm(t * v - r) < apart)
 
 
 def change_by_search(r: F8, v: F8, apart: float, horizon: float) -> F8:
-    """The nearest point of the boundary of a velocity obstacle, less v, by a search over fine circles around v."""
+    """The nearest point of the boundary of a velocity obstacle, less v, by a search
+    over fine circles around v.
+    """
     inside = meets_within(r, v, apart, horizon)
     angles = np.linspace(0, 2 * math.pi, 3601)
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     low, high = 0.0, 50.0
     best = directions[0]
-    for _ in range(60):  # the least radius of a circle around v that reaches the other side
+    for _ in range(
+        60
+    ):  # the least radius of a circle around v that reaches the other side
         size = 0.5 * (low + high)
         w = v + size * directions
         vv = np.maximum((w * w).sum(axis=1), 1e-300)
@@ -39,6 +47,7 @@ def change_by_search(r: F8, v: F8, apart: float, horizon: float) -> F8:
             )
         else:
             low = size
+
     return best
 
 
@@ -49,27 +58,39 @@ def corners(planes: F8, radius: float) -> list[F8]:
         m = np.array([a[:2], b[:2]])
         if abs(np.linalg.det(m)) > 1e-9:
             found.append(np.linalg.solve(m, [a[2], b[2]]))
+
     for nx, ny, c in planes:
         if abs(c) <= radius:
             t = math.sqrt(radius * radius - c * c)
-            found += [np.array([nx * c - ny * t, ny * c + nx * t]), np.array([nx * c + ny * t, ny * c - nx * t])]
+            found += [
+                np.array([nx * c - ny * t, ny * c + nx * t]),
+                np.array([nx * c + ny * t, ny * c - nx * t]),
+            ]
+
     return found
 
 
 def nearest_within(planes: F8, radius: float, preferred: F8) -> F8 | None:
-    """The point nearest to `preferred` in half-planes and a disc, by enumeration of all candidates; None: there is none."""
+    """The point nearest to `preferred` in half-planes and a disc, by enumeration of all
+    candidates; None: there is none.
+    """
     size = np.linalg.norm(preferred)
     candidates = [preferred if size <= radius else preferred * (radius / size)]
     candidates += [preferred - (preferred @ p[:2] - p[2]) * p[:2] for p in planes]
     candidates += corners(planes, radius)
     inside = [
-        v for v in candidates if np.linalg.norm(v) <= radius + 1e-7 and all(v @ p[:2] >= p[2] - 1e-7 for p in planes)
+        v
+        for v in candidates
+        if np.linalg.norm(v) <= radius + 1e-7
+        and all(v @ p[:2] >= p[2] - 1e-7 for p in planes)
     ]
     return min(inside, key=lambda v: np.linalg.norm(v - preferred), default=None)
 
 
 def least_violation(planes: F8, hard: int, radius: float) -> float:
-    """The least greatest violation of the soft half-planes within the disc and the hard ones, by bisection."""
+    """The least greatest violation of the soft half-planes within the disc and the hard
+    ones, by bisection.
+    """
     low, high = 0.0, 100.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -79,6 +100,7 @@ def least_violation(planes: F8, hard: int, radius: float) -> float:
             low = middle
         else:
             high = middle
+
     return high
 
 
@@ -88,13 +110,19 @@ def nearest_of_segment(wall: F8, at: F8) -> F8:
     return a + t * e
 
 
-def social_acceleration(i: int, x: F8, v: F8, radius: F8, wanted: F8, walls: F8, rules: dict[str, float]) -> F8:
-    """Equation (1) of Helbing, Farkas, Vicsek 2000 for pedestrian i, with arrays (m, 2)."""
+def social_acceleration(
+    i: int, x: F8, v: F8, radius: F8, wanted: F8, walls: F8, rules: dict[str, float]
+) -> F8:
+    """Equation (1) of Helbing, Farkas, Vicsek 2000 for pedestrian i, with arrays (m,
+    2).
+    """
 
     def one(n: F8, gap: float, dv: F8) -> F8:
         g = max(-gap, 0.0)
         t = np.array([-n[1], n[0]])
-        size = rules["strength"] * math.exp(-gap / rules["range"]) + rules["stiffness"] * g
+        size = (
+            rules["strength"] * math.exp(-gap / rules["range"]) + rules["stiffness"] * g
+        )
         return size * n + rules["friction"] * g * np.dot(dv, t) * t
 
     total = (wanted - v[i]) / rules["relaxation"]
@@ -105,9 +133,15 @@ def social_acceleration(i: int, x: F8, v: F8, radius: F8, wanted: F8, walls: F8,
         n = (x[i] - x[j]) / d
         f = one(n, d - radius[i] - radius[j], v[j] - v[i])
         speed = np.linalg.norm(wanted)
-        if d > radius[i] + radius[j] and speed > 1e-12 and np.dot(wanted / speed, -n) < math.cos(rules["sight"]):
+        if (
+            d > radius[i] + radius[j]
+            and speed > 1e-12
+            and np.dot(wanted / speed, -n) < math.cos(rules["sight"])
+        ):
             f = f * rules["unseen"]
+
         total = total + f
+
     seen: list[F8] = []
     for wall in walls:
         p = nearest_of_segment(wall, x[i])
@@ -115,25 +149,37 @@ def social_acceleration(i: int, x: F8, v: F8, radius: F8, wanted: F8, walls: F8,
             seen.append(p)
             d = np.linalg.norm(x[i] - p)
             total = total + one((x[i] - p) / d, d - radius[i], -v[i])
+
     return total
 
 
-def way_by_steps(points: F8, v: float, w: float, radius: float, limit: float, step: float = 1e-3) -> float:
+def way_by_steps(
+    points: F8, v: float, w: float, radius: float, limit: float, step: float = 1e-3
+) -> float:
     """How far a disc goes on an arc before it touches a point, by small steps."""
     s = 0.0
     while s < limit:
         turn = w / v * s
-        at = np.array([s, 0.0]) if abs(w / v) < 1e-9 else np.array([math.sin(turn), 1 - math.cos(turn)]) * (v / w)
+        at = (
+            np.array([s, 0.0])
+            if abs(w / v) < 1e-9
+            else np.array([math.sin(turn), 1 - math.cos(turn)]) * (v / w)
+        )
         if (np.linalg.norm(points - at, axis=1) < radius).any():
             return s
         if abs(turn) >= 2 * math.pi:
             break
         s += step
+
     return min(s, limit)
 
 
-def histogram_by_sectors(points: F8, heading: float, radius: float, window: float, sectors: int) -> F8:
-    """The primary polar histogram of VFH+, sector by sector; a point narrower than a sector goes to the nearest one."""
+def histogram_by_sectors(
+    points: F8, heading: float, radius: float, window: float, sectors: int
+) -> F8:
+    """The primary polar histogram of VFH+, sector by sector; a point narrower than a
+    sector goes to the nearest one.
+    """
     out = np.zeros(sectors)
     for x, y in points:
         d = math.hypot(x, y)
@@ -141,16 +187,25 @@ def histogram_by_sectors(points: F8, heading: float, radius: float, window: floa
             continue
         half = math.pi / 2 if d <= radius else math.asin(radius / d)
         bearing = math.atan2(y, x) + heading
-        off = [abs(math.remainder(2 * math.pi * s / sectors - bearing, 2 * math.pi)) for s in range(sectors)]
+        off = [
+            abs(math.remainder(2 * math.pi * s / sectors - bearing, 2 * math.pi))
+            for s in range(sectors)
+        ]
         covered = [s for s in range(sectors) if off[s] <= half] or [int(np.argmin(off))]
         out[covered] += 1 + window**2 - d**2
+
     return out
 
 
 def pursued(path: F8, at: F8, reach: float) -> F8:
-    """The pursued point by walking along the path in small steps: the first one beyond the nearest that is `reach` away."""
+    """The pursued point by walking along the path in small steps: the first one beyond
+    the nearest that is `reach` away.
+    """
     dense = np.concatenate(
-        [a + np.linspace(0, 1, 2000, endpoint=False)[:, None] * (b - a) for a, b in itertools.pairwise(path)]
+        [
+            a + np.linspace(0, 1, 2000, endpoint=False)[:, None] * (b - a)
+            for a, b in itertools.pairwise(path)
+        ]
         + [path[-1:]]
     )
     away = np.linalg.norm(dense - at, axis=1)

@@ -35,7 +35,9 @@ def chromium() -> str:
 
 @pytest.fixture(scope="module")
 def playwright(chromium: str) -> Iterator[Playwright]:
-    """Playwright's driver. It keeps an event loop in this thread, so it ends with the module: other tests want loops of their own."""
+    """Playwright's driver. It keeps an event loop in this thread, so it ends with the
+    module: other tests want loops of their own.
+    """
     expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as driver:
         yield driver

@@ -1,4 +1,6 @@
-"""A page in a browser, worked by world coordinates: where to press is asked of the page, what came of it of the engine."""
+"""A page in a browser, worked by world coordinates: where to press is asked of the
+page, what came of it of the engine.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,20 @@ class PageObject:
         self.errors: list[str] = []
         tab.on("pageerror", lambda e: self.errors.append(str(e)))
         tab.on(
-            "console", lambda m: self.errors.append(m.text) if m.type == "error" and "ERR_CONN" not in m.text else None
+            "console",
+            lambda m: (
+                self.errors.append(m.text)
+                if m.type == "error" and "ERR_CONN" not in m.text
+                else None
+            ),
         )
 
     def open(self, url: str) -> None:
         """Open it and wait for the first frame."""
         self.tab.goto(url)
-        self.until("window.__sim && __sim.world.frameVersion > 0 && __sim.viewpoint.fitted")
+        self.until(
+            "window.__sim && __sim.world.frameVersion > 0 && __sim.viewpoint.fitted"
+        )
 
     def js(self, code: str) -> Any:
         """Evaluate something in the page."""
@@ -35,7 +44,8 @@ class PageObject:
 
     def until(self, code: str, seconds: float = PATIENCE) -> None:
         """Wait until an expression is true in the page."""
-        # not Playwright's own waiting: that evaluates a text inside the page, which the page's policy forbids
+        # not Playwright's own waiting: that evaluates a text inside the page, which the
+        # page's policy forbids
         end = time.monotonic() + seconds
         while not self.tab.evaluate(f"Boolean({code})"):
             assert time.monotonic() < end, (
@@ -90,12 +100,17 @@ class PageObject:
 
 
 @contextmanager
-def page(browser: Browser, url: str, *, renderer: str = "canvas2d", **options: Any) -> Iterator[PageObject]:
+def page(
+    browser: Browser, url: str, *, renderer: str = "canvas2d", **options: Any
+) -> Iterator[PageObject]:
     """A page in a fresh profile; errors in its console fail the test."""
-    context = browser.new_context(viewport={"width": 1200, "height": 800}, accept_downloads=True, **options)
+    context = browser.new_context(
+        viewport={"width": 1200, "height": 800}, accept_downloads=True, **options
+    )
     context.set_default_timeout(1000 * PATIENCE)
     context.add_init_script(
-        f"localStorage.getItem('botyard') || localStorage.setItem('botyard', JSON.stringify({{renderer: '{renderer}'}}))"
+        "localStorage.getItem('botyard') || localStorage.setItem('botyard', "
+        f"JSON.stringify({{renderer: '{renderer}'}}))"
     )
     one = PageObject(context.new_page())
     try:

@@ -1,4 +1,6 @@
-"""A simulator with its page, in a thread of the test's own process: tests look at the engine while a browser works on it."""
+"""A simulator with its page, in a thread of the test's own process: tests look at the
+engine while a browser works on it.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from typing import Any, TypeVar
 from botyard.app.compose import compose
 from botyard.app.page import STATIC
 from botyard.interfaces.interface import Switch
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
-from botyard.servers.web import PageServer
-from botyard.servers.yard import Yard
+from botyard.servers.jobs.child_jobs import JobLimits
+from botyard.servers.pioneer.robot_servers import RobotServers
+from botyard.servers.web.page import PageServer
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.waiting import PATIENCE, wait
@@ -46,8 +48,8 @@ class Served:
         self.limits = limits
         self.port = free_port(40)
         self.hub: Hub
-        self.yard: Yard
-        self.desk: PageDesk
+        self.robot_servers: RobotServers
+        self.desk: PageRequests
         self.server: PageServer
         self._loop: asyncio.AbstractEventLoop
         self._ready = threading.Event()
@@ -57,23 +59,39 @@ class Served:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # shown by the test that waits for it
+        except BaseException as error:
+            # shown by the test that waits for it
             self._error = error
             self._ready.set()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        parts = compose(self.sim, interval=self.interval, folders=self.folders, limits=self.limits, port=self.port + 1)
-        self.hub, self.yard = parts.hub, parts.yard
-        self.yard.interfaces["pioneer"] = Switch("robots' ports", True, self.yard.open_ports, self.yard.close_ports)
+        parts = compose(
+            self.sim,
+            interval=self.interval,
+            folders=self.folders,
+            limits=self.limits,
+            port=self.port + 1,
+        )
+        self.hub, self.robot_servers = parts.hub, parts.robot_servers
+        self.robot_servers.interfaces["pioneer"] = Switch(
+            "robots' ports",
+            True,
+            self.robot_servers.open_ports,
+            self.robot_servers.close_ports,
+        )
         if self.paused:
             self.hub.pause()
         for robot in self.sim.robots.values():
-            self.yard._prepare(robot)
-        await self.yard.open()
-        source = ViewSource(self.hub, self.yard.port_of)
-        self.desk = PageDesk(self.hub, self.yard, parts.maps, source, audience=AUDIENCE)
-        self.server = PageServer(self.yard, self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC)
+            self.robot_servers._prepare(robot)
+        await self.robot_servers.open()
+        source = ViewSource(self.hub, self.robot_servers.port_of)
+        self.desk = PageRequests(
+            self.hub, self.robot_servers, parts.maps, source, audience=AUDIENCE
+        )
+        self.server = PageServer(
+            self.robot_servers, self.desk, source, Tokens(TOKEN, AUDIENCE), STATIC
+        )
         await self.server.listen("127.0.0.1", self.port)
         self._ready.set()
         try:
@@ -85,7 +103,9 @@ class Served:
     def start(self) -> None:
         """Serve."""
         root = logging.getLogger("botyard")
-        root.handlers[:] = []  # another test may have left one that writes to a stream that is closed
+        root.handlers[
+            :
+        ] = []  # another test may have left one that writes to a stream that is closed
         root.setLevel(logging.INFO)
         self._thread.start()
         assert self._ready.wait(PATIENCE)

@@ -1,4 +1,6 @@
-"""The page says on what it acts, asks before it destroys, shows that a connection is lost, and shows foreign text as text."""
+"""The page says on what it acts, asks before it destroys, shows that a connection is
+lost, and shows foreign text as text.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from botyard.geometry import Pose
-from botyard.interfaces.page.desk import Question
+from botyard.interfaces.page.requests import Question
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.sim.simulation import Simulation
@@ -26,7 +28,9 @@ EVIL = '<img src=x onerror="window.hacked=1">\x1b[31m\n\u202e' + "long" * 100
 
 
 def world(robots: int = 3) -> Simulation:
-    sim = Simulation(Scene(name="room", segments=ROOM), step=0.05, odometry_error="none")
+    sim = Simulation(
+        Scene(name="room", segments=ROOM), step=0.05, odometry_error="none"
+    )
     for k in range(robots):
         sim.add_robot("p3dx", f"r{k}", pose=(2 + 1.5 * k, 3, 0))
     return sim
@@ -47,7 +51,9 @@ def toast(one: PageObject, text: str) -> None:
 # -- acts on all that is selected
 
 
-def test_the_red_button_is_for_all_that_are_selected(run: tuple[Served, PageObject]) -> None:
+def test_the_red_button_is_for_all_that_are_selected(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     robots = list(simulator.sim.robots.values())
     one.press("Control+a")
@@ -62,7 +68,9 @@ def test_the_red_button_is_for_all_that_are_selected(run: tuple[Served, PageObje
     simulator.wait(lambda: all(r.motors_on for r in robots))
 
 
-def test_one_robot_that_cannot_keeps_nothing_from_the_others(run: tuple[Served, PageObject]) -> None:
+def test_one_robot_that_cannot_keeps_nothing_from_the_others(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     robots = simulator.sim.robots
     simulator.do(lambda: robots["r0"].press_estop(True))
@@ -76,23 +84,34 @@ def test_one_robot_that_cannot_keeps_nothing_from_the_others(run: tuple[Served, 
     assert not simulator.do(lambda: robots["r0"].motors_on)
 
 
-def test_obstacles_among_the_selected_do_not_hinder_a_stop(run: tuple[Served, PageObject]) -> None:
+def test_obstacles_among_the_selected_do_not_hinder_a_stop(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
-    simulator.do(lambda: simulator.yard.add("box", "crate", Pose(8, 8, 0)))
+    simulator.do(lambda: simulator.robot_servers.add("box", "crate", Pose(8, 8, 0)))
     one.until("__sim.roster.bodies.some(b => b.name === 'crate')")
     one.js("__sim.selection.set(['crate', 'r0', 'r2'])")
     one.button("Emergency stop: 2 robots").click()
     simulator.wait(
-        lambda: [r.electrics.estop_pressed for r in list(simulator.sim.robots.values())[:3]] == [True, False, True]
+        lambda: (
+            [r.electrics.estop_pressed for r in list(simulator.sim.robots.values())[:3]]
+            == [True, False, True]
+        )
     )
 
 
-def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(run: tuple[Served, PageObject]) -> None:
+def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     simulator.do(
         lambda: simulator.sim.replace_scene(
             Scene(
-                name="room", segments=ROOM, boxes=(BoxObject(name="Box:1", pose=Pose(9, 8, 0), length=0.5, width=0.5),)
+                name="room",
+                segments=ROOM,
+                boxes=(
+                    BoxObject(name="Box:1", pose=Pose(9, 8, 0), length=0.5, width=0.5),
+                ),
             )
         )
     )
@@ -109,19 +128,28 @@ def test_things_of_the_map_among_the_selected_hinder_neither_a_stop_nor_clones(r
 # -- what is typed is what comes
 
 
-@pytest.mark.parametrize(("typed", "comes"), [("seekur", "seekur"), ("SEEKURJR", "seekurjr"), ("peopleb", "peoplebot")])
-def test_a_model_that_is_typed_is_the_one_that_comes(run: tuple[Served, PageObject], typed: str, comes: str) -> None:
+@pytest.mark.parametrize(
+    ("typed", "comes"),
+    [("seekur", "seekur"), ("SEEKURJR", "seekurjr"), ("peopleb", "peoplebot")],
+)
+def test_a_model_that_is_typed_is_the_one_that_comes(
+    run: tuple[Served, PageObject], typed: str, comes: str
+) -> None:
     simulator, one = run
     one.press("Insert")
     one.tab.get_by_role("listbox", name="Models").get_by_role("option").first.wait_for()
     one.tab.get_by_role("searchbox", name="Model").fill(typed)
     one.button(f"Add {comes}").click()
     simulator.wait(lambda: len(simulator.sim.robots) == 4)
-    assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == comes
+    assert (
+        simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == comes
+    )
 
 
 @pytest.mark.parametrize("end", ["Add seekur", "Enter"])
-def test_what_is_typed_before_the_models_are_there_counts_too(run: tuple[Served, PageObject], end: str) -> None:
+def test_what_is_typed_before_the_models_are_there_counts_too(
+    run: tuple[Served, PageObject], end: str
+) -> None:
     simulator, one = run
     one.js("""(() => {
       const load = __sim.session.loadCatalog.bind(__sim.session);
@@ -136,7 +164,10 @@ def test_what_is_typed_before_the_models_are_there_counts_too(run: tuple[Served,
     if end != "Enter":
         one.button(end).click()
     simulator.wait(lambda: len(simulator.sim.robots) == 4)
-    assert simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name) == "seekur"
+    assert (
+        simulator.do(lambda: list(simulator.sim.robots.values())[-1].spec.name)
+        == "seekur"
+    )
 
 
 def test_a_model_that_is_not_there_is_not_added(run: tuple[Served, PageObject]) -> None:
@@ -147,18 +178,25 @@ def test_a_model_that_is_not_there_is_not_added(run: tuple[Served, PageObject]) 
     expect(one.button("Add")).to_be_disabled()
 
 
-def test_what_cannot_be_added_is_said_and_what_was_typed_stays(run: tuple[Served, PageObject]) -> None:
+def test_what_cannot_be_added_is_said_and_what_was_typed_stays(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     one.press("Insert")
     one.tab.get_by_role("searchbox", name="Model").fill("seekur")
-    many, name = one.tab.get_by_label("How many"), one.tab.get_by_role("textbox", name="Name")
+    many, name = (
+        one.tab.get_by_label("How many"),
+        one.tab.get_by_role("textbox", name="Name"),
+    )
     name.fill("r1")
     for wrong in ("0", "1001", "-1", "1.5", ""):
         many.fill(wrong)
         expect(one.tab.locator("dialog button.main")).to_be_disabled()
+
     many.fill("2")
     expect(name).to_be_disabled()
-    expect(name).to_have_value("")  # robots that are several get numbers
+    # robots that are several get numbers
+    expect(name).to_have_value("")
     many.fill("1")
     one.button("Add seekur").click()
     toast(one, 'a body named "r1" is there already')
@@ -183,7 +221,8 @@ def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None
         one.press("Backspace")
         dialog = one.tab.get_by_role("dialog", name="Remove 6?")
         dialog.get_by_text("r2, r3, r4, r5, r6, r7").wait_for()
-        one.tab.keyboard.press("Enter")  # what has the focus is "Keep them"
+        # what has the focus is "Keep them"
+        one.tab.keyboard.press("Enter")
         one.until("__sim.panels.dialog === 'none'")
         assert simulator.do(lambda: len(simulator.sim.robots)) == 6
         one.press("Delete")
@@ -195,13 +234,17 @@ def test_removing_many_is_asked_about_and_few_are_said(browser: Browser) -> None
 # -- tokens
 
 
-def test_a_new_token_in_the_address_of_the_same_tab_is_taken_up(browser: Browser) -> None:
+def test_a_new_token_in_the_address_of_the_same_tab_is_taken_up(
+    browser: Browser,
+) -> None:
     with served(world()) as simulator:
         context = browser.new_context()
         one = PageObject(context.new_page())
         one.tab.goto(f"{simulator.base}/#token=wrong")
         one.tab.get_by_text("The simulator refused this page").wait_for()
-        one.tab.goto(simulator.url)  # as one that is pasted: the page is not loaded again
+        one.tab.goto(
+            simulator.url
+        )  # as one that is pasted: the page is not loaded again
         one.until("__sim.session.status === 'open' && __sim.world.frame")
         assert TOKEN not in one.tab.url
         one.tab.reload()
@@ -221,7 +264,8 @@ def test_a_token_can_be_pasted_where_there_is_none(browser: Browser) -> None:
         field.fill("wrong")
         one.button("Connect").click()
         field.wait_for()
-        field.fill(simulator.url)  # the whole address, as it was printed
+        # the whole address, as it was printed
+        field.fill(simulator.url)
         one.button("Connect").click()
         one.until("__sim.session.status === 'open' && __sim.world.frame")
         assert field.count() == 0
@@ -250,14 +294,19 @@ def test_messages_lie_above_dialogs(run: tuple[Served, PageObject]) -> None:
     assert one.js("layer.at(-1)") == "showPopover"
     one.tab.keyboard.press("Escape")
     one.until("__sim.panels.dialog === 'none'")
-    one.press("Insert")  # a dialog that comes after the message does not hide it either
+    # a dialog that comes after the message does not hide it either
+    one.press("Insert")
     one.tab.get_by_role("dialog", name="Add a robot or an obstacle").wait_for()
-    one.until("layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'")
+    one.until(
+        "layer.filter((s) => s === 'showModal').length === 2 && layer.at(-1) === 'showPopover'"
+    )
     toast(one, "look at this")
     # nor does one that the simulator opens, which comes in place of it
     simulator.desk.question = Question("is that so?", 234)
     one.tab.get_by_text("is that so?").wait_for()
-    one.until("layer.filter((s) => s === 'showModal').length === 3 && layer.at(-1) === 'showPopover'")
+    one.until(
+        "layer.filter((s) => s === 'showModal').length === 3 && layer.at(-1) === 'showPopover'"
+    )
     toast(one, "look at this")
 
 
@@ -265,7 +314,10 @@ def test_the_wheel_zooms_where_the_view_follows(run: tuple[Served, PageObject]) 
     simulator, one = run
     one.tab.mouse.dblclick(*one.at(2, 3))
     one.until("__sim.viewpoint.follow === 'r0' && __sim.selection.isSelected(0)")
-    scale, heading = one.js("__sim.camera.scale"), simulator.do(lambda: simulator.sim.robots["r0"].truth.th)
+    scale, heading = (
+        one.js("__sim.camera.scale"),
+        simulator.do(lambda: simulator.sim.robots["r0"].truth.th),
+    )
     one.tab.mouse.move(*one.at(2, 3))
     one.tab.mouse.wheel(0, -300)
     one.until(f"__sim.camera.scale > 1.2 * {scale}")
@@ -273,7 +325,9 @@ def test_the_wheel_zooms_where_the_view_follows(run: tuple[Served, PageObject]) 
     assert one.js("__sim.viewpoint.follow") == "r0"
 
 
-def test_a_picture_and_what_describes_it_are_dropped_together(run: tuple[Served, PageObject]) -> None:
+def test_a_picture_and_what_describes_it_are_dropped_together(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     drop = """() => {
       const data = new DataTransfer();
@@ -286,7 +340,12 @@ def test_a_picture_and_what_describes_it_are_dropped_together(run: tuple[Served,
       document.querySelector(".page").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
     }"""
     one.tab.evaluate(drop)
-    simulator.wait(lambda: simulator.sim.scene.bounds is not None and simulator.sim.scene.name != "room")
+    simulator.wait(
+        lambda: (
+            simulator.sim.scene.bounds is not None
+            and simulator.sim.scene.name != "room"
+        )
+    )
     toast(one, "lab.zip loaded")
     x0, y0, x1, y1 = simulator.do(lambda: simulator.sim.scene.bounds)
     assert (x1 - x0, y1 - y0) == pytest.approx((10.0, 1.0), abs=0.6)
@@ -295,7 +354,8 @@ def test_a_picture_and_what_describes_it_are_dropped_together(run: tuple[Served,
 def test_a_file_that_is_too_large_is_not_sent(run: tuple[Served, PageObject]) -> None:
     _, one = run
     one.tab.evaluate(
-        "() => __sim.upload([{name: 'big.map', size: 65 * 2 ** 20, arrayBuffer: () => { throw new Error('it was read'); }}])"
+        "() => __sim.upload([{name: 'big.map', size: 65 * 2 ** 20, arrayBuffer: "
+        "() => { throw new Error('it was read'); }}])"
     )
     toast(one, "big.map: 65 MiB; at most 64 MiB are taken")
 
@@ -311,19 +371,29 @@ def test_a_lost_connection_looks_lost(browser: Browser) -> None:
         one.tab.get_by_text("sim/real 1").wait_for()
         one.js("__sim.selection.set(['r0'])")
         expect(one.button("Emergency stop")).to_be_enabled()
-        assert one.js("getComputedStyle(document.querySelector('.stage')).filter") == "none"
+        assert (
+            one.js("getComputedStyle(document.querySelector('.stage')).filter")
+            == "none"
+        )
+
     one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     bar = one.tab.locator("footer")
     expect(bar).to_contain_text("connection lost, trying again")
     expect(bar).to_contain_text("sim/real –")
-    assert "grayscale" in one.js("getComputedStyle(document.querySelector('.stage')).filter")
+    assert "grayscale" in one.js(
+        "getComputedStyle(document.querySelector('.stage')).filter"
+    )
     assert one.button("Pause").is_disabled()
     assert one.button("Emergency stop").is_disabled(), "it would stop nothing"
-    assert "grayscale" in one.js("getComputedStyle(document.querySelector('aside')).filter")
+    assert "grayscale" in one.js(
+        "getComputedStyle(document.querySelector('aside')).filter"
+    )
     context.close()
 
 
-def test_a_simulator_that_stands_still_is_not_taken_for_alive(run: tuple[Served, PageObject]) -> None:
+def test_a_simulator_that_stands_still_is_not_taken_for_alive(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     go = threading.Event()
     simulator._loop.call_soon_threadsafe(go.wait, PATIENCE)
@@ -331,6 +401,7 @@ def test_a_simulator_that_stands_still_is_not_taken_for_alive(run: tuple[Served,
         one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     finally:
         go.set()
+
     one.until("__sim.session.status === 'open'")
     assert one.tab.get_by_text("Connection lost, trying again").count() == 0
 
@@ -344,14 +415,22 @@ def test_names_of_files_and_things_are_text_escaped_and_cut(browser: Browser) ->
         segments=ROOM,
         boxes=(BoxObject(name=EVIL, pose=Pose(8, 5, 0), length=1.0, width=0.6),),
         places=(Place(kind="Goal", name=EVIL, pose=Pose(4, 6, 0)),),
-        areas=(Area(kind="ForbiddenArea", name=EVIL, corners=((1.0, 7.0), (3.0, 7.0), (3.0, 9.0), (1.0, 9.0))),),
+        areas=(
+            Area(
+                kind="ForbiddenArea",
+                name=EVIL,
+                corners=((1.0, 7.0), (3.0, 7.0), (3.0, 9.0), (1.0, 9.0)),
+            ),
+        ),
     )
     sim = Simulation(scene, step=0.05)
     sim.add_robot("p3dx", "<b>r0</b>&amp;", pose=(2, 3, 0))
     with served(sim) as simulator, page(browser, simulator.url) as one:
         one.js(
-            "(async () => { window.drawn = []; const f = CanvasRenderingContext2D.prototype.fillText;"
-            " CanvasRenderingContext2D.prototype.fillText = function (t, ...a) { drawn.push(t); return f.call(this, t, ...a); }; })()"
+            "(async () => { window.drawn = []; const f = "
+            "CanvasRenderingContext2D.prototype.fillText;"
+            " CanvasRenderingContext2D.prototype.fillText = function (t, ...a) { "
+            "drawn.push(t); return f.call(this, t, ...a); }; })()"
         )
         one.press("Control+a")
         one.js("__sim.selection.set(__sim.roster.bodies.map(b => b.name))")
@@ -360,9 +439,16 @@ def test_names_of_files_and_things_are_text_escaped_and_cut(browser: Browser) ->
         one.until("drawn.length > 3")
         text = one.tab.locator("body").inner_text()
         assert "<b>r0</b>&amp;" in text
-        assert "<img src=x" in text and "\\x1b[31m" in text and "longlonglong" * 20 not in text
+        assert (
+            "<img src=x" in text
+            and "\\x1b[31m" in text
+            and "longlonglong" * 20 not in text
+        )
         assert "\x1b" not in text and "\u202e" not in text
-        assert one.tab.locator("img[src=x]").count() == 0 and one.js("window.hacked") is None
+        assert (
+            one.tab.locator("img[src=x]").count() == 0
+            and one.js("window.hacked") is None
+        )
         drawn = json.loads(one.js("JSON.stringify(drawn)"))
         assert any(t.startswith("<img") for t in drawn)
         assert all(t.isprintable() and len(t) <= 80 for t in drawn)

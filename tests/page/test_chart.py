@@ -1,4 +1,6 @@
-"""The chart of a recorded run of traffic, below the time line: its bars are the events of the run, and a click goes to its moment."""
+"""The chart of a recorded run of traffic, below the time line: its bars are the events
+of the run, and a click goes to its moment.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ Shown = tuple[Served, PageObject, Player, Outcome]
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
-    out, path = traffic("deadlock", 4, "bankers"), tmp_path_factory.mktemp("chart") / "run.mcap"
+    out, path = (
+        traffic("deadlock", 4, "bankers"),
+        tmp_path_factory.mktemp("chart") / "run.mcap",
+    )
     write_recording(out, path)
     return path, out
 
@@ -42,8 +47,10 @@ def run(browser: Browser, recording: tuple[Path, Outcome]) -> Iterator[Shown]:
     with served(player.sim, paused=True) as simulator:
 
         def begin() -> None:
-            simulator.yard.control.shows_recording = True
-            simulator.desk.timeline = RecordingLine(player, simulator.hub, simulator.yard.control, "run.mcap")
+            simulator.robot_servers.control.shows_recording = True
+            simulator.desk.timeline = RecordingLine(
+                player, simulator.hub, simulator.robot_servers.control, "run.mcap"
+            )
 
         simulator.do(begin)
         with page(browser, simulator.url) as one:
@@ -52,11 +59,18 @@ def run(browser: Browser, recording: tuple[Path, Outcome]) -> Iterator[Shown]:
 
 
 def at(one: PageObject, robot: int, time: float) -> tuple[float, float]:
-    """Where in the window a robot's row is at a time, pixels: from the elements that are there, and what is known of the layout."""
-    box, bar = (one.tab.locator(place).bounding_box() for place in ("section[aria-label^=Chart] .rows", ".bar"))
+    """Where in the window a robot's row is at a time, pixels: from the elements that
+    are there, and what is known of the layout.
+    """
+    box, bar = (
+        one.tab.locator(place).bounding_box()
+        for place in ("section[aria-label^=Chart] .rows", ".bar")
+    )
     assert box is not None and bar is not None
     first, last = one.js("[__sim.timeline.span.first, __sim.timeline.span.last]")
-    return bar["x"] + (time - first) / (last - first) * bar["width"], box["y"] + 18 + 24 * robot + 8
+    return bar["x"] + (time - first) / (last - first) * bar["width"], box[
+        "y"
+    ] + 18 + 24 * robot + 8
 
 
 CANVAS = "document.querySelector('section[aria-label^=Chart] canvas')"
@@ -74,7 +88,9 @@ def color(one: PageObject, x: float, y: float) -> list[int]:
 
 def variable(one: PageObject, name: str) -> list[int]:
     """A colour of the page."""
-    text: str = one.js(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
+    text: str = one.js(
+        f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()"
+    )
     return [int(text[k : k + 2], 16) for k in (1, 3, 5)]
 
 
@@ -87,7 +103,8 @@ def test_bars_are_the_events_of_the_run(run: Shown) -> None:
     """In the page's memory, and as colours on its canvas, in both themes."""
     _, one, _, out = run
     rows: list[dict[str, Any]] = one.js(
-        "__sim.chart.rows.map((r) => ({name: r.name, asks: [...r.asks], sectors: [...r.sectors.sector],"
+        "__sim.chart.rows.map((r) => ({name: r.name, asks: [...r.asks], sectors: "
+        "[...r.sectors.sector],"
         " grants: [...r.grants.sector], begin: [...r.sectors.begin]}))"
     )
     events = list(out.events.rows())
@@ -95,12 +112,22 @@ def test_bars_are_the_events_of_the_run(run: Shown) -> None:
     for i, row in enumerate(rows):
         mine = [e for e in events if e["robot"] == i]
         assert row["name"] == f"traffic{i}"
-        assert row["asks"] == pytest.approx([e["t"] for e in mine if e["kind"] == "critical"], abs=1e-5)
+        assert row["asks"] == pytest.approx(
+            [e["t"] for e in mine if e["kind"] == "critical"], abs=1e-5
+        )
         first = int(out.task.first[i])
         assert row["sectors"] == list(range(len(out.task.vehicles[i].ends)))
-        assert row["begin"] == pytest.approx(begins[first : first + len(row["begin"])].tolist(), abs=1e-5)
-        granted, entered = ({e["sector"]: e["t"] for e in mine if e["kind"] == kind} for kind in ("grant", "enter"))
-        assert row["grants"] == [sector for sector, t in granted.items() if entered[sector] > t]
+        assert row["begin"] == pytest.approx(
+            begins[first : first + len(row["begin"])].tolist(), abs=1e-5
+        )
+        granted, entered = (
+            {e["sector"]: e["t"] for e in mine if e["kind"] == kind}
+            for kind in ("grant", "enter")
+        )
+        assert row["grants"] == [
+            sector for sector, t in granted.items() if entered[sector] > t
+        ]
+
     robot, begin, end = longest_wait(out)
     place = at(one, robot, begin + 0.3 * (end - begin))
     one.until(f"{CANVAS}.width > 400")
@@ -108,16 +135,23 @@ def test_bars_are_the_events_of_the_run(run: Shown) -> None:
     assert color(one, *place) == light
     assert color(one, *at(one, robot, begin - 0.2)) == variable(one, "accent")
     one.tab.get_by_role("button", name="Light or dark").click()
-    one.until("getComputedStyle(document.documentElement).getPropertyValue('--bad').trim() === '#ff7081'")
+    one.until(
+        "getComputedStyle(document.documentElement).getPropertyValue('--bad').trim() === '#ff7081'"
+    )
     wait(lambda: color(one, *place) != light)
     assert color(one, *place) == variable(one, "bad") != light
 
 
 def test_a_click_goes_to_its_moment(run: Shown) -> None:
-    """The world that is replayed is that of the run at this time, also when the chart and the time line are zoomed."""
+    """The world that is replayed is that of the run at this time, also when the chart
+    and the time line are zoomed.
+    """
     simulator, one, player, out = run
     robot, begin, end = longest_wait(out)
-    ways = [(Path2(lane), motion) for lane, motion in zip(lanes(out.task), motions(out), strict=True)]
+    ways = [
+        (Path2(lane), motion)
+        for lane, motion in zip(lanes(out.task), motions(out), strict=True)
+    ]
 
     def is_at(time: float, tolerance: float) -> bool:
         if abs(player.sim.time - time) > tolerance:
@@ -130,6 +164,7 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
         time = begin + part * (end - begin)
         one.tab.mouse.click(*at(one, robot, time))
         simulator.wait(lambda time=time: is_at(time, 2 * STEP_S))
+
     one.until(f"__sim.selection.names.join() === 'traffic{robot}'")
     one.tab.get_by_text(
         f"traffic{robot} waits from {begin:.1f} s to {end:.1f} s"
@@ -137,7 +172,9 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
     found = recorded_chart(player.track)
     assert found is not None
     ends = {(i, t): until for i, t, until in found.chart.waits}
-    held, since, others = max(found.chart.holders, key=lambda one: ends[one[:2]] - one[1])
+    held, since, others = max(
+        found.chart.holders, key=lambda one: ends[one[:2]] - one[1]
+    )
     middle = (since + ends[held, since]) / 2
     one.tab.mouse.click(*at(one, held, middle))
     simulator.wait(lambda: is_at(middle, 2 * STEP_S))
@@ -151,15 +188,22 @@ def test_a_click_goes_to_its_moment(run: Shown) -> None:
     chart.focus()
     for _ in range(4):
         one.tab.keyboard.press("+")
-    one.until("__sim.timeline.isZoomed && __sim.timeline.span.last - __sim.timeline.span.first < 10")
-    assert float(one.tab.get_by_role("slider", name="Moment of").get_attribute("min") or 0) > 0.0
+    one.until(
+        "__sim.timeline.isZoomed && __sim.timeline.span.last - __sim.timeline.span.first < 10"
+    )
+    assert (
+        float(one.tab.get_by_role("slider", name="Moment of").get_attribute("min") or 0)
+        > 0.0
+    )
     early = begin + 0.85 * (end - begin)
     one.tab.mouse.click(*at(one, 0, early))
     simulator.wait(lambda: is_at(early, 1.5 * STEP_S))
 
 
 def test_it_is_worked_by_keys(run: Shown) -> None:
-    """Up and down choose a robot, left and right the moment at which something changes for it."""
+    """Up and down choose a robot, left and right the moment at which something changes
+    for it.
+    """
     simulator, one, player, out = run
     robot, _, _ = longest_wait(out)
     changes: list[float] = one.js(f"[...__sim.chart.rows[{robot}].changes]")
@@ -172,9 +216,12 @@ def test_it_is_worked_by_keys(run: Shown) -> None:
         shown = min(t for t in changes if t >= shown + STEP_S)
         one.tab.keyboard.press("ArrowRight")
         simulator.wait(lambda shown=shown: abs(player.sim.time - shown) < 1.01 * STEP_S)
-        one.until("__sim.timeline.wanted === null && __sim.timeline.time === __sim.world.frame.time")
+        one.until(
+            "__sim.timeline.wanted === null && __sim.timeline.time === __sim.world.frame.time"
+        )
         one.until(f"Math.abs(__sim.timeline.time - {shown}) < {1.01 * STEP_S}")
         shown = one.js("__sim.timeline.time")
+
     one.tab.keyboard.press("ArrowLeft")
     simulator.wait(lambda: player.sim.time < shown)
 
@@ -187,6 +234,10 @@ def test_onlookers_see_it_and_move_nothing(run: Shown, browser: Browser) -> None
         robot, begin, end = longest_wait(out)
         other.tab.mouse.click(*at(other, robot, (begin + end) / 2))
         other.until(f"__sim.chart.row === {robot}")
-        other.js("__sim.connection.request({type: 'look', time: 5}).catch((e) => { window.refused = String(e); })")
+        other.js(
+            "__sim.connection.request({type: 'look', time: 5}).catch((e) => { "
+            "window.refused = String(e); })"
+        )
         other.until("window.refused")
+
     assert simulator.do(lambda: player.sim.tick) == tick

@@ -1,4 +1,6 @@
-"""Each layer is drawn where its things are, by both renderers, and gone when it is switched off: looked at in the picture."""
+"""Each layer is drawn where its things are, by both renderers, and gone when it is
+switched off: looked at in the picture.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,13 @@ def world() -> Simulation:
         name="room",
         segments=np.array(ROOM, float),
         places=(Place(kind="Goal", name="", pose=Pose(2.5, 8.5, 0.0)),),
-        areas=(Area(kind="ForbiddenArea", name="", corners=((13, 1), (15, 1), (15, 2.5), (13, 2.5))),),
+        areas=(
+            Area(
+                kind="ForbiddenArea",
+                name="",
+                corners=((13, 1), (15, 1), (15, 2.5), (13, 2.5)),
+            ),
+        ),
     )
     sim = Simulation(scene, step=0.05, odometry_error="none", sensor_noise=False)
     sim.add_robot("p3at", "ann", pose=ANN)
@@ -48,17 +56,27 @@ class Picture:
             self.pixels = np.asarray(picture.convert("RGB"), dtype=np.int16)
 
     def differs(self, other: Picture, x: float, y: float, reach: int = 3) -> bool:
-        """Whether anything within `reach` pixels of a point of the world (m) is another colour."""
+        """Whether anything within `reach` pixels of a point of the world (m) is another
+        colour.
+        """
         px, py = self._one.at(x, y)
         i, j = round(py - self._y), round(px - self._x)
-        window = np.s_[max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1]
-        return bool((np.abs(self.pixels[window] - other.pixels[window]).max(axis=2) > 24).any())
+        window = np.s_[
+            max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1
+        ]
+        return bool(
+            (np.abs(self.pixels[window] - other.pixels[window]).max(axis=2) > 24).any()
+        )
 
     def contrast(self, x: float, y: float, reach: int = 3) -> int:
-        """How much the colours within `reach` pixels of a point of the world (m) differ from one another."""
+        """How much the colours within `reach` pixels of a point of the world (m) differ
+        from one another.
+        """
         px, py = self._one.at(x, y)
         i, j = round(py - self._y), round(px - self._x)
-        window = self.pixels[max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1]
+        window = self.pixels[
+            max(0, i - reach) : i + reach + 1, max(0, j - reach) : j + reach + 1
+        ]
         return int((window.max(axis=(0, 1)) - window.min(axis=(0, 1))).max())
 
     def is_of(self, x: float, y: float) -> tuple[int, int, int]:
@@ -70,30 +88,51 @@ class Picture:
 
 @pytest.mark.parametrize("renderer", ["webgl2", "canvas2d"])
 def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
-    """GUI-023 … GUI-029: by key; what belongs to a layer changes, what belongs to others stays."""
+    """GUI-023 … GUI-029: by key; what belongs to a layer changes, what belongs to
+    others stays.
+    """
     sim = world()
-    with served(sim) as simulator, page(browser, simulator.url, renderer=renderer) as one:
+    with (
+        served(sim) as simulator,
+        page(browser, simulator.url, renderer=renderer) as one,
+    ):
         assert one.js("__sim.painter.renderer") == renderer
         simulator.wait(lambda: sim.time > 0.2)
         simulator.do(lambda: sim.robots["bob"].command(v=0.3))
         simulator.wait(
-            lambda: math.dist(sim.robots["bob"].truth[:2], BOB[:2]) > 1.2 and sim.robots["bob"].velocity.vx > 0.25
+            lambda: (
+                math.dist(sim.robots["bob"].truth[:2], BOB[:2]) > 1.2
+                and sim.robots["bob"].velocity.vx > 0.25
+            )
         )
-        simulator.do(lambda: sim.put("ann", (5.5, 6.0, 0.0)))  # carried away: odometry does not know
+        simulator.do(
+            lambda: sim.put("ann", (5.5, 6.0, 0.0))
+        )  # carried away: odometry does not know
         tick = simulator.do(lambda: sim.tick)
         simulator.wait(lambda: sim.tick > tick + 4)
         simulator.do(simulator.hub.pause)
-        ann, bob = (simulator.do(lambda n=n: sim.robots[n].truth) for n in ("ann", "bob"))
+        ann, bob = (
+            simulator.do(lambda n=n: sim.robots[n].truth) for n in ("ann", "bob")
+        )
         one.js("__sim.selection.set(['bob'])")
         one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 1")
-        one.until(f"Math.abs(__sim.world.frame.pose[3] + __sim.world.schema.origin[0] - {bob.x}) < 0.01")
+        one.until(
+            f"Math.abs(__sim.world.frame.pose[3] + __sim.world.schema.origin[0] - {bob.x}) < 0.01"
+        )
         behind = (ann.x - 0.1, ann.y)
-        on = (8.0, 5.0)  # a crossing of the grid's lines far from everything else
+        # a crossing of the grid's lines far from everything else
+        on = (8.0, 5.0)
         trail = (BOB.x + 0.5 * math.cos(0.5), BOB.y + 0.5 * math.sin(0.5))
         places = {
-            "wall": (8.0, 10.0), "grid": on, "goal": (2.5, 8.5), "area": (14.0, 1.0), "inside": behind, "odometry": (4.7, 5.4),
-            "trail": trail, "velocity": (bob.x + 0.29 * math.cos(0.5), bob.y + 0.29 * math.sin(0.5)),
-        }  # fmt: skip
+            "wall": (8.0, 10.0),
+            "grid": on,
+            "goal": (2.5, 8.5),
+            "area": (14.0, 1.0),
+            "inside": behind,
+            "odometry": (4.7, 5.4),
+            "trail": trail,
+            "velocity": (bob.x + 0.29 * math.cos(0.5), bob.y + 0.29 * math.sin(0.5)),
+        }
         full = Picture(one)
         assert full.is_of(*behind)[0] > 150, "the body is red"
 
@@ -104,15 +143,30 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             after = Picture(one)
             return {name: after.differs(before, *p) for name, p in places.items()}
 
-        def shown(key: str, layer: str, name: str, *, also: tuple[str, ...] = (), ready: str = "true") -> None:
-            """Off (or on) and back: both times the picture changes there, and nowhere else of these places."""
+        def shown(
+            key: str,
+            layer: str,
+            name: str,
+            *,
+            also: tuple[str, ...] = (),
+            ready: str = "true",
+        ) -> None:
+            """Off (or on) and back: both times the picture changes there, and nowhere
+            else of these places.
+            """
             was_on = one.js(f"__sim.settings.layers.{layer}")
             before = Picture(one)
             changed = toggled(key, ready)
             assert changed[name], (key, name)
             on, off = (before, Picture(one)) if was_on else (Picture(one), before)
-            assert on.contrast(*places[name]) > off.contrast(*places[name]), (key, name, "drawn when it is on")
-            others = [n for n, c in changed.items() if c and n != name and n not in also]
+            assert on.contrast(*places[name]) > off.contrast(*places[name]), (
+                key,
+                name,
+                "drawn when it is on",
+            )
+            others = [
+                n for n, c in changed.items() if c and n != name and n not in also
+            ]
             assert others == [], (key, others)
             assert toggled(key)[name], (key, name, "again")
 
@@ -121,8 +175,17 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             before = Picture(one)
             one.press(key)
             one.until(f"__sim.painter.drawn.{drawn} === 0")
-            assert any(Picture(one).differs(before, bob.x + r * math.cos(0.5 + a), bob.y + r * math.sin(0.5 + a), 2)
-                       for r in (0.8, 1.0, 1.2) for a in np.linspace(-1.5, 1.5, 31)), key  # fmt: skip
+            assert any(
+                Picture(one).differs(
+                    before,
+                    bob.x + r * math.cos(0.5 + a),
+                    bob.y + r * math.sin(0.5 + a),
+                    2,
+                )
+                for r in (0.8, 1.0, 1.2)
+                for a in np.linspace(-1.5, 1.5, 31)
+            ), key
+
         one.press("Escape")
         one.until("__sim.selection.names.length === 0")
         shown("g", "grid", "grid", also=("wall", "trail", "goal", "area", "odometry"))
@@ -135,7 +198,10 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
         filled = Picture(one)
         one.press("f")
         hollow = Picture(one)
-        assert hollow.differs(filled, *behind, 0) and hollow.is_of(*behind)[0] - hollow.is_of(*behind)[1] < 60
+        assert (
+            hollow.differs(filled, *behind, 0)
+            and hollow.is_of(*behind)[0] - hollow.is_of(*behind)[1] < 60
+        )
         one.press("d")
         nothing = Picture(one)
         assert nothing.differs(hollow, ann.x, ann.y, 16), "the outline was there"
@@ -150,6 +216,7 @@ def test_each_layer_by_its_picture(browser: Browser, renderer: str) -> None:
             after = Picture(one)
             assert after.differs(before, ann.x + 0.35, ann.y + 0.3, 16), key
             one.press(key)
+
         # a trail is gone when it is switched off, and begins anew
         changed = toggled("t")
         assert changed["trail"] and not changed["wall"]

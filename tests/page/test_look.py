@@ -1,4 +1,6 @@
-"""How the page looks, opens, comes back and starts: renderers, start dialog, windows, other sizes."""
+"""How the page looks, opens, comes back and starts: renderers, start dialog, windows,
+other sizes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Playwright, expect
 
 from botyard.clients.pioneer import PioneerClient
-from botyard.interfaces.page.desk import Question
+from botyard.interfaces.page.requests import Question
 from botyard.sim.simulation import Simulation
 from botyard.ui import window
 from tests.page.conftest import missing
@@ -37,7 +39,9 @@ GOLDEN = Path(__file__).with_name("office.png")
 
 
 def office(robots: int = 3) -> Simulation:
-    sim = Simulation.load("office", step=0.05, odometry_error="none", sensor_noise=False)
+    sim = Simulation.load(
+        "office", step=0.05, odometry_error="none", sensor_noise=False
+    )
     for k, model in enumerate(["p3dx", "amigo", "p3at", "seekur"][:robots]):
         sim.add_robot(model, f"r{k}", pose=(4 + 4 * k, 10.0 - k, 0.7 * k))
     return sim
@@ -50,27 +54,38 @@ def pixels(data: bytes) -> np.ndarray:
 def base_canvas(one: PageObject) -> np.ndarray:
     """The back-end's own picture, without what is written on it."""
     one.js(
-        "(() => { for (const l of ['labels', 'places', 'areas', 'trails']) __sim.world.layers[l] = false;"
-        " __sim.world.selected.clear(); __sim.world.hovered = -1; __sim.painter.stage.drawNow(); })()"
+        "(() => { for (const l of ['labels', 'places', 'areas', 'trails']) "
+        "__sim.world.layers[l] = false;"
+        " __sim.world.selected.clear(); __sim.world.hovered = -1; "
+        "__sim.painter.stage.drawNow(); })()"
     )
     data = one.js(
-        "new Promise(done => { __sim.painter.stage.drawNow(); const c = document.querySelector('.stage canvas');"
+        "new Promise(done => { __sim.painter.stage.drawNow(); const c = "
+        "document.querySelector('.stage canvas');"
         " const d = document.createElement('canvas'); d.width = c.width; d.height = c.height;"
         " d.getContext('2d').drawImage(c, 0, 0); done(d.toDataURL('image/png').split(',')[1]); })"
     )
     import base64
 
     picture = pixels(base64.b64decode(data))
-    return picture[:-60]  # without the scale bar, whose letters depend on the machine's fonts
+    return picture[
+        :-60
+    ]  # without the scale bar, whose letters depend on the machine's fonts
 
 
 @pytest.mark.parametrize("renderer", ["webgl2", "canvas2d"])
 def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
-    with served(office()) as simulator, page(browser, simulator.url, renderer=renderer) as one:
-        assert one.js("__sim.painter.renderer") == renderer  # else a suite passes on the fallback unnoticed
+    with (
+        served(office()) as simulator,
+        page(browser, simulator.url, renderer=renderer) as one,
+    ):
+        assert (
+            one.js("__sim.painter.renderer") == renderer
+        )  # else a suite passes on the fallback unnoticed
         one.js("__sim.selection.set(['r0', 'r1'])")
         one.until(
-            "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 && __sim.painter.drawn.bodies >= 5"
+            "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2 "
+            "&& __sim.painter.drawn.bodies >= 5"
         )
         picture = pixels(one.tab.locator(".stage").screenshot())
         assert picture.std() > 10  # not blank
@@ -84,13 +99,16 @@ def test_both_renderers_show_the_world(browser: Browser, renderer: str) -> None:
 
 
 def test_a_world_without_a_map_has_an_edge(browser: Browser) -> None:
-    """200 m by 200 m, and grey outside (GEN-004); also where the camera's origin is elsewhere."""
+    """200 m by 200 m, and grey outside (GEN-004); also where the camera's origin is
+    elsewhere.
+    """
     sim = Simulation()
     sim.add_robot("p3dx", "r0", pose=(90.0, 0.0, 0.0))
     with served(sim) as simulator, page(browser, simulator.url) as one:
         for _ in range(3):
             one.tab.mouse.move(*one.at(90.0, 0.0))
             one.tab.mouse.wheel(0, 400)
+
         one.until("__sim.world.frameVersion > 2")
         one.js("__sim.painter.stage.drawNow()")
         picture = pixels(one.tab.locator(".stage").screenshot())
@@ -115,10 +133,14 @@ def test_both_renderers_show_the_same(browser: Browser) -> None:
                 one.js("__sim.selection.set(['r0'])")
                 one.until("__sim.painter.drawn.fans === 1")
                 pictures.append(base_canvas(one))
+
     a, b = pictures
     assert a.shape == b.shape
     # lines are smoothed differently: compare what a little blur leaves
-    small = [np.asarray(Image.fromarray(p.astype(np.uint8)).reduce(4), dtype=np.int16) for p in (a, b)]
+    small = [
+        np.asarray(Image.fromarray(p.astype(np.uint8)).reduce(4), dtype=np.int16)
+        for p in (a, b)
+    ]
     different = (np.abs(small[0] - small[1]).max(axis=2) > 60).mean()
     assert different < 0.02
 
@@ -128,10 +150,16 @@ def test_the_2d_back_end_draws_its_golden_picture(browser: Browser) -> None:
         simulator.do(simulator.hub.pause)
         with page(browser, simulator.url) as one:
             one.js("__sim.selection.set(['r0', 'r1'])")
-            one.until("__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2")
+            one.until(
+                "__sim.painter.drawn.fans === 1 && __sim.painter.drawn.sonar === 2"
+            )
             picture = base_canvas(one)
+
     if os.environ.get("BOTYARD_NEW_GOLDEN"):
-        Image.fromarray(picture.astype(np.uint8)).quantize(64).save(GOLDEN, optimize=True)
+        Image.fromarray(picture.astype(np.uint8)).quantize(64).save(
+            GOLDEN, optimize=True
+        )
+
     golden = pixels(GOLDEN.read_bytes())
     assert golden.shape == picture.shape
     assert (np.abs(golden - picture).max(axis=2) > 40).mean() < 0.01
@@ -142,6 +170,7 @@ def test_the_page_comes_back_with_the_simulator(browser: Browser) -> None:
         context = browser.new_context(viewport={"width": 900, "height": 600})
         one = PageObject(context.new_page())
         one.open(first.url)
+
     one.until("__sim.session.status === 'lost'")
     one.tab.get_by_text("Connection lost, trying again").first.wait_for()
     second = office(4)
@@ -166,7 +195,9 @@ def test_a_wrong_token_is_explained(browser: Browser) -> None:
         context.close()
 
 
-def test_the_token_leaves_the_address_and_a_reload_still_works(browser: Browser) -> None:
+def test_the_token_leaves_the_address_and_a_reload_still_works(
+    browser: Browser,
+) -> None:
     with served(office()) as simulator, page(browser, simulator.url) as one:
         assert TOKEN not in one.tab.url
         one.tab.reload()
@@ -208,8 +239,11 @@ def simulator_process(
         found = ""
         while not found and time.monotonic() < end:
             said = process.stdout.readline()
-            assert said or process.poll() is None, process.stderr.read() if process.stderr else ""
+            assert said or process.poll() is None, (
+                process.stderr.read() if process.stderr else ""
+            )
             found = (re.search(r"http://\S+", said) or [""])[0]
+
         yield process, found
     finally:
         if process.poll() is None:
@@ -218,13 +252,16 @@ def simulator_process(
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
         process.communicate(timeout=PATIENCE)
 
 
 def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) -> None:
     port = free_port(10)
     with (
-        simulator_process("--start-dialog", "-p", str(port), "--gui-port", str(port + 9)) as (process, url),
+        simulator_process(
+            "--start-dialog", "-p", str(port), "--gui-port", str(port + 9)
+        ) as (process, url),
     ):
         context = browser.new_context(viewport={"width": 1100, "height": 750})
         one = PageObject(context.new_page())
@@ -236,7 +273,10 @@ def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) 
         one.tab.get_by_role("searchbox", name="Model").fill("amigo")
         one.tab.keyboard.press("Enter")
         one.button("Start").click()
-        one.until("__sim.panels.dialog === 'none' && __sim.roster.robots === 3 && __sim.maps.name === 'warehouse'")
+        one.until(
+            "__sim.panels.dialog === 'none' && __sim.roster.robots === 3 && "
+            "__sim.maps.name === 'warehouse'"
+        )
         assert process.stdout is not None
         ready = process.stdout.readline()
         assert ready.startswith("botyard ready: p3dx (p3dx) on 127.0.0.1:")
@@ -247,7 +287,9 @@ def test_the_start_dialog_starts_a_world_that_clients_can_use(browser: Browser) 
 
 def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
     port = free_port(10)
-    with simulator_process("--start-dialog", "-p", str(port), "--gui-port", str(port + 9)) as (process, url):
+    with simulator_process(
+        "--start-dialog", "-p", str(port), "--gui-port", str(port + 9)
+    ) as (process, url):
         context = browser.new_context()
         one = PageObject(context.new_page())
         one.tab.goto(url)
@@ -256,24 +298,35 @@ def test_a_cancelled_start_dialog_ends_the_program(browser: Browser) -> None:
         context.close()
 
 
-def test_missing_models_are_asked_about_and_end_it_when_refused(browser: Browser, tmp_path: Path) -> None:
-    """The folder that the environment names is not there: go on without, or the end with 234."""
+def test_missing_models_are_asked_about_and_end_it_when_refused(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The folder that the environment names is not there: go on without, or the end
+    with 234.
+    """
     port = free_port(10)
     arguments = ("--nomap", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9))
-    with simulator_process(*arguments, AMRISIM=str(tmp_path / "gone")) as (process, url):
+    with simulator_process(*arguments, AMRISIM=str(tmp_path / "gone")) as (
+        process,
+        url,
+    ):
         context = browser.new_context()
         one = PageObject(context.new_page())
         one.open(url)
         dialog = one.tab.get_by_role("dialog", name="Go on without the models?")
         expect(dialog).to_contain_text(f"that is not there: {tmp_path / 'gone'}")
-        # it is answered, not left: a second Escape closes a dialog in any case; and keys do not reach the world behind it
+        # it is answered, not left: a second Escape closes a dialog in any case; and
+        # keys do not reach the world behind it
         for key in ("Escape", "Escape", "Control+a", "Backspace"):
             one.tab.keyboard.press(key)
         expect(dialog).to_be_visible()
         assert one.js("__sim.selection.names.length") == 0
         # nor in the moment in which the browser has closed it and it has not come back
         key = "new KeyboardEvent('keydown', {key: 'a', ctrlKey: true})"
-        script = f"(document.querySelector('dialog').close(), dispatchEvent({key}), __sim.selection.names.length)"
+        script = (
+            "(document.querySelector('dialog').close(), "
+            f"dispatchEvent({key}), __sim.selection.names.length)"
+        )
         assert one.js(script) == 0
         expect(dialog).to_be_visible()
         one.tab.reload()
@@ -284,7 +337,9 @@ def test_missing_models_are_asked_about_and_end_it_when_refused(browser: Browser
 
 def test_who_goes_on_without_the_models_is_not_asked_again(browser: Browser) -> None:
     with served(office(1)) as simulator:
-        simulator.desk.question = Question("AMRISIM names a folder that is not there: <b>", 234)
+        simulator.desk.question = Question(
+            "AMRISIM names a folder that is not there: <b>", 234
+        )
         with page(browser, simulator.url) as one:
             expect(one.tab.get_by_text("not there: <b>")).to_be_visible()
             one.button("Go on without").click()
@@ -297,7 +352,15 @@ def test_who_goes_on_without_the_models_is_not_asked_again(browser: Browser) -> 
 
 def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> None:
     port = free_port(10)
-    arguments = ("--start-dialog", "-r", "p4dx", "-p", str(port), "--gui-port", str(port + 9))
+    arguments = (
+        "--start-dialog",
+        "-r",
+        "p4dx",
+        "-p",
+        str(port),
+        "--gui-port",
+        str(port + 9),
+    )
     with simulator_process(*arguments) as (process, url):
         context = browser.new_context()
         one = PageObject(context.new_page())
@@ -316,14 +379,28 @@ def test_a_model_that_is_not_there_is_said_in_the_dialog(browser: Browser) -> No
 
 def test_no_graphics_and_lite_graphics(browser: Browser) -> None:
     for option, code in (
-        ("--no-graphics", "document.querySelector('canvas') === null && __sim.roster.robots === 1"),
+        (
+            "--no-graphics",
+            "document.querySelector('canvas') === null && __sim.roster.robots === 1",
+        ),
         (
             "--lite-graphics",
-            "!__sim.settings.layers.grid && !__sim.settings.layers.trails && __sim.roster.robots === 1",
+            "!__sim.settings.layers.grid && !__sim.settings.layers.trails && "
+            "__sim.roster.robots === 1",
         ),
     ):
         port = free_port(10)
-        arguments = ("-m", "office", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9), option)
+        arguments = (
+            "-m",
+            "office",
+            "-r",
+            "p3dx",
+            "-p",
+            str(port),
+            "--gui-port",
+            str(port + 9),
+            option,
+        )
         with simulator_process(*arguments) as (_, url):
             context = browser.new_context()
             one = PageObject(context.new_page())
@@ -339,7 +416,16 @@ def display(chromium: str) -> Iterator[str]:
         missing("Xvfb")
     read, write = os.pipe()
     server = subprocess.Popen(
-        ["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x800x24", "-nolisten", "tcp"],
+        [
+            "Xvfb",
+            "-displayfd",
+            str(write),
+            "-screen",
+            "0",
+            "1280x800x24",
+            "-nolisten",
+            "tcp",
+        ],
         pass_fds=[write],
         stderr=subprocess.DEVNULL,
     )
@@ -363,7 +449,10 @@ def test_a_window_without_a_graphics_processor_falls_back_to_the_2d_canvas(
         env={**os.environ, "DISPLAY": display},
     )
     try:
-        with served(office()) as simulator, page(headed, simulator.url, renderer="auto") as one:
+        with (
+            served(office()) as simulator,
+            page(headed, simulator.url, renderer="auto") as one,
+        ):
             assert one.js("__sim.painter.renderer") == "canvas2d"
             one.drag((4, 10), (5, 10.5))
             simulator.wait(lambda: abs(simulator.sim.robots["r0"].truth.x - 5) < 0.1)
@@ -372,19 +461,39 @@ def test_a_window_without_a_graphics_processor_falls_back_to_the_2d_canvas(
 
 
 @pytest.mark.parametrize("mode", ["fullscreen", "maximize", "minimize"])
-def test_a_window_of_its_own_and_its_end(chromium: str, display: str, mode: str) -> None:
+def test_a_window_of_its_own_and_its_end(
+    chromium: str, display: str, mode: str
+) -> None:
     """The options of AMRISim; the simulator ends when its window is closed."""
     port = free_port(10)
-    arguments = ["-m", "office", "-r", "p3dx", "-p", str(port), "--gui-port", str(port + 9), f"--{mode}-gui"]
+    arguments = [
+        "-m",
+        "office",
+        "-r",
+        "p3dx",
+        "-p",
+        str(port),
+        "--gui-port",
+        str(port + 9),
+        f"--{mode}-gui",
+    ]
     with simulator_process(*arguments, DISPLAY=display) as (process, url):
         base = url.partition("#")[0]
         end = time.monotonic() + PATIENCE
         children: list[str] = []
         while time.monotonic() < end and not children:
-            found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
+            found = subprocess.run(
+                ["pgrep", "-P", str(process.pid)], capture_output=True, text=True
+            )
             children = found.stdout.split()
             time.sleep(0.1)
-        command = Path(f"/proc/{children[0]}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+
+        command = (
+            Path(f"/proc/{children[0]}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode()
+        )
         assert f"--app={base}" in command or "botyard.ui.window" in command
         wait_for_viewer(base, process)
         os.kill(int(children[0]), signal.SIGTERM)
@@ -400,12 +509,16 @@ def wait_for_viewer(base: str, process: subprocess.Popen[str]) -> None:
         with urllib.request.urlopen(f"{base}healthz", timeout=PATIENCE) as answer:
             if json.loads(answer.read())["viewers"]:
                 return
+
         assert process.poll() is None
         time.sleep(0.2)
+
     raise AssertionError("no window came to the page")
 
 
-def test_without_a_browser_the_address_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_the_address_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from botyard.errors import WorldError
 
     monkeypatch.setattr(window, "BROWSERS", ())

@@ -1,4 +1,6 @@
-"""The page's "Save as movie": what a person chooses is what the simulator makes, with progress, and can be given up."""
+"""The page's "Save as movie": what a person chooses is what the simulator makes, with
+progress, and can be given up.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.waiting import PATIENCE, wait
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
 
-def test_a_part_of_the_time_line_is_saved(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_the_time_line_is_saved(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     sim = world()
     sim.history.keep()
@@ -26,7 +30,9 @@ def test_a_part_of_the_time_line_is_saved(browser: Browser, tmp_path: Path, monk
         one.until("__sim.timeline.state")
         one.button("Save as movie").click()
         dialog = one.tab.get_by_role("dialog", name="Save as movie or picture")
-        assert dialog.get_by_label("to", exact=False).first.input_value() == f"{sim.time:.1f}".removesuffix(".0")
+        assert dialog.get_by_label(
+            "to", exact=False
+        ).first.input_value() == f"{sim.time:.1f}".removesuffix(".0")
         dialog.get_by_label("from").fill("1")
         dialog.get_by_label("to", exact=False).first.fill("3")
         dialog.get_by_label("format").select_option("webp")
@@ -34,13 +40,21 @@ def test_a_part_of_the_time_line_is_saved(browser: Browser, tmp_path: Path, monk
         one.button("Make the movie").click()
         one.tab.get_by_text("the simulator has written").wait_for()
         with Image.open(tmp_path / "botyard.webp") as movie:
-            assert movie.width <= 320 and len(list(ImageSequence.Iterator(movie))) == 11  # a moment each 0.2 s
+            assert (
+                movie.width <= 320 and len(list(ImageSequence.Iterator(movie))) == 11
+            )  # a moment each 0.2 s
+
         one.tab.reload()
-        one.until("window.__sim && __sim.timeline.state && __sim.world.frameVersion > 0")
+        one.until(
+            "window.__sim && __sim.timeline.state && __sim.world.frameVersion > 0"
+        )
         one.button("Save as movie").click()
         with one.tab.expect_download() as download:
             dialog.get_by_role("button", name="Download botyard.webp").click()
-        assert Path(download.value.path()).read_bytes() == (tmp_path / "botyard.webp").read_bytes()
+        assert (
+            Path(download.value.path()).read_bytes()
+            == (tmp_path / "botyard.webp").read_bytes()
+        )
         dialog.get_by_label("speed").fill("0.1")
         dialog.get_by_label("width").fill("1900")
         one.button("Make the movie").click()
@@ -48,12 +62,16 @@ def test_a_part_of_the_time_line_is_saved(browser: Browser, tmp_path: Path, monk
         one.until("__sim.session.stats.drawn > 0.3")
         one.button("Give the movie up").click()
         one.tab.get_by_text("the movie was given up").wait_for()
-        wait(lambda: simulator.do(lambda: simulator.desk.control.filmer.present is None), PATIENCE)  # type: ignore[union-attr]
+        wait(
+            lambda: simulator.do(lambda: simulator.desk.control.filmer.present is None),
+            PATIENCE,
+        )  # type: ignore[union-attr]
         assert [path.name for path in tmp_path.iterdir()] == ["botyard.webp"]
         with page(browser, f"{simulator.base}/#token={AUDIENCE}") as other:
             other.until("__sim.timeline.state")
             assert not other.button("Save as movie").count()
             other.js(
-                "__sim.connection.request({type: 'write_movie', begin: 0, end: 1}).catch((e) => { window.refused = String(e); })"
+                "__sim.connection.request({type: 'write_movie', begin: 0, end: "
+                "1}).catch((e) => { window.refused = String(e); })"
             )
             other.until("(window.refused || '').includes('only look on')")

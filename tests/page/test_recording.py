@@ -11,7 +11,7 @@ from mcap_ros2.decoder import DecoderFactory
 from playwright.sync_api import Browser, expect
 
 from botyard.control import StartRecording
-from botyard.recording import own
+from botyard.recording import own_channels
 from botyard.recording.reader import Message
 from tests.page.pages import PageObject, page
 from tests.page.serving import Served, served
@@ -21,7 +21,9 @@ from tests.recording.test_recorder import again, read, said
 pytestmark = [pytest.mark.peer, pytest.mark.xdist_group("browser")]
 
 
-def test_a_recording_is_begun_and_ended(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_is_begun_and_ended(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         one.button("Record").click()
@@ -33,27 +35,38 @@ def test_a_recording_is_begun_and_ended(browser: Browser, tmp_path: Path, monkey
         with one.tab.expect_download() as download:
             one.tab.locator(".toast").get_by_role("button", name="Download").click()
         assert download.value.suggested_filename == "botyard.mcap"
-        assert Path(download.value.path()).read_bytes() == (tmp_path / "botyard.mcap").read_bytes()
+        assert (
+            Path(download.value.path()).read_bytes()
+            == (tmp_path / "botyard.mcap").read_bytes()
+        )
         one.until("__sim.session.stats.recording === ''")
         reader = read(tmp_path / "botyard.mcap")[3]
         assert reader.is_complete
+
     assert again(tmp_path / "botyard.mcap")[0] >= 1
 
 
-def test_what_is_kept_is_saved(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_saved(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
-        recordings = simulator.yard.control.recordings
+        recordings = simulator.robot_servers.control.recordings
         assert recordings is not None
-        path = simulator.do(lambda: recordings.start(StartRecording(recording="last", last=60.0)))
+        path = simulator.do(
+            lambda: recordings.start(StartRecording(recording="last", last=60.0))
+        )
         one.button("save the last 60 s").click()
         one.tab.get_by_text(f"saved: {path}").wait_for()
         assert simulator.do(lambda: recordings.present) == (path, 60.0), "it goes on"
+
     assert read(path)[3].is_complete
 
 
 def recorded(simulator: Served, one: PageObject, path: Path) -> set[str]:
-    """Let a recording that was begun go on for a while, and end it; the topics in its file, without those that repeat the run."""
+    """Let a recording that was begun go on for a while, and end it; the topics in its
+    file, without those that repeat the run.
+    """
     one.until(f"__sim.session.stats.recording === '{path.name}'")
     assert one.button("Choose what is recorded").is_disabled()
     begun = simulator.do(lambda: simulator.sim.time)
@@ -61,26 +74,39 @@ def recorded(simulator: Served, one: PageObject, path: Path) -> set[str]:
     one.button("Record").click()
     one.tab.get_by_text(f"recorded: {path}").wait_for()
     one.until("__sim.session.stats.recording === ''")
-    return {m.channel.topic for m in read(path)[0]} - own.TYPES.keys()
+    return {m.channel.topic for m in read(path)[0]} - own_channels.TYPES.keys()
 
 
-def test_topics_and_robots_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_and_robots_are_chosen(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     sim = world()
-    sim.add_robot("p3dx", "b?b", pose=(3.0, 6.0, 0.0))  # as a pattern, it would fit bob, too
+    sim.add_robot(
+        "p3dx", "b?b", pose=(3.0, 6.0, 0.0)
+    )  # as a pattern, it would fit bob, too
     sim.robots["ann"].laser.subscribe("test")
     with served(sim) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
         one.button("Record").click()
         usual = recorded(simulator, one, tmp_path / "botyard.mcap")
-        assert {"/ann/base_scan", "/ann/odom", "/bob/odom", "/b_b/odom", "/tf", "/map"} <= usual
+        assert {
+            "/ann/base_scan",
+            "/ann/odom",
+            "/bob/odom",
+            "/b_b/odom",
+            "/tf",
+            "/map",
+        } <= usual
         assert "/b_b/base_scan" not in usual, "nobody reads it"
 
         one.button("Choose what is recorded").click()
         dialog.get_by_role("radio", name="Without scans").check()
         one.button("Start recording").click()
         dialog.wait_for(state="detached")
-        assert recorded(simulator, one, tmp_path / "botyard-2.mcap") == usual - {"/ann/base_scan"}
+        assert recorded(simulator, one, tmp_path / "botyard-2.mcap") == usual - {
+            "/ann/base_scan"
+        }
 
         one.button("Choose what is recorded").click()
         dialog.get_by_role("radio", name="All topics").check()
@@ -89,7 +115,9 @@ def test_topics_and_robots_are_chosen(browser: Browser, tmp_path: Path, monkeypa
         assert usual | {"/b_b/base_scan", "/b_b/sonar", "/bob/sonar"} <= every
 
 
-def test_the_last_minutes_are_kept_and_saved(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_minutes_are_kept_and_saved(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
@@ -108,13 +136,17 @@ def test_the_last_minutes_are_kept_and_saved(browser: Browser, tmp_path: Path, m
         one.until("__sim.session.stats.recording === ''")
 
 
-def test_rates_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rates_are_chosen(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with served(world()) as simulator, page(browser, simulator.url) as one:
         dialog = one.tab.get_by_role("dialog", name="Record the run")
         one.button("Choose what is recorded").click()
         dialog.get_by_role("radio", name="These topics").check()
-        dialog.get_by_role("textbox", name="Patterns of topics").fill("/ann/odom */odom, /tf /tf")
+        dialog.get_by_role("textbox", name="Patterns of topics").fill(
+            "/ann/odom */odom, /tf /tf"
+        )
         rates = dialog.get_by_role("group", name="Rates").get_by_role("spinbutton")
         expect(rates).to_have_count(3)
         dialog.get_by_role("spinbutton", name="Rate of /ann/odom").fill("-1")
@@ -125,7 +157,8 @@ def test_rates_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.
         dialog.wait_for(state="detached")
         recorded(simulator, one, tmp_path / "botyard.mcap")
         messages = read(tmp_path / "botyard.mcap")[0]
-        # odometry is sampled after each step of 0.05 s, bob's five times a second, transforms three times as usual
+        # odometry is sampled after each step of 0.05 s, bob's five times a second,
+        # transforms three times as usual
         assert steps(messages, "/ann/odom") == {50_000_000}
         assert steps(messages, "/bob/odom") == {200_000_000}
         assert min(steps(messages, "/tf")) >= 300_000_000
@@ -140,7 +173,9 @@ def test_rates_are_chosen(browser: Browser, tmp_path: Path, monkeypatch: pytest.
 
 
 def steps(messages: list[Message], topic: str) -> set[int]:
-    """Times from each message of a topic to the next, ns, but for the first, which comes when the recording begins."""
+    """Times from each message of a topic to the next, ns, but for the first, which
+    comes when the recording begins.
+    """
     times = [m.time for m in messages if m.channel.topic == topic][1:]
     return {after - before for before, after in pairwise(times)}
 
@@ -160,12 +195,17 @@ def test_what_is_kept_is_saved_when_a_robot_stalls(
         dialog.wait_for(state="detached")
         one.until("__sim.session.stats.kept === 600")
         ann = simulator.sim.robots["ann"]
-        simulator.do(lambda: (ann.command.set_pose(15.0, 3.0), ann.command(v=0.5)))  # against the wall
+        simulator.do(
+            lambda: (ann.command.set_pose(15.0, 3.0), ann.command(v=0.5))
+        )  # against the wall
         simulator.wait(lambda: (tmp_path / "botyard.mcap").exists())
         one.button("Record").click()
         one.until("__sim.session.stats.recording === ''")
+
     messages, *_, reader = read(tmp_path / "botyard.mcap")
-    assert reader.is_complete and any(e["event"] == "stall" and e["robots"] == ["ann"] for e in said(messages))
+    assert reader.is_complete and any(
+        e["event"] == "stall" and e["robots"] == ["ann"] for e in said(messages)
+    )
 
 
 def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
@@ -175,7 +215,10 @@ def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
     sim = world()
     sim.add_robot("p3dx", "b?b", pose=(3.0, 6.0, 0.0))
     with served(sim) as simulator, page(browser, simulator.url) as one:
-        keyboard, dialog = one.tab.keyboard, one.tab.get_by_role("dialog", name="Record the run")
+        keyboard, dialog = (
+            one.tab.keyboard,
+            one.tab.get_by_role("dialog", name="Record the run"),
+        )
         opener = one.button("Choose what is recorded")
         opener.focus()
         keyboard.press("Enter")
@@ -195,8 +238,14 @@ def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
         expect(dialog.get_by_text("no topics")).to_be_visible()
         patterns.fill("/tf odom")
         keyboard.press("Enter")
-        one.tab.get_by_text("which begin with a slash, such as */odom, found 'odom'").wait_for()
-        assert dialog.is_visible() and simulator.do(lambda: simulator.yard.control.recordings.present) is None  # type: ignore[union-attr]
+        one.tab.get_by_text(
+            "which begin with a slash, such as */odom, found 'odom'"
+        ).wait_for()
+        assert (
+            dialog.is_visible()
+            and simulator.do(lambda: simulator.robot_servers.control.recordings.present)
+            is None
+        )  # type: ignore[union-attr]
         patterns.fill("/tf */odom")
         dialog.get_by_role("radio", name="All robots").focus()
         keyboard.press("ArrowDown")
@@ -216,5 +265,8 @@ def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
         with path.open("rb") as file:
             reader = make_reader(file, decoder_factories=[DecoderFactory()])
             for *_, message in reader.iter_decoded_messages(topics=["/tf"]):
-                frames.update(transform.child_frame_id for transform in message.transforms)
+                frames.update(
+                    transform.child_frame_id for transform in message.transforms
+                )
+
         assert frames and all(name.startswith("b_b/") for name in frames), frames

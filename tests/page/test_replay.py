@@ -1,4 +1,6 @@
-"""A recording on the page: its time line moves what is shown, to the bit as it was recorded, and nobody changes it."""
+"""A recording on the page: its time line moves what is shown, to the bit as it was
+recorded, and nobody changes it.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +34,23 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[int,
         sim.step(50)
         sim.add_robot("p3at", "late", pose=(10, 8, 0))
         sim.step(STEPS - 50)
+
     return path, digests
 
 
 @pytest.fixture
-def run(browser: Browser, recording: tuple[Path, dict[int, int]]) -> Iterator[tuple[Served, PageObject, Player]]:
+def run(
+    browser: Browser, recording: tuple[Path, dict[int, int]]
+) -> Iterator[tuple[Served, PageObject, Player]]:
     player = Player(read_track(recording[0]))
     with served(player.sim, paused=True) as simulator:
 
         def begin() -> None:
             player.ended = simulator.hub.pause
-            simulator.yard.control.shows_recording = True
-            simulator.desk.timeline = RecordingLine(player, simulator.hub, simulator.yard.control, "run.mcap")
+            simulator.robot_servers.control.shows_recording = True
+            simulator.desk.timeline = RecordingLine(
+                player, simulator.hub, simulator.robot_servers.control, "run.mcap"
+            )
 
         simulator.do(begin)
         with page(browser, simulator.url) as one:
@@ -54,13 +61,16 @@ def run(browser: Browser, recording: tuple[Path, dict[int, int]]) -> Iterator[tu
 def seek(one: PageObject, time: float) -> None:
     """Scrub the bar to a simulated time, s, as a hand does it."""
     one.tab.get_by_role("slider", name="Moment of the recording").evaluate(
-        f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new Event('input', {{bubbles: true}})); }}"
+        f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new "
+        f"Event('input', {{bubbles: true}})); }}"
     )
     one.until(f"__sim.world.frame && Math.abs(__sim.world.frame.time - {time}) < 1e-6")
 
 
 def press(one: PageObject, button: str) -> None:
-    one.tab.get_by_role("region", name="Time line").get_by_role("button", name=button).click()
+    one.tab.get_by_role("region", name="Time line").get_by_role(
+        "button", name=button
+    ).click()
 
 
 def test_the_bar_moves_the_recording(
@@ -70,7 +80,9 @@ def test_the_bar_moves_the_recording(
     digests = recording[1]
 
     def at(tick: int) -> bool:
-        return simulator.do(lambda: (player.sim.tick, player.sim.digest()) == (tick, digests[tick]))
+        return simulator.do(
+            lambda: (player.sim.tick, player.sim.digest()) == (tick, digests[tick])
+        )
 
     for tick in (150, 37):
         seek(one, tick * player.sim.dt)
@@ -78,13 +90,17 @@ def test_the_bar_moves_the_recording(
         wait(lambda tick=tick: simulator.do(lambda: player.sim.tick == tick))
         x = simulator.do(lambda: player.sim.robots["ann"].truth.x)
         one.until(
-            f"Math.abs(__sim.world.pose(__sim.world.rows.get('ann'))[0] + __sim.world.schema.origin[0] - {x}) < 0.01"
+            "Math.abs(__sim.world.pose(__sim.world.rows.get('ann'))[0] + "
+            f"__sim.world.schema.origin[0] - {x}) < 0.01"
         )
+
     one.press(",")
     one.until(f"Math.abs(__sim.world.frame.time - {36 * player.sim.dt}) < 1e-6")
     one.press(".")
     one.until(f"Math.abs(__sim.world.frame.time - {37 * player.sim.dt}) < 1e-6")
-    one.until("__sim.timeline.marks.map((m) => m.text).join() === 'ann: commands of api,late added'")
+    one.until(
+        "__sim.timeline.marks.map((m) => m.text).join() === 'ann: commands of api,late added'"
+    )
     press(one, "Play")
     simulator.wait(lambda: player.sim.tick > 40)
     press(one, "Pause")
@@ -105,7 +121,9 @@ def test_it_ends_or_begins_again(run: tuple[Served, PageObject, Player]) -> None
     simulator.wait(lambda: 0 < player.sim.tick < STEPS and not simulator.hub.is_paused)
 
 
-def test_nobody_changes_it(run: tuple[Served, PageObject, Player], recording: tuple[Path, dict[int, int]]) -> None:
+def test_nobody_changes_it(
+    run: tuple[Served, PageObject, Player], recording: tuple[Path, dict[int, int]]
+) -> None:
     simulator, one, player = run
     seek(one, 1.0)
     ann = simulator.do(lambda: player.sim.robots["ann"].truth)
@@ -113,16 +131,20 @@ def test_nobody_changes_it(run: tuple[Served, PageObject, Player], recording: tu
     assert one.tab.get_by_role("button", name="Add robot").is_disabled()
     one.press("Insert")
     one.tab.get_by_text("a recording is shown").first.wait_for()
-    one.js("__sim.connection.request({type: 'remove', names: ['ann']}).catch((e) => { window.refused = String(e); })")
+    one.js(
+        "__sim.connection.request({type: 'remove', names: ['ann']}).catch((e) => "
+        "{ window.refused = String(e); })"
+    )
     one.until("(window.refused || '').includes('a recording is shown')")
     assert simulator.do(lambda: player.sim.robots["ann"].truth) == ann
-    port = simulator.do(lambda: simulator.yard.port_of("ann"))
+    port = simulator.do(lambda: simulator.robot_servers.port_of("ann"))
     simulator.do(simulator.hub.resume)
     with PioneerClient("127.0.0.1", port, timeout=PATIENCE) as client:
         client.enable()
         for _ in range(5):
             client.vel(-300)
             assert client.update(PATIENCE), "reports come"
+
     simulator.do(simulator.hub.pause)
     simulator.do(lambda: player.go(player.sim.tick))
     tick, digest = simulator.do(lambda: (player.sim.tick, player.sim.digest()))

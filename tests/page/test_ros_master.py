@@ -1,4 +1,6 @@
-"""A program that was told of a ROS master which is not there asks on its page what to do, and does it; the real program, a real browser."""
+"""A program that was told of a ROS master which is not there asks on its page what to
+do, and does it; the real program, a real browser.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,15 @@ class Masterless:
 @pytest.fixture
 def masterless(browser: Browser) -> Iterator[Masterless]:
     master = free_port()
-    options = ("--nomap", "-r", "p3dx:ann", "-p", str(free_port()), "--gui-port", str(free_port()))
+    options = (
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "-p",
+        str(free_port()),
+        "--gui-port",
+        str(free_port()),
+    )
     wanted = ("--ros-master", f"http://127.0.0.1:{master}/", "--ros-wait")
     with running(*options, *wanted) as (_, ready), page(browser, ready["page"]) as one:
         yield Masterless(one, master)
@@ -62,7 +72,8 @@ def test_a_master_is_started_and_interfaces_switched(masterless: Masterless) -> 
     # interfaces are switched while it runs (ROS-020)
     tab.get_by_text("Interfaces", exact=True).click()
     own = tab.get_by_role("checkbox", name="rosmaster")
-    expect(own).to_be_checked()  # the page is told a little later
+    # the page is told a little later
+    expect(own).to_be_checked()
     own.click()
     wait(lambda: not m.is_there())
     expect(dialog).to_have_count(1)
@@ -92,6 +103,7 @@ def test_it_is_waited_for(masterless: Masterless) -> None:
         "stage",
     ):
         wait(lambda: m.is_there() and "/ann/odom" in m.topics())
+
     wait(lambda: not m.is_there())
     expect(tab.get_by_role("dialog", name="No ROS master")).to_have_count(1)
     m.page.button("End …").click()

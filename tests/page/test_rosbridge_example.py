@@ -30,7 +30,9 @@ class Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def folder() -> Iterator[str]:
     """Address of the folder, as ``python -m http.server`` serves it."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(FOLDER))) as server:
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(FOLDER))
+    ) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://localhost:{server.server_port}"
@@ -40,14 +42,18 @@ def folder() -> Iterator[str]:
 
 @pytest.mark.peer
 def test_it_drives_a_robot(browser: Browser, folder: str, tmp_path: Path) -> None:
-    """The first one, or the one that is asked for; without a simulator it says so. The run comes out again from its recording."""
+    """The first one, or the one that is asked for; without a simulator it says so. The
+    run comes out again from its recording.
+    """
     path = tmp_path / "run.mcap"
     sim = botyard.Simulation.load("office", seed=1)
     robots = [
         sim.add_robot("p3dx", name, pose=(10.0, y, 0.0), lasers=["lms200"])
         for name, y in (("ann", 14.0), ("bob", 15.0))
     ]
-    with botyard.serve(sim, port=0, page=False, discovery=False, rosbridge=0, record=str(path)) as running:
+    with botyard.serve(
+        sim, port=0, page=False, discovery=False, rosbridge=0, record=str(path)
+    ) as running:
         address = f"{folder}/drive.html?url=ws://localhost:{running.interfaces['rosbridge'].port}"
         for robot, more in zip(robots, ("", "&robot=bob"), strict=True):
             page = browser.new_page()
@@ -60,6 +66,7 @@ def test_it_drives_a_robot(browser: Browser, folder: str, tmp_path: Path) -> Non
             page.keyboard.up("ArrowUp")
             expect(page.locator("#pose")).not_to_contain_text(here)
             page.close()
+
     prove(path, 10)
     page = browser.new_page()
     page.goto(address)

@@ -27,7 +27,9 @@ DRAWINGS = Path(__file__).parents[1] / "data" / "drawings"
 
 
 class Place(NamedTuple):
-    """Where a unit of a drawing is on the page: pixel = scale · unit + shift, y down, from the view box's upper left corner."""
+    """Where a unit of a drawing is on the page: pixel = scale · unit + shift, y down,
+    from the view box's upper left corner.
+    """
 
     height: float = HEIGHT
     scale: tuple[float, float] = (1.0, 1.0)
@@ -45,14 +47,18 @@ PLACES = {
 }
 """Of the drawings with a view box; of all others a unit is a pixel."""
 AS_THEY_ARE = {"fills_and_strokes"}
-"""Drawings whose own fills and strokes matter; of all others the browser draws the outlines."""
+"""Drawings whose own fills and strokes matter; of all others the browser draws the
+outlines.
+"""
 
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
     """An empty page whose pixels are `DENSITY` times as dense as the drawing's."""
     context = browser.new_context(
-        viewport={"width": WIDTH, "height": HEIGHT}, device_scale_factor=DENSITY, locale="en-US"
+        viewport={"width": WIDTH, "height": HEIGHT},
+        device_scale_factor=DENSITY,
+        locale="en-US",
     )
     yield context.new_page()
     context.close()
@@ -65,12 +71,19 @@ def painted(page: Page, text: str) -> Mask:
         return np.asarray(image.convert("L")) < 190
 
 
-@pytest.mark.parametrize("path", sorted(DRAWINGS.glob("*.svg")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(DRAWINGS.glob("*.svg")), ids=lambda path: path.stem
+)
 def test_a_drawing_is_what_a_browser_shows(path: Path, page: Page) -> None:
     text = path.read_text("utf-8")
     head, _, rest = text.partition(">")
-    theirs = painted(page, text if path.stem in AS_THEY_ARE else f"{head}><style>{OUTLINES}</style>{rest}")
-    segments = read_world(read_source(path), Options(resolution=1.0)).scene.segments.copy()
+    theirs = painted(
+        page,
+        text if path.stem in AS_THEY_ARE else f"{head}><style>{OUTLINES}</style>{rest}",
+    )
+    segments = read_world(
+        read_source(path), Options(resolution=1.0)
+    ).scene.segments.copy()
     height, (sx, sy), (tx, ty) = PLACES.get(path.stem, Place())
     segments[:, 0::2] = segments[:, 0::2] * sx + tx
     segments[:, 1::2] = -((height - segments[:, 1::2]) * sy + ty)

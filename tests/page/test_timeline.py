@@ -1,4 +1,6 @@
-"""The page's time line: looking back changes nothing; going on from a moment changes the engine, and clients keep their connection."""
+"""The page's time line: looking back changes nothing; going on from a moment changes
+the engine, and clients keep their connection.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,29 @@ def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
 def seek(one: PageObject, time: float) -> None:
     """Scrub the bar to a simulated time, s, as a hand does it."""
     one.tab.get_by_role("slider", name="Look back").evaluate(
-        f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new Event('input', {{bubbles: true}})); }}"
+        f"(bar) => {{ bar.focus(); bar.value = {time}; bar.dispatchEvent(new "
+        f"Event('input', {{bubbles: true}})); }}"
     )
-    one.until(f"__sim.timeline.looked && Math.abs(__sim.timeline.looked.time - {time}) < 0.25")
-    one.until("__sim.world.frame && Math.abs(__sim.world.frame.time - __sim.timeline.looked.time) < 1e-9")
+    one.until(
+        f"__sim.timeline.looked && Math.abs(__sim.timeline.looked.time - {time}) < 0.25"
+    )
+    one.until(
+        "__sim.world.frame && Math.abs(__sim.world.frame.time - __sim.timeline.looked.time) < 1e-9"
+    )
 
 
 def shown_x(one: PageObject, name: str) -> float:
     """x of a body as the page draws it, m."""
-    x = one.js(f"__sim.world.pose(__sim.world.rows.get('{name}'))[0] + __sim.world.schema.origin[0]")
+    x = one.js(
+        f"__sim.world.pose(__sim.world.rows.get('{name}'))[0] + __sim.world.schema.origin[0]"
+    )
     assert isinstance(x, (int, float))
     return float(x)
 
 
-def test_a_page_looks_back_while_the_world_goes_on(run: tuple[Served, PageObject]) -> None:
+def test_a_page_looks_back_while_the_world_goes_on(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     simulator.wait(lambda: where(simulator, "ann").x > 4.0)
     seek(one, 1.0)
@@ -53,7 +64,8 @@ def test_a_page_looks_back_while_the_world_goes_on(run: tuple[Served, PageObject
     x = pose(simulator, "ann").x
     simulator.wait(lambda: where(simulator, "ann").x > x + 0.3)
     assert shown_x(one, "ann") == pytest.approx(3.0, abs=0.02)
-    one.drag((3, 3), (3, 8))  # what is shown is not what is there: nothing is moved
+    # what is shown is not what is there: nothing is moved
+    one.drag((3, 3), (3, 8))
     one.press(".")
     one.until("__sim.timeline.looked.time > 1.1")
     one.press(",")
@@ -63,24 +75,36 @@ def test_a_page_looks_back_while_the_world_goes_on(run: tuple[Served, PageObject
     assert shown_x(one, "ann") > x and abs(pose(simulator, "ann").y - 3.0) < 0.1
 
 
-def test_the_world_goes_on_from_there_and_clients_keep_their_connection(run: tuple[Served, PageObject]) -> None:
+def test_the_world_goes_on_from_there_and_clients_keep_their_connection(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     simulator.wait(lambda: where(simulator, "ann").x > 4.0)
-    port = simulator.do(lambda: simulator.yard.port_of("ann"))
+    port = simulator.do(lambda: simulator.robot_servers.port_of("ann"))
     simulator.do(lambda: simulator.sim.add_robot("p3at", "late", pose=(10, 8, 0)))
-    simulator.wait(lambda: "late" in simulator.yard.servers)
+    simulator.wait(lambda: "late" in simulator.robot_servers.servers)
     with PioneerClient("127.0.0.1", port, timeout=PATIENCE) as client:
         simulator.wait(lambda: simulator.sim.robots["ann"].clients == ("pioneer",))
         one.until("__sim.session.stats.clients > 0")
         simulator.do(lambda: simulator.sim.step(40))
-        one.until("__sim.timeline.marks.map((m) => m.text).join() === 'late is added,ann is commanded by pioneer'")
+        one.until(
+            "__sim.timeline.marks.map((m) => m.text).join() === 'late is "
+            "added,ann is commanded by pioneer'"
+        )
         one.press("<")
-        one.until("__sim.timeline.looked && Math.abs(__sim.timeline.looked.time - __sim.timeline.marks[1].time) < 0.25")
+        one.until(
+            "__sim.timeline.looked && Math.abs(__sim.timeline.looked.time - "
+            "__sim.timeline.marks[1].time) < 0.25"
+        )
         seek(one, 1.0)
         one.press("Enter")
         one.tab.get_by_text("late: not there yet").wait_for()
-        one.tab.get_by_role("dialog").get_by_role("button", name="Go on from here").click()
-        simulator.wait(lambda: "late" not in simulator.sim.robots and simulator.sim.time < 10.0)
+        one.tab.get_by_role("dialog").get_by_role(
+            "button", name="Go on from here"
+        ).click()
+        simulator.wait(
+            lambda: "late" not in simulator.sim.robots and simulator.sim.time < 10.0
+        )
         simulator.wait(lambda: near(where(simulator, "ann"), 3, 3))
         assert simulator.do(lambda: simulator.sim.robots["ann"].clients) == ("pioneer",)
         client.enable()
@@ -101,10 +125,21 @@ def test_another_map_is_shown_as_it_was(run: tuple[Served, PageObject]) -> None:
     one.until("__sim.maps.name !== 'room'")
     simulator.wait(lambda: simulator.sim.history.moments[-1].time > 1.6)
     seek(one, 0.5)
-    one.until("__sim.maps.name === 'room' && __sim.world.map.walls.length === 16 && __sim.world.rows.has('Box:1')")
+    one.until(
+        "__sim.maps.name === 'room' && __sim.world.map.walls.length === 16 && "
+        "__sim.world.rows.has('Box:1')"
+    )
     one.press("Enter")
-    simulator.wait(lambda: simulator.sim.scene.name == "room" and "Box:1" in simulator.sim.box_names)
-    one.until("!__sim.timeline.isLooking && __sim.maps.name === 'room' && __sim.world.rows.has('Box:1')")
-    one.tab.get_by_role("button", name="Undo", exact=True).last.click()  # of the message
+    simulator.wait(
+        lambda: (
+            simulator.sim.scene.name == "room" and "Box:1" in simulator.sim.box_names
+        )
+    )
+    one.until(
+        "!__sim.timeline.isLooking && __sim.maps.name === 'room' && __sim.world.rows.has('Box:1')"
+    )
+    one.tab.get_by_role(
+        "button", name="Undo", exact=True
+    ).last.click()  # of the message
     simulator.wait(lambda: simulator.sim.scene.name == "empty")
     one.until("__sim.maps.name === '' && !__sim.world.rows.has('Box:1')")

@@ -1,4 +1,6 @@
-"""The page that plays a run of traffic, in a real browser; and that what it shows is what the run was."""
+"""The page that plays a run of traffic, in a real browser; and that what it shows is
+what the run was.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,28 @@ from tests.traffic.tasks import random_task
 from tests.waiting import PATIENCE
 
 
-def outcome(family: str = "deadlock", supervisor: str = "fcfs", **rules: bool) -> Outcome:
-    return Traffic(generate(family, 4), find_supervisor(supervisor), Rules(**rules)).run()
+def outcome(
+    family: str = "deadlock", supervisor: str = "fcfs", **rules: bool
+) -> Outcome:
+    return Traffic(
+        generate(family, 4), find_supervisor(supervisor), Rules(**rules)
+    ).run()
 
 
 def test_who_waits_for_whom_and_when() -> None:
     out = outcome()
     data = replay_data(out)
-    assert data["title"] == "deadlock-4-1: deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other"
+    assert (
+        data["title"]
+        == "deadlock-4-1: deadlock at 12.167 s: robots 0 → 1 → 2 → 3 → 0 wait for each other"
+    )
     for i, robot in enumerate(data["robots"]):
         (begin, end, others) = robot["waits"][-1]
         assert others == [(i + 1) % 4]
         assert begin == pytest.approx(11.083333)
         assert end == out.time
         assert robot["inside"][-1][2] == 3
+
     done = replay_data(outcome(supervisor="bankers", leaves=True))
     for robot in done["robots"]:
         assert robot["gone"]
@@ -46,7 +56,9 @@ def test_who_waits_for_whom_and_when() -> None:
 def test_paths_that_are_not_known_are_drawn_side_by_side() -> None:
     task = random_task(2)
     drawn = lanes(task)
-    assert all(Path2(p).length > v.ends[-1] for p, v in zip(drawn, task.vehicles, strict=True))
+    assert all(
+        Path2(p).length > v.ends[-1] for p, v in zip(drawn, task.vehicles, strict=True)
+    )
     assert len({p[0, 1] for p in drawn}) == len(task)
 
 
@@ -66,13 +78,20 @@ def test_it_plays_in_a_browser(browser: Browser, tmp_path: Path) -> None:
         assert page.locator("#clock").inner_text() == f"{t:.1f} of {out.time:.1f} s"
         for i, motion in enumerate(motions(out)):
             place = float(motion.place(np.array([t]))[0])
-            assert page.evaluate(f"replay.place({i}, {t})") == pytest.approx(place, abs=1e-3)
+            assert page.evaluate(f"replay.place({i}, {t})") == pytest.approx(
+                place, abs=1e-3
+            )
             x, y = Path2(lanes(out.task)[i]).at(np.array([place]))[0]
-            assert page.evaluate(f"replay.point({i}, replay.place({i}, {t}))") == pytest.approx([x, y], abs=1e-3)
+            assert page.evaluate(
+                f"replay.point({i}, replay.place({i}, {t}))"
+            ) == pytest.approx([x, y], abs=1e-3)
+
     page.evaluate("replay.at(0)")
     page.locator("#speed").select_option("50")
     page.get_by_role("button", name="Play").click()
-    page.get_by_role("button", name="Play").wait_for(timeout=1000 * PATIENCE)  # it pauses at the end
+    page.get_by_role("button", name="Play").wait_for(
+        timeout=1000 * PATIENCE
+    )  # it pauses at the end
     assert page.locator("#clock").inner_text().startswith(f"{out.time:.1f} of")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#clock").inner_text().startswith(f"{out.time - 1:.1f} of")

@@ -23,7 +23,9 @@ def run(browser: Browser) -> Iterator[tuple[Served, PageObject]]:
         yield simulator, one
 
 
-def test_a_drag_is_undone_and_done_again_by_keys(run: tuple[Served, PageObject]) -> None:
+def test_a_drag_is_undone_and_done_again_by_keys(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     one.drag((3, 3), (5, 4))
     simulator.wait(lambda: near(where(simulator, "ann"), 5, 4))
@@ -38,23 +40,34 @@ def test_a_drag_is_undone_and_done_again_by_keys(run: tuple[Served, PageObject])
     one.tab.get_by_text("nothing to undo").wait_for()
 
 
-def test_the_button_of_a_message_brings_back_what_was_removed(run: tuple[Served, PageObject]) -> None:
+def test_the_button_of_a_message_brings_back_what_was_removed(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
-    port = simulator.do(lambda: simulator.yard.port_of("ann"))
+    port = simulator.do(lambda: simulator.robot_servers.port_of("ann"))
     one.press("Control+a")
     one.press("Delete")
     simulator.wait(lambda: not simulator.sim.robots)
     one.tab.locator(".toast").get_by_role("button", name="Undo").click()
-    simulator.wait(lambda: set(simulator.sim.robots) == {"ann", "bob"} and simulator.yard.port_of("ann") == port)
+    simulator.wait(
+        lambda: (
+            set(simulator.sim.robots) == {"ann", "bob"}
+            and simulator.robot_servers.port_of("ann") == port
+        )
+    )
     assert near(pose(simulator, "ann"), 3, 3) and near(pose(simulator, "bob"), 6, 5, 1)
-    assert one.tab.locator(".toast").get_by_role("button", name="Undo").count() == 0, "what it offered was done"
+    assert one.tab.locator(".toast").get_by_role("button", name="Undo").count() == 0, (
+        "what it offered was done"
+    )
 
 
-def test_positions_are_reset_after_a_question_while_clients_are_connected(run: tuple[Served, PageObject]) -> None:
+def test_positions_are_reset_after_a_question_while_clients_are_connected(
+    run: tuple[Served, PageObject],
+) -> None:
     simulator, one = run
     simulator.do(lambda: simulator.sim.put("bob", (9.0, 3.0, 0.0)))
     simulator.wait(lambda: near(where(simulator, "bob"), 9, 3))
-    port = simulator.do(lambda: simulator.yard.port_of("ann"))
+    port = simulator.do(lambda: simulator.robot_servers.port_of("ann"))
     with PioneerClient("127.0.0.1", port, timeout=PATIENCE):
         one.until("__sim.session.stats.clients > 0")
         one.press("Control+p")
@@ -67,13 +80,21 @@ def test_positions_are_reset_after_a_question_while_clients_are_connected(run: t
         simulator.wait(lambda: near(where(simulator, "bob"), 9, 3))
 
 
-def test_a_map_that_was_dropped_is_taken_back(run: tuple[Served, PageObject], tmp_path: Path) -> None:
+def test_a_map_that_was_dropped_is_taken_back(
+    run: tuple[Served, PageObject], tmp_path: Path
+) -> None:
     simulator, one = run
     simulator.do(lambda: simulator.sim.put("Box:1", (2.0, 2.0, 0.0)))
     simulator.wait(lambda: near(where(simulator, "Box:1"), 2, 2))
     (tmp_path / "small.map").write_text(MAP)
     one.press("Control+l")
     one.tab.locator("input[type=file]").set_input_files(str(tmp_path / "small.map"))
-    simulator.wait(lambda: simulator.sim.scene.name != "room" and not simulator.sim.box_names)
+    simulator.wait(
+        lambda: simulator.sim.scene.name != "room" and not simulator.sim.box_names
+    )
     one.tab.locator(".toast").get_by_role("button", name="Undo").click()
-    simulator.wait(lambda: simulator.sim.scene.name == "room" and near(where(simulator, "Box:1"), 2, 2))
+    simulator.wait(
+        lambda: (
+            simulator.sim.scene.name == "room" and near(where(simulator, "Box:1"), 2, 2)
+        )
+    )

@@ -1,4 +1,6 @@
-"""A wheel brings the page along: installed in a clean environment without Node, it serves what the checkout has built."""
+"""A wheel brings the page along: installed in a clean environment without Node, it
+serves what the checkout has built.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pip(home: Path) -> list[str]:
     """Its pip, which has nothing of the developers' environment for a build."""
-    return [str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    return [
+        str(home / "bin/python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--quiet",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,11 @@ def wheel(pip: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (STATIC / "index.html").is_file():
         missing("the built page (make web)")
     folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)], check=True, timeout=300)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT)],
+        check=True,
+        timeout=300,
+    )
     (path,) = folder.glob("botyard-*.whl")
     return path
 
@@ -52,14 +64,24 @@ def test_the_wheel_holds_the_page_and_no_sources_of_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         index = archive.read("botyard/ui/static/index.html").decode()
+
     assets = re.findall(r'"\./(assets/[^"]+)"', index)
     assert len(assets) >= 2
     assert all(f"botyard/ui/static/{asset}" in names for asset in assets)
     assert not any("node_modules" in n or n.endswith((".ts", ".svelte")) for n in names)
-    assert sum(i.file_size for i in zipfile.ZipFile(wheel).filelist if "/static/" in i.filename) < 1_000_000
+    assert (
+        sum(
+            i.file_size
+            for i in zipfile.ZipFile(wheel).filelist
+            if "/static/" in i.filename
+        )
+        < 1_000_000
+    )
 
 
-def test_it_serves_the_page_without_node(wheel: Path, home: Path, pip: list[str], tmp_path: Path) -> None:
+def test_it_serves_the_page_without_node(
+    wheel: Path, home: Path, pip: list[str], tmp_path: Path
+) -> None:
     subprocess.run([*pip, "install", str(wheel)], check=True, timeout=500)
     path = str(home / "bin")
     assert shutil.which("node", path=path) is None
@@ -81,7 +103,14 @@ def test_it_serves_the_page_without_node(wheel: Path, home: Path, pip: list[str]
         stderr=subprocess.STDOUT,
         text=True,
         cwd=tmp_path,
-        env={**{k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}, "PATH": path},
+        env={
+            **{
+                k: v
+                for k, v in os.environ.items()
+                if k not in ("PYTHONPATH", "VIRTUAL_ENV")
+            },
+            "PATH": path,
+        },
     )
     try:
         assert process.stdout is not None
@@ -92,10 +121,13 @@ def test_it_serves_the_page_without_node(wheel: Path, home: Path, pip: list[str]
                 break
         else:
             pytest.fail(said)
+
         base = f"http://127.0.0.1:{port + 9}"
         with urllib.request.urlopen(f"{base}/", timeout=PATIENCE) as answer:
             index = answer.read().decode()
-        assert index == (STATIC / "index.html").read_text("utf-8")  # the hashes in it are those of the built assets
+        assert index == (STATIC / "index.html").read_text(
+            "utf-8"
+        )  # the hashes in it are those of the built assets
         for asset in re.findall(r'"\./(assets/[^"]+)"', index):
             with urllib.request.urlopen(f"{base}/{asset}", timeout=PATIENCE) as answer:
                 assert answer.read() == (STATIC / asset).read_bytes()

@@ -1,4 +1,6 @@
-"""A movie of a recording shows the run as it was: its frames are the pictures that the running simulation gave."""
+"""A movie of a recording shows the run as it was: its frames are the pictures that the
+running simulation gave.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from botyard.errors import ArgumentError, KeptFileError, RecordingError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
-from botyard.pictures.filming import Camera, FilmOptions, film_options, fps_of, render_recording
+from botyard.pictures.filming import (
+    Camera,
+    FilmOptions,
+    film_options,
+    fps_of,
+    render_recording,
+)
 from botyard.pictures.options import PictureOptions, picture_options
 from botyard.pictures.painter import Painter
 from botyard.pictures.still import take
@@ -53,11 +61,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def frames(path: Path) -> list[tuple[bytes, int]]:
     with Image.open(path) as movie:
-        return [(f.convert("RGB").tobytes(), f.info["duration"]) for f in ImageSequence.Iterator(movie)]
+        return [
+            (f.convert("RGB").tobytes(), f.info["duration"])
+            for f in ImageSequence.Iterator(movie)
+        ]
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"follow": "bob", "area": (6.0, 4.5)}, {"trails": 3.0, "theme": "dark"}, {"scans": ["bob"]}]
+    "more",
+    [
+        {},
+        {"follow": "bob", "area": (6.0, 4.5)},
+        {"trails": 3.0, "theme": "dark"},
+        {"scans": ["bob"]},
+    ],
 )
 def test_the_movie_is_the_run(run: Path, tmp_path: Path, more: dict[str, Any]) -> None:
     options = picture_options(**{**SMALL, **more})
@@ -77,14 +94,18 @@ def test_the_movie_is_the_run(run: Path, tmp_path: Path, more: dict[str, Any]) -
     render_recording(run, tmp_path / "a.webp", options, FilmOptions())
     found = frames(tmp_path / "a.webp")
     assert [image for image, _ in found] == expected
-    assert sum(d for _, d in found) == 8100, "a frame for each of 80 steps, and for the beginning"
+    assert sum(d for _, d in found) == 8100, (
+        "a frame for each of 80 steps, and for the beginning"
+    )
 
 
 def test_a_picture_shows_the_last_moment(run: Path, tmp_path: Path) -> None:
     sim = Simulation(seed=5)
     seen: dict[int, Image.Image] = {}
     options = picture_options(**SMALL)
-    sim.after_step(lambda _: seen.__setitem__(sim.tick, Painter(options).draw(take(sim))))
+    sim.after_step(
+        lambda _: seen.__setitem__(sim.tick, Painter(options).draw(take(sim)))
+    )
     drive(sim)
     for end, tick in ((None, 80), (3.0, 30), (4.2, 42), (99.0, 80)):
         render_recording(run, tmp_path / "a.png", options, film_options(end=end))
@@ -92,9 +113,12 @@ def test_a_picture_shows_the_last_moment(run: Path, tmp_path: Path) -> None:
 
 
 @given(
-    begin=st.none() | st.floats(0.0, 3.0), length=st.floats(0.1, 3.0), speed=st.floats(0.1, 20.0), fps=st.none() | st.floats(0.5, 60.0),
+    begin=st.none() | st.floats(0.0, 3.0),
+    length=st.floats(0.1, 3.0),
+    speed=st.floats(0.1, 20.0),
+    fps=st.none() | st.floats(0.5, 60.0),
     step=st.sampled_from([0.02, 0.1, 0.25]),
-)  # fmt: skip
+)
 @settings(max_examples=40)
 def test_frames_come_at_their_times(
     begin: float | None, length: float, speed: float, fps: float | None, step: float
@@ -105,28 +129,44 @@ def test_frames_come_at_their_times(
     assert film.fps is not None
     assert fps is not None or film.fps == min(25.0, speed / step)
     sim, taken = Simulation(step=step), []
-    camera = Camera(PictureOptions(size=16, scans=False), film, lambda image: taken.append(sim.time))
+    camera = Camera(
+        PictureOptions(size=16, scans=False), film, lambda image: taken.append(sim.time)
+    )
     while camera.look(sim, sim.time):
         sim.step()
     period = speed / film.fps
     for k, time in enumerate(taken):
         due = first + k * period
-        assert due - 1e-6 <= time < due + step + 1e-6, "the first step that is not before its time"
+        assert due - 1e-6 <= time < due + step + 1e-6, (
+            "the first step that is not before its time"
+        )
+
     last = math.floor(film.end / step + 1e-6) * step
-    assert len(taken) == pytest.approx((last - first) / period + 0.5, abs=0.501 + 1e-3) or last < first
+    assert (
+        len(taken) == pytest.approx((last - first) / period + 0.5, abs=0.501 + 1e-3)
+        or last < first
+    )
 
 
 def test_parts_of_a_run(run: Path, tmp_path: Path) -> None:
     target = tmp_path / "a.webp"
     for film, seconds in (
-        ({"begin": 2.0, "end": 4.0}, 2.1), ({"begin": 2.0, "end": 4.0, "speed": 4.0}, 0.52), ({"end": 1.0, "fps": 50.0}, 1.02),
-    ):  # fmt: skip
+        ({"begin": 2.0, "end": 4.0}, 2.1),
+        ({"begin": 2.0, "end": 4.0, "speed": 4.0}, 0.52),
+        ({"end": 1.0, "fps": 50.0}, 1.02),
+    ):
         render_recording(run, target, picture_options(**SMALL), film_options(**film))
-        assert sum(d for _, d in frames(target)) == pytest.approx(1000 * seconds, abs=21), film
+        assert sum(d for _, d in frames(target)) == pytest.approx(
+            1000 * seconds, abs=21
+        ), film
 
 
-def test_where_something_is_lost_the_next_state_is_put_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was in a damaged chunk is not known; from the next state that is whole on, the run is as it was."""
+def test_where_something_is_lost_the_next_state_is_put_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was in a damaged chunk is not known; from the next state that is whole on,
+    the run is as it was.
+    """
     monkeypatch.setattr(output, "CHUNK_BYTES", 1 << 13)
     path, damaged = tmp_path / "run.mcap", tmp_path / "damaged.mcap"
     sim = Simulation(seed=5)
@@ -140,27 +180,43 @@ def test_where_something_is_lost_the_next_state_is_put_in(tmp_path: Path, monkey
         data = bytearray(path.read_bytes())
         data[chunk.packed_at + chunk.packed // 2] ^= 0xFF
         damaged.write_bytes(data)
-        notes = render_recording(damaged, tmp_path / "a.png", picture_options(**SMALL), FilmOptions())
-        assert any(f"chunk at byte {chunk.at}" in note and "damaged" in note for note in notes), (k, notes)
-        if chunk.end < 5_000_000_000:  # the robot that goes at 5.5 s makes the next state a whole one
+        notes = render_recording(
+            damaged, tmp_path / "a.png", picture_options(**SMALL), FilmOptions()
+        )
+        assert any(
+            f"chunk at byte {chunk.at}" in note and "damaged" in note for note in notes
+        ), (k, notes)
+        if (
+            chunk.end < 5_000_000_000
+        ):  # the robot that goes at 5.5 s makes the next state a whole one
             pictures.append(Image.open(tmp_path / "a.png").tobytes())
-    render_recording(path, tmp_path / "whole.png", picture_options(**SMALL), FilmOptions())
+
+    render_recording(
+        path, tmp_path / "whole.png", picture_options(**SMALL), FilmOptions()
+    )
     assert pictures and set(pictures) == {Image.open(tmp_path / "whole.png").tobytes()}
 
 
 @given(data=st.data())
 @settings(max_examples=30)
-def test_recordings_of_strangers(run: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_recordings_of_strangers(
+    run: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     found = bytearray(run.read_bytes())
     if data.draw(st.booleans()):
         found = found[: data.draw(st.integers(0, len(found)))]
     for _ in range(data.draw(st.integers(0, 5))):
         if found:
-            found[data.draw(st.integers(0, len(found) - 1))] = data.draw(st.integers(0, 255))
+            found[data.draw(st.integers(0, len(found) - 1))] = data.draw(
+                st.integers(0, 255)
+            )
+
     folder = tmp_path_factory.mktemp("strange")
     (folder / "a.mcap").write_bytes(found)
     try:
-        render_recording(folder / "a.mcap", folder / "a.png", picture_options(**SMALL), FilmOptions())
+        render_recording(
+            folder / "a.mcap", folder / "a.png", picture_options(**SMALL), FilmOptions()
+        )
     except RecordingError:
         assert not (folder / "a.png").exists()
 
@@ -169,13 +225,29 @@ def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     options, target = picture_options(**SMALL), tmp_path / "a.gif"
     for more, film, error, said in (
         ({"follow": "zoe"}, {}, RecordingError, 'no robot "zoe" in it at these times'),
-        ({"scans": ["eve"]}, {"end": 1.0}, RecordingError, 'no robot "eve" in it at these times'),
+        (
+            {"scans": ["eve"]},
+            {"end": 1.0},
+            RecordingError,
+            'no robot "eve" in it at these times',
+        ),
         ({}, {"begin": 9.0}, RecordingError, "it ends at 8 s, before 9 s"),
         ({}, {"fps": 60.0}, ArgumentError, "at most 50 with .gif, found 60"),
-        ({"size": 20_000, "area": (0.0, 0.0, 1.0, 1.0)}, {}, botyard.WorldError, "a frame of a movie has at most"),
+        (
+            {"size": 20_000, "area": (0.0, 0.0, 1.0, 1.0)},
+            {},
+            botyard.WorldError,
+            "a frame of a movie has at most",
+        ),
     ):
         with pytest.raises(error, match=said):
-            render_recording(run, target, picture_options(**{**SMALL, "area": None, **more}), film_options(**film))
+            render_recording(
+                run,
+                target,
+                picture_options(**{**SMALL, "area": None, **more}),
+                film_options(**film),
+            )
+
     sim = Simulation()
     sim.run(3.0)
     with sim.record(tmp_path / "late.mcap"):
@@ -184,22 +256,31 @@ def test_what_is_refused(run: Path, tmp_path: Path) -> None:
         render_recording(tmp_path / "late.mcap", target, options, film_options(end=2.0))
     (tmp_path / "late.mcap").unlink()
     for wrong, said in (
-        ({"begin": 5.0, "end": 4.0}, "end: expected more than begin"), ({"speed": 0.0}, "speed: "), ({"fps": math.nan}, "fps: "),
-        ({"begin": -1.0}, "begin: "), ({"fps": 1e9}, "fps: "),
-    ):  # fmt: skip
+        ({"begin": 5.0, "end": 4.0}, "end: expected more than begin"),
+        ({"speed": 0.0}, "speed: "),
+        ({"fps": math.nan}, "fps: "),
+        ({"begin": -1.0}, "begin: "),
+        ({"fps": 1e9}, "fps: "),
+    ):
         with pytest.raises(ArgumentError, match=said):
             film_options(**wrong)  # type: ignore[arg-type]
+
     with pytest.raises(ArgumentError, match=r"suffix of movies .* or of pictures"):
         render_recording(run, tmp_path / "a.txt", options, FilmOptions())
     with pytest.raises(RecordingError, match=r"budget\.unpacked"):
-        render_recording(run, target, options, FilmOptions(), budget=Budget(unpacked=1000))
+        render_recording(
+            run, target, options, FilmOptions(), budget=Budget(unpacked=1000)
+        )
+
     assert not list(tmp_path.iterdir())
     target.write_text("mine")
     with pytest.raises(KeptFileError):
         render_recording(run, target, options, FilmOptions())
 
 
-def test_the_command_line_renders(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_renders(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "a.webp"
     line = [
         "render",
@@ -220,20 +301,33 @@ def test_the_command_line_renders(run: Path, tmp_path: Path, capsys: pytest.Capt
     line[line.index("50ms")] = "0.05min"
     code, out, err = call(*line, capsys=capsys)
     assert (code, err) == (0, "") and out.endswith("a.webp written\n")
-    render_recording(run, tmp_path / "b.webp", picture_options(**SMALL), film_options(begin=1.0, end=3.0, speed=2.0))
+    render_recording(
+        run,
+        tmp_path / "b.webp",
+        picture_options(**SMALL),
+        film_options(begin=1.0, end=3.0, speed=2.0),
+    )
     assert frames(target) == frames(tmp_path / "b.webp")
     for more, said in (
-        (["--scans", "off", "--scans", "bob"], "--scans: expected on, off, or names"), (["--size", "5"], "--size: expected"),
-        (["--size", "axb"], "expected a width or WIDTHxHEIGHT"), (["--area", "1,2,x"], "expected numbers between commas"),
-        (["--area", "1,2,3"], "--area: expected 4 numbers"), (["--trails", "5 parsec"], "expected a time such as"),
+        (["--scans", "off", "--scans", "bob"], "--scans: expected on, off, or names"),
+        (["--size", "5"], "--size: expected"),
+        (["--size", "axb"], "expected a width or WIDTHxHEIGHT"),
+        (["--area", "1,2,x"], "expected numbers between commas"),
+        (["--area", "1,2,3"], "--area: expected 4 numbers"),
+        (["--trails", "5 parsec"], "expected a time such as"),
         (["--fps", "0"], "--fps: "),
-    ):  # fmt: skip
+    ):
         code, _, err = call(*line, *more, capsys=capsys)
         assert code == 255 and said in err, err
-    assert call("render", str(tmp_path / "none.mcap"), str(target), capsys=capsys)[0] == 2
+
+    assert (
+        call("render", str(tmp_path / "none.mcap"), str(target), capsys=capsys)[0] == 2
+    )
 
 
-def test_the_command_line_takes_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_takes_snapshots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "a.png"
     line = [
         "snapshot",
@@ -276,11 +370,14 @@ def test_the_command_line_takes_snapshots(tmp_path: Path, capsys: pytest.Capture
     sim.add_robot("p3at", "x", pose=Pose(1.0, 0.5, math.pi / 2))
     assert Image.open(target).tobytes() == sim.render(size=300, scans="x").tobytes()
     for more, said in (
-        ([], "a picture of which map?"), (["-m", "office", "--follow", "zoe"], 'no robot is named "zoe"'),
-        (["--nomap", "--at", "1000h"], "--at: expected at most 1e+06 s"), (["--nomap", "--at", "x"], "expected a time such as"),
-    ):  # fmt: skip
+        ([], "a picture of which map?"),
+        (["-m", "office", "--follow", "zoe"], 'no robot is named "zoe"'),
+        (["--nomap", "--at", "1000h"], "--at: expected at most 1e+06 s"),
+        (["--nomap", "--at", "x"], "expected a time such as"),
+    ):
         code, _, err = call("snapshot", *more, str(tmp_path / "b.png"), capsys=capsys)
         assert code and said in err, err
+
     code, _, err = call("snapshot", "--nomap", str(tmp_path / "b.doc"), capsys=capsys)
     assert code == 255 and 'suffix ".doc"' in err
     assert [p.name for p in tmp_path.iterdir()] == ["a.png"]

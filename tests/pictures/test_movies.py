@@ -1,4 +1,6 @@
-"""Movies hold the frames that were put in, each as long as it was there: Pillow and FFmpeg's decoder read them back."""
+"""Movies hold the frames that were put in, each as long as it was there: Pillow and
+FFmpeg's decoder read them back.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,14 @@ from PIL import Image, ImageSequence
 from botyard.errors import ArgumentError, KeptFileError, WorldError
 from botyard.pictures import movies
 from botyard.pictures.frame import words_of
-from botyard.pictures.movies import FPS_LIMITS, MAX_SIDE, MIN_FPS, check_movie, writing_movie
-from botyard.safefile import is_ours
+from botyard.pictures.movies import (
+    FPS_LIMITS,
+    MAX_SIDE,
+    MIN_FPS,
+    check_movie,
+    writing_movie,
+)
+from botyard.processes.safefile import is_ours
 
 
 def write(path: Path, images: Sequence[Image.Image], fps: float, **more: Any) -> None:
@@ -29,7 +37,10 @@ def write(path: Path, images: Sequence[Image.Image], fps: float, **more: Any) ->
 def read(path: Path) -> list[tuple[Image.Image, int]]:
     """Frames, and how long each lasts, ms."""
     with Image.open(path) as movie:
-        return [(frame.convert("RGB"), frame.info["duration"]) for frame in ImageSequence.Iterator(movie)]
+        return [
+            (frame.convert("RGB"), frame.info["duration"])
+            for frame in ImageSequence.Iterator(movie)
+        ]
 
 
 def shown_at(found: list[tuple[Image.Image, int]], ms: float) -> Image.Image:
@@ -38,11 +49,16 @@ def shown_at(found: list[tuple[Image.Image, int]], ms: float) -> Image.Image:
         end += duration
         if ms < end:
             return image
+
     raise AssertionError(f"it ends at {end} ms")
 
 
-def pictures(size: tuple[int, int], boxes: list[tuple[int, int, int, int, int]]) -> list[Image.Image]:
-    """Frames in each of which a rectangle is painted over the one before; one without an extent changes nothing."""
+def pictures(
+    size: tuple[int, int], boxes: list[tuple[int, int, int, int, int]]
+) -> list[Image.Image]:
+    """Frames in each of which a rectangle is painted over the one before; one without
+    an extent changes nothing.
+    """
     colors = [(255, 255, 255), (200, 30, 30), (0, 114, 178), (36, 39, 44)]
     image, found = Image.new("RGB", size, colors[0]), []
     for x, y, wide, high, color in boxes:
@@ -50,10 +66,13 @@ def pictures(size: tuple[int, int], boxes: list[tuple[int, int, int, int, int]])
         if wide and high:
             image.paste(colors[color], (x, y, x + wide, y + high))
         found.append(image)
+
     return found
 
 
-BOXES = st.lists(st.tuples(*[st.integers(0, 20)] * 4, st.integers(0, 3)), min_size=2, max_size=12)
+BOXES = st.lists(
+    st.tuples(*[st.integers(0, 20)] * 4, st.integers(0, 3)), min_size=2, max_size=12
+)
 
 
 @pytest.mark.parametrize("suffix", [".gif", ".webp"])
@@ -64,7 +83,11 @@ BOXES = st.lists(st.tuples(*[st.integers(0, 20)] * 4, st.integers(0, 3)), min_si
 )
 @settings(max_examples=60)
 def test_each_frame_is_there_at_its_time(
-    tmp_path_factory: pytest.TempPathFactory, suffix: str, size: tuple[int, int], boxes: Any, fps: float
+    tmp_path_factory: pytest.TempPathFactory,
+    suffix: str,
+    size: tuple[int, int],
+    boxes: Any,
+    fps: float,
 ) -> None:
     images = pictures(size, boxes)
     path = tmp_path_factory.mktemp("m") / f"a{suffix}"
@@ -74,7 +97,10 @@ def test_each_frame_is_there_at_its_time(
     if found:
         assert abs(sum(d for _, d in found) - 1000 * len(images) / fps) <= unit
         for k, image in enumerate(images):
-            assert shown_at(found, 1000 * (k + 0.5) / fps).tobytes() == image.tobytes(), f"frame {k}"
+            assert (
+                shown_at(found, 1000 * (k + 0.5) / fps).tobytes() == image.tobytes()
+            ), f"frame {k}"
+
     with Image.open(path) as movie:
         assert movie.size == size
     assert is_ours(path)
@@ -101,7 +127,9 @@ def test_a_pause_of_a_gif_that_is_longer_than_its_field(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", FPS_LIMITS)
 @pytest.mark.parametrize("size", [(1, 1), (MAX_SIDE, 1), (1, MAX_SIDE)])
-def test_the_slowest_movie_and_the_longest_sides(tmp_path: Path, suffix: str, size: tuple[int, int]) -> None:
+def test_the_slowest_movie_and_the_longest_sides(
+    tmp_path: Path, suffix: str, size: tuple[int, int]
+) -> None:
     if suffix == ".mp4":
         pytest.importorskip("av")
     path = tmp_path / f"a{suffix}"
@@ -109,39 +137,65 @@ def test_the_slowest_movie_and_the_longest_sides(tmp_path: Path, suffix: str, si
     write(path, [one, one], MIN_FPS)
     assert path.stat().st_size
     with pytest.raises(WorldError, match=f"at most {MAX_SIDE} pixels"):
-        write(path, [Image.new("RGB", (MAX_SIDE + 1, 1) if size[0] > 1 else (1, MAX_SIDE + 1))], 1.0)
+        write(
+            path,
+            [Image.new("RGB", (MAX_SIDE + 1, 1) if size[0] > 1 else (1, MAX_SIDE + 1))],
+            1.0,
+        )
 
 
 @pytest.mark.parametrize("size", [(64, 48), (65, 47)])
 @pytest.mark.parametrize("fps", [10.0, 25.0, 29.97])
-def test_mp4_is_read_back_by_a_decoder(tmp_path: Path, size: tuple[int, int], fps: float) -> None:
+def test_mp4_is_read_back_by_a_decoder(
+    tmp_path: Path, size: tuple[int, int], fps: float
+) -> None:
     av: Any = pytest.importorskip("av")
     path = tmp_path / "a.mp4"
-    images = pictures(size, [(0, 0, 64, 48, 1), *((2 * k, k, 20, 20, k % 4) for k in range(20))])
+    images = pictures(
+        size, [(0, 0, 64, 48, 1), *((2 * k, k, 20, 20, k % 4) for k in range(20))]
+    )
     write(path, images, fps)
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
-        frames = [(float(f.pts * f.time_base), f.to_image()) for f in container.decode(video=0)]
+        frames = [
+            (float(f.pts * f.time_base), f.to_image())
+            for f in container.decode(video=0)
+        ]
         rate = Fraction(fps).limit_denominator(1000)
         assert stream.average_rate == rate
-        assert float(stream.duration * stream.time_base) == pytest.approx(len(images) / rate)
+        assert float(stream.duration * stream.time_base) == pytest.approx(
+            len(images) / rate
+        )
+
     assert len(frames) == len(images)
-    assert frames[0][1].size == (size[0] + size[0] % 2, size[1] + size[1] % 2), "sides are even"
+    assert frames[0][1].size == (size[0] + size[0] % 2, size[1] + size[1] % 2), (
+        "sides are even"
+    )
     for k, (image, (at, frame)) in enumerate(zip(images, frames, strict=True)):
         assert at == pytest.approx(k / rate)
-        difference = np.abs(np.asarray(image, np.int16) - np.asarray(frame.crop((0, 0, *size)), np.int16))
+        difference = np.abs(
+            np.asarray(image, np.int16)
+            - np.asarray(frame.crop((0, 0, *size)), np.int16)
+        )
         assert difference.mean() < 12.0, k
+
     assert is_ours(path)
 
 
-def test_bad_movies_are_refused_and_leave_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_movies_are_refused_and_leave_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ArgumentError, match=r'suffix of movies .*found ".avi"'):
         check_movie("a.avi", 10.0)
     for suffix, most in FPS_LIMITS.items():
-        with pytest.raises(ArgumentError, match=f"at most {most:g} with {suffix}, found"):
+        with pytest.raises(
+            ArgumentError, match=f"at most {most:g} with {suffix}, found"
+        ):
             check_movie(f"a{suffix}", most + 1.0)
+
         with pytest.raises(ArgumentError, match=r"fps: expected at least 0\.001"):
             check_movie(f"a{suffix}", 1e-4)
+
     monkeypatch.setattr(movies, "is_installed", lambda extra: False)
     with pytest.raises(WorldError, match=r'needs the extra "movie"'):
         check_movie("a.mp4", 10.0)
@@ -160,6 +214,7 @@ def test_bad_movies_are_refused_and_leave_what_was_there(tmp_path: Path, monkeyp
         with pytest.raises(WorldError, match=said):
             write(path, images, 10.0)
         assert path.read_bytes() == before
+
     assert [p.name for p in tmp_path.iterdir()] == ["a.gif"], "nothing is left over"
     path.write_bytes(b"mine")
     with pytest.raises(KeptFileError):

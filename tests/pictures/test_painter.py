@@ -1,4 +1,6 @@
-"""What a picture shows is where it is in the world, in its colour; pictures that follow each other are those that are drawn alone."""
+"""What a picture shows is where it is in the world, in its colour; pictures that follow
+each other are those that are drawn alone.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,12 @@ def at(x: float, y: float) -> tuple[int, int]:
     return round((x - AREA[0]) * SCALE), round((AREA[3] - y) * SCALE)
 
 
-def near(image: Image.Image, pixel: tuple[int, int], color: tuple[int, ...], away: float = 60.0) -> bool:
+def near(
+    image: Image.Image,
+    pixel: tuple[int, int],
+    color: tuple[int, ...],
+    away: float = 60.0,
+) -> bool:
     """Whether a color is found within a pixel of a place."""
     x, y = pixel
     part = np.asarray(image.crop((x - 1, y - 1, x + 2, y + 2)), np.float64)
@@ -50,16 +57,25 @@ def near(image: Image.Image, pixel: tuple[int, int], color: tuple[int, ...], awa
 
 
 def inside(corners: list[tuple[float, float]], x: float, y: float) -> bool:
-    """Whether a place is in a polygon: a ray to the right crosses an odd number of its edges."""
+    """Whether a place is in a polygon: a ray to the right crosses an odd number of its
+    edges.
+    """
     pairs = zip(corners, corners[1:] + corners[:1], strict=True)
     return (
-        sum((ay > y) != (by > y) and x < ax + (y - ay) / (by - ay) * (bx - ax) for (ax, ay), (bx, by) in pairs) % 2 == 1
+        sum(
+            (ay > y) != (by > y) and x < ax + (y - ay) / (by - ay) * (bx - ax)
+            for (ax, ay), (bx, by) in pairs
+        )
+        % 2
+        == 1
     )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_robot_is_where_it_is(seed: int) -> None:
-    """Every pixel that is not near its edge or its mark has its color if it is in the outline, and else that of the ground."""
+    """Every pixel that is not near its edge or its mark has its color if it is in the
+    outline, and else that of the ground.
+    """
     rng = np.random.default_rng(seed)
     pose = Pose(*rng.uniform((-3.0, -2.0, -4.0), (3.0, 2.0, 4.0)).tolist())
     sim = botyard.Simulation()
@@ -74,7 +90,9 @@ def test_a_robot_is_where_it_is(seed: int) -> None:
             distance = math.dist((x, y), pose[:2])
             if distance > robot.spec.radius + 0.1:
                 continue
-            turned = [(x + dx, y + dy) for dx in (-0.05, 0, 0.05) for dy in (-0.05, 0, 0.05)]
+            turned = [
+                (x + dx, y + dy) for dx in (-0.05, 0, 0.05) for dy in (-0.05, 0, 0.05)
+            ]
             within = {inside(corners, *p) for p in turned}
             if len(within) == 2 or math.dist((x, y), nose) < 0.14:
                 continue
@@ -82,10 +100,15 @@ def test_a_robot_is_where_it_is(seed: int) -> None:
             counts[is_in] += 1
             if is_in:
                 assert tuple(image[row, column]) == RED, (row, column)
-            elif distance < 0.3 and y < pose.y and x < pose.x:  # names are at the upper right
+            elif (
+                distance < 0.3 and y < pose.y and x < pose.x
+            ):  # names are at the upper right
                 assert image[row, column].min() > 200, (row, column)
+
     assert counts[1] > 20
-    assert near(Image.fromarray(image), at(*nose), theme("light").outline), "the mark at its front"
+    assert near(Image.fromarray(image), at(*nose), theme("light").outline), (
+        "the mark at its front"
+    )
 
 
 @pytest.mark.parametrize("name", THEMES)
@@ -103,18 +126,26 @@ def test_scans_reach_what_they_have_found_and_no_farther() -> None:
     sim = walled()
     robot = sim.add_robot("p3dx", "r", pose=(0.0, 0.0, 0.0), lasers=["lms200"])
     digest = sim.digest()
-    image, without = (sim.render(area=AREA, size=SIZE, scans=scans) for scans in (["r"], False))
+    image, without = (
+        sim.render(area=AREA, size=SIZE, scans=scans) for scans in (["r"], False)
+    )
     assert sim.digest() == digest, "looking changes nothing"
     assert sim.render(area=AREA, size=SIZE) == without, "nobody reads them"
     robot.laser.subscribe("test")
     sim.step()
     assert sim.render(area=AREA, size=SIZE) != without
-    ground, fill = np.array(theme("light").ground[:3]), np.array(theme("light").laser_fill[:3])
+    ground, fill = (
+        np.array(theme("light").ground[:3]),
+        np.array(theme("light").laser_fill[:3]),
+    )
     blend = ground + (fill - ground) * theme("light").laser_fill[3] / 255
     for place in ((1.5, 0.5), (2.5, -1.6), (0.7, 1.6)):
         assert near(image, at(*place), tuple(blend), 6.0), place
     for place in ((3.5, 0.5), (0.5, 2.5), (-1.5, 0.5)):
-        assert image.getpixel(at(*place)) == without.getpixel(at(*place)), "behind walls, and behind the robot"
+        assert image.getpixel(at(*place)) == without.getpixel(at(*place)), (
+            "behind walls, and behind the robot"
+        )
+
     same = np.asarray(image) == np.asarray(without)
     (left, top), (right, bottom) = at(3.1, 1.5), at(4.0, -1.5)
     assert same[top:bottom, left:right].all(), "nothing is seen behind a wall"
@@ -149,17 +180,25 @@ def test_of_many_scans_the_points_are_drawn(monkeypatch: pytest.MonkeyPatch) -> 
     still = take(sim)
     monkeypatch.setattr(painter, "MAX_FILLED", 0)
     # walls are drawn above points: take them away
-    image = Painter(picture_options(area=AREA, size=SIZE)).draw(replace(still, scene=Scene()))
+    image = Painter(picture_options(area=AREA, size=SIZE)).draw(
+        replace(still, scene=Scene())
+    )
     assert image.getpixel(at(1.5, 0.5)) == theme("light").ground[:3], "no field"
     hits = 0
     for k in range(0, len(scan.ranges), 5):
         bearing, reach = scan.angle_min + k * scan.angle_increment, scan.ranges[k]
-        x, y = transform_point(scan.frame_pose, reach * math.cos(bearing), reach * math.sin(bearing))
+        x, y = transform_point(
+            scan.frame_pose, reach * math.cos(bearing), reach * math.sin(bearing)
+        )
         if reach < scan.range_max:
             hits += 1
             assert near(image, at(x, y), theme("light").laser_point, 80.0), (x, y)
+
     assert hits > 10
-    dots = (np.abs(np.asarray(image, np.int16) - theme("light").laser_point[:3]).max(axis=2) < 80).sum()
+    dots = (
+        np.abs(np.asarray(image, np.int16) - theme("light").laser_point[:3]).max(axis=2)
+        < 80
+    ).sum()
     assert hits < dots < 5 * len(scan.ranges), "nothing else is drawn"
 
 
@@ -168,6 +207,7 @@ def moments(sim: botyard.Simulation, count: int, steps: int = 2) -> list[Still]:
     for _ in range(count):
         sim.step(steps)
         found.append(take(sim))
+
     return found
 
 
@@ -186,24 +226,43 @@ def test_a_followed_robot_stays_in_the_middle_and_walls_go_by() -> None:
         x, y, _ = still.poses[0]
         for along in np.linspace(-2.0, 2.0, 9):
             for wx, wy in ((along, 2.0), (3.0, along)):
-                column, row = round(200 + (wx - x) * scale), round(150 - (wy - y) * scale)
-                if 3 <= column < SIZE[0] - 3 and 3 <= row < SIZE[1] - 30 and math.dist((x, y), (wx, wy)) > 1.0:
+                column, row = (
+                    round(200 + (wx - x) * scale),
+                    round(150 - (wy - y) * scale),
+                )
+                if (
+                    3 <= column < SIZE[0] - 3
+                    and 3 <= row < SIZE[1] - 30
+                    and math.dist((x, y), (wx, wy)) > 1.0
+                ):
                     seen += 1
                     assert near(image, (column, row), theme("light").wall)
+
         assert near(image, (200, 150), RED, 10.0), "its color is in the middle"
-        assert image == Painter(options).draw(still), "the map that is drawn in advance is the one that is drawn now"
+        assert image == Painter(options).draw(still), (
+            "the map that is drawn in advance is the one that is drawn now"
+        )
+
     assert seen > 60
 
 
 def test_every_part_of_a_map_can_be_drawn_also_with_places_beside_it() -> None:
-    """Labels of places reach out of their points: some are left of, above or below the picture, wholly or in part."""
+    """Labels of places reach out of their points: some are left of, above or below the
+    picture, wholly or in part.
+    """
     sim = botyard.Simulation.load("office")
     robot = sim.add_robot("p3dx", "ann")
     for x, y in np.random.default_rng(2).uniform((-3.0, -3.0), (43.0, 28.0), (60, 2)):
         robot.command.set_pose(x, y)
         sim.step()
-        assert sim.render(area=(x, y, x + 6.0, y + 4.0), size=(210, 140)).size == (210, 140)
-        assert sim.render(follow="ann", area=(6.0, 4.0), size=(210, 140)).size == (210, 140)
+        assert sim.render(area=(x, y, x + 6.0, y + 4.0), size=(210, 140)).size == (
+            210,
+            140,
+        )
+        assert sim.render(follow="ann", area=(6.0, 4.0), size=(210, 140)).size == (
+            210,
+            140,
+        )
 
 
 def test_a_robot_that_has_gone_leaves_the_view_where_it_was() -> None:
@@ -232,13 +291,21 @@ def test_trails_are_where_robots_were_and_end_where_they_jumped() -> None:
         drawn.see(still)
     image, without = drawn.draw(take(sim)), bare.draw(take(sim))
     assert robot.truth.x > 1.0
-    changed = np.abs(np.asarray(image, np.int16) - np.asarray(without, np.int16)).max(axis=2) > 8
+    changed = (
+        np.abs(np.asarray(image, np.int16) - np.asarray(without, np.int16)).max(axis=2)
+        > 8
+    )
     rows, columns = np.nonzero(changed)
-    assert set(rows) <= {at(0, 1.0)[1] + d for d in (-2, -1, 0, 1)} | {at(0, -2.0)[1] + d for d in (-2, -1, 0, 1)}
+    assert set(rows) <= {at(0, 1.0)[1] + d for d in (-2, -1, 0, 1)} | {
+        at(0, -2.0)[1] + d for d in (-2, -1, 0, 1)
+    }
     assert columns.min() == pytest.approx(at(-3.0, 0)[0], abs=12)
     first = np.asarray(image)[at(0, -2.0)[1], at(0.5, 0)[0]]
     assert first[0] > first[1] + 40, "in its color"
-    old, new = (np.asarray(image)[at(0, y)[1], at(x, 0)[0]].astype(int) for x, y in ((-2.0, 1.0), (0.6, -2.0)))
+    old, new = (
+        np.asarray(image)[at(0, y)[1], at(x, 0)[0]].astype(int)
+        for x, y in ((-2.0, 1.0), (0.6, -2.0))
+    )
     assert old[1] > new[1], "what is older is fainter"
     assert math.dist((1.0, 1.0), (0.0, -2.0)) > JUMP
 
@@ -250,11 +317,16 @@ def test_a_simulation_with_a_history_knows_trails() -> None:
     robot.command(v=0.5)
     sim.step(80)
     digest = sim.digest()
-    image, bare = (np.asarray(sim.render(area=AREA, size=SIZE, trails=t), np.int16) for t in (4.0, 0.0))
+    image, bare = (
+        np.asarray(sim.render(area=AREA, size=SIZE, trails=t), np.int16)
+        for t in (4.0, 0.0)
+    )
     assert sim.digest() == digest
     rows, columns = np.nonzero(np.abs(image - bare).max(axis=2) > 8)
     assert set(rows) <= {at(0, 1.0)[1] + d for d in (-2, -1, 0, 1)}
-    assert columns.min() == pytest.approx(at(robot.truth.x - 4.0 * 0.5, 0)[0], abs=14), "four seconds of it"
+    assert columns.min() == pytest.approx(
+        at(robot.truth.x - 4.0 * 0.5, 0)[0], abs=14
+    ), "four seconds of it"
     assert columns.max() <= at(robot.truth.x, 0)[0]
 
 
@@ -263,7 +335,9 @@ def test_time_that_goes_back_begins_new_trails() -> None:
     robot = sim.add_robot("p3dx", "bob", pose=(-3.0, 1.0, 0.0))
     robot.command(v=0.5)
     stills = moments(sim, 30)
-    drawn, bare = (Painter(picture_options(area=AREA, size=SIZE, trails=t)) for t in (20.0, 0.0))
+    drawn, bare = (
+        Painter(picture_options(area=AREA, size=SIZE, trails=t)) for t in (20.0, 0.0)
+    )
     for still in stills:
         drawn.see(still)
     assert drawn.draw(stills[-1]) != bare.draw(stills[-1])
@@ -278,7 +352,9 @@ def test_robots_may_have_a_color_each() -> None:
     image = sim.render(area=AREA, size=SIZE, colors="robot")
     found = [image.getpixel(at(x - 0.1, y)) for x, y in places]
     assert found == [rgb(robot_colors()[k % 8]) for k in range(10)]
-    assert {sim.render(area=AREA, size=SIZE).getpixel(at(x - 0.1, y)) for x, y in places} == {RED}
+    assert {
+        sim.render(area=AREA, size=SIZE).getpixel(at(x - 0.1, y)) for x, y in places
+    } == {RED}
 
 
 def test_stalled_robots_say_so() -> None:
@@ -301,7 +377,12 @@ def test_notebooks_show_pictures() -> None:
 
 
 def test_the_page_has_the_colors_of_the_palette() -> None:
-    done = subprocess.run([sys.executable, "tools/web_palette.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "tools/web_palette.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -317,4 +398,6 @@ def test_a_reflector_line_has_its_color(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert colored() > 300
     monkeypatch.setattr(painter, "LINE_M", 0.0)
-    assert colored() < 300, "else an edge of the color of all edges would not be told from it"
+    assert colored() < 300, (
+        "else an edge of the color of all edges would not be told from it"
+    )

@@ -1,4 +1,6 @@
-"""Pictures are as large as they are said to be, whatever the world is; what is far away costs no more than what is near."""
+"""Pictures are as large as they are said to be, whatever the world is; what is far away
+costs no more than what is near.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,24 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from botyard.child import Channel, write_message
 from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Area, Place, Scene
 from botyard.pictures import canvas, draw, still
 from botyard.pictures import map as map_module
-from botyard.pictures.canvas import MAX_ASPECT, MAX_PIXELS, MAX_WIDTH, Mask, clip_line, clip_polygon, fit
+from botyard.pictures.canvas import (
+    MAX_ASPECT,
+    MAX_PIXELS,
+    MAX_WIDTH,
+    Mask,
+    clip_line,
+    clip_polygon,
+    fit,
+)
 from botyard.pictures.map import draw_map
 from botyard.pictures.palette import theme
+from botyard.processes.child_process import Channel, write_message
 from botyard.sim.simulation import Simulation
 
 BOX = (0.0, 0.0, 10.0, 6.0)
@@ -32,7 +42,10 @@ def test_the_size_does_not_follow_the_world(wide: float, high: float) -> None:
     assert 1 <= view.width <= 200
     assert 1 <= view.height <= MAX_ASPECT * 200
     if wide / high < 1e6 and high / wide < 1e6:
-        assert max(view.width / 200, view.height / (MAX_ASPECT * 200)) == 1.0, "as large as it may be"
+        assert max(view.width / 200, view.height / (MAX_ASPECT * 200)) == 1.0, (
+            "as large as it may be"
+        )
+
     drawn = draw_map(Scene(), view, theme("light"))
     assert drawn.ground.shape == (view.height, view.width)
 
@@ -48,7 +61,9 @@ def test_widths_that_are_refused(width: int) -> None:
 
 
 @pytest.mark.parametrize("wide", [1e-9, 0.1, 1.0, 10.0, 1e9])
-def test_pictures_have_so_many_pixels_at_the_most(wide: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_have_so_many_pixels_at_the_most(
+    wide: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(canvas, "MAX_PIXELS", 4000)
     view = fit((0.0, 0.0, wide, 1.0), 300, margin=0.0)
     assert view.width * view.height <= 4400
@@ -61,11 +76,16 @@ def test_pictures_have_so_many_pixels_at_the_most(wide: float, monkeypatch: pyte
 def test_a_given_size_shows_more_of_the_world_beside_the_area() -> None:
     view = fit((2.0, 1.0, 4.0, 3.0), (400, 100), margin=0.0)
     assert (view.width, view.height, view.scale) == (400, 100, 50.0)
-    assert view.bounds == pytest.approx((-1.0, 1.0, 7.0, 3.0)), "the area is in the middle"
+    assert view.bounds == pytest.approx((-1.0, 1.0, 7.0, 3.0)), (
+        "the area is in the middle"
+    )
     assert view.pixel(2.0, 3.0) == pytest.approx((150.0, 0.0))
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 0.0, math.inf, 1.0), (math.nan, 0.0, 1.0, 1.0), (-1e308, 0.0, 1e308, 1.0)])
+@pytest.mark.parametrize(
+    "bounds",
+    [(0.0, 0.0, math.inf, 1.0), (math.nan, 0.0, 1.0, 1.0), (-1e308, 0.0, 1e308, 1.0)],
+)
 def test_worlds_that_have_no_picture(bounds: tuple[float, float, float, float]) -> None:
     with pytest.raises(WorldError, match="a finite part of the world"):
         fit(bounds, 100)
@@ -102,7 +122,9 @@ class Counted(ImageDraw.ImageDraw):
 
 @pytest.mark.parametrize("reach", [6e3, 1e9, 1e12])
 def test_what_is_far_away_is_not_drawn(reach: float) -> None:
-    """Lines, polygons, points and names of a scene reach far beyond the picture; each costs what is seen of it."""
+    """Lines, polygons, points and names of a scene reach far beyond the picture; each
+    costs what is seen of it.
+    """
     view = fit(BOX, 200)
     mask = Mask(view, (0, 0, 0, 255))
     mask._draw = counted = Counted(mask.image)  # type: ignore[assignment]
@@ -128,13 +150,30 @@ def test_what_is_far_away_is_not_drawn(reach: float) -> None:
     assert value(9.0, 5.0) == 255, "a square that is larger than the picture"
 
 
-def test_the_grid_has_not_more_lines_in_large_worlds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grid_has_not_more_lines_in_large_worlds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = list[Counted]()
-    monkeypatch.setattr(map_module.ImageDraw, "Draw", lambda image: made.append(Counted(image)) or made[-1])
-    for bounds in ((0.0, 0.0, 79.0, 20.0), (0.0, 0.0, 1e9, 1e3), (0.0, 0.0, 1.0, 1e9), (-1e7, -1e7, 1e7, 1e7)):
+    monkeypatch.setattr(
+        map_module.ImageDraw,
+        "Draw",
+        lambda image: made.append(Counted(image)) or made[-1],
+    )
+    for bounds in (
+        (0.0, 0.0, 79.0, 20.0),
+        (0.0, 0.0, 1e9, 1e3),
+        (0.0, 0.0, 1.0, 1e9),
+        (-1e7, -1e7, 1e7, 1e7),
+    ):
         view = fit(bounds, 300)
-        map_module._draw_grid(Image.new("RGB", (view.width, view.height)), view, theme("light"))
-        assert 1 <= made[-1].calls <= (view.width + view.height) / map_module.LEAST_GRID_PX + 2
+        map_module._draw_grid(
+            Image.new("RGB", (view.width, view.height)), view, theme("light")
+        )
+        assert (
+            1
+            <= made[-1].calls
+            <= (view.width + view.height) / map_module.LEAST_GRID_PX + 2
+        )
 
 
 def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:
@@ -144,21 +183,31 @@ def test_clip_lines_and_polygons_are_what_is_in_the_box() -> None:
         a, b = ((rng.uniform(-5, 9), rng.uniform(-5, 9)) for _ in range(2))
         inside = [
             (x, y)
-            for x, y in ((a[0] + k / 500 * (b[0] - a[0]), a[1] + k / 500 * (b[1] - a[1])) for k in range(501))
+            for x, y in (
+                (a[0] + k / 500 * (b[0] - a[0]), a[1] + k / 500 * (b[1] - a[1]))
+                for k in range(501)
+            )
             if box[0] <= x <= box[2] and box[1] <= y <= box[3]
         ]
         part = clip_line(a, b, box)
         if part is None:
             assert not inside
             continue
+
         assert all(-1e-9 <= x <= 4 + 1e-9 and -1e-9 <= y <= 3 + 1e-9 for x, y in part)
         if inside:
             step = math.dist(a, b) / 500
             assert math.dist(part[0], inside[0]) <= step + 1e-9
             assert math.dist(part[1], inside[-1]) <= step + 1e-9
+
     assert clip_polygon([(-9.0, -9.0), (9.0, -9.0), (9.0, 9.0), (-9.0, 9.0)], box) != []
     corners = clip_polygon([(-9.0, 1.0), (9.0, 1.0), (9.0, 2.0), (-9.0, 2.0)], box)
-    assert {(round(x, 9), round(y, 9)) for x, y in corners} == {(0.0, 1.0), (4.0, 1.0), (4.0, 2.0), (0.0, 2.0)}
+    assert {(round(x, 9), round(y, 9)) for x, y in corners} == {
+        (0.0, 1.0),
+        (4.0, 1.0),
+        (4.0, 2.0),
+        (0.0, 2.0),
+    }
     assert clip_polygon([(5.0, 5.0), (6.0, 5.0), (6.0, 6.0)], box) == []
     assert clip_polygon([], box) == []
 
@@ -172,7 +221,10 @@ def crowded() -> Simulation:
         points=np.array([[1.0, 1.0], [1.5, 1.0]]),
         boxes=(BoxObject(name="b", pose=Pose(3.0, 3.0, 0.5), length=1.0, width=0.5),),
         places=(far, Place(kind="Dock", name="", pose=Pose(2.0, 2.0))),
-        areas=(line, Area(kind="F", name="", corners=((0.0, 0.0), (2.0, 0.0), (0.0, 2.0)))),
+        areas=(
+            line,
+            Area(kind="F", name="", corners=((0.0, 0.0), (2.0, 0.0), (0.0, 2.0))),
+        ),
     )
     sim = Simulation(scene, seed=1)
     sim.add_robot("peoplebot", "ann", pose=(4.0, 2.0, 0.3))
@@ -181,6 +233,7 @@ def crowded() -> Simulation:
     for robot in sim.robots.values():
         robot.laser.subscribe("test")
         robot.sonar.subscribe("test")  # type: ignore[union-attr]
+
     sim.step(2)
     return sim
 
@@ -215,19 +268,37 @@ def test_only_so_many_rings_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(still, "MAX_RINGS", 3)
     moment = still.take(crowded())
     assert len(moment.scans) == 2
-    assert {b.figure for b in moment.sonar} == {0}, "the second robot's sonar ring is the fourth"
+    assert {b.figure for b in moment.sonar} == {0}, (
+        "the second robot's sonar ring is the fourth"
+    )
 
 
 def test_further_goals_are_marked_as_those_of_the_map() -> None:
-    plain, marked = Scene(), Scene(places=(Place(kind="Goal", name="", pose=Pose(1.0, 2.0, 0.5)),))
+    plain, marked = (
+        Scene(),
+        Scene(places=(Place(kind="Goal", name="", pose=Pose(1.0, 2.0, 0.5)),)),
+    )
     area = (-5.0, -5.0, 5.0, 5.0)
     want = np.asarray(Simulation(marked).render(area=area, size=200))
     sim = Simulation(plain)
     for goals in ([(1.0, 2.0, 0.5)], np.array([[1.0, 2.0, 0.5]], np.float32)):
-        np.testing.assert_array_equal(sim.render(area=area, size=200, goals=goals), want)
+        np.testing.assert_array_equal(
+            sim.render(area=area, size=200, goals=goals), want
+        )
+
     two = np.asarray(sim.render(area=area, size=200, goals=[(1, 2), (-3, 1)]))
-    assert (two != want).any() and (two != np.asarray(sim.render(area=area, size=200))).any()
+    assert (two != want).any() and (
+        two != np.asarray(sim.render(area=area, size=200))
+    ).any()
     assert sim.scene == plain, "the simulation is as it was"
-    for wrong in ("ab", 3.0, [(1,)], [(1, 2, 3, 4)], [(1, math.nan)], [(1, 2), (1, 2, 3)], None):
+    for wrong in (
+        "ab",
+        3.0,
+        [(1,)],
+        [(1, 2, 3, 4)],
+        [(1, math.nan)],
+        [(1, 2), (1, 2, 3)],
+        None,
+    ):
         with pytest.raises(ArgumentError, match="goals: expected"):
             sim.render(goals=wrong)  # type: ignore[arg-type]

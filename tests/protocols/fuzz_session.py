@@ -1,4 +1,5 @@
-"""Target of atheris: bytes of a client, cut into pieces, into a session on the null modem. Run by `test_fuzz`, or by hand for longer.
+"""Target of atheris: bytes of a client, cut into pieces, into a session on the null
+modem. Run by `test_fuzz`, or by hand for longer.
 
 python tests/protocols/fuzz_session.py -max_total_time=600
 """
@@ -9,21 +10,24 @@ import sys
 
 import atheris
 
-import botyard.sim.simulation  # the engine first and as it is: its kernels cannot be compiled from instrumented code
+# the engine first and as it is: its kernels cannot be compiled from instrumented code
+import botyard.sim.simulation
 
 with atheris.instrument_imports(include=["botyard.protocols"]):
     from botyard.protocols.pioneer import session  # noqa: F401
 
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 
 SIM = botyard.sim.simulation.Simulation()
 ROBOT = SIM.add_robot("p3dx-equipped", "r", pose=Pose())
 
 
 def one_input(data: bytes) -> None:
-    """Half of the inputs are bytes as they are, half are cut into commands with a good frame."""
+    """Half of the inputs are bytes as they are, half are cut into commands with a good
+    frame.
+    """
     modem = NullModem(SIM)
     line = modem.connect("r")
     provider = atheris.FuzzedDataProvider(data)
@@ -38,6 +42,7 @@ def one_input(data: bytes) -> None:
             if number == 236 and body[1:3] == b"\x08\x00":
                 continue  # pictures would be written
             line.send(frame(number, body))
+
     modem.run(0.1)
     if any("internal error" in text for text in line.log):
         raise AssertionError("\n".join(line.log))

@@ -1,4 +1,6 @@
-"""Sessions on the null modem, for tests of commands: a world, a robot, a client that has said OPEN."""
+"""Sessions on the null modem, for tests of commands: a world, a robot, a client that
+has said OPEN.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from botyard.model.scene import Scene
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Sip
-from botyard.servers.nullmodem import Line, NullModem
+from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Robot, Simulation
 
 
@@ -31,7 +33,9 @@ class Client:
         self.sim = sim or Simulation(scene, odometry_error="none", sensor_noise=False)
         if "r" not in self.sim.robots:
             self.sim.add_robot(model, "r", pose=pose)
-        self.modem = NullModem(self.sim, PioneerSettings(**settings), folders=folders, read_only=read_only)
+        self.modem = NullModem(
+            self.sim, PioneerSettings(**settings), folders=folders, read_only=read_only
+        )
         self.line = self.open("r")
 
     def open(self, robot: str) -> Line:
@@ -58,11 +62,14 @@ class Client:
         self.line.send(frame(236, b"\x3b" + operation.to_bytes(2, "little") + data))
 
     def run(self, seconds: float = 0.1) -> list[Packet]:
-        """Let time pass; everything that came meanwhile. A PULSE a second keeps the watchdog quiet."""
+        """Let time pass; everything that came meanwhile. A PULSE a second keeps the
+        watchdog quiet.
+        """
         while seconds > 1.0:
             self.modem.run(1.0)
             self.send(0)
             seconds -= 1.0
+
         self.modem.run(seconds)
         return Parser().receive(self.line.take())
 

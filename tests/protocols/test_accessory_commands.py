@@ -1,4 +1,6 @@
-"""Commands for what a robot carries, and the packets that answer them (pioneer-protocol §4.3, §4.6, §5, §10)."""
+"""Commands for what a robot carries, and the packets that answer them (pioneer-protocol
+§4.3, §4.6, §5, §10).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from botyard.geometry import Pose
 from botyard.model.readings import GripperState
 from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.pioneer import gripperbits
-from botyard.protocols.pioneer.accessoryreports import Encoders, GripperReport, Gyro, Io, JoystickReport
+from botyard.protocols.pioneer.accessoryreports import (
+    Encoders,
+    GripperReport,
+    Gyro,
+    Io,
+    JoystickReport,
+)
 from botyard.protocols.pioneer.commands import C
 from botyard.protocols.pioneer.packet import Parser
 from botyard.protocols.pioneer.reports import Config
@@ -23,12 +31,21 @@ WALL = Scene(segments=np.array([[2.0, -9.0, 2.0, 9.0]]))
 
 # -- layouts
 
-u8, u16, i32 = st.integers(0, 255), st.integers(0, 65535), st.integers(-(2**31), 2**31 - 1)
+u8, u16, i32 = (
+    st.integers(0, 255),
+    st.integers(0, 65535),
+    st.integers(-(2**31), 2**31 - 1),
+)
 reports = st.one_of(
     st.builds(Encoders, left=i32, right=i32),
     st.builds(Gyro, readings=st.lists(st.tuples(st.integers(0, 1023), u8), max_size=8)),
     st.builds(JoystickReport, button1=u8, button2=u8, x=u16, y=u16, throttle=u16),
-    st.builds(Io, inputs=st.binary(max_size=8), outputs=st.binary(max_size=4), analog=st.lists(u16, max_size=16)),
+    st.builds(
+        Io,
+        inputs=st.binary(max_size=8),
+        outputs=st.binary(max_size=4),
+        analog=st.lists(u16, max_size=16),
+    ),
     st.builds(GripperReport, kind=u8, switches=u8, grasp_time=u8),
 )
 
@@ -41,15 +58,21 @@ def test_packets_survive_the_wire(report: object) -> None:
 
 def test_layouts_byte_by_byte() -> None:
     """Written out by hand from §10."""
-    assert Encoders(left=1, right=-2).encode()[3:-2] == bytes.fromhex("90 01000000 feffffff")
-    assert Gyro(readings=[(512, 128), (530, 9)]).encode()[3:-2] == bytes.fromhex("98 02 0002 80 1202 09")
-    assert JoystickReport(button1=1, x=512, y=1023, throttle=5).encode()[3:-2] == bytes.fromhex(
-        "f8 01 00 0002 ff03 0500"
+    assert Encoders(left=1, right=-2).encode()[3:-2] == bytes.fromhex(
+        "90 01000000 feffffff"
     )
-    assert Io(inputs=b"\xff\xfe", outputs=b"\x0f", analog=[1023]).encode()[3:-2] == bytes.fromhex(
-        "f0 02 fffe 01 0f 01 ff03"
+    assert Gyro(readings=[(512, 128), (530, 9)]).encode()[3:-2] == bytes.fromhex(
+        "98 02 0002 80 1202 09"
     )
-    assert GripperReport(kind=2, switches=0x31).encode()[3:-2] == bytes.fromhex("e0 02 31 00")
+    assert JoystickReport(button1=1, x=512, y=1023, throttle=5).encode()[
+        3:-2
+    ] == bytes.fromhex("f8 01 00 0002 ff03 0500")
+    assert Io(inputs=b"\xff\xfe", outputs=b"\x0f", analog=[1023]).encode()[
+        3:-2
+    ] == bytes.fromhex("f0 02 fffe 01 0f 01 ff03")
+    assert GripperReport(kind=2, switches=0x31).encode()[3:-2] == bytes.fromhex(
+        "e0 02 31 00"
+    )
 
 
 # -- streams
@@ -92,8 +115,12 @@ def test_encoders_agree_with_odometry() -> None:
     last = Encoders.decode([p for p in packets if p.id == 0x90][-1])
     p = c.robot.spec.pioneer
     turned = (last.right - last.left) / p.ticks_per_mm / 2 * p.diff_conv
-    assert math.remainder(turned - c.robot.odom.th, 2 * math.pi) == pytest.approx(0, abs=1e-4)
-    assert (last.left + last.right) / 2 / p.ticks_per_mm / 1000 == pytest.approx(c.robot.state.path[0], abs=1e-5)
+    assert math.remainder(turned - c.robot.odom.th, 2 * math.pi) == pytest.approx(
+        0, abs=1e-4
+    )
+    assert (last.left + last.right) / 2 / p.ticks_per_mm / 1000 == pytest.approx(
+        c.robot.state.path[0], abs=1e-5
+    )
 
 
 def test_gyro_follows_the_turn_rate() -> None:
@@ -124,7 +151,11 @@ def test_io_lines() -> None:
     c.send(40, 1)
     packets = c.run(0.2)
     io = Io.decode(next(p for p in packets if p.id == 0xF0))
-    assert (io.inputs, io.outputs, list(io.analog)) == (b"\xfd\xff\xff\xff", b"\xf5", [0, 0, 512, 0, 0, 0, 0, 0])
+    assert (io.inputs, io.outputs, list(io.analog)) == (
+        b"\xfd\xff\xff\xff",
+        b"\xf5",
+        [0, 0, 512, 0, 0, 0, 0, 0],
+    )
     sip = c.sip()
     assert (sip.digin, sip.digout) == (0xFD, 0xF5)
 
@@ -161,14 +192,19 @@ def test_joystick_packets_and_driving() -> None:
     for _ in range(30):
         c.send(0)
         c.run(0.1)
+
     assert c.robot.velocity.vx == pytest.approx(0.5, abs=0.01)
     top = c.robot.state.limits.a
-    c.ctrl(205, bytes((50, 0, 40, 1)))  # half way to the right, the throttle at 40 %
+    # half way to the right, the throttle at 40 %
+    c.ctrl(205, bytes((50, 0, 40, 1)))
     for _ in range(30):
         c.send(0)
         c.run(0.1)
+
     turning = -0.5 * 0.4 * top
-    assert (c.robot.velocity.vx, c.robot.velocity.w) == pytest.approx((0.0, turning), abs=0.01)
+    assert (c.robot.velocity.vx, c.robot.velocity.w) == pytest.approx(
+        (0.0, turning), abs=0.01
+    )
     c.ctrl(205, bytes((0, 50, 100, 0)))
     c.run(1.5)
     assert c.robot.velocity.vx == 0, "the button is a dead man's handle"
@@ -208,7 +244,9 @@ def test_bumper_bits_and_stall() -> None:
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("mode", range(4))
 def test_bumpstall(mode: int, forward: bool) -> None:
-    """A pressed bumper of the chosen ring stalls the robot: the stall flags stay and the motion is given up (§4.1)."""
+    """A pressed bumper of the chosen ring stalls the robot: the stall flags stay and
+    the motion is given up (§4.1).
+    """
     stalls, way = bool(mode & (1 if forward else 2)), 1 if forward else -1
     c = Client("peoplebot-sh", WALL, pose=Pose(1.0, 0.0, 0.0 if forward else math.pi))
     c.send(44, mode)
@@ -244,7 +282,14 @@ def test_bits_of_both_layouts() -> None:
     """Written out from §10.1."""
     resting = state(open=True, lift_down=True)
     assert (gripperbits.aria(resting), gripperbits.p2os(resting)) == (0b0011_0000, 0x21)
-    closed = state(closed=True, left_touches=True, right_touches=True, lift_up=True, inner_beam=True, outer_beam=True)
+    closed = state(
+        closed=True,
+        left_touches=True,
+        right_touches=True,
+        lift_up=True,
+        inner_beam=True,
+        outer_beam=True,
+    )
     assert (gripperbits.aria(closed), gripperbits.p2os(closed)) == (0b0000_1101, 0x12)
     moving = state(paddles_move=True, lift_moves=True)
     assert (gripperbits.aria(moving), gripperbits.p2os(moving)) == (0b1111_0011, 0x44)
@@ -291,7 +336,9 @@ def test_37_is_a_lasers_end_angle_behind_36() -> None:
         c.send(number, value)
     packets = c.run(0.3)
     assert {p.id for p in packets} >= {0x61}
-    assert int.from_bytes(next(p for p in packets if p.id == 0x61).data[:2], "little") == 5
+    assert (
+        int.from_bytes(next(p for p in packets if p.id == 0x61).data[:2], "little") == 5
+    )
     assert not any(p.id == 0xE0 for p in packets)
     c.send(37, 30)
     c.run(2.0)
@@ -312,7 +359,9 @@ def test_36_is_the_grippers_behind_33_17() -> None:
     c.send(0)
     c.send(36, -45)
     c.run(0.3)
-    assert math.degrees(c.robot.laser._bundle.angle0) == pytest.approx(-45), "not directly behind: the laser's"
+    assert math.degrees(c.robot.laser._bundle.angle0) == pytest.approx(-45), (
+        "not directly behind: the laser's"
+    )
 
 
 def test_on_a_robot_without_gripper_they_are_always_the_lasers() -> None:
@@ -331,7 +380,9 @@ def test_without_laser_compatibility_the_numbers_are_free() -> None:
     c.send(38, 50)
     assert len(c.get(0xE0, 0.3)) == 3
     assert c.robot.laser._bundle.count == 181
-    assert any("command 38 (OLD_LRF_PARMINC) is not supported" in text for text in c.log)
+    assert any(
+        "command 38 (OLD_LRF_PARMINC) is not supported" in text for text in c.log
+    )
 
 
 def test_a_wrong_gripper_action_is_named() -> None:
@@ -343,9 +394,13 @@ def test_a_wrong_gripper_action_is_named() -> None:
 # -- the SIP's other fields
 
 
-@pytest.mark.parametrize(("th", "byte"), [(90, 180), (0, 45), (-90, 90), (180, 135), (88, 1)])
+@pytest.mark.parametrize(
+    ("th", "byte"), [(90, 180), (0, 45), (-90, 90), (180, 135), (88, 1)]
+)
 def test_compass_byte(th: float, byte: int) -> None:
-    assert Client("p3dx-equipped", pose=Pose(0, 0, math.radians(th))).sip().compass == byte
+    assert (
+        Client("p3dx-equipped", pose=Pose(0, 0, math.radians(th))).sip().compass == byte
+    )
     assert Client("p3dx", pose=Pose(0, 0, math.radians(th))).sip().compass == 0
 
 
@@ -393,7 +448,13 @@ def test_config_names_what_is_there() -> None:
     c = Client("p3dx-equipped")
     c.send(18, 1)
     config = Config.decode(c.get(0x20)[0])
-    assert (config.has_gripper, config.front_bumpers, config.rear_bumpers, config.has_gyro, config.ticks_mm) == (
+    assert (
+        config.has_gripper,
+        config.front_bumpers,
+        config.rear_bumpers,
+        config.has_gyro,
+        config.ticks_mm,
+    ) == (
         1,
         5,
         5,
@@ -408,11 +469,15 @@ def test_config_names_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("number", "argument", "said"),
     [
-        (15, bytes((25, 60, 50, 72)), "sound: 60 for 0.5 s, 72 for 1 s"), (90, 3, "command 90 (SOUND), 3"),
-        (91, 1, "command 91 (PLAYLIST), 1"), (92, 0, "command 92 (SOUNDTOG), 0"), (66, b"hi\x07", '66 (TTY3): "hi\\x07"'),
-        (43, 5, "nothing is connected"), (67, 5, "nothing is connected"),
+        (15, bytes((25, 60, 50, 72)), "sound: 60 for 0.5 s, 72 for 1 s"),
+        (90, 3, "command 90 (SOUND), 3"),
+        (91, 1, "command 91 (PLAYLIST), 1"),
+        (92, 0, "command 92 (SOUNDTOG), 0"),
+        (66, b"hi\x07", '66 (TTY3): "hi\\x07"'),
+        (43, 5, "nothing is connected"),
+        (67, 5, "nothing is connected"),
     ],
-)  # fmt: skip
+)
 def test_sounds_and_serial_text(number: int, argument: int | bytes, said: str) -> None:
     c = Client()
     c.send(number, argument)
@@ -420,8 +485,12 @@ def test_sounds_and_serial_text(number: int, argument: int | bytes, said: str) -
 
 
 @pytest.mark.parametrize("argument", [None, b"", b"\x01\x02", bytes(range(1, 17))])
-def test_an_order_of_firing_is_taken_and_changes_nothing(argument: bytes | None) -> None:
-    """POLLING (PIO-037): it is known, and all transducers still look in every period, also when all warnings are wanted."""
+def test_an_order_of_firing_is_taken_and_changes_nothing(
+    argument: bytes | None,
+) -> None:
+    """POLLING (PIO-037): it is known, and all transducers still look in every period,
+    also when all warnings are wanted.
+    """
     c, other = Client(scene=WALL, warn_unsupported=True), Client(scene=WALL)
     c.send(3, argument)
     said = list(c.log)
@@ -464,6 +533,7 @@ def test_quiet_numbers_are_quiet_unless_asked() -> None:
     for number in quiet:
         loud.send(number, 1)
         loud.send(number, 1)
+
     assert sum("not supported" in text for text in loud.log) == 2 * len(quiet)
     assert len(c.get(0x32, 0.3)) == 3, "and nothing else happens"
 
@@ -502,7 +572,9 @@ def test_poses_of_both_lasers_count() -> None:
 
 
 def test_an_increment_of_nothing_is_refused() -> None:
-    """SIM_LRF_SET_RES 0 would stop all scans without a word: it is ignored, and the log says so."""
+    """SIM_LRF_SET_RES 0 would stop all scans without a word: it is ignored, and the log
+    says so.
+    """
     c = Client("p3dx-equipped")
     c.send(C.SIM_LRF_ENABLE, 2)
     c.send(C.SIM_LRF_SET_RES, 200)
@@ -511,4 +583,7 @@ def test_an_increment_of_nothing_is_refused() -> None:
     assert readings > 1
     c.send(C.SIM_LRF_SET_RES, 0)
     assert int.from_bytes(c.get(0x61, 0.5)[-1].data[:2], "little") == readings
-    assert any("SIM_LRF_SET_RES: expected hundredths of a degree, not 0" in text for text in c.log)
+    assert any(
+        "SIM_LRF_SET_RES: expected hundredths of a degree, not 0" in text
+        for text in c.log
+    )

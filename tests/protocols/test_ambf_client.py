@@ -44,19 +44,26 @@ class Bench:
         for found in FrameReader().receive(b"".join(self._sent)):
             name, kind = names[found.number]
             yield name.split("/")[3], TYPES.decode_ros1(found.data, kind)
+
         self._sent.clear()
 
     def pass_by(self, wall: float, simulated: float) -> None:
         self.now += wall
         self.sim_time += simulated
-        state = TYPES["ambf_msgs/WorldState"](**{**vars_of("ambf_msgs/WorldState"), "sim_time": self.sim_time})
-        self.client._received(Frame(Kind.MESSAGE, 3, TYPES.encode_ros1(state, "ambf_msgs/WorldState")))
+        state = TYPES["ambf_msgs/WorldState"](
+            **{**vars_of("ambf_msgs/WorldState"), "sim_time": self.sim_time}
+        )
+        self.client._received(
+            Frame(Kind.MESSAGE, 3, TYPES.encode_ros1(state, "ambf_msgs/WorldState"))
+        )
 
 
 def vars_of(kind: str) -> dict[str, Any]:
     blank = TYPES.blank(kind)
     return (
-        {name: getattr(blank, name) for name in blank.__slots__} if hasattr(blank, "__slots__") else dict(vars(blank))
+        {name: getattr(blank, name) for name in blank.__slots__}
+        if hasattr(blank, "__slots__")
+        else dict(vars(blank))
     )
 
 
@@ -65,7 +72,9 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(monkeypatch)
 
 
-def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(bench: Bench) -> None:
+def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(
+    bench: Bench,
+) -> None:
     bench.box.set_force(1.0, 0.0, 0.0)
     bench.world.enable_throttling(True)
     for _ in range(100):
@@ -80,7 +89,9 @@ def test_a_force_that_is_sent_again_lasts_through_a_slow_stepped_loop(bench: Ben
 
 
 def test_the_watchdog_of_a_stepped_loop_counts_simulated_time(bench: Bench) -> None:
-    """The force of one call ends with the same step, however long the loop takes, and before that step."""
+    """The force of one call ends with the same step, however long the loop takes, and
+    before that step.
+    """
     for wall in (0.0, 0.3):
         bench.box.set_force(1.0, 0.0, 0.0)
         bench.world.enable_throttling(True)
@@ -89,6 +100,7 @@ def test_the_watchdog_of_a_stepped_loop_counts_simulated_time(bench: Bench) -> N
             bench.world.update()
             ended += [(k, name, m) for name, m in bench.sent() if name == "box"]
             bench.pass_by(wall, 0.02)
+
         ((k, _, message),) = ended
         assert (k, message.wrench.force.x) == (6, 0.0), "0.12 s after the call"
         bench.world.enable_throttling(False)
@@ -96,7 +108,9 @@ def test_the_watchdog_of_a_stepped_loop_counts_simulated_time(bench: Bench) -> N
         list(bench.sent())
 
 
-def test_where_time_passes_by_itself_the_watchdog_counts_wall_time(bench: Bench) -> None:
+def test_where_time_passes_by_itself_the_watchdog_counts_wall_time(
+    bench: Bench,
+) -> None:
     bench.box.set_force(1.0, 0.0, 0.0)
     bench.pass_by(0.09, 5.0)
     assert not bench.box.expire(bench.now)

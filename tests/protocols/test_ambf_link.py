@@ -34,12 +34,16 @@ TOPICS = [
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([Kind.READ, Kind.LEAVE, Kind.MESSAGE]), st.integers(0, 2**32 - 1), st.binary(max_size=50)
+            st.sampled_from([Kind.READ, Kind.LEAVE, Kind.MESSAGE]),
+            st.integers(0, 2**32 - 1),
+            st.binary(max_size=50),
         )
     ),
     st.integers(1, 9),
 )
-def test_frames_in_pieces_of_any_size(frames: list[tuple[Kind, int, bytes]], size: int) -> None:
+def test_frames_in_pieces_of_any_size(
+    frames: list[tuple[Kind, int, bytes]], size: int
+) -> None:
     encoded = [frame(*f) for f in frames]
     encoded.insert(
         len(frames) // 2, topics_frame("2.0", TOPICS)
@@ -48,7 +52,10 @@ def test_frames_in_pieces_of_any_size(frames: list[tuple[Kind, int, bytes]], siz
     reader, found = FrameReader(), []
     for k in range(0, len(data), size):
         found += list(reader.receive(data[k : k + size]))
-        assert len(found) == sum(end <= k + size for end in ends), "a frame is handed on as soon as it is complete"
+        assert len(found) == sum(end <= k + size for end in ends), (
+            "a frame is handed on as soon as it is complete"
+        )
+
     assert parse_topics(found.pop(len(frames) // 2).data) == ("2.0", TOPICS)
     assert found == [Frame(*f) for f in frames]
 
@@ -86,6 +93,7 @@ def test_what_is_no_frame_is_said() -> None:
     ):
         with pytest.raises(PeerError, match=text):
             list(FrameReader().receive(data))
+
     with pytest.raises(PeerError, match="list of topics"):
         parse_topics(b'{"generation": 1}')
 
@@ -101,7 +109,8 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
         stamp, rate, step, times = groups  # type: ignore[misc]
         message = types.blank(kind)
         message.header.stamp.sec, message.header.stamp.nanosec = stamp
-        message.header.frame_id = "odd"  # what comes after it is aligned in CDR
+        # what comes after it is aligned in CDR
+        message.header.frame_id = "odd"
         message.dynamic_loop_freq, message.sim_step = rate[0], step[0]
         message.wall_time, message.sim_time = times
         return encode(message, kind)
@@ -113,6 +122,7 @@ def test_a_template_gives_the_bytes_of_the_message(generation: str, wire: str) -
         ((9, 8), (1,), (2**32 - 1,), (-1.0, math.inf)),
     ):
         assert template.fill([v for group in values for v in group]) == make(values)
+
     with pytest.raises(struct.error):
         template.fill((1, 2, 1000, -1, 0.0, 0.0))
     with pytest.raises(struct.error):
@@ -125,4 +135,7 @@ def test_blank_messages_can_be_encoded() -> None:
     for generation in GENERATIONS:
         types = Types(more=definitions(generation))
         for name in definitions(generation):
-            assert types.decode_ros1(types.encode_ros1(types.blank(name), name), name) is not None
+            assert (
+                types.decode_ros1(types.encode_ros1(types.blank(name), name), name)
+                is not None
+            )

@@ -15,11 +15,14 @@ def run(stepping: Stepping, most: int = 10_000) -> int:
     while stepping.may_step and steps < most:
         stepping.stepped()
         steps += 1
+
     return steps
 
 
 @given(st.lists(st.tuples(st.integers(1, 100), st.integers(0, 3)), max_size=60))
-def test_each_toggle_is_exactly_n_steps_and_none_is_lost(toggles: list[tuple[int, int]]) -> None:
+def test_each_toggle_is_exactly_n_steps_and_none_is_lost(
+    toggles: list[tuple[int, int]],
+) -> None:
     """However many toggles come before the world gets round to stepping."""
     stepping, clock, wanted, made = Stepping(), False, 0, 0
     stepping.command(True, clock, 10, 0.0)
@@ -30,6 +33,7 @@ def test_each_toggle_is_exactly_n_steps_and_none_is_lost(toggles: list[tuple[int
         wanted += n
         if not pause:
             made += run(stepping)
+
     made += run(stepping)
     assert made == wanted
 
@@ -42,8 +46,10 @@ def test_a_thousand_toggles() -> None:
         stepping.command(True, clock, 7, 0.0)
         assert run(stepping) == 7
         made += 7
-        stepping.command(True, clock, 7, 0.0)  # the same clock again is no toggle
+        # the same clock again is no toggle
+        stepping.command(True, clock, 7, 0.0)
         assert run(stepping) == 0
+
     assert made == 7000
 
 
@@ -68,7 +74,9 @@ def test_the_world_runs_free_again() -> None:
 
 
 def test_as_the_original_does_it() -> None:
-    """Up to n steps after the first throttled command, and a toggle that comes early is lost (§7)."""
+    """Up to n steps after the first throttled command, and a toggle that comes early is
+    lost (§7).
+    """
     stepping = Stepping(original=True)
     stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 5
@@ -76,7 +84,8 @@ def test_as_the_original_does_it() -> None:
     stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 5
     assert run(stepping) == 0
-    stepping.command(True, False, 5, 0.0)  # the same clock again is no toggle
+    # the same clock again is no toggle
+    stepping.command(True, False, 5, 0.0)
     assert run(stepping) == 0
     stepping.command(True, True, 5, 0.0)
     assert run(stepping) == 5
@@ -96,13 +105,16 @@ def test_states_are_sent_as_often_as_they_should(low: float, high: float) -> Non
             pace.expired(t)
             count += pace.is_due(t)
             t += 0.0005
+
         return count
 
     assert sent(0.0, 2.0, False) == pytest.approx(2 * low, abs=1)
     assert not pace.is_commanded
     assert sent(2.0, 4.0, True) == pytest.approx(2 * high, abs=2)
     assert pace.is_commanded
-    assert sent(4.0, 4.49, False) == pytest.approx(0.49 * high, abs=2), "until the watchdog barks"
+    assert sent(4.0, 4.49, False) == pytest.approx(0.49 * high, abs=2), (
+        "until the watchdog barks"
+    )
     assert pace.is_commanded
     sent(4.49, 4.6, False)
     assert not pace.is_commanded
@@ -136,7 +148,9 @@ def test_a_pause_is_not_made_up_for() -> None:
     pace = Pace(50.0, 1000.0)
     assert pace.is_due(0.0)
     assert pace.is_due(10.0)
-    assert sum(pace.is_due(10.0) for _ in range(50)) <= 2, "20 ms are, for timers that wake up late"
+    assert sum(pace.is_due(10.0) for _ in range(50)) <= 2, (
+        "20 ms are, for timers that wake up late"
+    )
 
 
 def test_what_was_said_for_a_step_is_not_said_again_at_once() -> None:

@@ -15,10 +15,16 @@ from botyard.model.library import load_robot
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer import batch as batch_module
 from botyard.protocols.pioneer.batch import Batch
-from botyard.protocols.pioneer.packet import Parser, checksum, command, frame, int_argument
+from botyard.protocols.pioneer.packet import (
+    Parser,
+    checksum,
+    command,
+    frame,
+    int_argument,
+)
 from botyard.protocols.pioneer.reportbuilder import laser_packets
 from botyard.protocols.pioneer.session import Session
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 
 MODELS = [
@@ -32,7 +38,17 @@ MODELS = [
     "pion1x",
     "p3at_with_gps",
 ]
-WALLS = Scene(segments=np.array([[-6.0, -6, 6, -6], [6, -6, 6, 6], [6, 6, -6, 6], [-6, 6, -6, -6], [2.0, -1, 3, 4]]))
+WALLS = Scene(
+    segments=np.array(
+        [
+            [-6.0, -6, 6, -6],
+            [6, -6, 6, 6],
+            [6, 6, -6, 6],
+            [-6, 6, -6, -6],
+            [2.0, -1, 3, 4],
+        ]
+    )
+)
 
 
 def world(models: list[str]) -> tuple[NullModem, list[Session]]:
@@ -46,6 +62,7 @@ def world(models: list[str]) -> tuple[NullModem, list[Session]]:
         for data in (command(0), command(1), command(2), command(1, 1)):
             line.send(data)
         sessions.append(line.connection.session)
+
     return modem, sessions
 
 
@@ -57,24 +74,53 @@ def alone(session: Session) -> tuple[bytes, bytes]:
         if laser.mode:
             moved = laser._moved or session.port.teleports != laser._teleports
             scans += laser_packets(
-                session.port.laser(laser.index), state, 0x60 if laser.mode == 1 else 0x61, device=laser.index, flags=int(moved),
+                session.port.laser(laser.index),
+                state,
+                0x60 if laser.mode == 1 else 0x61,
+                device=laser.index,
+                flags=int(moved),
                 reverse=laser.reverse,
-            )  # fmt: skip
+            )
+
     return session._sip(state), scans
 
 
 commands = st.tuples(
     st.integers(0, len(MODELS) - 1),
-    st.sampled_from([
-        command(11, 400), command(11, -300), command(21, 40), command(21, -60), command(110, 200), command(28, 0), command(28, 1),
-        command(4, 0), command(4, 1), command(35, 1), command(35, 2), command(35, 0), command(36, -30), command(37, 77), command(38, 50),
-        command(38, 0),
-        command(36, -1), command(37, 1), command(250, 117), command(251, 1), command(252, 33),
-        command(30, 0x0F03), command(44, 3), command(12, 90),
-        frame(224, b"\x3b" + (5000).to_bytes(4, "little") * 3), frame(230, int_argument(2) + b"\x01"),
-        frame(236, b"\x3b\xce\x00\x01"), frame(236, b"\x3b\xcd\x00\x10\x20\x30\x01"), frame(7, b"\x3b" + (32000).to_bytes(2, "little") * 3),
-    ]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            command(11, 400),
+            command(11, -300),
+            command(21, 40),
+            command(21, -60),
+            command(110, 200),
+            command(28, 0),
+            command(28, 1),
+            command(4, 0),
+            command(4, 1),
+            command(35, 1),
+            command(35, 2),
+            command(35, 0),
+            command(36, -30),
+            command(37, 77),
+            command(38, 50),
+            command(38, 0),
+            command(36, -1),
+            command(37, 1),
+            command(250, 117),
+            command(251, 1),
+            command(252, 33),
+            command(30, 0x0F03),
+            command(44, 3),
+            command(12, 90),
+            frame(224, b"\x3b" + (5000).to_bytes(4, "little") * 3),
+            frame(230, int_argument(2) + b"\x01"),
+            frame(236, b"\x3b\xce\x00\x01"),
+            frame(236, b"\x3b\xcd\x00\x10\x20\x30\x01"),
+            frame(7, b"\x3b" + (32000).to_bytes(2, "little") * 3),
+        ]
+    ),
+)
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
@@ -95,6 +141,7 @@ def test_together_as_alone(script: list[list[tuple[int, bytes]]]) -> None:
                 assert made.scans == scans
                 together += 1
                 assert Parser().receive(made.sip)[0].id == 0x32
+
     assert together > 0
 
 
@@ -119,6 +166,7 @@ def test_scans_of_any_length(last: int) -> None:
     for session in sessions:
         for data in (command(36, -1), command(37, last), command(35, 1)):
             session.receive_data(data, modem.now)
+
     batch = Batch()
     modem.sim.step()
     batch.make(sessions)
@@ -160,6 +208,7 @@ def test_sessions_that_come_and_go_get_their_own_robots_reports() -> None:
             modem.sim.remove_robot("r1")
             sessions = [sessions[0], *sessions[2:]]
             chosen = sessions
+
         for session, made in zip(chosen, batch.make(chosen), strict=True):
             if made is not None:
                 assert made.sip == alone(session)[0]
@@ -167,13 +216,17 @@ def test_sessions_that_come_and_go_get_their_own_robots_reports() -> None:
 
 @given(st.binary(min_size=1, max_size=60), st.integers(1, 4))
 def test_checksums_of_rows(payload: bytes, n: int) -> None:
-    rows = np.frombuffer(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + b"\0\0", np.uint8)
+    rows = np.frombuffer(
+        b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + b"\0\0", np.uint8
+    )
     rows = np.tile(rows, (n, 1))
     batch_module._checksums(rows)
     assert all(bytes(r[-2:]) == checksum(payload).to_bytes(2, "big") for r in rows)
 
 
-def test_a_fault_of_the_batch_costs_nobody_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_batch_costs_nobody_a_report(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     modem, _ = world(["p3dx"] * 4)
     lines = list(modem._lines)
 
@@ -186,7 +239,9 @@ def test_a_fault_of_the_batch_costs_nobody_a_report(monkeypatch: pytest.MonkeyPa
         assert len([p for p in Parser().receive(line.take()) if p.id == 0x32]) == 3
 
 
-def test_what_is_sent_again_while_time_stands_still_is_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_sent_again_while_time_stands_still_is_made_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     modem, sessions = world(["p3dx"] * 5)
     for session in sessions:
         session.receive_data(command(35, 1), modem.now)
@@ -213,7 +268,9 @@ def test_what_is_sent_again_while_time_stands_still_is_made_together(monkeypatch
 
 
 def test_other_robots_come_and_go_between_two_reports() -> None:
-    """Readings then stand elsewhere, and none were taken yet: they are taken all at once, and are those that each would take alone."""
+    """Readings then stand elsewhere, and none were taken yet: they are taken all at
+    once, and are those that each would take alone.
+    """
     modem, sessions = world(["p3dx"] * 5)
     for session in sessions:
         session.receive_data(command(35, 1), modem.now)
@@ -222,9 +279,12 @@ def test_other_robots_come_and_go_between_two_reports() -> None:
     for _ in range(2):
         modem.sim.step()
         batch.make(sessions)
+
     last.close("gone")
     modem.sim.remove_robot("r4")
     made = batch.make(sessions)
-    assert [m[:2] for m in made if m is not None] == [alone(session) for session in sessions]
+    assert [m[:2] for m in made if m is not None] == [
+        alone(session) for session in sessions
+    ]
     modem.sim.step()
     assert None not in batch.make(sessions)

@@ -10,13 +10,18 @@ from tests.protocols.lines import Client
 
 def moved(packets: list[Packet]) -> list[bool]:
     """Of each scan, whether it says that the robot was put elsewhere."""
-    return [bool(part.flags & 1) for p in packets if p.id == 0x61 and (part := LaserPart.decode(p)).first == 0]
+    return [
+        bool(part.flags & 1)
+        for p in packets
+        if p.id == 0x61 and (part := LaserPart.decode(p)).first == 0
+    ]
 
 
 def test_they_are_told_once_and_their_robot_waits() -> None:
     c = Client("p3dx-equipped", Scene(name="plane"))
     c.sim.history.keep()
-    c.run(2.0)  # nobody has asked for anything yet
+    # nobody has asked for anything yet
+    c.run(2.0)
     c.send(4, 1)
     c.send(36, -30)
     c.send(35, 2)
@@ -32,7 +37,9 @@ def test_they_are_told_once_and_their_robot_waits() -> None:
     )
     sips = [Sip.decode(p) for p in packets if p.id in (0x32, 0x33)]
     assert len(sips) == 10 and abs(sips[0].x) < 10, "odometry is that of the moment"
-    assert sips[-1].flags & 1 and sips[-1].x == sips[0].x, "motors are on as before, and it stands"
+    assert sips[-1].flags & 1 and sips[-1].x == sips[0].x, (
+        "motors are on as before, and it stands"
+    )
     c.send(11, 200)
     c.run(2.0)
     assert abs(c.robot.velocity.vx - 0.2) < 1e-9
@@ -40,7 +47,9 @@ def test_they_are_told_once_and_their_robot_waits() -> None:
 
 
 def test_the_watchdog_counts_from_the_moment() -> None:
-    """Simulated time that is not there any more says nothing about when the client was heard."""
+    """Simulated time that is not there any more says nothing about when the client was
+    heard.
+    """
     c = Client(sim=None)
     c.sim.history.keep()
     c.send(4, 1)

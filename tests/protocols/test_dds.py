@@ -23,23 +23,44 @@ def test_names() -> None:
     assert naming.topic_name("/ann/odom") == "rt/ann/odom"
     assert naming.request_topic("/ann/stop") == "rq/ann/stopRequest"
     assert naming.response_topic("/ann/stop") == "rr/ann/stopReply"
-    assert naming.type_name("std_srvs/srv/Empty_Request") == "std_srvs::srv::dds_::Empty_Request_"
+    assert (
+        naming.type_name("std_srvs/srv/Empty_Request")
+        == "std_srvs::srv::dds_::Empty_Request_"
+    )
     assert naming.split_name("/botyard") == ("/", "botyard")
     assert naming.split_name("/a/b/c") == ("/a/b", "c")
-    assert naming.service_data(bytes(range(16))) == b"serviceid=0.1.2.3.4.5.6.7.8.9.a.b.c.d.e.f;"
+    assert (
+        naming.service_data(bytes(range(16)))
+        == b"serviceid=0.1.2.3.4.5.6.7.8.9.a.b.c.d.e.f;"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "digest"),
     [
         # what Jazzy's rosidl says (reference ros.md §4)
-        ("std_srvs/srv/SetBool", "abe9e4bb6b41b40e6789712c00ec8871923e089af3f667a79992a428cff2da0a"),
-        ("std_srvs/srv/Empty", "5888399dedec5ccc85ea6451949fd2c9f97bfdf963f9a588821639fcd31b5d19"),
-        ("std_srvs/srv/Trigger", "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f"),
-        ("rmw_dds_common/msg/Gid", "ab6f21cfbb0a6dbb837161e1110c2051a2850ed9f9c53944d7115d9bcebedf71"),
-        ("rmw_dds_common/msg/ParticipantEntitiesInfo", "91a0593bacdcc50ea9bdcf849a938b128412cc1ea821245c663bcd26f83c295e"),
+        (
+            "std_srvs/srv/SetBool",
+            "abe9e4bb6b41b40e6789712c00ec8871923e089af3f667a79992a428cff2da0a",
+        ),
+        (
+            "std_srvs/srv/Empty",
+            "5888399dedec5ccc85ea6451949fd2c9f97bfdf963f9a588821639fcd31b5d19",
+        ),
+        (
+            "std_srvs/srv/Trigger",
+            "eeff2cd6fa5ad9d27cdf4dec64818317839b62f212a91e6b5304b634b2062c5f",
+        ),
+        (
+            "rmw_dds_common/msg/Gid",
+            "ab6f21cfbb0a6dbb837161e1110c2051a2850ed9f9c53944d7115d9bcebedf71",
+        ),
+        (
+            "rmw_dds_common/msg/ParticipantEntitiesInfo",
+            "91a0593bacdcc50ea9bdcf849a938b128412cc1ea821245c663bcd26f83c295e",
+        ),
     ],
-)  # fmt: skip
+)
 def test_hashes(name: str, digest: str) -> None:
     """Of messages and of services, also where a field is a char."""
     assert TYPES.hash(name) == f"RIHS01_{digest}"
@@ -53,8 +74,15 @@ def test_every_service_has_a_hash() -> None:
             assert TYPES.hash(name.replace("/", "/srv/")).startswith("RIHS01_")
 
 
-@given(st.binary(min_size=1, max_size=60), st.integers(0, 2**64 - 1), st.integers(1, 2**63 - 1), st.booleans())
-def test_requests_are_answered_to_whom_they_came_from(body: bytes, client: int, number: int, little: bool) -> None:
+@given(
+    st.binary(min_size=1, max_size=60),
+    st.integers(0, 2**64 - 1),
+    st.integers(1, 2**63 - 1),
+    st.booleans(),
+)
+def test_requests_are_answered_to_whom_they_came_from(
+    body: bytes, client: int, number: int, little: bool
+) -> None:
     """The header is found and repeated, in our byte order."""
     mark = "<" if little else ">"
     data = bytes([0, little, 0, 0]) + struct.pack(f"{mark}Qq", client, number) + body
@@ -71,9 +99,13 @@ def test_requests_without_the_header_are_refused(data: bytes) -> None:
         split_request(data)
 
 
-@pytest.mark.parametrize(("distro", "length"), [("humble", 24), ("jazzy", 16), ("kilted", 16)])
+@pytest.mark.parametrize(
+    ("distro", "length"), [("humble", 24), ("jazzy", 16), ("kilted", 16)]
+)
 def test_graph(distro: str, length: int) -> None:
-    """Ends are listed by node, in the length that the distribution wants; a node goes with its last end."""
+    """Ends are listed by node, in the length that the distribution wants; a node goes
+    with its last end.
+    """
     store = types(distro)
     graph = Graph(store, b"p" * 16)
     graph.add("/botyard", writer=b"w" * 16)
@@ -98,15 +130,23 @@ def test_distributions() -> None:
     for name in DISTROS:
         distro, remark = distro_of(name)
         assert types(distro).distro == distro and not remark
+
     assert distro_of("") == distro_of("noetic") == ("jazzy", "")
     distro, remark = distro_of("foxy\n")
-    assert distro == "jazzy" and "foxy" in remark and "rolling" in remark and remark.isprintable()
+    assert (
+        distro == "jazzy"
+        and "foxy" in remark
+        and "rolling" in remark
+        and remark.isprintable()
+    )
 
 
 def test_environment() -> None:
     """The variables of ROS 2."""
     assert Environment.read({}) == Environment(0, "SUBNET", ())
-    assert Environment.read({"ROS_DOMAIN_ID": "42", "ROS_LOCALHOST_ONLY": "1"}) == Environment(42, "LOCALHOST", ())
+    assert Environment.read(
+        {"ROS_DOMAIN_ID": "42", "ROS_LOCALHOST_ONLY": "1"}
+    ) == Environment(42, "LOCALHOST", ())
     both = {"ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "off"}
     assert Environment.read(both).reach == "OFF", "the newer variable counts"
     assert Environment.read({"ROS_STATIC_PEERS": "10.0.0.1;b.local"}, 3) == Environment(
@@ -124,17 +164,30 @@ def test_environment() -> None:
 
 
 def test_announcements() -> None:
-    """Where a participant says that it is there: the group, and the ports of hosts that are found without it."""
+    """Where a participant says that it is there: the group, and the ports of hosts that
+    are found without it.
+    """
     assert Environment(3).announce_to([]) == [("239.255.0.1", 8150)]
     local = Environment(0, "LOCALHOST").announce_to(["127.0.0.1", "10.0.0.1"])
     assert len(local) == 1 + 2 * 32
-    assert local[:3] == [("239.255.0.1", 7400), ("127.0.0.1", 7410), ("127.0.0.1", 7412)]
+    assert local[:3] == [
+        ("239.255.0.1", 7400),
+        ("127.0.0.1", 7410),
+        ("127.0.0.1", 7412),
+    ]
     assert local[-1] == ("10.0.0.1", 7472)
     assert Environment(0, "OFF").announce_to(["10.0.0.1"]) == []
 
 
 def test_what_is_not_served_is_said() -> None:
     """Variables of other implementations, and security."""
-    assert Environment.unserved({"ROS_DOMAIN_ID": "3", "ROS_DISCOVERY_SERVER": ""}) == []
-    said = Environment.unserved({"ROS_DISCOVERY_SERVER": "10.0.0.1:11811", "ROS_SECURITY_ENABLE": "true"})
-    assert [text.split()[0] for text in said] == ["ROS_DISCOVERY_SERVER", "ROS_SECURITY_ENABLE:"]
+    assert (
+        Environment.unserved({"ROS_DOMAIN_ID": "3", "ROS_DISCOVERY_SERVER": ""}) == []
+    )
+    said = Environment.unserved(
+        {"ROS_DISCOVERY_SERVER": "10.0.0.1:11811", "ROS_SECURITY_ENABLE": "true"}
+    )
+    assert [text.split()[0] for text in said] == [
+        "ROS_DISCOVERY_SERVER",
+        "ROS_SECURITY_ENABLE:",
+    ]

@@ -1,4 +1,6 @@
-"""Foxglove's session: hostile input, clients that do not read, and what clients learn of what comes and goes."""
+"""Foxglove's session: hostile input, clients that do not read, and what clients learn
+of what comes and goes.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,18 @@ class World:
         for name in names:
             self.sim.add_robot("p3dx-sh-lms1xx" if name == "lidar" else "p3dx", name)
         self.parts = compose(self.sim, limits=None)
-        self.graph = RosGraph(self.parts.hub, self.parts.control, self.parts.maps.cells, types())
+        self.graph = RosGraph(
+            self.parts.hub, self.parts.control, self.parts.maps.cells, types()
+        )
         self.server = Foxglove(self.graph, self.parts.hub)
         self.graph.add(self.server)
         self.warnings: list[str] = []
 
     def client(self, level: Level = Level.CHANGE) -> FoxgloveSession:
         caller = Caller("foxglove", level, "Foxglove")
-        return self.server.session(Door(self.parts.control, caller, {}, warn=self.warnings.append))
+        return self.server.session(
+            Door(self.parts.control, caller, {}, warn=self.warnings.append)
+        )
 
     def step(self, count: int = 1) -> None:
         for _ in range(count):
@@ -85,17 +91,23 @@ def test_only_what_is_subscribed_to_is_made_and_sent(world: World) -> None:
     client = world.client()
     odom = channel_of(taken(client), "/ann/odom")
     world.step()
-    assert not [m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA]
+    assert not [
+        m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA
+    ]
     assert said(client, "subscribe", subscriptions=[{"id": 7, "channelId": odom}]) == []
     world.step()
-    (message,) = (m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA)
+    (message,) = (
+        m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA
+    )
     kind, ident, time_ns = struct.unpack_from("<BIQ", message)
     assert (kind, ident, time_ns) == (1, 7, round(world.sim.time * 1e9))
     read = world.graph.types.decode_cdr(message[13:], "nav_msgs/Odometry")
     assert read.pose.pose.position.x == world.sim.robots["ann"].odom.x
     assert said(client, "unsubscribe", subscriptionIds=[7]) == []
     world.step()
-    assert not [m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA]
+    assert not [
+        m for m in taken(client) if isinstance(m, bytes) and m[0] == op.MESSAGE_DATA
+    ]
 
 
 def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) -> None:
@@ -125,7 +137,11 @@ def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) 
         client.receive_data(json.dumps(bad).encode(), 0.0)
         (status,) = taken(client)
         assert status["op"] == "status" and status["level"] >= 1, bad
-    too_long, call = bytes(module.MAX_MESSAGE + 1), b"\x02" + struct.pack("<III", 1, 1, 2**31)
+
+    too_long, call = (
+        bytes(module.MAX_MESSAGE + 1),
+        b"\x02" + struct.pack("<III", 1, 1, 2**31),
+    )
     for bad in (b"", b"\x00", b"\x01\x00", call, b"{" * 5000, b"\xff" * 20, too_long):
         client.receive_data(bad, 0.0)
         (status,) = taken(client)
@@ -133,18 +149,33 @@ def test_wrong_requests_are_told_and_keep_nothing_from_the_others(world: World) 
 
 
 FIELDS = ["id", "channelId", "topic", "name", "value", "encoding", "schemaName"]
-LISTS = ["subscriptions", "channels", "channelIds", "parameterNames", "parameters", "id", "subscriptionIds"]
+LISTS = [
+    "subscriptions",
+    "channels",
+    "channelIds",
+    "parameterNames",
+    "parameters",
+    "id",
+    "subscriptionIds",
+]
 values = st.recursive(
     st.none() | st.integers() | st.text(max_size=5),
-    lambda kids: st.lists(kids, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), kids, max_size=5),
+    lambda kids: (
+        st.lists(kids, max_size=3)
+        | st.dictionaries(st.sampled_from(FIELDS), kids, max_size=5)
+    ),
 )
 requests = st.builds(
-    lambda kind, fields: json.dumps({"op": kind.__struct_config__.tag, **fields}).encode(),
+    lambda kind, fields: json.dumps(
+        {"op": kind.__struct_config__.tag, **fields}
+    ).encode(),
     st.sampled_from(op.Operation.__subclasses__()),
     st.dictionaries(st.sampled_from(LISTS), values, max_size=3),
 )
 heads = st.builds(
-    lambda head, rest: head + rest, st.sampled_from([b"\x01", b"\x02", b'{"op":"']), st.binary(max_size=40)
+    lambda head, rest: head + rest,
+    st.sampled_from([b"\x01", b"\x02", b'{"op":"']),
+    st.binary(max_size=40),
 )
 
 
@@ -155,6 +186,7 @@ def test_no_input_raises(pieces: list[bytes]) -> None:
     for piece in pieces:
         client.receive_data(piece, 0.0)
         taken(client)
+
     assert not client.is_closed
     client.close()
 
@@ -162,20 +194,30 @@ def test_no_input_raises(pieces: list[bytes]) -> None:
 HOSTILE = World("ann")
 
 
-def test_a_client_that_does_not_read_keeps_the_newest_messages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_does_not_read_keeps_the_newest_messages(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = world.client()
     found = taken(client)
     ids = {name: channel_of(found, name) for name in ("/ann/odom", "/ann/base_scan")}
-    said(client, "subscribe", subscriptions=[{"id": k, "channelId": c} for k, c in enumerate(ids.values())])
+    said(
+        client,
+        "subscribe",
+        subscriptions=[{"id": k, "channelId": c} for k, c in enumerate(ids.values())],
+    )
     world.step(30)
     stamps: dict[int, list[int]] = {0: [], 1: []}
     for message in taken(client):
         if message[0] == op.MESSAGE_DATA:
             _, ident, time_ns = struct.unpack_from("<BIQ", message)
             stamps[ident].append(time_ns)
+
     last = round(world.sim.time * 1e9)
     step = last // 30
-    assert all(times[-1] == last and times == sorted(times) and len(times) <= 10 for times in stamps.values())
+    assert all(
+        times[-1] == last and times == sorted(times) and len(times) <= 10
+        for times in stamps.values()
+    )
     assert stamps[0] == [last - k * step for k in reversed(range(10))]
     monkeypatch.setattr(module, "MAX_WAITING", 5000)
     world.step(30)
@@ -192,32 +234,39 @@ def test_answers_that_are_not_read_end_the_connection(world: World) -> None:
 
 
 def test_a_thousand_robots_come_in_one_message(world: World) -> None:
-    """Neither many messages nor many answers: who does not read meanwhile is not disconnected."""
+    """Neither many messages nor many answers: who does not read meanwhile is not
+    disconnected.
+    """
     client = world.client()
     taken(client)
     for k in range(60):
         world.sim.add_robot("p3dx", f"r{k}")
         world.graph._sync()
+
     first = taken(client)
     operations = [f["op"] for f in first if isinstance(f, dict)]
     assert sorted(operations) == ["advertise", "advertiseServices"]
     for k in range(60):
         world.sim.remove_robot(f"r{k}")
         world.graph._sync()
+
     world.sim.add_robot("p3dx", "brief")
     world.graph._sync()
     world.sim.remove_robot("brief")
     world.graph._sync()
     gone = taken(client)
-    assert sorted(f["op"] for f in gone if isinstance(f, dict)) == ["unadvertise", "unadvertiseServices"], (
-        "brief was never said"
-    )
+    assert sorted(f["op"] for f in gone if isinstance(f, dict)) == [
+        "unadvertise",
+        "unadvertiseServices",
+    ], "brief was never said"
     (told,) = (f for f in first if isinstance(f, dict) and f["op"] == "advertise")
     (ended,) = (f for f in gone if isinstance(f, dict) and f["op"] == "unadvertise")
     assert {c["id"] for c in told["channels"]} == {*ended["channelIds"]}
 
 
-def test_a_client_that_follows_the_connection_graph_knows_all_of_it(world: World) -> None:
+def test_a_client_that_follows_the_connection_graph_knows_all_of_it(
+    world: World,
+) -> None:
     client, other = world.client(), world.client()
     channels = {
         c["topic"]: c["id"]
@@ -226,7 +275,11 @@ def test_a_client_that_follows_the_connection_graph_knows_all_of_it(world: World
         for c in f["channels"]
     }
     taken(client)
-    known: dict[str, dict[str, list[str]]] = {"published": {}, "subscribed": {}, "services": {}}
+    known: dict[str, dict[str, list[str]]] = {
+        "published": {},
+        "subscribed": {},
+        "services": {},
+    }
 
     def follow() -> None:
         for f in taken(client):
@@ -237,16 +290,22 @@ def test_a_client_that_follows_the_connection_graph_knows_all_of_it(world: World
                     ("services", "advertisedServices", "providerIds"),
                 ):
                     known[key].update({e["name"]: e[ids] for e in f[listed]})
+
                 for name in f["removedTopics"]:
                     known["published"].pop(name, None)
                     known["subscribed"].pop(name, None)
+
                 for name in f["removedServices"]:
                     known["services"].pop(name)
 
     client.receive_data(b'{"op":"subscribeConnectionGraph"}', 0.0)
     acts = [
         lambda: None,
-        lambda: said(other, "subscribe", subscriptions=[{"id": 1, "channelId": channels["/ann/odom"]}]),
+        lambda: said(
+            other,
+            "subscribe",
+            subscriptions=[{"id": 1, "channelId": channels["/ann/odom"]}],
+        ),
         lambda: world.sim.add_robot("p3dx", "bob"),
         lambda: said(other, "unsubscribe", subscriptionIds=[1]),
         lambda: world.sim.remove_robot("ann"),
@@ -259,14 +318,26 @@ def test_a_client_that_follows_the_connection_graph_knows_all_of_it(world: World
         now = world.server.connections()
         expected = {
             "published": {e["name"]: e["publisherIds"] for e in now["publishedTopics"]},
-            "subscribed": {e["name"]: e["subscriberIds"] for e in now["subscribedTopics"]},
-            "services": {e["name"]: e["providerIds"] for e in now["advertisedServices"]},
+            "subscribed": {
+                e["name"]: e["subscriberIds"] for e in now["subscribedTopics"]
+            },
+            "services": {
+                e["name"]: e["providerIds"] for e in now["advertisedServices"]
+            },
         }
-        assert {key: {n: ids for n, ids in found.items() if ids} for key, found in known.items()} == expected
+        assert {
+            key: {n: ids for n, ids in found.items() if ids}
+            for key, found in known.items()
+        } == expected
+
     said(client, "unsubscribeConnectionGraph")
     world.sim.add_robot("p3dx", "carl")
     world.graph._sync()
-    assert not [f for f in taken(client) if isinstance(f, dict) and f["op"] == "connectionGraphUpdate"]
+    assert not [
+        f
+        for f in taken(client)
+        if isinstance(f, dict) and f["op"] == "connectionGraphUpdate"
+    ]
 
 
 def test_parameters_are_checked_and_followed(world: World) -> None:
@@ -276,7 +347,10 @@ def test_parameters_are_checked_and_followed(world: World) -> None:
     node = world.graph.node
     acceleration = f"{node}.ann.trans_accel"
     assert said(client, "subscribeParameterUpdates", parameterNames=[]) == []
-    assert said(watcher, "subscribeParameterUpdates", parameterNames=[f"{node}.speed"]) == []
+    assert (
+        said(watcher, "subscribeParameterUpdates", parameterNames=[f"{node}.speed"])
+        == []
+    )
     wrong = {
         f"{node}.pause": 1,
         f"{node}.speed": -3.0,
@@ -286,10 +360,19 @@ def test_parameters_are_checked_and_followed(world: World) -> None:
         f"{node}.ann.trans_acel": 1.0,
     }
     for name, value in wrong.items():
-        (status,) = said(client, "setParameters", parameters=[{"name": name, "value": value}])
+        (status,) = said(
+            client, "setParameters", parameters=[{"name": name, "value": value}]
+        )
         assert status["op"] == "status", name
-    assert said(client, "setParameters", parameters=[{"name": acceleration, "value": 0.25}]) == []
-    world.step(11)  # in force from the next step on, and looked for once a second
+
+    assert (
+        said(
+            client, "setParameters", parameters=[{"name": acceleration, "value": 0.25}]
+        )
+        == []
+    )
+    # in force from the next step on, and looked for once a second
+    world.step(11)
     client.on_snapshot(0.0)
     assert [f["parameters"] for f in taken(client) if isinstance(f, dict)] == [
         [{"name": acceleration, "value": 0.25, "type": "float64"}]
@@ -297,19 +380,30 @@ def test_parameters_are_checked_and_followed(world: World) -> None:
     said(client, "setParameters", parameters=[{"name": f"{node}.speed", "value": 2}])
     world.server._pace_changed()
     (told,) = taken(watcher)
-    assert told["parameters"] == [{"name": f"{node}.speed", "value": 2.0, "type": "float64"}]
-    (status,) = said(watcher, "setParameters", parameters=[{"name": f"{node}.pause", "value": True}])
+    assert told["parameters"] == [
+        {"name": f"{node}.speed", "value": 2.0, "type": "float64"}
+    ]
+    (status,) = said(
+        watcher, "setParameters", parameters=[{"name": f"{node}.pause", "value": True}]
+    )
     assert status["op"] == "status" and not world.parts.hub.is_paused
-    answer = said(client, "getParameters", parameterNames=[acceleration, "/nothing"], id="x")
+    answer = said(
+        client, "getParameters", parameterNames=[acceleration, "/nothing"], id="x"
+    )
     assert {
         "op": "parameterValues",
         "parameters": [{"name": acceleration, "value": 0.25, "type": "float64"}],
         "id": "x",
     } in answer
     everything = said(client, "getParameters", parameterNames=[])[0]["parameters"]
-    assert {f"{node}.pause", f"{node}.speed", acceleration} <= {p["name"] for p in everything}
+    assert {f"{node}.pause", f"{node}.speed", acceleration} <= {
+        p["name"] for p in everything
+    }
     said(client, "unsubscribeParameterUpdates", parameterNames=[])
-    assert said(client, "setParameters", parameters=[{"name": acceleration, "value": 0.5}]) == []
+    assert (
+        said(client, "setParameters", parameters=[{"name": acceleration, "value": 0.5}])
+        == []
+    )
 
 
 def test_clients_that_go_leave_nothing(world: World) -> None:
@@ -327,8 +421,18 @@ def test_clients_that_go_leave_nothing(world: World) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"op": "advertise", "channels": [{"id": 1, "topic": "x" * 10**6, "encoding": "json", "schemaName": "x"}]},
-        {"op": "advertise", "channels": [{"id": 1, "topic": "x", "encoding": "json", "schemaName": "x" * 10**6}]},
+        {
+            "op": "advertise",
+            "channels": [
+                {"id": 1, "topic": "x" * 10**6, "encoding": "json", "schemaName": "x"}
+            ],
+        },
+        {
+            "op": "advertise",
+            "channels": [
+                {"id": 1, "topic": "x", "encoding": "json", "schemaName": "x" * 10**6}
+            ],
+        },
         {"op": "subscribeParameterUpdates", "parameterNames": ["x" * 10**6]},
         {"op": "getParameters", "parameterNames": [], "id": "x" * 10**6},
     ],
@@ -349,7 +453,11 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
     odom = channel_of(taken(client), "/ann/odom")
     account = client._account
     said(client, "subscribe", subscriptions=[{"id": 1, "channelId": odom}])
-    said(client, "advertise", channels=[{"id": 7, "topic": "/x", "encoding": "json", "schemaName": "x"}])
+    said(
+        client,
+        "advertise",
+        channels=[{"id": 7, "topic": "/x", "encoding": "json", "schemaName": "x"}],
+    )
     said(client, "subscribeParameterUpdates", parameterNames=["a", "b"])
     said(client, "subscribeParameterUpdates", parameterNames=["b"])
     assert account.used == 512 + 512 + 7 + 2 * 513
@@ -365,13 +473,17 @@ def test_what_a_client_makes_us_keep_is_counted_in_bytes(world: World) -> None:
     assert account.used == 0 and world.server._shares.used == 0
 
 
-def test_one_address_leaves_room_for_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_address_leaves_room_for_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many clients of one address have no more together than a share."""
     monkeypatch.setattr(world.server._shares, "_each", 3 * 600)
 
     def following(source: str) -> str:
         caller = Caller("foxglove", Level.CHANGE, "Foxglove")
-        client = world.server.session(Door(world.parts.control, caller, {}, source=source))
+        client = world.server.session(
+            Door(world.parts.control, caller, {}, source=source)
+        )
         taken(client)
         return str(said(client, "subscribeParameterUpdates", parameterNames=["a"]))
 

@@ -1,4 +1,6 @@
-"""Nothing that a client can send raises, kills a session, or stops the reports; and coverage-guided fuzzing where atheris runs."""
+"""Nothing that a client can send raises, kills a session, or stops the reports; and
+coverage-guided fuzzing where atheris runs.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,17 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CLOSING = {C.CLOSE}
-numbers = st.sampled_from([c for c in C if c not in CLOSING]) | st.integers(0, 255).filter(lambda n: n not in CLOSING)
+numbers = st.sampled_from([c for c in C if c not in CLOSING]) | st.integers(
+    0, 255
+).filter(lambda n: n not in CLOSING)
 arguments = st.one_of(
     st.just(b""),
     st.integers(-65535, 65535).map(int_argument),
-    st.builds(lambda n, i: int_argument(n) + bytes((i,)), st.integers(-200, 200), st.integers(0, 3)),
+    st.builds(
+        lambda n, i: int_argument(n) + bytes((i,)),
+        st.integers(-200, 200),
+        st.integers(0, 3),
+    ),
     st.builds(
         lambda op, data: b"\x3b" + int(op).to_bytes(2, "little") + data,
         st.sampled_from([o for o in Ctrl if o is not Ctrl.SNAPSHOT]),
@@ -45,12 +53,22 @@ _SETTINGS = [
     {"laser_compat": False, "gripper_layout": "p2os"},
     {"srisim_compat": True, "warn_unsupported": True, "log_packets": True},
 ]
-_MODELS = ["p3dx-equipped", "p3dx-with-rear-laser", "peoplebot-sh", "seekur", "pioneer-lx"]
+_MODELS = [
+    "p3dx-equipped",
+    "p3dx-with-rear-laser",
+    "peoplebot-sh",
+    "seekur",
+    "pioneer-lx",
+]
 
 
 @settings(max_examples=150, suppress_health_check=list(HealthCheck))
-@given(sequences, st.sampled_from(_MODELS), st.sampled_from(_SETTINGS), st.integers(1, 3))
-def test_any_commands_in_any_order(commands: list[tuple[int, bytes]], model: str, options: dict, gap: int) -> None:
+@given(
+    sequences, st.sampled_from(_MODELS), st.sampled_from(_SETTINGS), st.integers(1, 3)
+)
+def test_any_commands_in_any_order(
+    commands: list[tuple[int, bytes]], model: str, options: dict, gap: int
+) -> None:
     sim = Simulation()
     sim.add_robot(model, "r", pose=Pose())
     sim.add_robot("small-box", "box", pose=Pose(0.3, 0.0, 0.0))
@@ -59,6 +77,7 @@ def test_any_commands_in_any_order(commands: list[tuple[int, bytes]], model: str
         c.line.send(frame(number, data))
         if i % gap == 0:
             c.run(0.1)
+
     reports = [p for p in c.run(0.3) if p.id == 0x32]
     assert not c.line.closed
     assert len(reports) == 3
@@ -66,7 +85,12 @@ def test_any_commands_in_any_order(commands: list[tuple[int, bytes]], model: str
 
 
 @settings(max_examples=200, suppress_health_check=list(HealthCheck))
-@given(st.lists(st.binary(max_size=80) | st.builds(frame, numbers, st.binary(max_size=20)), max_size=20))
+@given(
+    st.lists(
+        st.binary(max_size=80) | st.builds(frame, numbers, st.binary(max_size=20)),
+        max_size=20,
+    )
+)
 def test_any_bytes_before_and_in_a_session(chunks: list[bytes]) -> None:
     sim = Simulation()
     sim.add_robot("p3dx", "r", pose=Pose())
@@ -77,6 +101,7 @@ def test_any_bytes_before_and_in_a_session(chunks: list[bytes]) -> None:
         line.send(chunk)
         c.line.send(chunk.replace(frame(2), b""))
         c.modem.run(0.1)
+
     assert not any("internal error" in text for text in [*c.log, *line.log])
     if not c.line.closed:
         assert c.run(0.3)
@@ -90,18 +115,23 @@ def test_reports_stay_within_their_fields_in_extreme_states() -> None:
         c.line.send(frame(224, b"\x3b" + value.to_bytes(4, "little", signed=True) * 3))
         c.line.send(frame(7, b"\x3b" + (32767).to_bytes(2, "little") * 3))
         assert {p.id for p in c.run(0.2)} >= {0x32, 0x62}
+
     assert not any("internal error" in text for text in c.log)
 
 
 @pytest.mark.peer
 def test_coverage_guided_fuzzing(tmp_path: Path) -> None:
-    """A bounded run of atheris over parser, session and commands, in a process of its own."""
+    """A bounded run of atheris over parser, session and commands, in a process of its
+    own.
+    """
     if importlib.util.find_spec("atheris") is None:
         if os.environ.get("CI"):
             pytest.fail("atheris is missing, and in CI it must be there")
         pytest.skip("atheris has no wheel for this platform")
+
     target = Path(__file__).with_name("fuzz_session.py")
-    # by a process in between: to the greatest memory of a process Linux counts that of the one that began it, and libFuzzer stops by it
+    # by a process in between: to the greatest memory of a process Linux counts that of
+    # the one that began it, and libFuzzer stops by it
     done = subprocess.run(
         [
             sys.executable,

@@ -1,4 +1,6 @@
-"""Recordings of what the original answers about the simulation itself: maps, SIMINFO, two robots, factories, odds and ends."""
+"""Recordings of what the original answers about the simulation itself: maps, SIMINFO,
+two robots, factories, odds and ends.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from botyard.protocols.discovery import REPLY, is_request
 from botyard.protocols.pioneer.packet import Parser
 from botyard.protocols.pioneer.reports import Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 from botyard.testing import Passed, check_session
 from tests import golden
@@ -22,11 +24,15 @@ from tests.golden import deviation
 pytestmark = pytest.mark.shared
 
 
-def with_maps(shared: Path, name: str) -> tuple[golden.Recording, list[golden.Step], NullModem]:
+def with_maps(
+    shared: Path, name: str
+) -> tuple[golden.Recording, list[golden.Step], NullModem]:
     """A recording replayed by a simulator whose clients may load the reference maps."""
     recording = golden.read(shared, name)
     maps = shared / "data/maps"
-    sim = Simulation.load(maps / str(recording.map), odometry_error="none", sensor_noise=False)
+    sim = Simulation.load(
+        maps / str(recording.map), odometry_error="none", sensor_noise=False
+    )
     args = recording.args
     model = args[args.index("-R") + 1] if "-R" in args else recording.model
     sim.add_robot(model, "robot")
@@ -41,12 +47,15 @@ def map_answers(steps: list[golden.Step]) -> list[tuple[str, list[tuple[int, str
         if step.sent[3:4] == b"\xec" and step.sent[5] in (1, 2):
             found = [MapChanged.decode(p) for p in step.received if p.id == 0x66]
             out.append((step.note, [(m.loaded, m.name) for m in found]))
+
     return out
 
 
 @pytest.mark.parametrize("name", ["factory.map", "simctrl.map", "simctrl.map_nonul"])
 def test_maps(shared: Path, name: str) -> None:
-    """Where the original answers, we answer the same; where it is silent, the documented answer comes."""
+    """Where the original answers, we answer the same; where it is silent, the
+    documented answer comes.
+    """
     deviation("map-changed-always", "map-name-counted", "map-name-case")
     recording, ours, modem = with_maps(shared, name)
     sent = [s for s in recording.steps if s.sent]
@@ -66,12 +75,15 @@ def test_maps(shared: Path, name: str) -> None:
         "map_nonul": [1, 0],
     }[name.rpartition(".")[2]]
     answers = map_answers(mine)
-    assert [[loaded for loaded, _ in found] for _, found in answers] == [[n] for n in expected]
+    assert [[loaded for loaded, _ in found] for _, found in answers] == [
+        [n] for n in expected
+    ]
     for (note, got), (_, theirs) in zip(answers, map_answers(sent), strict=True):
         asked = note.split()[-1]
         assert [n for _, n in got] == [asked]
         if theirs:
             assert theirs == got, "the original said the same, where it said anything"
+
     assert modem.sim.scene.name == "AMROffice"
     before = next(s for s in sent if s.sent[3:4] == b"\xec")
     assert before.note.startswith("SIM_CTRL 6")
@@ -85,15 +97,20 @@ def test_the_ghost_of_that_session_is_one(shared: Path) -> None:
     assert modem.sim.snapshot.state.mask[modem.sim.snapshot.rows[robot.name]] == 0
 
 
-@pytest.mark.parametrize("name", ["siminfo.p3dx-sh", "siminfo.patrolbot-sh", "siminfo.seekur"])
+@pytest.mark.parametrize(
+    "name", ["siminfo.p3dx-sh", "siminfo.patrolbot-sh", "siminfo.seekur"]
+)
 def test_siminfo(shared: Path, name: str) -> None:
-    """Names and types of devices; the numbers of the sonar are uninitialised memory there."""
+    """Names and types of devices; the numbers of the sonar are uninitialised memory
+    there.
+    """
     deviation("siminfo-numbers", "siminfo-version")
     recording = golden.read(shared, name)
     modem, line = golden.simulate(shared, recording)
     ours = golden.replay(modem, line, recording)
     mine, theirs = (
-        next(SimInfo.decode(p) for s in steps for p in s.received if p.id == 0x63) for steps in (ours, recording.steps)
+        next(SimInfo.decode(p) for s in steps for p in s.received if p.id == 0x63)
+        for steps in (ours, recording.steps)
     )
     assert (mine.application, mine.flags) == (theirs.application, theirs.flags)
 
@@ -104,8 +121,12 @@ def test_siminfo(shared: Path, name: str) -> None:
 
 
 def test_odds_and_ends(shared: Path) -> None:
-    """SIM_MESSAGE, SIM_SET_POSE, SIM_RESET, BATTEST, SONAR, ENABLE, temperatures, DIGOUT, unsupported commands: report by report."""
-    deviation("digout", "sip-temperature-none", "sip-heading-resolution", "sim-reset-start")
+    """SIM_MESSAGE, SIM_SET_POSE, SIM_RESET, BATTEST, SONAR, ENABLE, temperatures,
+    DIGOUT, unsupported commands: report by report.
+    """
+    deviation(
+        "digout", "sip-temperature-none", "sip-heading-resolution", "sim-reset-start"
+    )
     recording = golden.read(shared, "simmisc")
     modem, line = golden.simulate(shared, recording)
     recorded_home = round(modem.sim.robots["robot"].truth.x * 1000)
@@ -125,17 +146,24 @@ def test_odds_and_ends(shared: Path) -> None:
             b.soc,
         )
         assert len(a.sonar) == len(b.sonar), theirs.note
-        assert a.temperature == (-128 if b.temperature in (-127, -128) else b.temperature), theirs.note
+        assert a.temperature == (
+            -128 if b.temperature in (-127, -128) else b.temperature
+        ), theirs.note
         assert (a.digin, a.gripper, a.analog) == (b.digin, b.gripper, b.analog)
         if theirs.note.startswith("SIM_SET_POSE"):
             x, y = mine.simstats()[-1].x_mm, theirs.simstats()[-1].x_mm
             assert (x, y) == (2000, 2000)
+
         if "SIM_RESET" in theirs.note:
-            assert theirs.simstats()[-1].x_mm == 0, "the original goes to the map's origin"
+            assert theirs.simstats()[-1].x_mm == 0, (
+                "the original goes to the map's origin"
+            )
             assert abs(mine.simstats()[-1].x_mm - recorded_home) <= 1
             assert (a.x, a.y, a.th) == (b.x, b.y, b.th) == (0, 0, 0)
+
     assert compared > 12
-    # 0x0F0F: mask and states of the low half; nothing changes for outputs that are set already
+    # 0x0F0F: mask and states of the low half; nothing changes for outputs that are set
+    # already
     assert ours[-1].sips()[-1].digout == 0xFF
     assert any('"hello from recorder"' in text for text in line.log)
     said = " ".join(line.log)
@@ -148,10 +176,20 @@ def test_odds_and_ends(shared: Path) -> None:
 
 
 def test_two_robots(shared: Path) -> None:
-    """One sees the other with laser and sonar, is stopped by it, and goes through it once it is a ghost."""
-    deviation("stall-contact", "exact-geometry", "collision-shape", "laser-spacing", "command-delay")
+    """One sees the other with laser and sonar, is stopped by it, and goes through it
+    once it is a ghost.
+    """
+    deviation(
+        "stall-contact",
+        "exact-geometry",
+        "collision-shape",
+        "laser-spacing",
+        "command-delay",
+    )
     recording = golden.read(shared, "two.robots")
-    sim = Simulation.load(shared / "data/maps/columbia.map", odometry_error="none", sensor_noise=False)
+    sim = Simulation.load(
+        shared / "data/maps/columbia.map", odometry_error="none", sensor_noise=False
+    )
     sim.add_robot("p3dx-sh", "robot")
     other = sim.add_robot("p3dx-sh", "second")
     modem = NullModem(sim)
@@ -159,9 +197,13 @@ def test_two_robots(shared: Path) -> None:
     marks = [i for i, s in enumerate(recording.steps) if s.note.startswith("B ")]
     x, y, th = recording.meta["bpose"]
 
-    def part(first: int, last: int | None) -> tuple[list[golden.Step], list[golden.Step]]:
+    def part(
+        first: int, last: int | None
+    ) -> tuple[list[golden.Step], list[golden.Step]]:
         steps = recording.steps[first:last]
-        return golden.replay(modem, line, golden.Recording(recording.meta, steps)), steps
+        return golden.replay(
+            modem, line, golden.Recording(recording.meta, steps)
+        ), steps
 
     part(0, marks[0])
     other.command.set_pose(x / 1000, y / 1000, math.radians(th))
@@ -170,29 +212,44 @@ def test_two_robots(shared: Path) -> None:
     for mine, recorded in zip(ours, theirs, strict=True):
         a, b = mine.sips(), recorded.sips()
         for sip, reference in ((a[-1], b[-1]),) if len(a) > 3 and len(b) > 3 else ():
-            ranges = [abs(r - q) for (_, r), (_, q) in zip(sip.sonar, reference.sonar, strict=True)]
+            ranges = [
+                abs(r - q)
+                for (_, r), (_, q) in zip(sip.sonar, reference.sonar, strict=True)
+            ]
             way = abs(mine.simstats()[-1].x_mm - recorded.simstats()[-1].x_mm)
             assert way <= 60, "it comes as far, or is stopped at the same place"
             assert sum(d > 40 + way for d in ranges) <= 2, "of 16"
             seen += min(r for _, r in sip.sonar[:8]) < 1000
+
     assert seen, "the sonar sees the other robot"
     other.ghost()
     before = sim.robots["robot"].truth.x
     ours, theirs = part(marks[1], None)
-    moved = [abs(s[-1].simstats()[-1].x_mm - s[0].simstats()[-1].x_mm) for s in
-             ([t for t in steps if t.simstats()] for steps in (ours, theirs))]  # fmt: skip
+    moved = [
+        abs(s[-1].simstats()[-1].x_mm - s[0].simstats()[-1].x_mm)
+        for s in ([t for t in steps if t.simstats()] for steps in (ours, theirs))
+    ]
     assert abs(moved[0] - moved[1]) <= 60
     assert sim.robots["robot"].truth.x < before - 0.1, "on, into the ghost"
 
 
-@pytest.mark.parametrize("name", ["factory.second", "factory.disconnect", "session.second"])
-def test_what_a_factory_or_a_second_client_is_told_first(shared: Path, name: str) -> None:
-    """First reports of a session: fresh robots begin with motors on at odometry zero (the sockets: tests/servers)."""
+@pytest.mark.parametrize(
+    "name", ["factory.second", "factory.disconnect", "session.second"]
+)
+def test_what_a_factory_or_a_second_client_is_told_first(
+    shared: Path, name: str
+) -> None:
+    """First reports of a session: fresh robots begin with motors on at odometry zero
+    (the sockets: tests/servers).
+    """
     recording = golden.read(shared, name)
     recording.meta.setdefault("model", "p3dx")
     modem, line = golden.simulate(shared, recording)
     first = golden.Recording(
-        recording.meta, recording.steps[: next(i for i, s in enumerate(recording.steps) if "ENABLE" in s.note) + 1]
+        recording.meta,
+        recording.steps[
+            : next(i for i, s in enumerate(recording.steps) if "ENABLE" in s.note) + 1
+        ],
     )
     ours = golden.replay(modem, line, first)
     a = next(s for step in ours for s in step.sips())
@@ -215,6 +272,7 @@ def test_discovery_datagrams(shared: Path) -> None:
                 answered.setdefault(last, None)
             else:
                 answered[last] = data
+
     assert len(answered) >= 4
     for request, reply in answered.items():
         assert is_request(request) == (reply is not None), request.hex()
@@ -222,28 +280,54 @@ def test_discovery_datagrams(shared: Path) -> None:
 
 
 CLIENTS = [
-    "simpleConnect", "simpleMotionCommands", "gotoActionExample", "laserConnect", "wander", "robotConnectionCallbacks", "gpsExample",
-    "testMobileSim", "seekur", "lx",
-]  # fmt: skip
+    "simpleConnect",
+    "simpleMotionCommands",
+    "gotoActionExample",
+    "laserConnect",
+    "wander",
+    "robotConnectionCallbacks",
+    "gpsExample",
+    "testMobileSim",
+    "seekur",
+    "lx",
+]
 
 
 @pytest.mark.parametrize("name", CLIENTS)
-def test_sessions_of_unmodified_clients_go_as_a_client_needs(shared: Path, name: str) -> None:
-    """What programs of AriaCoda sent, in their times; the answers are checked against what client libraries rely on (§15)."""
+def test_sessions_of_unmodified_clients_go_as_a_client_needs(
+    shared: Path, name: str
+) -> None:
+    """What programs of AriaCoda sent, in their times; the answers are checked against
+    what client libraries rely on (§15).
+    """
     recording = golden.read(shared, f"client.{name}")
     modem, line = golden.simulate(shared, recording)
     parser, passed, now = Parser(), [], modem.now
-    for step, following in zip(recording.steps, [*recording.steps[1:], None], strict=True):
+    for step, following in zip(
+        recording.steps, [*recording.steps[1:], None], strict=True
+    ):
         if step.sent and not line.closed:
-            passed += [Passed(modem.now - now, True, p) for p in Parser().receive(step.sent)]
+            passed += [
+                Passed(modem.now - now, True, p) for p in Parser().receive(step.sent)
+            ]
             line.send(step.sent)
+
         end = following.t if following else step.t + 0.3
         while modem.sim.time < end - 0.05:
             modem.run(modem.sim.dt)
-            passed += [Passed(modem.now - now, False, p) for p in parser.receive(line.take())]
+            passed += [
+                Passed(modem.now - now, False, p) for p in parser.receive(line.take())
+            ]
+
     assert check_session(passed) == []
-    unknown = {int(text.split("command ")[1].split()[0]) for text in line.log if "not supported" in text}
-    assert unknown <= {116, 229}, "two numbers that nobody documents are logged once and otherwise ignored"
+    unknown = {
+        int(text.split("command ")[1].split()[0])
+        for text in line.log
+        if "not supported" in text
+    }
+    assert unknown <= {116, 229}, (
+        "two numbers that nobody documents are logged once and otherwise ignored"
+    )
     reports = sum(p.packet.id == 0x32 for p in passed if not p.from_client)
     assert reports >= 0.9 * sum(len(s.sips()) for s in recording.steps)
     assert not any("checksum" in text for text in line.log)
@@ -253,21 +337,43 @@ def test_sessions_of_unmodified_clients_go_as_a_client_needs(shared: Path, name:
     if name == "laserConnect":
         scans = [p.packet for p in passed if p.packet.id == 0x61 and not p.from_client]
         assert len(scans) > 100
+
     if name == "gpsExample":
         assert sum(p.packet.id == 0x62 for p in passed if not p.from_client) > 50
-    assert all(Sip.decode(p.packet).battery10 == 130 or name == "lx" for p in passed if p.packet.id == 0x32)
+    assert all(
+        Sip.decode(p.packet).battery10 == 130 or name == "lx"
+        for p in passed
+        if p.packet.id == 0x32
+    )
 
 
 def test_every_recording_is_used(shared: Path) -> None:
-    """Each file of the reference is named by a test of the Pioneer side (those of other protocols belong to other tests)."""
-    sources = "".join(p.read_text("utf-8") for p in Path(__file__).parent.parent.rglob("test_*.py"))
-    models = ["p3dx", "p3at", "amigo", "powerbot", "peoplebot", "p3dx-sh", "patrolbot-sh", "seekur", "pioneer-lx"]
+    """Each file of the reference is named by a test of the Pioneer side (those of other
+    protocols belong to other tests).
+    """
+    sources = "".join(
+        p.read_text("utf-8") for p in Path(__file__).parent.parent.rglob("test_*.py")
+    )
+    models = [
+        "p3dx",
+        "p3at",
+        "amigo",
+        "powerbot",
+        "peoplebot",
+        "p3dx-sh",
+        "patrolbot-sh",
+        "seekur",
+        "pioneer-lx",
+    ]
     unnamed = []
     for path in sorted((shared / "golden").glob("*.jsonl")):
         name = path.name.removesuffix(".jsonl")
         family, _, rest = name.partition(".")
         variants = {name, rest, *(f"{family}.{m}" for m in models)}
         generic = rest in models or any(rest.endswith(f".{m}") for m in models)
-        if not generic and not any(f'"{v}"' in sources or f"{v}.jsonl" in sources for v in variants if v):
+        if not generic and not any(
+            f'"{v}"' in sources or f"{v}.jsonl" in sources for v in variants if v
+        ):
             unnamed.append(name)
+
     assert unnamed == []

@@ -1,4 +1,6 @@
-"""A client with p2os's habits (HSK-029, TST-008): on the null modem, and over a real socket in tests/servers."""
+"""A client with p2os's habits (HSK-029, TST-008): on the null modem, and over a real
+socket in tests/servers.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import pytest
 
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.commands import C
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 from botyard.testing import P2osClient
 
@@ -29,8 +31,16 @@ def connect(model: str = "p3dx", **options: int) -> tuple[NullModem, P2osClient]
 def test_it_connects_and_gets_a_report_for_each_command() -> None:
     modem, client = connect()
     assert (client.restarts, client.names[1:]) == (0, ("Pioneer", "p3dx"))
-    for number, value in ((C.SONAR, 0), (C.SONAR, 1), (C.SETV, 1000), (C.SETRV, 90), (C.VEL, 300), (C.RVEL, 0)):
+    for number, value in (
+        (C.SONAR, 0),
+        (C.SONAR, 1),
+        (C.SETV, 1000),
+        (C.SETRV, 90),
+        (C.VEL, 300),
+        (C.RVEL, 0),
+    ):
         assert client.command(number, value) is client.sip
+
     assert modem.sim.robots["r"].velocity.vx > 0
 
 
@@ -75,7 +85,9 @@ def test_positions_modulo_4096_follow_the_robot_far() -> None:
 
 
 def test_a_fast_robot_taints_its_odometry_as_a_real_one_does() -> None:
-    """More than 100 mm a report is not believed by p2os: a limit of the driver, stated in the reference (§5)."""
+    """More than 100 mm a report is not believed by p2os: a limit of the driver, stated
+    in the reference (§5).
+    """
     modem, client = connect("seekur")
     while modem.sim.robots["r"].truth.x < 15.0:
         client.command(C.VEL, 2000)

@@ -1,4 +1,6 @@
-"""Protocols know a robot by `RobotPort` alone: they are imported without the engine, the simulation, and the compiler."""
+"""Protocols know a robot by `RobotPort` alone: they are imported without the engine,
+the simulation, and the compiler.
+"""
 
 import subprocess
 import sys
@@ -12,7 +14,12 @@ ROOT = Path(botyard.protocols.__file__).parent
 def test_protocols_need_neither_the_engine_nor_its_compiler() -> None:
     modules = ["botyard.model.robotport"]
     for path in ROOT.rglob("*.py"):
-        modules.append(".".join(("botyard", "protocols", *path.relative_to(ROOT).with_suffix("").parts)))
+        modules.append(
+            ".".join(
+                ("botyard", "protocols", *path.relative_to(ROOT).with_suffix("").parts)
+            )
+        )
+
     assert len(modules) > 50
     program = f"""
 import importlib, sys

@@ -37,7 +37,9 @@ def robot(profile: str = "default", **changes: object) -> tuple[Robot, RobotTopi
     one.command(v=0.3, w=0.4)
     sim.step(5)
     port = one.port("ros")
-    return one, RobotTopics(port, names_of("ann", profile, True), Messages(TYPES), TYPES, StepData())
+    return one, RobotTopics(
+        port, names_of("ann", profile, True), Messages(TYPES), TYPES, StepData()
+    )
 
 
 # -- types
@@ -46,16 +48,23 @@ def robot(profile: str = "default", **changes: object) -> tuple[Robot, RobotTopi
 def test_sums_are_those_of_ros() -> None:
     """MD5 sums that ROS's own tools give (reference ros.md §3; rosmsg md5, rossrv md5)."""
     for name, md5 in {
-        "nav_msgs/Odometry": "cd5e73d190d741a2f92e81eda573aca7", "sensor_msgs/LaserScan": "90c7ef2dc6895d81024acba2ac42f369",
-        "tf2_msgs/TFMessage": "94810edda583a504dfda3829e70d7eec", "sensor_msgs/PointCloud2": "1158d486dd51d683ce2f1be655c3c181",
-    }.items():  # fmt: skip
+        "nav_msgs/Odometry": "cd5e73d190d741a2f92e81eda573aca7",
+        "sensor_msgs/LaserScan": "90c7ef2dc6895d81024acba2ac42f369",
+        "tf2_msgs/TFMessage": "94810edda583a504dfda3829e70d7eec",
+        "sensor_msgs/PointCloud2": "1158d486dd51d683ce2f1be655c3c181",
+    }.items():
         assert TYPES.definition(name)[1] == md5, name
+
     for name, md5 in {
-        "std_srvs/Empty": "d41d8cd98f00b204e9800998ecf8427e", "std_srvs/SetBool": "09fb03525b03e7ea1fd3992bafd87e16",
-        "std_srvs/Trigger": "937c9679a518e3a18d831e57125ea522", "nav_msgs/GetMap": "6cdd0a18e0aff5b0a3ca2326a89b54ff",
-        "dynamic_reconfigure/Reconfigure": "bb125d226a21982a4a98760418dc2672", "roscpp/GetLoggers": "32e97e85527d4678a8f9279894bb64b0",
-    }.items():  # fmt: skip
+        "std_srvs/Empty": "d41d8cd98f00b204e9800998ecf8427e",
+        "std_srvs/SetBool": "09fb03525b03e7ea1fd3992bafd87e16",
+        "std_srvs/Trigger": "937c9679a518e3a18d831e57125ea522",
+        "nav_msgs/GetMap": "6cdd0a18e0aff5b0a3ca2326a89b54ff",
+        "dynamic_reconfigure/Reconfigure": "bb125d226a21982a4a98760418dc2672",
+        "roscpp/GetLoggers": "32e97e85527d4678a8f9279894bb64b0",
+    }.items():
         assert TYPES.service(name).md5 == md5, name
+
     assert len({TYPES.service(n).md5 for n in SERVICES}) > 8
 
 
@@ -69,7 +78,14 @@ def test_unknown_types_and_distributions() -> None:
 
 @given(
     st.binary(max_size=200),
-    st.sampled_from(["geometry_msgs/Twist", "std_msgs/String", "nav_msgs/OccupancyGrid", "std_msgs/Bool"]),
+    st.sampled_from(
+        [
+            "geometry_msgs/Twist",
+            "std_msgs/String",
+            "nav_msgs/OccupancyGrid",
+            "std_msgs/Bool",
+        ]
+    ),
 )
 def test_no_bytes_raise_anything_but_a_peers_error(data: bytes, name: str) -> None:
     for decode in (TYPES.decode_ros1, TYPES.decode_cdr):
@@ -81,14 +97,26 @@ def test_no_bytes_raise_anything_but_a_peers_error(data: bytes, name: str) -> No
 
 @pytest.mark.parametrize("distro", ["humble", "jazzy"])
 def test_one_object_is_encoded_in_both_forms(distro: str) -> None:
-    """Every topic's message, made once of the ROS 1 classes, is valid CDR too and says the same."""
+    """Every topic's message, made once of the ROS 1 classes, is valid CDR too and says
+    the same.
+    """
     two = Types(distro)
-    finders = {"devices": (FiducialFinderSpec(), BlobFinderSpec(colors=("red",)), BumperSpec(front=5, rear=5))}
+    finders = {
+        "devices": (
+            FiducialFinderSpec(),
+            BlobFinderSpec(colors=("red",)),
+            BumperSpec(front=5, rear=5),
+        )
+    }
     _, topics = robot(**finders)
     for topic in topics.topics():
         message = topic.make(STAMP)
-        one = TYPES.decode_ros1(TYPES.encode_ros1(message, topic.type_name), topic.type_name)
-        other = two.decode_cdr(two.encode_cdr(message, topic.type_name), topic.type_name)
+        one = TYPES.decode_ros1(
+            TYPES.encode_ros1(message, topic.type_name), topic.type_name
+        )
+        other = two.decode_cdr(
+            two.encode_cdr(message, topic.type_name), topic.type_name
+        )
         assert flat(other) == flat(one), topic.name
 
 
@@ -99,15 +127,33 @@ def flat(message: object) -> object:
     if isinstance(message, list):
         return [flat(m) for m in message]
     if hasattr(message, "__dataclass_fields__"):
-        names = [f for f in message.__dataclass_fields__ if not f.startswith("__") and f != "seq" and not f.isupper()]
+        names = [
+            f
+            for f in message.__dataclass_fields__
+            if not f.startswith("__") and f != "seq" and not f.isupper()
+        ]
         return {n: flat(getattr(message, n)) for n in names}
+
     return "nan" if isinstance(message, float) and math.isnan(message) else message
 
 
 def test_finders_say_what_they_see() -> None:
     """A marked red box ahead to the left, in both messages (UNS-026)."""
-    box = BoxObject(name="m", pose=Pose(1.5, 0.4, 0.0), length=0.3, width=0.3, color="red", returns=Returns(fiducial=7))
-    finders = {"devices": (FiducialFinderSpec(), BlobFinderSpec(colors=("red",)), BumperSpec(front=5, rear=5))}
+    box = BoxObject(
+        name="m",
+        pose=Pose(1.5, 0.4, 0.0),
+        length=0.3,
+        width=0.3,
+        color="red",
+        returns=Returns(fiducial=7),
+    )
+    finders = {
+        "devices": (
+            FiducialFinderSpec(),
+            BlobFinderSpec(colors=("red",)),
+            BumperSpec(front=5, rear=5),
+        )
+    }
     sim = Simulation(Scene(boxes=(box,)))
     one = sim.add_robot(replace(find_robot("p3dx"), **finders), "ann", pose=Pose())
     names = names_of("ann", "default", True)
@@ -115,14 +161,23 @@ def test_finders_say_what_they_see() -> None:
     made = {t.name.rpartition("/")[2]: t.make(STAMP) for t in topics.topics()}
     (mark,) = made["fiducials"].fiducials
     assert mark.id == 7
-    assert (mark.range, mark.bearing) == pytest.approx((math.hypot(1.5, 0.4), math.atan2(0.4, 1.5)))
+    assert (mark.range, mark.bearing) == pytest.approx(
+        (math.hypot(1.5, 0.4), math.atan2(0.4, 1.5))
+    )
     (patch,), (seen,) = made["blobs"].blobs, one.blob_finder.read()
-    assert (patch.color, patch.left, patch.right, patch.range) == ("red", seen.left, seen.right, seen.range)
+    assert (patch.color, patch.left, patch.right, patch.range) == (
+        "red",
+        seen.left,
+        seen.right,
+        seen.range,
+    )
     assert patch.right < made["blobs"].width / 2, "to the left"
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(profile: str) -> None:
+def test_echoes_of_the_sonar_ring_have_a_frame_of_their_own_with_rosaria_only(
+    profile: str,
+) -> None:
     _, topics = robot(profile)
     clouds = [t.make(STAMP) for t in topics.topics() if "PointCloud" in t.type_name]
     frames = {cloud.header.frame_id.rpartition("/")[2] for cloud in clouds}
@@ -137,7 +192,9 @@ def test_a_pose_of_a_device_has_the_quaternion_of_its_heading(th: float) -> None
     pose = TYPES.made("geometry_msgs/PoseStamped", {"pose": Pose(1.0, -2.0, th)}).pose
     assert (pose.position.x, pose.position.y, pose.position.z) == (1.0, -2.0, 0.0)
     turn = pose.orientation
-    assert (turn.w, turn.x, turn.y, turn.z) == pytest.approx((math.cos(th / 2), 0.0, 0.0, math.sin(th / 2)), abs=1e-15)
+    assert (turn.w, turn.x, turn.y, turn.z) == pytest.approx(
+        (math.cos(th / 2), 0.0, 0.0, math.sin(th / 2)), abs=1e-15
+    )
 
 
 def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
@@ -149,7 +206,12 @@ def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
         ("y", 4, 7, 1),
         ("z", 8, 7, 1),
     ]
-    assert (cloud.height, cloud.width, cloud.point_step, cloud.row_step) == (1, 2, 12, 24)
+    assert (cloud.height, cloud.width, cloud.point_step, cloud.row_step) == (
+        1,
+        2,
+        12,
+        24,
+    )
     assert (cloud.is_bigendian, cloud.is_dense) == (False, True)
     assert bytes(cloud.data) == points.astype("<f4").tobytes()
 
@@ -160,24 +222,38 @@ def test_points_of_a_cloud_are_three_floats_that_follow_each_other() -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("wire", ["ros1", "cdr"])
 @pytest.mark.parametrize("read", [True, False])
-def test_quick_bytes_are_those_of_the_objects(profile: str, wire: str, read: bool) -> None:
+def test_quick_bytes_are_those_of_the_objects(
+    profile: str, wire: str, read: bool
+) -> None:
     one, topics = robot(profile)
-    if read:  # the readings of a step, or taken when asked for
+    # the readings of a step, or taken when asked for
+    if read:
         one.laser.subscribe("x")
         assert one.sonar is not None
         one.sonar.subscribe("x")
         one.simulation.step()
+
     encode = TYPES.encode_ros1 if wire == "ros1" else TYPES.encode_cdr
     decode = TYPES.decode_ros1 if wire == "ros1" else TYPES.decode_cdr
     quick = [t for t in topics.topics() if t.quick is not None]
-    kinds = {t.type_name for t in topics.topics()} & {"nav_msgs/Odometry", "sensor_msgs/LaserScan", *CLOUDS}
+    kinds = {t.type_name for t in topics.topics()} & {
+        "nav_msgs/Odometry",
+        "sensor_msgs/LaserScan",
+        *CLOUDS,
+    }
     assert kinds == {t.type_name for t in quick}, "the busiest types"
     for topic in quick:
         assert topic.quick is not None
         for _ in range(2):
-            fast, slow = topic.quick(wire, STAMP), encode(topic.make(STAMP), topic.type_name)
+            fast, slow = (
+                topic.quick(wire, STAMP),
+                encode(topic.make(STAMP), topic.type_name),
+            )
             assert len(fast) == len(slow), topic.name
-            a, b = flat(decode(fast, topic.type_name)), flat(decode(slow, topic.type_name))
+            a, b = (
+                flat(decode(fast, topic.type_name)),
+                flat(decode(slow, topic.type_name)),
+            )
             assert a == b, topic.name
             one.simulation.step()
             topics.data.forget()
@@ -186,7 +262,13 @@ def test_quick_bytes_are_those_of_the_objects(profile: str, wire: str, read: boo
 def test_diagnostics_name_the_worst() -> None:
     sim = Simulation(Scene(segments=np.array([[1.0, -2.0, 1.0, 2.0]])))
     one = sim.add_robot("p3dx", "ann", pose=Pose())
-    topics = RobotTopics(one.port("ros"), names_of("ann", "default", True), Messages(TYPES), TYPES, StepData())
+    topics = RobotTopics(
+        one.port("ros"),
+        names_of("ann", "default", True),
+        Messages(TYPES),
+        TYPES,
+        StepData(),
+    )
 
     def status() -> tuple[int, str]:
         (made,) = Messages(TYPES).diagnostics(STAMP, [topics.diagnostics()]).status
@@ -210,7 +292,9 @@ def test_diagnostics_name_the_worst() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(2, 300), st.floats(-1.5, 0.5), st.floats(0.002, 0.02))
-def test_a_scan_follows_the_lasers_configuration(count: int, first: float, step: float) -> None:
+def test_a_scan_follows_the_lasers_configuration(
+    count: int, first: float, step: float
+) -> None:
     one, topics = SHARED
     one.laser.subscribe("x")
     one.laser.configure(first, step, count)
@@ -220,7 +304,9 @@ def test_a_scan_follows_the_lasers_configuration(count: int, first: float, step:
     assert topic.quick is not None
     scan = TYPES.decode_ros1(topic.quick("ros1", STAMP), topic.type_name)
     assert len(scan.ranges) == len(scan.intensities) == count
-    assert (scan.angle_min, scan.angle_increment) == pytest.approx((first, step), rel=1e-5)
+    assert (scan.angle_min, scan.angle_increment) == pytest.approx(
+        (first, step), rel=1e-5
+    )
 
 
 SHARED = robot()
@@ -230,8 +316,16 @@ def test_nothing_met_is_infinite_or_the_greatest_range() -> None:
     for profile, value in (("default", math.inf), ("stage", 32.766)):
         sim = Simulation()
         one = sim.add_robot("p3dx", "ann")
-        topics = RobotTopics(one.port("x"), names_of("ann", profile, True), Messages(TYPES), TYPES, StepData())
-        topic = next(t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan")
+        topics = RobotTopics(
+            one.port("x"),
+            names_of("ann", profile, True),
+            Messages(TYPES),
+            TYPES,
+            StepData(),
+        )
+        topic = next(
+            t for t in topics.topics() if t.type_name == "sensor_msgs/LaserScan"
+        )
         assert topic.quick is not None
         scan = TYPES.decode_cdr(topic.quick("cdr", STAMP), topic.type_name)
         assert scan.ranges[0] == pytest.approx(value, abs=0.01)
@@ -244,7 +338,10 @@ def test_nothing_met_is_infinite_or_the_greatest_range() -> None:
 def test_any_robots_name_is_a_legal_name_in_the_graph(name: str) -> None:
     clean = graph_name(name)
     assert clean[0].isalpha() or clean.startswith("r_")
-    assert all(c.isascii() and (c.isalnum() or c == "_") for c in clean) or not name.isascii()
+    assert (
+        all(c.isascii() and (c.isalnum() or c == "_") for c in clean)
+        or not name.isascii()
+    )
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -253,11 +350,16 @@ def test_names_of_two_robots_differ(profile: str) -> None:
     for name in ("a", "b"):
         sim = Simulation()
         port = sim.add_robot("p3dx", name).port("x")
-        topics = RobotTopics(port, names_of(name, profile, False), Messages(TYPES), TYPES, StepData())
+        topics = RobotTopics(
+            port, names_of(name, profile, False), Messages(TYPES), TYPES, StepData()
+        )
         transforms = {(topics.names.tf, t.child) for t in topics.static_transforms()}
         found.append({t.name for t in topics.topics()} | transforms)
+
     assert not found[0] & found[1]
-    assert not any(t.child.startswith("/") for t in topics.static_transforms()), "frames have no slash in front (tf2)"
+    assert not any(t.child.startswith("/") for t in topics.static_transforms()), (
+        "frames have no slash in front (tf2)"
+    )
 
 
 # -- cmd_vel
@@ -274,14 +376,27 @@ def twist(v: float, w: float = 0.0, vy: float = 0.0) -> object:
 
 
 def driver(timeout: float = 0.6, ahead_us: int = 0) -> tuple[Robot, Driver, Log]:
-    """A robot, what drives it, and its warnings; the clock of stamps is `ahead_us` before that of the simulation."""
+    """A robot, what drives it, and its warnings; the clock of stamps is `ahead_us`
+    before that of the simulation.
+    """
     one = Simulation().add_robot("p3dx", "ann")
     log, port = Log(), one.port("ros")
 
     def clock() -> Stamp:
         return Stamp.of_us(port.time_us + ahead_us)
 
-    return one, Driver(port, lambda: one.claim("ros"), lambda: one.release("ros"), timeout, clock, log), log
+    return (
+        one,
+        Driver(
+            port,
+            lambda: one.claim("ros"),
+            lambda: one.release("ros"),
+            timeout,
+            clock,
+            log,
+        ),
+        log,
+    )
 
 
 def stamped(stamp: Stamp, v: float) -> object:
@@ -296,14 +411,20 @@ def stamped(stamp: Stamp, v: float) -> object:
 )
 @example(age_us=600_000, timeout_us=600_000, now_us=6_000_000)
 @example(age_us=600_001, timeout_us=600_000, now_us=6_000_000)
-def test_velocities_older_than_the_timeout_are_refused(age_us: int, timeout_us: int, now_us: int) -> None:
-    """On whichever clock the stamps are; stamp 0 means now; the newest of both types counts."""
+def test_velocities_older_than_the_timeout_are_refused(
+    age_us: int, timeout_us: int, now_us: int
+) -> None:
+    """On whichever clock the stamps are; stamp 0 means now; the newest of both types
+    counts.
+    """
     one, d, log = driver(timeout_us / 1e6, now_us)
     d.twist(twist(0.2))
     for _ in range(2):
         d.stamped(stamped(Stamp.of_us(now_us - age_us), 0.3))
     is_old = 0 < timeout_us < age_us
-    assert (d.refused, len(log)) == ((2, 1) if is_old else (0, 0)), "each is counted, and the first logged"
+    assert (d.refused, len(log)) == ((2, 1) if is_old else (0, 0)), (
+        "each is counted, and the first logged"
+    )
     one.simulation.step()
     assert d.is_active
     one.simulation.step(40)
@@ -320,10 +441,12 @@ def test_a_robot_stops_when_commands_end() -> None:
     for _ in range(6):
         one.simulation.step()
         d.tick()
+
     assert one.velocity.vx > 0.1 and d.is_active
     for _ in range(30):
         one.simulation.step()
         d.tick()
+
     assert one.velocity.vx == pytest.approx(0.0, abs=1e-9)
     assert one.clients == () and not d.is_active
 
@@ -334,6 +457,7 @@ def test_without_a_timeout_it_drives_on() -> None:
     for _ in range(50):
         one.simulation.step()
         d.tick()
+
     assert one.velocity.vx > 0.25
     d.end()
     one.simulation.step(20)
@@ -364,39 +488,64 @@ def test_motors_off_are_told_once() -> None:
 
 
 def test_with_ros_1_alone_the_types_of_ros_2_are_not_read() -> None:
-    """That takes half a second, in which the first subscriber of a pose would hold everybody up."""
+    """That takes half a second, in which the first subscriber of a pose would hold
+    everybody up.
+    """
     own = Types()
     sim = Simulation()
     robot = sim.add_robot("p3dx", "ann")
-    topics = RobotTopics(robot.port("ros"), names_of("ann", "default", True), Messages(own), own, StepData())
+    topics = RobotTopics(
+        robot.port("ros"),
+        names_of("ann", "default", True),
+        Messages(own),
+        own,
+        StepData(),
+    )
     for topic in topics.topics():
         if topic.only in ("", "ros1") and topic.quick is not None:
             topic.wanted(True)
+
     sim.step()
     quick = [t for t in topics.topics() if t.quick is not None]
     assert len(quick) >= 3
     for topic in quick:
         assert topic.quick is not None
         topic.quick("ros1", Stamp(1, 2))
+
     assert own._two is None
 
 
 def test_gps_is_a_fix_of_navsat() -> None:
-    """Field by field (sensor_msgs/NavSatFix); without georeference there is no message, in other profiles no topic and no frame."""
+    """Field by field (sensor_msgs/NavSatFix); without georeference there is no message,
+    in other profiles no topic and no frame.
+    """
     one, topics = robot()
     fix = one.gps
     (topic,) = [t for t in topics.topics() if t.type_name == "sensor_msgs/NavSatFix"]
-    assert (topic.name, topic.about, topic.period) == ("/ann/fix", "GPS, in georeferenced maps", 1.0)
+    assert (topic.name, topic.about, topic.period) == (
+        "/ann/fix",
+        "GPS, in georeferenced maps",
+        1.0,
+    )
     made = topics._m
     status = made._types("sensor_msgs/NavSatStatus")(0, 1)
     spread = np.diag([fix.dop**2] * 3).reshape(-1)
     expected = made._types("sensor_msgs/NavSatFix")(
-        made.header(STAMP, "ann/gps"), status, fix.latitude, fix.longitude, fix.altitude, spread, 1
+        made.header(STAMP, "ann/gps"),
+        status,
+        fix.latitude,
+        fix.longitude,
+        fix.altitude,
+        spread,
+        1,
     )
     for wire in ("ros1", "cdr"):
         encode = getattr(TYPES, f"encode_{wire}")
-        mine, theirs = (encode(m, topic.type_name) for m in (topic.make(STAMP), expected))
+        mine, theirs = (
+            encode(m, topic.type_name) for m in (topic.make(STAMP), expected)
+        )
         assert mine[4:] == theirs[4:], "but for the number of the message"
+
     assert [f.child for f in topics.static_transforms()].count("ann/gps") == 1
     one.simulation.replace_scene(Scene())
     assert topic.make(STAMP) is None

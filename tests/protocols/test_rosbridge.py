@@ -1,4 +1,6 @@
-"""The rosbridge protocol without sockets: values and encodings, operations, queues and throttling with a fake clock, hostile bytes."""
+"""The rosbridge protocol without sockets: values and encodings, operations, queues and
+throttling with a fake clock, hostile bytes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rosbridge import cbor, outbox, session
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import MAX_CALLS, MAX_MESSAGE, MAX_SUBSCRIPTIONS, Answer, RosbridgeSession
+from botyard.protocols.rosbridge.session import (
+    MAX_CALLS,
+    MAX_MESSAGE,
+    MAX_SUBSCRIPTIONS,
+    Answer,
+    RosbridgeSession,
+)
 from botyard.protocols.rosbridge.values import Values, json_of
 
 cbor2 = pytest.importorskip("cbor2")
@@ -29,8 +37,10 @@ NOW = Stamp(7, 8)
 VALUES = Values(types(), lambda: NOW)
 
 
-class Desk:
-    """A `Bus` that notes what it is asked, knows the topics /a (plain) and /b (latched), and answers the service /echo at once."""
+class RequestHandler:
+    """A `Bus` that notes what it is asked, knows the topics /a (plain) and /b
+    (latched), and answers the service /echo at once.
+    """
 
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
@@ -45,17 +55,26 @@ class Desk:
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
         self.said.append(("unsubscribe", topic))
 
-    def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+    def register_publisher(
+        self, client: RosbridgeSession, topic: str, type_name: str
+    ) -> None:
         self.said.append(("advertise", topic, type_name))
 
     def unregister_publisher(self, client: RosbridgeSession, topic: str) -> None:
         self.said.append(("unadvertise", topic))
 
-    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(
+        self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
+    ) -> None:
         self.said.append(("publish", topic, values))
 
     def call(
-        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+        self,
+        client: RosbridgeSession,
+        service: str,
+        values: Any,
+        size: int,
+        answer: Answer,
     ) -> Callable[[], None]:
         if service == "/echo":
             answer(True, {"got": values})
@@ -63,15 +82,20 @@ class Desk:
             self.later.append(answer)
         else:
             raise PeerError(f"no service {service}")
+
         return lambda: self.said.append(("abandoned", service))
 
-    def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
+    def register_service(
+        self, client: RosbridgeSession, service: str, type_name: str
+    ) -> None:
         self.said.append(("offer", service))
 
     def unregister_service(self, client: RosbridgeSession, service: str) -> None:
         self.said.append(("withdraw", service))
 
-    def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
+    def responded(
+        self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
+    ) -> None:
         self.said.append(("responded", ident, is_good, values))
 
     def send_goal(self, client: RosbridgeSession, wish: SendActionGoal) -> None:
@@ -82,16 +106,27 @@ class Desk:
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: Id) -> None:
         self.said.append(("cancel", action, ident))
 
-    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+    def register_action(
+        self, client: RosbridgeSession, action: str, type_name: str
+    ) -> None:
         self.said.append(("serve", action))
 
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
         self.said.append(("unserve", action))
 
-    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(
+        self, client: RosbridgeSession, ident: str, values: Any
+    ) -> None:
         self.said.append(("feedback", ident, values))
 
-    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(
+        self,
+        client: RosbridgeSession,
+        ident: str,
+        status: int,
+        values: Any,
+        is_good: bool,
+    ) -> None:
         self.said.append(("result", ident, status, values, is_good))
 
     def leave(self, client: RosbridgeSession) -> None:
@@ -103,9 +138,11 @@ class Rig:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.desk = Desk()
+        self.desk = RequestHandler()
         self.log: list[str] = []
-        self.session = RosbridgeSession(self.desk, lambda: self.now, warn=self.log.append)
+        self.session = RosbridgeSession(
+            self.desk, lambda: self.now, warn=self.log.append
+        )
 
     def op(self, op: str, **fields: Any) -> None:
         self.session.receive_data(json.dumps({"op": op, **fields}).encode(), self.now)
@@ -113,10 +150,15 @@ class Rig:
     def out(self) -> list[Any]:
         found = []
         while wire := self.session.data_to_send():
-            found.append(json.loads(wire) if isinstance(wire, str) else cbor2.loads(wire))
+            found.append(
+                json.loads(wire) if isinstance(wire, str) else cbor2.loads(wire)
+            )
+
         return found
 
-    def deliver(self, n: int, topic: str = "/a", *, latched: bool = False, queue: int = 10) -> None:
+    def deliver(
+        self, n: int, topic: str = "/a", *, latched: bool = False, queue: int = 10
+    ) -> None:
         self.session.deliver(topic, message(n), latched=latched, queue=queue)
 
     def pass_time(self, seconds: float) -> None:
@@ -125,11 +167,16 @@ class Rig:
         while (when := self.session.next_timer()) is not None and when <= end:
             self.now = max(self.now, when)
             self.session.handle_timer(self.now)
+
         self.now = end
 
 
 def message(n: int, size: int = 0) -> Outgoing:
-    return Outgoing(lambda: {"data": n, "pad": "x" * size}, lambda: b"\0\1\0\0" + bytes([n % 256]), NOW)
+    return Outgoing(
+        lambda: {"data": n, "pad": "x" * size},
+        lambda: b"\0\1\0\0" + bytes([n % 256]),
+        NOW,
+    )
 
 
 def numbers(out: list[Any]) -> list[int]:
@@ -147,7 +194,9 @@ PLAIN = st.recursive(
     | st.floats(allow_nan=False)
     | st.text()
     | st.binary(),
-    lambda inner: st.lists(inner, max_size=40) | st.dictionaries(st.text(), inner, max_size=40),
+    lambda inner: (
+        st.lists(inner, max_size=40) | st.dictionaries(st.text(), inner, max_size=40)
+    ),
     max_leaves=50,
 )
 
@@ -160,12 +209,24 @@ def test_cbor_is_what_another_decoder_reads(value: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8"])
 def test_typed_arrays_of_cbor(kind: str) -> None:
-    """RFC 8746: the tag says signed, float, little-endian and the width, bit by bit; the bytes are those of the array."""
+    """RFC 8746: the tag says signed, float, little-endian and the width, bit by bit;
+    the bytes are those of the array.
+    """
     array = np.array([0, 1, 100], kind)
     tagged = cbor2.loads(cbor.encode(array))
-    is_float, is_signed, width = kind[0] == "f", kind[0] == "i", {"1": 0, "2": 1, "4": 2, "8": 3}[kind[1]]
+    is_float, is_signed, width = (
+        kind[0] == "f",
+        kind[0] == "i",
+        {"1": 0, "2": 1, "4": 2, "8": 3}[kind[1]],
+    )
     little = 0 if kind == "i1" else 1
-    bits = 0b010_00000 | (is_float << 4) | (is_signed << 3) | (little << 2) | (width - is_float)
+    bits = (
+        0b010_00000
+        | (is_float << 4)
+        | (is_signed << 3)
+        | (little << 2)
+        | (width - is_float)
+    )
     assert tagged.tag == bits
     assert tagged.value == array.astype("<" + kind).tobytes()
 
@@ -179,9 +240,12 @@ def test_cbor_of_bytes_and_booleans() -> None:
 
 
 def test_json_of_messages() -> None:
-    """ROS 2's form: no seq, {sec, nanosec}, base64 for uint8[], null for what is not finite, {} for an empty message."""
+    """ROS 2's form: no seq, {sec, nanosec}, base64 for uint8[], null for what is not
+    finite, {} for an empty message.
+    """
     scan = VALUES.message(
-        {"header": {"frame_id": "f"}, "ranges": [1.5, None], "range_max": 2}, "sensor_msgs/msg/LaserScan"
+        {"header": {"frame_id": "f"}, "ranges": [1.5, None], "range_max": 2},
+        "sensor_msgs/msg/LaserScan",
     )
     scan.ranges = np.array([1.5, math.inf, math.nan], np.float32)
     told = json.loads(json_of(VALUES.plain(scan, "sensor_msgs/msg/LaserScan")))
@@ -201,44 +265,113 @@ def test_json_of_messages() -> None:
 @pytest.mark.parametrize(
     ("kind", "values", "read"),
     [
-        ("std_msgs/msg/Header", {"stamp": "now"}, lambda m: (m.stamp.sec, m.stamp.nanosec) == (7, 8)),
-        ("std_msgs/msg/Header", {"stamp": {"secs": 1, "nsecs": 2}}, lambda m: (m.stamp.sec, m.stamp.nanosec) == (1, 2)),
-        ("geometry_msgs/msg/PoseStamped", {}, lambda m: m.header.stamp.sec == 7 and m.pose.position.x == 0.0),
-        ("sensor_msgs/msg/Image", {"data": base64.b64encode(b"ab").decode()}, lambda m: m.data.tobytes() == b"ab"),
-        ("sensor_msgs/msg/LaserScan", {"ranges": [None, 1]}, lambda m: math.isnan(m.ranges[0]) and m.ranges[1] == 1.0),
-        ("geometry_msgs/msg/Point", [1, 2.5], lambda m: (m.x, m.y, m.z) == (1.0, 2.5, 0.0)),
+        (
+            "std_msgs/msg/Header",
+            {"stamp": "now"},
+            lambda m: (m.stamp.sec, m.stamp.nanosec) == (7, 8),
+        ),
+        (
+            "std_msgs/msg/Header",
+            {"stamp": {"secs": 1, "nsecs": 2}},
+            lambda m: (m.stamp.sec, m.stamp.nanosec) == (1, 2),
+        ),
+        (
+            "geometry_msgs/msg/PoseStamped",
+            {},
+            lambda m: m.header.stamp.sec == 7 and m.pose.position.x == 0.0,
+        ),
+        (
+            "sensor_msgs/msg/Image",
+            {"data": base64.b64encode(b"ab").decode()},
+            lambda m: m.data.tobytes() == b"ab",
+        ),
+        (
+            "sensor_msgs/msg/LaserScan",
+            {"ranges": [None, 1]},
+            lambda m: math.isnan(m.ranges[0]) and m.ranges[1] == 1.0,
+        ),
+        (
+            "geometry_msgs/msg/Point",
+            [1, 2.5],
+            lambda m: (m.x, m.y, m.z) == (1.0, 2.5, 0.0),
+        ),
         ("std_msgs/msg/UInt64", {"data": 2**64 - 1}, lambda m: m.data == 2**64 - 1),
         ("std_msgs/msg/Int32", {"data": 3.0}, lambda m: m.data == 3),
-        ("tf2_msgs/msg/TFMessage", {"transforms": [{}, {"child_frame_id": "c"}]}, lambda m: m.transforms[1].child_frame_id == "c"),
+        (
+            "tf2_msgs/msg/TFMessage",
+            {"transforms": [{}, {"child_frame_id": "c"}]},
+            lambda m: m.transforms[1].child_frame_id == "c",
+        ),
     ],
-)  # fmt: skip
+)
 def test_values_of_clients(kind: str, values: Any, read: Callable[[Any], bool]) -> None:
     made = VALUES.message(values, kind)
     assert read(made)
-    assert types().encode_cdr(made, kind)  # all fields have the types that ROS wants
+    # all fields have the types that ROS wants
+    assert types().encode_cdr(made, kind)
 
 
 @pytest.mark.parametrize(
     ("kind", "values", "error"),
     [
-        ("geometry_msgs/msg/Twist", {"liner": {}}, 'no field "liner"; did you mean "linear"'),
-        ("geometry_msgs/msg/Twist", {"linear": {"x": "1"}}, r"linear\.x: expected a number, found '1'"),
-        ("geometry_msgs/msg/Twist", {"linear": {"x": 10**400}}, r"linear\.x: expected a number that a double"),
-        ("std_msgs/msg/Float32", {"data": -3.5e38}, "data: expected a number that a float32 holds, found -3.5e"),
-        ("sensor_msgs/msg/LaserScan", {"ranges": [None, 1e39]}, r"ranges\[1\]: expected a number that a float32 holds"),
-        ("std_msgs/msg/Int8", {"data": 128}, "data: expected an integer from -128 to 127, found 128"),
+        (
+            "geometry_msgs/msg/Twist",
+            {"liner": {}},
+            'no field "liner"; did you mean "linear"',
+        ),
+        (
+            "geometry_msgs/msg/Twist",
+            {"linear": {"x": "1"}},
+            r"linear\.x: expected a number, found '1'",
+        ),
+        (
+            "geometry_msgs/msg/Twist",
+            {"linear": {"x": 10**400}},
+            r"linear\.x: expected a number that a double",
+        ),
+        (
+            "std_msgs/msg/Float32",
+            {"data": -3.5e38},
+            "data: expected a number that a float32 holds, found -3.5e",
+        ),
+        (
+            "sensor_msgs/msg/LaserScan",
+            {"ranges": [None, 1e39]},
+            r"ranges\[1\]: expected a number that a float32 holds",
+        ),
+        (
+            "std_msgs/msg/Int8",
+            {"data": 128},
+            "data: expected an integer from -128 to 127, found 128",
+        ),
         ("std_msgs/msg/Bool", {"data": 1}, "data: expected true or false, found 1"),
         ("std_msgs/msg/String", {"data": None}, "data: expected a text"),
-        ("std_msgs/msg/Header", {"stamp": {"sec": 2**31}}, r"stamp\.sec: expected an integer"),
-        ("std_msgs/msg/Header", {"stamp": 5}, 'stamp: expected {sec, nanosec} or "now"'),
-        ("nav_msgs/msg/Odometry", {"pose": {"covariance": [0.0]}}, r"pose\.covariance: expected 36 numbers, found 1"),
+        (
+            "std_msgs/msg/Header",
+            {"stamp": {"sec": 2**31}},
+            r"stamp\.sec: expected an integer",
+        ),
+        (
+            "std_msgs/msg/Header",
+            {"stamp": 5},
+            'stamp: expected {sec, nanosec} or "now"',
+        ),
+        (
+            "nav_msgs/msg/Odometry",
+            {"pose": {"covariance": [0.0]}},
+            r"pose\.covariance: expected 36 numbers, found 1",
+        ),
         ("sensor_msgs/msg/Image", {"data": "?"}, "data: expected base64"),
         ("sensor_msgs/msg/LaserScan", {"ranges": ["x"]}, "ranges: Expected"),
-        ("tf2_msgs/msg/TFMessage", {"transforms": [{}, 3]}, r"transforms\[1\]: expected an object, found 3"),
+        (
+            "tf2_msgs/msg/TFMessage",
+            {"transforms": [{}, 3]},
+            r"transforms\[1\]: expected an object, found 3",
+        ),
         ("geometry_msgs/msg/Point", [1, 2, 3, 4], "expected at most 3 values, found 4"),
         ("no_msgs/msg/Such", {}, 'no ROS message type "no_msgs/msg/Such"'),
     ],
-)  # fmt: skip
+)
 def test_wrong_values_of_clients(kind: str, values: Any, error: str) -> None:
     with pytest.raises(PeerError, match=error):
         VALUES.message(values, kind)
@@ -258,9 +391,12 @@ def test_forms_of_a_message() -> None:
             pixels = Image.open(io.BytesIO(base64.b64decode(told["data"])))
             assert pixels.mode == "RGB"
             told = json.loads(pixels.tobytes())
+
         assert (told["op"], told["topic"]) == ("publish", "/a")
         assert told["msg"] == (
-            {"secs": 7, "nsecs": 8, "bytes": b"\0\1\0\0\5"} if compression == "cbor-raw" else {"data": 5, "pad": ""}
+            {"secs": 7, "nsecs": 8, "bytes": b"\0\1\0\0\5"}
+            if compression == "cbor-raw"
+            else {"data": 5, "pad": ""}
         )
 
 
@@ -271,12 +407,15 @@ def test_a_message_is_encoded_once_for_all_clients() -> None:
     for rig in rigs:
         rig.op("subscribe", topic="/a")
         rig.session.deliver("/a", one, latched=False, queue=1)
+
     wires = [rig.session.data_to_send() for rig in rigs]
     assert len(made) == 1 and wires[0] is wires[1] is wires[2]
 
 
 def test_throttling() -> None:
-    """At most one message each interval, on average: those in between are not even encoded."""
+    """At most one message each interval, on average: those in between are not even
+    encoded.
+    """
     rig = Rig()
     rig.op("subscribe", topic="/a", throttle_rate=1000)
     told = []
@@ -284,6 +423,7 @@ def test_throttling() -> None:
         rig.deliver(n)
         told += numbers(rig.out())
         rig.pass_time(0.1)
+
     assert told == [0, *range(9, 100, 10)]
 
 
@@ -297,6 +437,7 @@ def test_throttling_with_a_queue() -> None:
     for n in (7, 8, 9):
         rig.pass_time(1.0)
         assert numbers(rig.out()) == [n]
+
     assert rig.session.next_timer() is None
 
 
@@ -318,6 +459,7 @@ def test_a_client_that_does_not_read_gets_the_newest_of_each_topic() -> None:
     for n in range(100):
         rig.deliver(n, "/a", queue=2)
         rig.deliver(n, "/b", queue=2)
+
     told = rig.out()
     assert numbers([m for m in told if m["topic"] == "/a"]) == [95, 96, 97, 98, 99]
     assert numbers([m for m in told if m["topic"] == "/b"]) == [98, 99]
@@ -347,11 +489,13 @@ def test_the_boldest_of_several_subscriptions_counts() -> None:
     for n in range(5):
         rig.deliver(n)
         rig.pass_time(0.1)
+
     assert len(rig.out()) == 5
     rig.op("unsubscribe", topic="/a", id="y")
     for n in range(8):
         rig.deliver(n)
         rig.pass_time(0.1)
+
     assert len(rig.out()) == 1
     rig.op("unsubscribe", topic="/a")
     assert rig.desk.said[-1] == ("unsubscribe", "/a")
@@ -361,10 +505,14 @@ def test_the_boldest_of_several_subscriptions_counts() -> None:
 
 @given(st.text(min_size=1, max_size=500), st.integers(1, 200))
 def test_fragments(text: str, size: int) -> None:
-    """Each piece is as long as was asked for, but not absurdly short; together they are the message."""
+    """Each piece is as long as was asked for, but not absurdly short; together they are
+    the message.
+    """
     rig = Rig()
     rig.op("subscribe", topic="/a", fragment_size=size)
-    rig.session.deliver("/a", Outgoing(lambda: {"data": text}, bytes, NOW), latched=False, queue=1)
+    rig.session.deliver(
+        "/a", Outgoing(lambda: {"data": text}, bytes, NOW), latched=False, queue=1
+    )
     told = rig.out()
     if told[0]["op"] == "fragment":
         assert [(m["num"], m["total"], m["id"]) for m in told] == [
@@ -372,11 +520,14 @@ def test_fragments(text: str, size: int) -> None:
         ]
         assert all(len(m["data"]) == max(64, size) for m in told[:-1])
         told = [json.loads("".join(m["data"] for m in told))]
+
     assert told[0]["msg"] == {"data": text}
 
 
 def test_fragments_of_a_client() -> None:
-    """In any order; rosbridge's own `total` is a float. What stays incomplete is dropped."""
+    """In any order; rosbridge's own `total` is a float. What stays incomplete is
+    dropped.
+    """
     rig = Rig()
     text = json.dumps({"op": "publish", "topic": "/a", "msg": {"data": "x" * 100}})
     pieces = [text[k : k + 30] for k in range(0, len(text), 30)]
@@ -405,11 +556,19 @@ def test_services() -> None:
     rig.op("call_service", service="/later", id="c", timeout=5)
     rig.op("call_service", service="/later", id="d")
     told = rig.out()
-    assert told[0] == {"op": "service_response", "service": "/echo", "values": {"got": [1]}, "result": True, "id": "a"}
+    assert told[0] == {
+        "op": "service_response",
+        "service": "/echo",
+        "values": {"got": [1]},
+        "result": True,
+        "id": "a",
+    }
     assert told[1]["result"] is False and told[1]["values"] == "no service /none"
     rig.pass_time(10.0)
     (late,) = rig.out()
-    assert late["id"] == "c" and late["result"] is False and late["values"] == "timed out"
+    assert (
+        late["id"] == "c" and late["result"] is False and late["values"] == "timed out"
+    )
     rig.desk.later[0](True, {})
     assert rig.out() == []
     rig.desk.later[1](True, {})
@@ -422,8 +581,13 @@ def test_goals() -> None:
     rig.op("send_action_goal", action="/swim", action_type="x/Swim", id="g")
     (told,) = rig.out()
     assert told == {
-        "op": "action_result", "action": "/swim", "id": "g", "values": "no action /swim", "status": 0, "result": False,
-    }  # fmt: skip
+        "op": "action_result",
+        "action": "/swim",
+        "id": "g",
+        "values": "no action /swim",
+        "status": 0,
+        "result": False,
+    }
     rig.op("send_action_goal", action="/fly", id="h", feedback=True)
     (wish,) = rig.desk.goals
     for n in range(500):
@@ -433,7 +597,12 @@ def test_goals() -> None:
     rig.session.goal_ended(wish, 5, {"end": 1}, is_good=True)
     *feedback, result = rig.out()
     assert [m["values"]["n"] for m in feedback] == list(range(outbox.MAX_FEEDBACK))
-    assert (result["status"], result["values"], result["result"], result["id"]) == (5, {"end": 1}, True, "h")
+    assert (result["status"], result["values"], result["result"], result["id"]) == (
+        5,
+        {"end": 1},
+        True,
+        "h",
+    )
 
 
 def test_errors_are_told_to_those_who_ask() -> None:
@@ -444,14 +613,18 @@ def test_errors_are_told_to_those_who_ask() -> None:
     assert rig.out() == [] and len(rig.log) == 2
     rig.op("set_level", level="error")
     rig.op("subscribe", topic="/nowhere", id="s")
-    assert rig.out() == [{"op": "status", "level": "error", "msg": "no topic /nowhere", "id": "s"}]
+    assert rig.out() == [
+        {"op": "status", "level": "error", "msg": "no topic /nowhere", "id": "s"}
+    ]
     rig.op("subscribe", topic="/a", compression="zip")  # a warning
     assert rig.out() == []
 
 
 def test_not_finite_numbers_of_python_clients() -> None:
     rig = Rig()
-    rig.session.receive_data(b'{"op": "publish", "topic": "/a", "msg": {"x": NaN, "y": -Infinity}}', rig.now)
+    rig.session.receive_data(
+        b'{"op": "publish", "topic": "/a", "msg": {"x": NaN, "y": -Infinity}}', rig.now
+    )
     ((_, _, values),) = rig.desk.said
     assert math.isnan(values["x"]) and values["y"] == -math.inf
 
@@ -468,6 +641,7 @@ def test_limits_of_a_client() -> None:
     for n in range(outbox.MAX_ANSWERS + 1):
         assert not rig.session.is_closed, n
         rig.op("call_service", service="/echo")
+
     assert rig.session.is_closed
     rig.session.close()
     rig.session.close()
@@ -494,24 +668,64 @@ JSON = st.recursive(
     max_leaves=5,
 )
 FIELDS = st.fixed_dictionaries(
-    {"op": st.sampled_from([
-        "advertise", "unadvertise", "publish", "subscribe", "unsubscribe", "call_service", "service_response", "advertise_service",
-        "unadvertise_service", "send_action_goal", "cancel_action_goal", "advertise_action", "unadvertise_action",
-        "action_feedback", "action_result", "fragment", "set_level", "auth", "status", "png", "x",
-    ])},
-    optional={
-        "topic": NAMES, "service": NAMES, "action": NAMES, "type": NAMES, "id": JSON, "msg": JSON, "args": JSON, "values": JSON,
-        "throttle_rate": st.integers(-5, 5000) | JSON, "queue_length": st.integers(-5, 200) | JSON,
-        "fragment_size": st.integers(-5, 200) | JSON, "compression": st.sampled_from(["none", "png", "cbor", "cbor-raw"]) | JSON,
-        "data": st.text(), "num": st.integers(0, 3), "total": st.integers(1, 3) | JSON,
-        "level": st.sampled_from(["none", "error", "info"]), "status": st.integers(-1, 7) | JSON,
-        "result": st.booleans(), "timeout": st.floats(),
+    {
+        "op": st.sampled_from(
+            [
+                "advertise",
+                "unadvertise",
+                "publish",
+                "subscribe",
+                "unsubscribe",
+                "call_service",
+                "service_response",
+                "advertise_service",
+                "unadvertise_service",
+                "send_action_goal",
+                "cancel_action_goal",
+                "advertise_action",
+                "unadvertise_action",
+                "action_feedback",
+                "action_result",
+                "fragment",
+                "set_level",
+                "auth",
+                "status",
+                "png",
+                "x",
+            ]
+        )
     },
-)  # fmt: skip
+    optional={
+        "topic": NAMES,
+        "service": NAMES,
+        "action": NAMES,
+        "type": NAMES,
+        "id": JSON,
+        "msg": JSON,
+        "args": JSON,
+        "values": JSON,
+        "throttle_rate": st.integers(-5, 5000) | JSON,
+        "queue_length": st.integers(-5, 200) | JSON,
+        "fragment_size": st.integers(-5, 200) | JSON,
+        "compression": st.sampled_from(["none", "png", "cbor", "cbor-raw"]) | JSON,
+        "data": st.text(),
+        "num": st.integers(0, 3),
+        "total": st.integers(1, 3) | JSON,
+        "level": st.sampled_from(["none", "error", "info"]),
+        "status": st.integers(-1, 7) | JSON,
+        "result": st.booleans(),
+        "timeout": st.floats(),
+    },
+)
 
 
 @given(
-    st.lists(st.binary(max_size=200) | FIELDS.map(lambda f: json.dumps(f).encode()) | st.floats(0, 100), max_size=20)
+    st.lists(
+        st.binary(max_size=200)
+        | FIELDS.map(lambda f: json.dumps(f).encode())
+        | st.floats(0, 100),
+        max_size=20,
+    )
 )
 def test_nothing_that_a_client_sends_raises(steps: list[Any]) -> None:
     """Bytes, operations with any fields, and time; what is sent is JSON or CBOR."""
@@ -522,11 +736,13 @@ def test_nothing_that_a_client_sends_raises(steps: list[Any]) -> None:
             rig.pass_time(step)
         else:
             rig.session.receive_data(step, rig.now)
+
         rig.deliver(n)
         rig.deliver(n, "/b", latched=True)
         for answer in rig.desk.later[:1]:
             answer(True, {"n": n})
         rig.out()
+
     assert not rig.session.is_closed
     rig.session.close()
     assert rig.desk.said[-1] == ("leave",)
@@ -535,13 +751,22 @@ def test_nothing_that_a_client_sends_raises(steps: list[Any]) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"\xff\xfe", b"[" * 100_000, b"NaN" + b"[" * 100_000, b'{"op":"publish","topic":"/a","msg":' + b'{"a":' * 100_000,
-        b'{"op":"publish","topic":"/a","msg":{"x":"\\ud800","y":NaN}}', b'{"op":"call_service","service":"\\ud800","id":NaN}',
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"NaN" + b"[" * 100_000,
+        b'{"op":"publish","topic":"/a","msg":' + b'{"a":' * 100_000,
+        b'{"op":"publish","topic":"/a","msg":{"x":"\\ud800","y":NaN}}',
+        b'{"op":"call_service","service":"\\ud800","id":NaN}',
         b'{"op":"subscribe","topic":"/a","id":' + b"9" * 5000 + b"}",
         b'{"op":"publish","topic":"/a","msg":{"x":NaN,"y":' + b"9" * 5000 + b"}}",
-        b'{"op":"call_service","service":"/echo","compression":"cbor","args":{"x":1' + b"0" * 30 + b'},"id":-1' + b"0" * 30 + b"}",
+        b'{"op":"call_service","service":"/echo","compression":"cbor","args":{"x":1'
+        + b"0" * 30
+        + b'},"id":-1'
+        + b"0" * 30
+        + b"}",
     ],
-)  # fmt: skip
+)
 def test_hostile_json(data: bytes) -> None:
     rig = Rig()
     rig.op("set_level", level="info")

@@ -16,18 +16,24 @@ from botyard.protocols.pioneer.packet import Parser, checksum, command, frame
 from botyard.protocols.pioneer.reports import LaserPart, Sip
 from botyard.protocols.pioneer.session import Stage
 from botyard.protocols.pioneer.simreports import SimStat
-from botyard.servers.nullmodem import Line, NullModem
+from botyard.servers.pioneer.nullmodem import Line, NullModem
 from botyard.sim.simulation import Simulation
 
 
-def world(model: str = "p3dx", settings: PioneerSettings | None = None, **options) -> tuple[NullModem, Line]:
-    sim = Simulation.load("office", **{"odometry_error": "none", "sensor_noise": False, **options})
+def world(
+    model: str = "p3dx", settings: PioneerSettings | None = None, **options
+) -> tuple[NullModem, Line]:
+    sim = Simulation.load(
+        "office", **{"odometry_error": "none", "sensor_noise": False, **options}
+    )
     sim.add_robot(model, "r", pose=Pose(6.0, 14.2, 0.0))
     modem = NullModem(sim, settings)
     return modem, modem.connect("r")
 
 
-def opened(model: str = "p3dx", settings: PioneerSettings | None = None, **options) -> tuple[NullModem, Line]:
+def opened(
+    model: str = "p3dx", settings: PioneerSettings | None = None, **options
+) -> tuple[NullModem, Line]:
     modem, line = world(model, settings, **options)
     for n in (0, 1, 2, 1):
         line.send(frame(n))
@@ -77,25 +83,44 @@ def test_the_name_is_the_originals_unless_told_otherwise() -> None:
 
 
 def test_bad_packets_are_dropped_and_told() -> None:
-    """FRM-007, FRM-010: a wrong checksum, and a length above 200 with a good one; what they said is not done."""
+    """FRM-007, FRM-010: a wrong checksum, and a length above 200 with a good one; what
+    they said is not done.
+    """
     modem, line = opened()
     bad = bytearray(command(11, 300))
     bad[-1] ^= 1
     line.send(bytes(bad))
-    assert any("a packet with bad checksum or length was dropped (1 so far)" in text for text in line.log)
-    for size in (198, 199):  # of the data: 201 and 202 in the length byte
+    assert any(
+        "a packet with bad checksum or length was dropped (1 so far)" in text
+        for text in line.log
+    )
+    # of the data: 201 and 202 in the length byte
+    for size in (198, 199):
         payload = bytes((11, 0x3B, 44, 1)) + bytes(size - 3)
-        line.send(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + checksum(payload).to_bytes(2, "big"))
+        line.send(
+            b"\xfa\xfb"
+            + bytes((len(payload) + 2,))
+            + payload
+            + checksum(payload).to_bytes(2, "big")
+        )
+
     modem.run(0.5)
     assert robot(modem).velocity.vx == 0
     payload = bytes((11, 0x3B, 44, 1)) + bytes(197 - 3)  # 200 is the most that is taken
-    line.send(b"\xfa\xfb" + bytes((len(payload) + 2,)) + payload + checksum(payload).to_bytes(2, "big"))
+    line.send(
+        b"\xfa\xfb"
+        + bytes((len(payload) + 2,))
+        + payload
+        + checksum(payload).to_bytes(2, "big")
+    )
     modem.run(0.5)
     assert robot(modem).velocity.vx > 0
 
 
 def test_the_next_session_begins_afresh() -> None:
-    """HSK-015, HSK-018: motors stay off until ENABLE, lasers are off, a robot that nobody had has them on."""
+    """HSK-015, HSK-018: motors stay off until ENABLE, lasers are off, a robot that
+    nobody had has them on.
+    """
     modem, line = opened()
     line.send(command(230, 1))
     line.send(command(11, 200))
@@ -117,7 +142,9 @@ def test_the_next_session_begins_afresh() -> None:
     assert robot(modem).velocity.vx > 0
 
 
-def test_a_session_begins_with_odometry_at_zero_wherever_the_robot_was_driven_before() -> None:
+def test_a_session_begins_with_odometry_at_zero_wherever_the_robot_was_driven_before() -> (
+    None
+):
     """HSK-014: at the beginning, not only at the end of the session before."""
     modem, line = world()
     robot(modem).command.velocity(0.3)
@@ -145,7 +172,9 @@ def test_the_watchdog_watches_again_after_it_has_stopped_the_robot() -> None:
         assert sum("watchdog" in text for text in line.log) == times
 
 
-@pytest.mark.parametrize(("seconds", "stops"), [(0.5, True), (5.0, False), (0.0, False)])
+@pytest.mark.parametrize(
+    ("seconds", "stops"), [(0.5, True), (5.0, False), (0.0, False)]
+)
 def test_each_model_has_its_own_watchdog(seconds: float, stops: bool) -> None:
     """HSK-022: the model's time; 0 is none."""
     spec = load_robot("p3dx")
@@ -161,7 +190,9 @@ def test_each_model_has_its_own_watchdog(seconds: float, stops: bool) -> None:
 
 
 def test_asking_for_names_changes_nothing() -> None:
-    """A program that looks who is there, and leaves after SYNC2, does not switch motors off or touch odometry."""
+    """A program that looks who is there, and leaves after SYNC2, does not switch motors
+    off or touch odometry.
+    """
     modem, line = world()
     robot(modem).command.velocity(0.2)
     modem.run(1.0)
@@ -179,12 +210,21 @@ def test_names_of_the_handshake_are_cut_to_19_characters() -> None:
     """HSK-006; CONFIGpac has them in full."""
     spec = load_robot("p3dx")
     sim = Simulation()
-    sim.add_robot(replace(spec, pioneer=replace(spec.pioneer, subclass="a-very-long-name-of-a-robot")), "r")
+    sim.add_robot(
+        replace(
+            spec, pioneer=replace(spec.pioneer, subclass="a-very-long-name-of-a-robot")
+        ),
+        "r",
+    )
     line = NullModem(sim, PioneerSettings(robot_name="x" * 40)).connect("r")
     for number in (0, 1, 2):
         line.send(command(number))
     r = Parser().receive(line.take())[-1].reader()
-    assert [r.text(), r.text(), r.text()] == ["x" * 19, "Pioneer", "a-very-long-name-of"]
+    assert [r.text(), r.text(), r.text()] == [
+        "x" * 19,
+        "Pioneer",
+        "a-very-long-name-of",
+    ]
 
 
 @pytest.mark.parametrize("argument", [None, 1])
@@ -228,7 +268,9 @@ def test_a_client_that_never_opens_does_not_keep_the_robot() -> None:
     assert line.closed
 
 
-def test_a_fault_of_ours_costs_one_session_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_ours_costs_one_session_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     modem, line = opened()
     modem.sim.add_robot("amigo", "other")
     other = modem.connect("other")
@@ -258,8 +300,12 @@ def test_a_report_for_every_tenth_of_a_second() -> None:
     assert len(sips(line)) == 100
 
 
-@pytest.mark.parametrize(("step", "expected"), [(0.02, 100), (0.25, 40), (0.04, 100), (1.0, 10)])
-def test_other_steps_keep_the_rate_or_give_one_a_step(step: float, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("step", "expected"), [(0.02, 100), (0.25, 40), (0.04, 100), (1.0, 10)]
+)
+def test_other_steps_keep_the_rate_or_give_one_a_step(
+    step: float, expected: int
+) -> None:
     modem, line = opened(step=step)
     modem.run(10.0)
     assert abs(len(sips(line)) - expected) <= 1
@@ -336,17 +382,26 @@ def test_the_watchdog_counts_simulated_time() -> None:
 @pytest.mark.parametrize(
     ("number", "argument", "expected"),
     [
-        (11, 300, (0.3, 0, 0)), (11, -300, (-0.3, 0, 0)), (21, 30, (0, 0, math.radians(30))), (9, -20, (0, 0, math.radians(-20))),
-        (32, (10 << 8) + 10, (0.2, 0, 0)), (32, (-5 << 8) + 5, (0, 0, 0.1 * 1000 * 0.0056)),
-        (32, (5 << 8) + (-5 & 0xFF), (0, 0, -0.1 * 1000 * 0.0056)), (110, 200, (0, 0, 0)), (11, 5000, (1.0, 0, 0)),
+        (11, 300, (0.3, 0, 0)),
+        (11, -300, (-0.3, 0, 0)),
+        (21, 30, (0, 0, math.radians(30))),
+        (9, -20, (0, 0, math.radians(-20))),
+        (32, (10 << 8) + 10, (0.2, 0, 0)),
+        (32, (-5 << 8) + 5, (0, 0, 0.1 * 1000 * 0.0056)),
+        (32, (5 << 8) + (-5 & 0xFF), (0, 0, -0.1 * 1000 * 0.0056)),
+        (110, 200, (0, 0, 0)),
+        (11, 5000, (1.0, 0, 0)),
     ],
-)  # fmt: skip
-def test_velocities(number: int, argument: int, expected: tuple[float, float, float]) -> None:
+)
+def test_velocities(
+    number: int, argument: int, expected: tuple[float, float, float]
+) -> None:
     modem, line = opened()
     line.send(command(number, argument))
     for _ in range(8):
         line.send(command(0))
         modem.run(0.5)
+
     assert tuple(robot(modem).velocity) == pytest.approx(expected, abs=1e-6)
 
 
@@ -371,12 +426,16 @@ def test_setv_and_setrv_limit_velocities_and_are_reported() -> None:
     assert state.twist.vx == pytest.approx(0.25)
     assert (state.limits.x, state.limits.a) == pytest.approx((0.25, math.radians(40)))
     assert (state.accel.x, state.decel.x) == (0.5, 0.4)
-    assert (state.accel.a, state.decel.a) == pytest.approx((math.radians(90), math.radians(80)))
+    assert (state.accel.a, state.decel.a) == pytest.approx(
+        (math.radians(90), math.radians(80))
+    )
 
 
 @pytest.mark.parametrize("number", [55, 57])
 def test_both_emergency_stops_brake_as_hard_as_can_be_and_forget(number: int) -> None:
-    """ESTOP and its other number, against STOP (PIO-024, PIO-025): 9.999 m/s² in place of the model's 0.3."""
+    """ESTOP and its other number, against STOP (PIO-024, PIO-025): 9.999 m/s² in place
+    of the model's 0.3.
+    """
     after = {}
     for stop in (29, number):
         modem, line = opened()
@@ -384,18 +443,22 @@ def test_both_emergency_stops_brake_as_hard_as_can_be_and_forget(number: int) ->
         for _ in range(5):
             line.send(command(0))
             modem.run(1.0)
+
         line.send(command(stop))
         modem.run(0.2)
         after[stop] = robot(modem).velocity.vx
         line.send(command(0))
         modem.run(1.0)
         assert robot(modem).velocity.vx < after[stop] or after[stop] == 0
+
     assert after[29] > 0.8
     assert after[number] == 0
 
 
 def test_lateral_ramps() -> None:
-    """LATACCEL sets the ramps of sideways motion, up and down apart, and no others (PIO-029, MOT-009)."""
+    """LATACCEL sets the ramps of sideways motion, up and down apart, and no others
+    (PIO-029, MOT-009).
+    """
     modem, line = opened("seekur")
     before = robot(modem).state
     line.send(command(113, 500))
@@ -407,10 +470,17 @@ def test_lateral_ramps() -> None:
         for _ in range(8):
             modem.run(0.1)
             seen.append(robot(modem).velocity.vy)
+
     assert seen[:5] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.2]), "0.5 m/s²"
-    assert seen[8:] == pytest.approx([0.175, 0.15, 0.125, 0.1, 0.075, 0.05, 0.025, 0.0]), "0.25 m/s²"
+    assert seen[8:] == pytest.approx(
+        [0.175, 0.15, 0.125, 0.1, 0.075, 0.05, 0.025, 0.0]
+    ), "0.25 m/s²"
     after = robot(modem).state
-    assert (after.accel.x, after.accel.a, after.decel.x) == (before.accel.x, before.accel.a, before.decel.x)
+    assert (after.accel.x, after.accel.a, after.decel.x) == (
+        before.accel.x,
+        before.accel.a,
+        before.decel.x,
+    )
 
 
 def test_moves_and_headings() -> None:
@@ -420,13 +490,20 @@ def test_moves_and_headings() -> None:
         for _ in range(18):
             line.send(command(0))
             modem.run(0.5)
+
     assert robot(modem).odom.x == pytest.approx(-0.5, abs=1e-3)
     assert math.degrees(robot(modem).odom.th) == pytest.approx(45, abs=0.1)
 
 
 def test_odometry_can_be_set_to_a_pose() -> None:
     modem, line = opened()
-    line.send(frame(7, bytes([0]) + b"".join(v.to_bytes(2, "little", signed=True) for v in (1000, -500, 90))))
+    line.send(
+        frame(
+            7,
+            bytes([0])
+            + b"".join(v.to_bytes(2, "little", signed=True) for v in (1000, -500, 90)),
+        )
+    )
     modem.run(0.1)
     assert robot(modem).odom == pytest.approx((1.0, -0.5, math.pi / 2))
     line.send(command(7))
@@ -445,20 +522,28 @@ def test_motors() -> None:
     assert sum("motors are off" in text for text in line.log) == 1
     line.send(command(4, 1))
     modem.run(0.3)
-    assert robot(modem).velocity.vx == 0, "what was commanded with motors off is forgotten"
+    assert robot(modem).velocity.vx == 0, (
+        "what was commanded with motors off is forgotten"
+    )
     assert sips(line)[-1].flags & 1 == 1
 
 
 @pytest.mark.parametrize("number", [8, 11, 12, 13, 21, 32, 110])
 def test_motion_commands_without_motors_are_warned_of(number: int) -> None:
-    """MOVE, VEL, HEAD, DHEAD, RVEL, VEL2 and LATVEL: one warning in a session, at the level that the log shows by default."""
+    """MOVE, VEL, HEAD, DHEAD, RVEL, VEL2 and LATVEL: one warning in a session, at the
+    level that the log shows by default.
+    """
     modem, line = opened("seekur")
     session = line.connection.session
     for data in (command(4, 0), command(number, 20), command(number, 20)):
         session.receive_data(data, modem.now)
     events = [*iter(session.next_event, None)]
-    warnings = [e.text for e in events if isinstance(e, LogLine) and e.level is Level.WARNING]
-    assert warnings == ["motion commands are ignored while the motors are off (send ENABLE 1)"]
+    warnings = [
+        e.text for e in events if isinstance(e, LogLine) and e.level is Level.WARNING
+    ]
+    assert warnings == [
+        "motion commands are ignored while the motors are off (send ENABLE 1)"
+    ]
     modem.run(0.5)
     assert robot(modem).velocity == (0, 0, 0)
 
@@ -469,10 +554,14 @@ def test_set_pose_reset_and_the_moved_flag() -> None:
     modem.run(0.2)
     flags = [LaserPart.decode(p).flags for p in packets(line) if p.id == 0x61]
     assert flags == [1] * 6 + [0] * 6, "the first scan after switching on"
-    data = bytes([0]) + b"".join(v.to_bytes(4, "little", signed=True) for v in (20_000, 14_200, 180))
+    data = bytes([0]) + b"".join(
+        v.to_bytes(4, "little", signed=True) for v in (20_000, 14_200, 180)
+    )
     line.send(frame(224, data))
     modem.run(0.2)
-    assert [LaserPart.decode(p).flags for p in packets(line) if p.id == 0x61] == [1] * 6 + [0] * 6
+    assert [LaserPart.decode(p).flags for p in packets(line) if p.id == 0x61] == [
+        1
+    ] * 6 + [0] * 6
     assert robot(modem).truth == pytest.approx((20.0, 14.2, math.pi))
     assert robot(modem).odom == (0, 0, 0)
     line.send(command(225))
@@ -480,7 +569,9 @@ def test_set_pose_reset_and_the_moved_flag() -> None:
     assert robot(modem).truth == pytest.approx((6.0, 14.2, 0.0))
 
 
-@pytest.mark.parametrize("drive", [command(11, 300), command(8, 5000), command(13, 170), command(21, 50)])
+@pytest.mark.parametrize(
+    "drive", [command(11, 300), command(8, 5000), command(13, 170), command(21, 50)]
+)
 def test_reset_also_stops_the_robot(drive: bytes) -> None:
     modem, line = opened()
     line.send(drive)
@@ -516,7 +607,9 @@ def test_old_and_new_laser_commands(numbers: tuple[int, ...]) -> None:
     assert parts[0].total == 181
     scan = robot(modem).laser.read()
     assert math.degrees(scan.angle_min) == pytest.approx(-45)
-    assert [r for p in parts for r in p.ranges_mm] == [round(r * 1000) for r in scan.ranges.tolist()]
+    assert [r for p in parts for r in p.ranges_mm] == [
+        round(r * 1000) for r in scan.ranges.tolist()
+    ]
 
 
 def test_a_scan_begins_and_ends_where_the_client_says() -> None:
@@ -525,9 +618,15 @@ def test_a_scan_begins_and_ends_where_the_client_says() -> None:
     for n, value in ((231, -30), (232, 75), (233, 100), (230, 1)):
         line.send(command(n, value))
     modem.run(0.1)
-    ranges = [r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm]
+    ranges = [
+        r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm
+    ]
     scan = robot(modem).laser.read()
-    assert (len(ranges), math.degrees(scan.angle_min), math.degrees(scan.angle_max)) == (
+    assert (
+        len(ranges),
+        math.degrees(scan.angle_min),
+        math.degrees(scan.angle_max),
+    ) == (
         106,
         pytest.approx(-30),
         pytest.approx(75),
@@ -552,13 +651,17 @@ def test_flipped_scans_until_configured() -> None:
     modem, line = opened("patrolbot-sh")
     line.send(command(230, 1))
     modem.run(0.1)
-    flipped = [r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm]
+    flipped = [
+        r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm
+    ]
     scan = [round(r * 1000) for r in robot(modem).laser.read().ranges.tolist()]
     assert flipped == scan[::-1] != scan
     line.send(command(231, -90))
     line.send(command(232, 90))
     modem.run(0.1)
-    assert [r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm] == scan
+    assert [
+        r for p in packets(line) if p.id == 0x60 for r in LaserPart.decode(p).ranges_mm
+    ] == scan
 
 
 def test_reflectors_arrive_with_their_strength() -> None:
@@ -567,7 +670,12 @@ def test_reflectors_arrive_with_their_strength() -> None:
     modem.sim.robots["r"].command.set_pose(37.5, 14.2, 0.0)
     line.send(command(230, 2))
     modem.run(0.2)
-    strengths = [s for p in packets(line) if p.id == 0x61 for s in LaserPart.decode(p).reflectance][-181:]
+    strengths = [
+        s
+        for p in packets(line)
+        if p.id == 0x61
+        for s in LaserPart.decode(p).reflectance
+    ][-181:]
     assert set(strengths) == {0, 32}
     assert strengths[90] == 32
 
@@ -584,7 +692,10 @@ def test_unsupported_commands_are_logged_once_a_number() -> None:
     for _ in range(3):
         line.send(command(33, 1))
         line.send(command(62, 1))
-    assert [t for t in line.log if "not supported" in t] == ["r: command 33 (GRIPPER) is not supported and was ignored"]
+
+    assert [t for t in line.log if "not supported" in t] == [
+        "r: command 33 (GRIPPER) is not supported and was ignored"
+    ]
     _, loud = opened(settings=PioneerSettings(warn_unsupported=True))
     for _ in range(3):
         loud.send(command(33, 1))
@@ -608,7 +719,9 @@ def test_text_of_clients_reaches_the_log_without_control_characters() -> None:
     assert r'r: the client says: "hello\x1b[31m\nworld"' in line.log
     assert r'r: serial output of command 42 (TTY2): "aux\x07"' in line.log
     assert r'r: serial output of command 60 (TTY4): "aux\x07"' in line.log
-    assert 'r: the client says: "more"' in line.log, "three bytes of code stand before the text"
+    assert 'r: the client says: "more"' in line.log, (
+        "three bytes of code stand before the text"
+    )
 
 
 def test_spoofed_values() -> None:
@@ -622,11 +735,18 @@ def test_spoofed_values() -> None:
 
 def test_simstat_modes() -> None:
     modem, line = opened()
-    for argument, now, later in ((None, 1, 0), (1, 1, 0), (2, 0, 3), (0, 0, 0), (7, 0, 0)):
+    for argument, now, later in (
+        (None, 1, 0),
+        (1, 1, 0),
+        (2, 0, 3),
+        (0, 0, 0),
+        (7, 0, 0),
+    ):
         line.send(command(237, argument))
         assert sum(p.id == 0x62 for p in packets(line)) == now
         modem.run(0.3)
         assert sum(p.id == 0x62 for p in packets(line)) == later
+
     assert any("expected 0, 1 or 2, found 7" in t for t in line.log)
     line.send(command(237, 1))
     stat = SimStat.decode(packets(line)[0])
@@ -680,6 +800,7 @@ def test_many_sessions_leave_nothing_behind() -> None:
         modem.run(0.1)
         line.hang_up()
         line = modem.connect("r")
+
     assert modem._lines == [line]
     assert robot(modem).clients == ()
     assert sum(len(d.readers) for d in modem.sim._devices._devices.values()) == 0
@@ -689,8 +810,10 @@ def test_many_sessions_leave_nothing_behind() -> None:
 
 
 streams = st.lists(
-    st.builds(frame, st.integers(0, 255), st.binary(max_size=40)) | st.binary(max_size=30), max_size=10
-).map(b"".join)  # fmt: skip
+    st.builds(frame, st.integers(0, 255), st.binary(max_size=40))
+    | st.binary(max_size=30),
+    max_size=10,
+).map(b"".join)
 
 
 @given(streams)
@@ -701,7 +824,8 @@ def test_arbitrary_bytes_never_raise_and_do_not_kill_the_session(data: bytes) ->
     assert all(math.isfinite(v) for v in (*robot(modem).truth, *robot(modem).odom))
     if not line.closed:
         line.take()
-        line.send(bytes(260))  # whatever was incomplete is complete now
+        # whatever was incomplete is complete now
+        line.send(bytes(260))
         line.send(command(237, 1))
         modem.run(0.1)
         assert any(p.id == 0x62 for p in packets(line))
@@ -713,7 +837,11 @@ def test_a_line_that_drops_and_garbles_bytes() -> None:
     rng = random.Random(3)
 
     def bad(data: bytes) -> bytes:
-        return bytes(b ^ (1 << rng.randrange(8)) if rng.random() < 0.05 else b for b in data if rng.random() > 0.03)
+        return bytes(
+            b ^ (1 << rng.randrange(8)) if rng.random() < 0.05 else b
+            for b in data
+            if rng.random() > 0.03
+        )
 
     modem, clean = opened()
     clean.hang_up()
@@ -727,6 +855,7 @@ def test_a_line_that_drops_and_garbles_bytes() -> None:
         modem.run(0.1)
         if line.closed:
             break
+
     assert line.connection.session.parser.counts.packets > 100
 
 
@@ -740,7 +869,9 @@ def test_a_scan_has_a_bound_and_the_log_says_so() -> None:
     assert parts[0].total == MAX_READINGS
     scan = robot(modem).laser.read()
     assert math.degrees(scan.angle_min) == pytest.approx(-180)
-    assert math.degrees(scan.angle_max) == pytest.approx(180), "the field of view is the client's"
+    assert math.degrees(scan.angle_max) == pytest.approx(180), (
+        "the field of view is the client's"
+    )
     assert sum("a scan has at most 3601 readings" in text for text in line.log) == 1
     line.send(command(233, 10))
     modem.run(0.1)

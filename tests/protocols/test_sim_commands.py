@@ -1,4 +1,6 @@
-"""Commands to the simulator behind the robot (pioneer-protocol §4.2, §4.4, §8, §9; decisions, "Pioneer")."""
+"""Commands to the simulator behind the robot (pioneer-protocol §4.2, §4.4, §8, §9;
+decisions, "Pioneer").
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.protocols.pioneer.packet import Parser, frame
 from botyard.protocols.pioneer.simreports import MapChanged, SimDevice, SimInfo
-from botyard.servers.pictures import Pictures
+from botyard.servers.jobs.pictures import Pictures
 from botyard.sim.simulation import Simulation
 from tests.protocols.lines import Client, named
 
@@ -37,7 +39,11 @@ def changes(client: Client, seconds: float = 0.1) -> list[MapChanged]:
 # -- layouts
 
 
-@given(st.builds(MapChanged, by_user=st.booleans(), loaded=st.integers(-128, 127), name=names))
+@given(
+    st.builds(
+        MapChanged, by_user=st.booleans(), loaded=st.integers(-128, 127), name=names
+    )
+)
 def test_map_changed_survives_the_wire(report: MapChanged) -> None:
     (packet,) = Parser().receive(report.encode())
     assert MapChanged.decode(packet) == report
@@ -45,23 +51,39 @@ def test_map_changed_survives_the_wire(report: MapChanged) -> None:
 
 @given(
     st.builds(
-        SimInfo, application=names, version=names, flags=st.integers(0, 2**32 - 1),
-        devices=st.lists(st.builds(SimDevice, names, names, st.integers(0, 255), st.just(0)), max_size=12),
+        SimInfo,
+        application=names,
+        version=names,
+        flags=st.integers(0, 2**32 - 1),
+        devices=st.lists(
+            st.builds(SimDevice, names, names, st.integers(0, 255), st.just(0)),
+            max_size=12,
+        ),
     )
-)  # fmt: skip
+)
 def test_siminfo_survives_the_wire_as_far_as_it_fits(info: SimInfo) -> None:
     (packet,) = Parser().receive(info.encode())
     back = SimInfo.decode(packet)
-    assert (back.application, back.version, back.flags) == (info.application, info.version, info.flags)
+    assert (back.application, back.version, back.flags) == (
+        info.application,
+        info.version,
+        info.flags,
+    )
     assert back.devices == info.devices[: len(back.devices)]
     assert len(packet.data) <= 195
-    assert len(back.devices) == len(info.devices) or len(packet.data) > 80, "left out only for want of room"
+    assert len(back.devices) == len(info.devices) or len(packet.data) > 80, (
+        "left out only for want of room"
+    )
 
 
 def test_layouts_byte_by_byte() -> None:
     assert MapChanged(loaded=1, name="a.map").encode()[3:-2] == b"\x66\x00\x01a.map\0"
-    info = SimInfo(application="A", version="1", flags=2, devices=[SimDevice("r.x:0", "x", 3)])
-    assert info.encode()[3:-2] == b"\x63A\x001\0\x02\0\0\0\x01\0\0\0r.x:0\0x\0\x03\0\0\0\0"
+    info = SimInfo(
+        application="A", version="1", flags=2, devices=[SimDevice("r.x:0", "x", 3)]
+    )
+    assert (
+        info.encode()[3:-2] == b"\x63A\x001\0\x02\0\0\0\x01\0\0\0r.x:0\0x\0\x03\0\0\0\0"
+    )
 
 
 def test_siminfo_lists_the_robots_devices() -> None:
@@ -70,8 +92,10 @@ def test_siminfo_lists_the_robots_devices() -> None:
     info = SimInfo.decode(c.get(0x63)[0])
     assert (info.application, info.version, info.flags) == ("AMRISim", "9.9", 1)
     assert [(d.name, d.type_name, d.number) for d in info.devices] == [
-        ("r.pioneerSonar:0", "pioneerSonar", 0), ("r.sicklms200:0", "sicklms200", 0), ("r.sicklms200:1", "sicklms200", 1),
-    ]  # fmt: skip
+        ("r.pioneerSonar:0", "pioneerSonar", 0),
+        ("r.sicklms200:0", "sicklms200", 0),
+        ("r.sicklms200:1", "sicklms200", 1),
+    ]
 
 
 # -- maps
@@ -88,7 +112,9 @@ def test_a_client_loads_a_map(tmp_path: Path, nul: bool) -> None:
     assert c.robot.laser.read().ranges[90] == pytest.approx(3.0)
     assert c.sim.scene.name.lower() == "mine"
     c.ctrl(1, named("mine.MAP", nul))
-    assert changes(c) == [MapChanged(loaded=0, name="mine.MAP")], "unchanged: told to who asked"
+    assert changes(c) == [MapChanged(loaded=0, name="mine.MAP")], (
+        "unchanged: told to who asked"
+    )
 
 
 def test_a_changed_file_is_loaded_again(tmp_path: Path) -> None:
@@ -103,7 +129,9 @@ def test_a_changed_file_is_loaded_again(tmp_path: Path) -> None:
     assert c.robot.laser.read().ranges[90] == pytest.approx(4.0)
 
 
-def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(tmp_path: Path) -> None:
+def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(
+    tmp_path: Path,
+) -> None:
     write_map(tmp_path / "a.map")
     c = Client(folders=(tmp_path,))
     c.sim.add_robot("amigo", "other", pose=Pose(0, 3, 0))
@@ -112,15 +140,26 @@ def test_everybody_is_told_of_a_new_map_and_only_who_asked_of_the_rest(tmp_path:
     half = c.modem.connect(syncing.name)
     half.send(frame(0))
     half.take()
-    for name, mine, theirs in (("a.map", [1], [1]), ("a.map", [0], []), ("none.map", [2], [])):
+    for name, mine, theirs in (
+        ("a.map", [1], [1]),
+        ("a.map", [0], []),
+        ("none.map", [2], []),
+    ):
         c.ctrl(1, named(name))
         assert [m.loaded for m in changes(c)] == mine
-        assert [MapChanged.decode(p).loaded for p in Parser().receive(other.take()) if p.id == 0x66] == theirs
+        assert [
+            MapChanged.decode(p).loaded
+            for p in Parser().receive(other.take())
+            if p.id == 0x66
+        ] == theirs
+
     assert half.take() == b"", "a client in the handshake would not understand"
 
 
 def test_a_map_that_a_user_loads_is_said_to_be_a_users(tmp_path: Path) -> None:
-    """SIM-022: the first byte is 1 for a load at the page, 0 for one by a client; both are told to everybody."""
+    """SIM-022: the first byte is 1 for a load at the page, 0 for one by a client; both
+    are told to everybody.
+    """
     write_map(tmp_path / "a.map")
     write_map(tmp_path / "b.map", 5000)
     c = Client(folders=(tmp_path,))
@@ -138,10 +177,13 @@ def test_a_map_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
     for name in ("bad.map", "nowhere.map", ""):
         c.ctrl(1, named(name))
         assert [m.loaded for m in changes(c)] == [2]
+
     assert c.robot.laser.read().ranges[90] == pytest.approx(2.0)
 
 
-def test_names_reach_the_log_without_control_characters(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_reach_the_log_without_control_characters(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     c = Client(folders=(tmp_path,))
     for operation in (1, 2, 1):
         c.ctrl(operation, named("evil\x1b[31m\n.map"))
@@ -188,7 +230,14 @@ def test_maps_come_from_allowed_folders_only(tmp_path: Path) -> None:
     ):
         c.ctrl(1, named(name))
         assert [m.loaded for m in changes(c)] == [2], name
-    for name in ("fine.map", "sub/deep.map", "sub/../fine.map", str(inside / "sub/deep.map"), "office"):
+
+    for name in (
+        "fine.map",
+        "sub/deep.map",
+        "sub/../fine.map",
+        str(inside / "sub/deep.map"),
+        "office",
+    ):
         c.ctrl(1, named(name))
         assert [m.loaded for m in changes(c)] == [1], name
 
@@ -210,8 +259,15 @@ def test_log_state() -> None:
     c = Client("p3dx-equipped")
     c.ctrl(5)
     text = "\n".join(c.log)
-    for part in ("true pose x=0.000", "odometry x=", "battery 13.00 V", "gripper holds nothing", "model p3dx-equipped"):
+    for part in (
+        "true pose x=0.000",
+        "odometry x=",
+        "battery 13.00 V",
+        "gripper holds nothing",
+        "model p3dx-equipped",
+    ):
         assert part in text
+
     c.ctrl(5, named("before the turn"))
     assert "asked for by the client (before the turn)" in "\n".join(c.log)
 
@@ -241,18 +297,26 @@ def test_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     c = Client()
     c.ctrl(8)
     c.ctrl(8)
-    assert sum("less than 1 s ago" in text for text in c.log) == 1, "drawing holds up the steps, so there is a pause"
+    assert sum("less than 1 s ago" in text for text in c.log) == 1, (
+        "drawing holds up the steps, so there is a pause"
+    )
     c.run(1.1)
     c.ctrl(8)
     c.run(1.1)
     c.ctrl(8, named("../../evil/my view.exe"))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["botyard-2.png", "botyard.png", "myview.png"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "botyard-2.png",
+        "botyard.png",
+        "myview.png",
+    ]
     with Image.open(tmp_path / "botyard.png") as picture:
         assert picture.width > 100
     assert sum("picture written to" in text for text in c.log) == 3
 
 
-def test_a_picture_goes_to_where_it_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_goes_to_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also when the working folder is another one by the time that it is drawn."""
     waiting: list[Callable[[], object]] = []
 
@@ -287,6 +351,7 @@ def test_unknown_operations_are_named() -> None:
     for operation in (0, 9, 99, 199, 300):
         c.ctrl(operation)
         assert any(f"operation {operation} is unknown" in text for text in c.log)
+
     c.line.send(frame(236))
     assert any("operation 0 is unknown" in text for text in c.log)
     assert c.run(0.2)
@@ -296,7 +361,8 @@ def test_unknown_operations_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "argument", "status"), [(239, 3, 3), (239, 0, 0), (253, None, 236), (255, None, 236)]
+    ("number", "argument", "status"),
+    [(239, 3, 3), (239, 0, 0), (253, None, 236), (255, None, 236)],
 )
 def test_exits(number: int, argument: int | None, status: int) -> None:
     c = Client()
@@ -310,7 +376,13 @@ def test_exits_from_elsewhere_need_leave() -> None:
     for number in (239, 253, 255):
         c.send(number, 1)
     assert c.modem.exit_status is None
-    assert sum("not obeyed from another machine (--allow-client-exit)" in text for text in c.log) == 3
+    assert (
+        sum(
+            "not obeyed from another machine (--allow-client-exit)" in text
+            for text in c.log
+        )
+        == 3
+    )
     c.modem.control.allow_exit = True
     c.send(239, 1)
     assert c.modem.exit_status == 1
@@ -362,7 +434,9 @@ def test_log_packets_and_movement() -> None:
     quiet = Client()
     quiet.send(11, 200)
     quiet.run(0.3)
-    assert not any("received command" in text or "wheels" in text for text in quiet.log), "only with the options"
+    assert not any(
+        "received command" in text or "wheels" in text for text in quiet.log
+    ), "only with the options"
 
 
 def test_ignored_commands_do_nothing() -> None:

@@ -28,7 +28,9 @@ AGV = Vehicle5050("acme", "agv7")
 
 
 def order(nodes: int = 4, released: int = 2, update: int = 0) -> Order:
-    places = tuple(Node(f"n{i}", 2 * i, i < released, 3.0 * i, 1.5) for i in range(nodes))
+    places = tuple(
+        Node(f"n{i}", 2 * i, i < released, 3.0 * i, 1.5) for i in range(nodes)
+    )
     return Order("o1", update, places, tuple(f"e{i}" for i in range(nodes - 1)))
 
 
@@ -69,7 +71,11 @@ def changed(path: str, value: Any) -> bytes:
         ("nodes/0/nodePosition/theta", "north", "order.nodes[0].nodePosition.theta"),
         ("nodes/0/nodePosition/mapId", 5, "order.nodes[0].nodePosition.mapId"),
         ("orderUpdateId", -1, "order.orderUpdateId: expected 0 … 4294967295, found -1"),
-        ("nodes/0/sequenceId", 2**32, "order.nodes[0].sequenceId: expected 0 … 4294967295"),
+        (
+            "nodes/0/sequenceId",
+            2**32,
+            "order.nodes[0].sequenceId: expected 0 … 4294967295",
+        ),
         ("orderUpdateId", True, "order.orderUpdateId"),
         ("nodes/1/nodePosition", None, "order.nodes[1].nodePosition"),
         ("nodes/1/released", 1, "order.nodes[1].released"),
@@ -88,13 +94,18 @@ def test_what_is_wrong_is_named(path: str, value: Any, text: str) -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=6))
 def test_the_base_comes_before_the_horizon(released: list[bool]) -> None:
-    places = tuple(Node(f"n{i}", 2 * i, on, 1.0 * i, 0.0) for i, on in enumerate(released))
+    places = tuple(
+        Node(f"n{i}", 2 * i, on, 1.0 * i, 0.0) for i, on in enumerate(released)
+    )
     given_order = Order("o1", 0, places, tuple(f"e{i}" for i in range(len(places) - 1)))
     data = json.dumps(order_message(AGV, 1, given_order)).encode()
     if released[0] and released == sorted(released, reverse=True):
         assert parse_order(data) == given_order
     else:
-        with pytest.raises(OrderError, match=r"order\.nodes: expected the base first and the horizon after it"):
+        with pytest.raises(
+            OrderError,
+            match=r"order\.nodes: expected the base first and the horizon after it",
+        ):
             parse_order(data)
 
 
@@ -105,10 +116,14 @@ def test_nothing_else_is_raised(data: bytes) -> None:
 
 
 def test_complaints_are_shown_on_one_line() -> None:
-    for data in (changed("orderId", ["a\n\x1b[2J"]), changed("nodes/0/nodeId", {"\n": 1})):
+    for data in (
+        changed("orderId", ["a\n\x1b[2J"]),
+        changed("nodes/0/nodeId", {"\n": 1}),
+    ):
         with pytest.raises(OrderError) as caught:
             parse_order(data)
         assert str(caught.value).isprintable()
+
     with pytest.raises(OrderError) as caught:
         merge(order(), replace(order(), id="x\ny"))
     assert str(caught.value).isprintable()
@@ -117,16 +132,40 @@ def test_complaints_are_shown_on_one_line() -> None:
 def test_updates_go_on_from_the_base() -> None:
     first = order(4, 2)
     stitch = replace(first.nodes[1])
-    update = Order("o1", 1, (stitch, replace(first.nodes[2], released=True), first.nodes[3]), ("e1", "e2"))
+    update = Order(
+        "o1",
+        1,
+        (stitch, replace(first.nodes[2], released=True), first.nodes[3]),
+        ("e1", "e2"),
+    )
     both = merge(first, update)
     released = tuple(replace(n, released=k < 3) for k, n in enumerate(first.nodes))
     assert both == replace(first, nodes=released, update=1)
     assert merge(both, both) is both, "the same again is nothing new"
     for wrong, kind, text in (
-        (replace(update, id="o2"), "orderError", "order o1 is being driven; found another one, o2"),
-        (replace(update, update=-1), "orderUpdateError", "expected an update after 0, found -1"),
         (
-            Order("o1", 1, (stitch, *(Node("m", 4 + 2 * i, False, i, 0.0) for i in range(MAX_NODES - 1))), ()),
+            replace(update, id="o2"),
+            "orderError",
+            "order o1 is being driven; found another one, o2",
+        ),
+        (
+            replace(update, update=-1),
+            "orderUpdateError",
+            "expected an update after 0, found -1",
+        ),
+        (
+            Order(
+                "o1",
+                1,
+                (
+                    stitch,
+                    *(
+                        Node("m", 4 + 2 * i, False, i, 0.0)
+                        for i in range(MAX_NODES - 1)
+                    ),
+                ),
+                (),
+            ),
             "orderUpdateError",
             "expected at most 10000 nodes with those of earlier updates, found 10001",
         ),
@@ -142,18 +181,30 @@ def test_updates_go_on_from_the_base() -> None:
 
 
 def state(*given: Any) -> dict[str, Any]:
-    """The state of an AGV, read back; the arguments are those of `state_text` without texts."""
+    """The state of an AGV, read back; the arguments are those of `state_text` without
+    texts.
+    """
     vehicle, number, own, *rest = given
-    text = state_text(vehicle, number, own, None if own is None else OrderTexts(own), *rest)
+    text = state_text(
+        vehicle, number, own, None if own is None else OrderTexts(own), *rest
+    )
     found: dict[str, Any] = json.loads(text)
     return found
 
 
 def test_states_say_what_is_left() -> None:
-    found = state(AGV, 9, order(4, 2), 2, (3.0, 1.5, 0.0), 0.0, [OrderError("orderError", "no")])
-    assert (found["headerId"], found["lastNodeId"], found["lastNodeSequenceId"]) == (9, "n1", 2)
+    found = state(
+        AGV, 9, order(4, 2), 2, (3.0, 1.5, 0.0), 0.0, [OrderError("orderError", "no")]
+    )
+    assert (found["headerId"], found["lastNodeId"], found["lastNodeSequenceId"]) == (
+        9,
+        "n1",
+        2,
+    )
     assert [n["nodeId"] for n in found["nodeStates"]] == ["n2", "n3"]
-    assert [(e["edgeId"], e["sequenceId"], e["released"]) for e in found["edgeStates"]] == [
+    assert [
+        (e["edgeId"], e["sequenceId"], e["released"]) for e in found["edgeStates"]
+    ] == [
         ("e1", 3, False),
         ("e2", 5, False),
     ]
@@ -166,26 +217,51 @@ def test_states_say_what_is_left() -> None:
     )
     assert (idle["orderId"], idle["nodeStates"], idle["edgeStates"]) == ("", [], [])
     end = state(AGV, 1, order(2, 2), 2, (3.0, 1.5, 0.0), 0.0)
-    assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == ([], [], False)
+    assert (end["nodeStates"], end["edgeStates"], end["newBaseRequest"]) == (
+        [],
+        [],
+        False,
+    )
 
 
 def test_states_name_the_map_and_the_directions_of_the_order() -> None:
     """VDA 5050 2.0, state.schema: a nodePosition has x, y, theta and mapId."""
     turned = Node("b", 2, True, 2.0, 0.0, 7.0, "hall-7")
-    own = Order("o", 0, (Node("a", 0, True, 0.0, 0.0, 1.0, "hall-6"), turned, Node("c", 4, True, 2.0, 3.0)), ("x", "y"))
+    own = Order(
+        "o",
+        0,
+        (
+            Node("a", 0, True, 0.0, 0.0, 1.0, "hall-6"),
+            turned,
+            Node("c", 4, True, 2.0, 3.0),
+        ),
+        ("x", "y"),
+    )
     data = json.dumps(order_message(AGV, 1, own)).encode()
     read = parse_order(data)
-    assert read.nodes == (own.nodes[0], replace(turned, theta=7.0 - 2.0 * math.pi), own.nodes[2])
+    assert read.nodes == (
+        own.nodes[0],
+        replace(turned, theta=7.0 - 2.0 * math.pi),
+        own.nodes[2],
+    )
     found = state(AGV, 1, read, 1, (0.0, 0.0, 0.0), 0.0)
     assert [n["nodePosition"] for n in found["nodeStates"]] == [
         {"x": 2.0, "y": 0.0, "theta": 7.0 - 2.0 * math.pi, "mapId": "hall-7"},
         {"x": 2.0, "y": 3.0, "theta": pytest.approx(math.pi / 2), "mapId": "map"},
     ]
     assert found["agvPosition"]["mapId"] == "hall-6"
-    assert state(AGV, 1, read, 2, (2.0, 0.0, 0.0), 0.0)["agvPosition"]["mapId"] == "hall-7"
+    assert (
+        state(AGV, 1, read, 2, (2.0, 0.0, 0.0), 0.0)["agvPosition"]["mapId"] == "hall-7"
+    )
 
 
-HEADER = {"headerId": 9, "timestamp": "", "version": "2.0.0", "manufacturer": "acme", "serialNumber": "agv7"}
+HEADER = {
+    "headerId": 9,
+    "timestamp": "",
+    "version": "2.0.0",
+    "manufacturer": "acme",
+    "serialNumber": "agv7",
+}
 NODES = [
     {
         "nodeId": f"n{i}",
@@ -198,25 +274,76 @@ NODES = [
 
 
 def test_messages_have_the_fields_of_the_recommendation() -> None:
-    """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for these names."""
+    """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for
+    these names.
+    """
     vehicle, three = AGV, order(3, 2)
-    found = state(vehicle, 9, three, 1, (0.5, 1.5, 0.25), 0.75, [OrderError("orderError", "no")])
+    found = state(
+        vehicle, 9, three, 1, (0.5, 1.5, 0.25), 0.75, [OrderError("orderError", "no")]
+    )
     assert found | {"timestamp": ""} == {
-        **HEADER, "orderId": "o1", "orderUpdateId": 0, "lastNodeId": "n0", "lastNodeSequenceId": 0,
-        "driving": True, "newBaseRequest": False,
-        "nodeStates": [n | {"nodePosition": n["nodePosition"] | {"theta": 0.0}} for n in NODES[1:]],
-        "edgeStates": [{"edgeId": "e0", "sequenceId": 1, "released": True}, {"edgeId": "e1", "sequenceId": 3, "released": False}],
-        "agvPosition": {"x": 0.5, "y": 1.5, "theta": 0.25, "mapId": "map", "positionInitialized": True},
-        "velocity": {"vx": 0.75, "vy": 0.0, "omega": 0.0}, "loads": [], "actionStates": [],
-        "batteryState": {"batteryCharge": 100.0, "charging": False}, "operatingMode": "AUTOMATIC",
-        "errors": [{"errorType": "orderError", "errorLevel": "WARNING", "errorDescription": "no", "errorReferences": []}],
-        "information": [], "safetyState": {"eStop": "NONE", "fieldViolation": False},
-    }  # fmt: skip
-    assert order_message(vehicle, 9, three) | {"timestamp": ""} == {
-        **HEADER, "orderId": "o1", "orderUpdateId": 0, "nodes": [n | {"actions": []} for n in NODES],
-        "edges": [
-            {"edgeId": "e0", "sequenceId": 1, "released": True, "startNodeId": "n0", "endNodeId": "n1", "actions": []},
-            {"edgeId": "e1", "sequenceId": 3, "released": False, "startNodeId": "n1", "endNodeId": "n2", "actions": []},
+        **HEADER,
+        "orderId": "o1",
+        "orderUpdateId": 0,
+        "lastNodeId": "n0",
+        "lastNodeSequenceId": 0,
+        "driving": True,
+        "newBaseRequest": False,
+        "nodeStates": [
+            n | {"nodePosition": n["nodePosition"] | {"theta": 0.0}} for n in NODES[1:]
         ],
-    }  # fmt: skip
-    assert vehicle.connection(9, "ONLINE") | {"timestamp": ""} == {**HEADER, "connectionState": "ONLINE"}
+        "edgeStates": [
+            {"edgeId": "e0", "sequenceId": 1, "released": True},
+            {"edgeId": "e1", "sequenceId": 3, "released": False},
+        ],
+        "agvPosition": {
+            "x": 0.5,
+            "y": 1.5,
+            "theta": 0.25,
+            "mapId": "map",
+            "positionInitialized": True,
+        },
+        "velocity": {"vx": 0.75, "vy": 0.0, "omega": 0.0},
+        "loads": [],
+        "actionStates": [],
+        "batteryState": {"batteryCharge": 100.0, "charging": False},
+        "operatingMode": "AUTOMATIC",
+        "errors": [
+            {
+                "errorType": "orderError",
+                "errorLevel": "WARNING",
+                "errorDescription": "no",
+                "errorReferences": [],
+            }
+        ],
+        "information": [],
+        "safetyState": {"eStop": "NONE", "fieldViolation": False},
+    }
+    assert order_message(vehicle, 9, three) | {"timestamp": ""} == {
+        **HEADER,
+        "orderId": "o1",
+        "orderUpdateId": 0,
+        "nodes": [n | {"actions": []} for n in NODES],
+        "edges": [
+            {
+                "edgeId": "e0",
+                "sequenceId": 1,
+                "released": True,
+                "startNodeId": "n0",
+                "endNodeId": "n1",
+                "actions": [],
+            },
+            {
+                "edgeId": "e1",
+                "sequenceId": 3,
+                "released": False,
+                "startNodeId": "n1",
+                "endNodeId": "n2",
+                "actions": [],
+            },
+        ],
+    }
+    assert vehicle.connection(9, "ONLINE") | {"timestamp": ""} == {
+        **HEADER,
+        "connectionState": "ONLINE",
+    }

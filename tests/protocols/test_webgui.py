@@ -31,7 +31,7 @@ from botyard.protocols.webgui.session import (
 )
 
 
-class Desk:
+class RequestHandler:
     """Writes down what is asked; answers at once, or not at all."""
 
     def __init__(self) -> None:
@@ -44,7 +44,9 @@ class Desk:
         return self.full
 
     def welcome(self, viewer: Viewer) -> messages.Welcome:
-        return messages.Welcome(version=messages.VERSION, program="test", read_only=viewer.read_only)
+        return messages.Welcome(
+            version=messages.VERSION, program="test", read_only=viewer.read_only
+        )
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
         return [b'{"type":"first"}']
@@ -57,10 +59,12 @@ class Desk:
         self.answers.append(answer)
 
 
-def viewer(token: str = "full") -> tuple[Viewer, Desk]:
-    desk = Desk()
+def viewer(token: str = "full") -> tuple[Viewer, RequestHandler]:
+    desk = RequestHandler()
     session = Viewer(desk, Tokens("full", "audience"), 0.0)
-    session.receive_text(json.dumps({"type": "hello", "token": token, "version": messages.VERSION}), 0.0)
+    session.receive_text(
+        json.dumps({"type": "hello", "token": token, "version": messages.VERSION}), 0.0
+    )
     return session, desk
 
 
@@ -85,30 +89,45 @@ def test_a_wrong_token_closes_the_socket_and_tells_nothing(token: str) -> None:
     assert desk.asked == []
 
 
-def test_without_a_token_anybody_may_steer_and_an_empty_audience_token_admits_nobody() -> None:
+def test_without_a_token_anybody_may_steer_and_an_empty_audience_token_admits_nobody() -> (
+    None
+):
     assert Tokens("").admits("") is True
     assert Tokens("full").admits("") is None
     assert Tokens("full", "audience").admits("audience") is False
 
 
 def test_nothing_is_obeyed_before_hello() -> None:
-    desk = Desk()
-    for text in ('{"type":"pause","id":1}', "garbage", '{"type":"hello","version":"x"}', "[" * 5000):
+    desk = RequestHandler()
+    for text in (
+        '{"type":"pause","id":1}',
+        "garbage",
+        '{"type":"hello","version":"x"}',
+        "[" * 5000,
+    ):
         session = Viewer(desk, Tokens("full"), 0.0)
         session.receive_text(text, 0.0)
         assert session.close_code == 4400
+
     assert desk.asked == []
 
 
 def test_a_page_of_another_version_is_told_so() -> None:
-    session = Viewer(Desk(), Tokens("full"), 0.0)
-    session.receive_text(json.dumps({"type": "hello", "token": "full", "version": 999}), 0.0)
+    session = Viewer(RequestHandler(), Tokens("full"), 0.0)
+    session.receive_text(
+        json.dumps({"type": "hello", "token": "full", "version": 999}), 0.0
+    )
     assert session.close_code == 4426 and "load it again" in session.close_reason
 
 
 def test_an_audience_is_known_as_such() -> None:
-    """What it may ask for is the control surface's business (tests/control, tests/servers/test_readonly.py)."""
-    assert [viewer(token)[0].read_only for token in ("audience", "full")] == [True, False]
+    """What it may ask for is the control surface's business (tests/control,
+    tests/servers/test_readonly.py).
+    """
+    assert [viewer(token)[0].read_only for token in ("audience", "full")] == [
+        True,
+        False,
+    ]
 
 
 def test_answers_bear_the_number_of_their_request_whenever_they_come() -> None:
@@ -140,7 +159,11 @@ def test_bad_requests_are_answered(text: str, number: int, words: str) -> None:
     texts(session)
     session.receive_text(text, 0.1)
     (answer,) = texts(session)
-    assert answer["type"] == "error" and answer["id"] == number and words in answer["message"]
+    assert (
+        answer["type"] == "error"
+        and answer["id"] == number
+        and words in answer["message"]
+    )
     assert session.close_code is None and desk.asked == []
 
 
@@ -150,7 +173,7 @@ def test_a_message_that_is_too_long_ends_the_session() -> None:
     assert session.close_code == 4400
 
 
-class Worker(Desk):
+class Worker(RequestHandler):
     """Works for a while at every request, by a clock of its own, and answers."""
 
     def __init__(self) -> None:
@@ -169,8 +192,15 @@ class Worker(Desk):
 def working(cost: float, budgets: Sequence[Budget]) -> tuple[list[Viewer], Worker]:
     """Viewers of a desk at which every request costs so many seconds."""
     desk = Worker()
-    hello = json.dumps({"type": "hello", "token": "audience", "version": messages.VERSION})
-    sessions = [Viewer(desk, Tokens("full", "audience"), 0.0, lambda _, b=b: b, lambda: desk.clock) for b in budgets]  # type: ignore[misc]
+    hello = json.dumps(
+        {"type": "hello", "token": "audience", "version": messages.VERSION}
+    )
+    sessions = [
+        Viewer(
+            desk, Tokens("full", "audience"), 0.0, lambda _, b=b: b, lambda: desk.clock
+        )
+        for b in budgets
+    ]  # type: ignore[misc]
     for session in sessions:
         session.receive_text(hello, 0.0)
     desk.cost = cost
@@ -178,7 +208,9 @@ def working(cost: float, budgets: Sequence[Budget]) -> tuple[list[Viewer], Worke
 
 
 def flood(sessions: Sequence[Viewer], seconds: float, rate: float) -> None:
-    """All of them ask so often a second; what may not be looked at yet waits, as the bytes in a socket do."""
+    """All of them ask so often a second; what may not be looked at yet waits, as the
+    bytes in a socket do.
+    """
     for k in range(round(seconds * rate)):
         now = k / rate
         for session in sessions:
@@ -188,17 +220,23 @@ def flood(sessions: Sequence[Viewer], seconds: float, rate: float) -> None:
 
 
 @pytest.mark.parametrize("cost", [0.02, 0.002, 0.0002])
-def test_a_viewers_work_is_limited_by_what_it_costs_and_not_by_its_number(cost: float) -> None:
+def test_a_viewers_work_is_limited_by_what_it_costs_and_not_by_its_number(
+    cost: float,
+) -> None:
     (session,), desk = working(cost, [Budget(TokenBucket(0.1, 0.25, 0.0))])
     flood([session], 20.0, 290.0)
     assert desk.worked <= 0.25 + 20 * 0.1 + 2 * cost
-    assert len(desk.asked) >= min(0.99 * 20 * 290, 20 * 0.1 / cost)  # cheap ones are all answered
+    assert len(desk.asked) >= min(
+        0.99 * 20 * 290, 20 * 0.1 / cost
+    )  # cheap ones are all answered
     assert session.close_code is None
 
 
 def test_all_viewers_together_cost_no_more_than_their_share() -> None:
     together = TokenBucket(0.2, 0.3, 0.0)
-    sessions, desk = working(0.02, [Budget(TokenBucket(0.1, 0.25, 0.0), together) for _ in range(20)])
+    sessions, desk = working(
+        0.02, [Budget(TokenBucket(0.1, 0.25, 0.0), together) for _ in range(20)]
+    )
     flood(sessions, 10.0, 29.0)
     assert desk.worked <= 0.3 + 10 * 0.2 + 2 * 0.02
     assert desk.worked >= 10 * 0.2
@@ -231,6 +269,7 @@ def test_a_viewer_that_does_not_read_is_not_worked_for_and_ends() -> None:
         session.receive_text(json.dumps({"type": "catalog", "id": number}), 1.0)
         desk.answers[-1]("x" * 100_000, None)
         number += 1
+
     assert number <= MAX_UNREAD // 100_000 + 1
     session.send_encoded(b'{"type":"status"}', again_soon=True)
     session.send_encoded(b'{"type":"schema"}')
@@ -238,14 +277,20 @@ def test_a_viewer_that_does_not_read_is_not_worked_for_and_ends() -> None:
     assert left == [b'{"type":"schema"}'] and not session.is_behind
     session.send_encoded(b'{"type":"status"}', again_soon=True)
     assert not session.is_overdue(25.0)
-    assert session.is_overdue(60.0) and session.close_code == 1013 and "does not read" in session.close_reason
+    assert (
+        session.is_overdue(60.0)
+        and session.close_code == 1013
+        and "does not read" in session.close_reason
+    )
     assert list(session.texts_to_send()) == []
 
 
 def test_how_long_a_message_waits_is_counted_from_when_it_was_sent() -> None:
     session, _ = viewer()
     texts(session)
-    assert not session.is_overdue(1000.0), "a page that has been told nothing has nothing to read"
+    assert not session.is_overdue(1000.0), (
+        "a page that has been told nothing has nothing to read"
+    )
     session.send_encoded(b'{"type":"status"}')
     assert not session.is_overdue(1000.0 + MAX_STUCK)
     assert session.is_overdue(1000.1 + MAX_STUCK)
@@ -257,14 +302,22 @@ def test_a_view_is_taken_and_answered() -> None:
     session.receive_text('{"type":"view","id":4,"view":{}}', 1.0)
     assert [(t["type"], t["id"]) for t in texts(session)] == [("ok", 4)]
     assert desk.views == 2 and desk.asked == []
-    session.receive_text(json.dumps({"type": "hello", "id": 5, "token": "full", "version": messages.VERSION}), 1.0)
+    session.receive_text(
+        json.dumps(
+            {"type": "hello", "id": 5, "token": "full", "version": messages.VERSION}
+        ),
+        1.0,
+    )
     assert [(t["type"], t["id"]) for t in texts(session)] == [("error", 5)]
 
 
 def test_what_is_left_unread_has_an_end() -> None:
     session, _ = viewer()
     for _ in range(40):
-        session.send_encoded(b"x" * 1024 * 1024)  # as maps and schemas are, which cannot be left out
+        session.send_encoded(
+            b"x" * 1024 * 1024
+        )  # as maps and schemas are, which cannot be left out
+
     assert session.close_code == 1013 and list(session.texts_to_send()) == []
 
 
@@ -273,17 +326,24 @@ def test_requests_that_wait_for_their_answers_hold_up_the_next() -> None:
     for number in range(MAX_PENDING + 1):
         assert not session.is_behind
         session.receive_text(json.dumps({"type": "catalog", "id": number}), 1.0)
+
     assert session.is_behind
     desk.answers[0](None, None)
     assert not session.is_behind
 
 
 def test_where_there_is_no_room_the_viewer_is_told() -> None:
-    desk = Desk()
+    desk = RequestHandler()
     desk.full = "there are 32 pages already"
     session = Viewer(desk, Tokens("full"), 0.0)
-    session.receive_text(json.dumps({"type": "hello", "token": "full", "version": messages.VERSION}), 0.0)
-    assert session.close_code == 1013 and session.close_reason == desk.full and not session.ready
+    session.receive_text(
+        json.dumps({"type": "hello", "token": "full", "version": messages.VERSION}), 0.0
+    )
+    assert (
+        session.close_code == 1013
+        and session.close_reason == desk.full
+        and not session.ready
+    )
 
 
 def test_the_rate_of_frames_follows_the_acknowledgements() -> None:
@@ -318,12 +378,13 @@ def test_a_dead_page_gets_two_frames_and_then_one_now_and_then() -> None:
         if due is not None and due <= now:
             session.frame_sent(k, now)
             sent += 1
+
     assert sent <= 2 * (100 / 5 + 1)
     assert session.rate == FRAME_RATES[-1]
 
 
 def test_a_viewer_that_says_nothing_is_closed() -> None:
-    session = Viewer(Desk(), Tokens("full"), 0.0)
+    session = Viewer(RequestHandler(), Tokens("full"), 0.0)
     assert not session.is_overdue(4.9)
     assert session.is_overdue(5.1) and session.close_code == 4400
     welcomed, _ = viewer()
@@ -342,11 +403,19 @@ def test_log_lines_wait_for_a_slow_page_and_the_loss_is_admitted() -> None:
         assert batch[0]["type"] == "log"
         lost += batch[0]["lost"]
         got += [line["text"] for line in batch[0]["lines"]]
+
     assert lost == 30 and got == [str(k) for k in range(30, MAX_LOG + 30)]
 
 
 @given(
-    st.lists(st.one_of(st.text(), st.binary(), st.dictionaries(st.text(), st.integers()).map(json.dumps)), max_size=20)
+    st.lists(
+        st.one_of(
+            st.text(),
+            st.binary(),
+            st.dictionaries(st.text(), st.integers()).map(json.dumps),
+        ),
+        max_size=20,
+    )
 )
 def test_no_message_raises(received: list[str | bytes]) -> None:
     session, _ = viewer()
@@ -356,8 +425,16 @@ def test_no_message_raises(received: list[str | bytes]) -> None:
         json.loads(text)
 
 
-@given(st.integers(0, 20), st.integers(0, 5), st.integers(1, 8), st.floats(0, 1e9), st.integers(0, 2**32 - 1))
-def test_frames_are_read_back(n: int, sensors: int, rays: int, time: float, tick: int) -> None:
+@given(
+    st.integers(0, 20),
+    st.integers(0, 5),
+    st.integers(1, 8),
+    st.floats(0, 1e9),
+    st.integers(0, 2**32 - 1),
+)
+def test_frames_are_read_back(
+    n: int, sensors: int, rays: int, time: float, tick: int
+) -> None:
     rng = np.random.default_rng(n)
     pose = rng.normal(size=(n, 3)).astype("<f4")
     robots = np.arange(sensors, dtype=np.uint32)
@@ -392,7 +469,9 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 
 
 def test_a_frame_cut_short_is_refused() -> None:
-    data = frames.encode(Header(1, 0, 0, 0, 0, 1, 1, 1), [(Block.POSE, 0, 2, [np.zeros((2, 3), "<f4")])])
+    data = frames.encode(
+        Header(1, 0, 0, 0, 0, 1, 1, 1), [(Block.POSE, 0, 2, [np.zeros((2, 3), "<f4")])]
+    )
     for n in range(len(data)):
         with pytest.raises(ValueError, match="frame"):
             frames.decode(data[:n])
@@ -400,13 +479,23 @@ def test_a_frame_cut_short_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["a", "ab", "abc", "abcd"])
 def test_a_map_is_read_by_its_layout(name: str) -> None:
-    """As `frames` gives it: the text padded to 4 bytes, everything relative to the origin that it names."""
+    """As `frames` gives it: the text padded to 4 bytes, everything relative to the
+    origin that it names.
+    """
     scene = Scene(
         name=name,
         segments=np.array([[1.0, 2.0, 5.0, 2.0], [5.0, 2.0, 5.0, 8.0]]),
         points=np.array([[3.0, 4.0]]),
-        places=(Place(kind="Goal", name="g\n", pose=Pose(1.0, 2.0, 0.5), has_heading=False),),
-        areas=(Area(kind="ForbiddenArea", name="wet", corners=((1.0, 2.0), (3.0, 2.0), (3.0, 4.0))),),
+        places=(
+            Place(kind="Goal", name="g\n", pose=Pose(1.0, 2.0, 0.5), has_heading=False),
+        ),
+        areas=(
+            Area(
+                kind="ForbiddenArea",
+                name="wet",
+                corners=((1.0, 2.0), (3.0, 2.0), (3.0, 4.0)),
+            ),
+        ),
     )
     data = frames.encode_map(scene)
     begin = len(frames.MAP_MAGIC) + 4
@@ -415,14 +504,45 @@ def test_a_map_is_read_by_its_layout(name: str) -> None:
     about = json.loads(data[begin : begin + size])
     x, y = about["origin"]
     assert about == {
-        "name": name, "origin": [scene.center.x, scene.center.y], "bounds": [1.0, 2.0, 5.0, 8.0], "resolution": scene.resolution,
-        "walls": 2, "points": 1, "places": [{"kind": "Goal", "name": "g\\n", "pose": [1.0, 2.0, 0.5], "heading": False}],
-        "areas": [{"kind": "ForbiddenArea", "name": "wet", "corners": [[1.0, 2.0], [3.0, 2.0], [3.0, 4.0]]}],
-    }  # fmt: skip
-    numbers = np.frombuffer(data[begin + size :], "<f4").reshape(-1, 2) + np.array([x, y])
-    assert numbers.tolist() == [[1.0, 2.0], [5.0, 2.0], [5.0, 2.0], [5.0, 8.0], [3.0, 4.0]]
+        "name": name,
+        "origin": [scene.center.x, scene.center.y],
+        "bounds": [1.0, 2.0, 5.0, 8.0],
+        "resolution": scene.resolution,
+        "walls": 2,
+        "points": 1,
+        "places": [
+            {"kind": "Goal", "name": "g\\n", "pose": [1.0, 2.0, 0.5], "heading": False}
+        ],
+        "areas": [
+            {
+                "kind": "ForbiddenArea",
+                "name": "wet",
+                "corners": [[1.0, 2.0], [3.0, 2.0], [3.0, 4.0]],
+            }
+        ],
+    }
+    numbers = np.frombuffer(data[begin + size :], "<f4").reshape(-1, 2) + np.array(
+        [x, y]
+    )
+    assert numbers.tolist() == [
+        [1.0, 2.0],
+        [5.0, 2.0],
+        [5.0, 2.0],
+        [5.0, 8.0],
+        [3.0, 4.0],
+    ]
 
 
 def test_ranges_in_units() -> None:
     ranges = np.array([0.0, 0.0004, 0.0006, 8.0, 65.533, 1e6, np.nan, -1.0, np.inf])
-    assert frames.to_units(ranges, 0.001).tolist() == [0, 0, 1, 8000, 65533, 65533, 0xFFFE, 0, 65533]
+    assert frames.to_units(ranges, 0.001).tolist() == [
+        0,
+        0,
+        1,
+        8000,
+        65533,
+        65533,
+        0xFFFE,
+        0,
+        65533,
+    ]

@@ -12,9 +12,9 @@ def test_keys() -> None:
     assert data_key(3, "/ann/odom", "nav_msgs/msg/Odometry", "RIHS01_12") == (
         "3/ann/odom/nav_msgs::msg::dds_::Odometry_/RIHS01_12"
     )
-    assert data_key(0, "/map", "nav_msgs/msg/OccupancyGrid", "").endswith("/TypeHashNotSupported"), (
-        "Humble has no hashes"
-    )
+    assert data_key(0, "/map", "nav_msgs/msg/OccupancyGrid", "").endswith(
+        "/TypeHashNotSupported"
+    ), "Humble has no hashes"
     assert mangled("/ann/odom") == "%ann%odom"
     assert mangled("") == "%"
 
@@ -26,15 +26,21 @@ def test_attachments() -> None:
 
 
 def test_tokens() -> None:
-    """Every node and end has a number of its own; a node that has gone and comes back gets another."""
+    """Every node and end has a number of its own; a node that has gone and comes back
+    gets another.
+    """
     tokens = Tokens(0, "abc")
     assert tokens.node("/a/base") == "@ros2_lv/0/abc/0/0/NN/%/%a/base"
     assert tokens.node("/a/base") is None
     assert tokens.node("/botyard") == "@ros2_lv/0/abc/1/1/NN/%/%/botyard"
-    assert tokens.end("/a/base", "MP", "/a/odom", "nav_msgs/msg/Odometry", "RIHS01_1") == (
+    assert tokens.end(
+        "/a/base", "MP", "/a/odom", "nav_msgs/msg/Odometry", "RIHS01_1"
+    ) == (
         "@ros2_lv/0/abc/0/2/MP/%/%a/base/%a%odom/nav_msgs::msg::dds_::Odometry_/RIHS01_1/::,10:,:,:,,"
     )
-    assert tokens.end("/botyard", "SS", "/x", "std_srvs/srv/Empty", "RIHS01_2", LATCHED) == (
+    assert tokens.end(
+        "/botyard", "SS", "/x", "std_srvs/srv/Empty", "RIHS01_2", LATCHED
+    ) == (
         "@ros2_lv/0/abc/1/3/SS/%/%/botyard/%x/std_srvs::srv::dds_::Empty_/RIHS01_2/:1:,1:,:,:,,"
     )
     tokens.forget("/a/base")

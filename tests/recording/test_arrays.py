@@ -1,4 +1,6 @@
-"""A recording as arrays: the engine's own numbers; what is damaged or made to cost much is passed over or refused."""
+"""A recording as arrays: the engine's own numbers; what is damaged or made to cost much
+is passed over or refused.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from hypothesis import strategies as st
 import botyard
 from botyard.calibration.readers import read_log
 from botyard.cli.main import program
-from botyard.errors import ArgumentError, BudgetError, KeptFileError, MapError, RecordingError
+from botyard.errors import (
+    ArgumentError,
+    BudgetError,
+    KeptFileError,
+    MapError,
+    RecordingError,
+)
 from botyard.formats.bags import bag_messages
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import find_robot
@@ -31,10 +39,10 @@ from botyard.pictures.options import PictureOptions
 from botyard.recording import mcap, reader
 from botyard.recording.arrays import Recording, load
 from botyard.recording.mcap import ChunkBuilder, Op
-from botyard.recording.proof import resimulate
 from botyard.recording.reader import Reader
 from botyard.recording.table import columns_of, export
 from botyard.recording.track import read_track
+from botyard.recording.verify import resimulate
 from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
 
@@ -67,7 +75,11 @@ class Run:
             self.sim.step()
             for name, robot in self.sim.robots.items():
                 v = robot.velocity
-                self.truth[name, round(self.sim.time, 6)] = [tuple(robot.truth), (v.vx, v.vy, v.w), tuple(robot.odom)]
+                self.truth[name, round(self.sim.time, 6)] = [
+                    tuple(robot.truth),
+                    (v.vx, v.vy, v.w),
+                    tuple(robot.odom),
+                ]
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +100,18 @@ def test_arrays_have_the_engines_numbers(run: Run, read: Recording) -> None:
     for row, time in enumerate(read.time.tolist()):
         for n, name in enumerate(read.robots):
             said = run.truth.get((name, round(time, 6)))
-            found = [array[row, n] for array in (read.poses, read.velocities, read.odometry)]
+            found = [
+                array[row, n] for array in (read.poses, read.velocities, read.odometry)
+            ]
             assert read.present[row, n] == (said is not None)
             if said is None:
                 assert all(np.isnan(values).all() for values in found)
                 continue
+
             seen += 1
             for values, expected in zip(found, said, strict=True):
                 np.testing.assert_allclose(values, expected, rtol=0, atol=1e-14)
+
     assert seen == len(run.truth) == 42 + 12 + 12 + 6
 
 
@@ -118,6 +134,7 @@ def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:
         for _ in range(5):
             sim.step()
             said.append([robot.laser.ranges.copy() for robot in sim.robots.values()])
+
     run = load(path)
     scans = run.scans()
     assert scans.ranges.shape == (len(run.time), 2, max(len(one) for one in said[0]))
@@ -127,8 +144,11 @@ def test_scans_are_an_array_and_are_read_when_asked_for(tmp_path: Path) -> None:
         for n, ranges in enumerate(both):
             own = scans.ranges[row, n, : len(ranges)]
             met = np.isfinite(own)
-            np.testing.assert_allclose(own[met], ranges[met].astype(np.float32), rtol=1e-6)
+            np.testing.assert_allclose(
+                own[met], ranges[met].astype(np.float32), rtol=1e-6
+            )
             assert np.isnan(scans.ranges[row, n, len(ranges) :]).all()
+
     assert scans.increment[0] == pytest.approx(np.pi / 180)
     with pytest.raises(ArgumentError, match='found "sonar"'):
         run.scans("sonar")
@@ -167,14 +187,22 @@ def test_it_needs_no_ros(run: Run) -> None:
         "assert run.poses.shape == (42, 3, 3)\n"
         "print([m for m in ('rosbags', 'rospy', 'rclpy', 'numba') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
     assert done.stdout.strip() == "[]"
 
 
 # -- tables
 
 
-def test_a_table_has_a_row_for_each_time_and_robot(run: Run, read: Recording, tmp_path: Path) -> None:
+def test_a_table_has_a_row_for_each_time_and_robot(
+    run: Run, read: Recording, tmp_path: Path
+) -> None:
     path = tmp_path / "run.csv"
     assert export(read, path) == len(run.truth)
     rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
@@ -182,9 +210,18 @@ def test_a_table_has_a_row_for_each_time_and_robot(run: Run, read: Recording, tm
     for row in rows:
         said = run.truth[row["robot"], round(float(row["time [s]"]), 6)]
         found = [
-            float(row[name]) for name in ("x [m]", "y [m]", "heading [rad]", "vx [m/s]", "vy [m/s]", "yaw rate [rad/s]")
+            float(row[name])
+            for name in (
+                "x [m]",
+                "y [m]",
+                "heading [rad]",
+                "vx [m/s]",
+                "vy [m/s]",
+                "yaw rate [rad/s]",
+            )
         ]
         np.testing.assert_allclose(found, [*said[0], *said[1]], rtol=0, atol=1e-14)
+
     assert [row["command vx [m/s]"] for row in rows if row["robot"] == "b"] == [""] * 18
     with pytest.raises(KeptFileError):
         export(read, path)
@@ -194,7 +231,9 @@ def test_a_table_has_a_row_for_each_time_and_robot(run: Run, read: Recording, tm
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather"])
-def test_tables_of_arrow_have_the_same_numbers(read: Recording, suffix: str, tmp_path: Path) -> None:
+def test_tables_of_arrow_have_the_same_numbers(
+    read: Recording, suffix: str, tmp_path: Path
+) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     path = tmp_path / f"run.{suffix}"
     export(read, path)
@@ -204,28 +243,51 @@ def test_tables_of_arrow_have_the_same_numbers(read: Recording, suffix: str, tmp
         table = parquet.read_table(path)
     else:
         table = pyarrow.ipc.open_file(path).read_all()
+
     expected = columns_of(read)
     assert table.column_names == list(expected)
     for name, values in expected.items():
         found = table[name].to_pylist()
-        assert found == [None if value != value else value for value in values.tolist()], name
+        assert found == [
+            None if value != value else value for value in values.tolist()
+        ], name
+
     assert table.schema.metadata[b"botyard seed"] == b"4"
 
 
-def test_the_command_line_writes_tables(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_writes_tables(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = tmp_path / "run.csv"
     code, out, err = call("export", str(run.path), str(target), capsys=capsys)
     assert (code, err) == (0, "") and out.endswith(f"{len(run.truth)} rows\n")
     assert len(target.read_text("utf-8").splitlines()) == len(run.truth) + 1
     assert call("export", str(run.path), str(target), capsys=capsys)[0] == 255
     assert call("export", str(run.path), str(target), "--force", capsys=capsys)[0] == 0
-    assert call("export", str(run.path), str(tmp_path / "run.txt"), capsys=capsys)[0] == 255
-    assert call("export", str(tmp_path / "none.mcap"), str(target), "--force", capsys=capsys)[0] == 2
-    code, _, err = call("export", str(run.path), str(target), "--force", "--max-read", "cells=100", capsys=capsys)
+    assert (
+        call("export", str(run.path), str(tmp_path / "run.txt"), capsys=capsys)[0]
+        == 255
+    )
+    assert (
+        call(
+            "export", str(tmp_path / "none.mcap"), str(target), "--force", capsys=capsys
+        )[0]
+        == 2
+    )
+    code, _, err = call(
+        "export",
+        str(run.path),
+        str(target),
+        "--force",
+        "--max-read",
+        "cells=100",
+        capsys=capsys,
+    )
     assert code == 2 and "--max-read cells" in err
 
 
-# -- damage: naive twin of the scan, by the places of chunks that are known from the whole file
+# -- damage: naive twin of the scan, by the places of chunks that are known from the
+# whole file
 
 
 @pytest.fixture(scope="module")
@@ -235,12 +297,16 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
     builder, packer = ChunkBuilder(), zstandard.ZstdCompressor()
     summary = mcap.Summary()
-    parts = [mcap.beginning("", "x"), summary.channel(mcap.Channel(1, "/t", "x", mcap.Schema(1, "s", "", b"")))]
+    parts = [
+        mcap.beginning("", "x"),
+        summary.channel(mcap.Channel(1, "/t", "x", mcap.Schema(1, "s", "", b""))),
+    ]
     for k in range(30):
         builder.add(1, k, k, bytes([k]) * (50 + k))
         chunk = builder.build(packer)
         summary.chunk(chunk, sum(map(len, parts)))
         parts.append(chunk.data)
+
     data = b"".join(parts)
     return data + summary.end(len(data), zlib.crc32(data))
 
@@ -277,10 +343,17 @@ def test_each_complete_chunk_of_a_damaged_file_is_recovered(
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(100, len(many) - 1))
         size = data.draw(st.integers(1, 40))
-        damaged[at : at + size] = data.draw(st.binary(min_size=size, max_size=size))[: len(many) - at]
+        damaged[at : at + size] = data.draw(st.binary(min_size=size, max_size=size))[
+            : len(many) - at
+        ]
         touched.update(range(at, at + size))
+
     path.write_bytes(damaged)
-    whole = {k for k, (begin, end) in enumerate(places) if not touched.intersection(range(begin, end))}
+    whole = {
+        k
+        for k, (begin, end) in enumerate(places)
+        if not touched.intersection(range(begin, end))
+    }
     assert whole <= _values(path)
 
 
@@ -297,7 +370,9 @@ def test_each_complete_chunk_of_a_file_that_was_cut_short_is_recovered(
 
 
 @given(st.binary(max_size=300))
-def test_foreign_bytes_are_no_recording(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_foreign_bytes_are_no_recording(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
     path = tmp_path_factory.getbasetemp() / "foreign"
     path.write_bytes(data)
     with pytest.raises(RecordingError, match="expected a recording"):
@@ -317,11 +392,13 @@ def test_a_damaged_recording_gives_what_is_whole(
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(8, len(damaged) - 1))
         damaged[at : at + 4] = data.draw(st.binary(max_size=8))
+
     path.write_bytes(damaged[: data.draw(st.integers(100, len(damaged)))])
     try:
         found = load(path)
     except RecordingError:
         return
+
     assert len(found.time) <= 42
 
 
@@ -334,35 +411,60 @@ def _file(*records: bytes) -> bytes:
 
 def _chunk(packed: bytes, raw: int, compression: str = "zstd") -> bytes:
     return mcap.record(
-        Op.CHUNK, struct.pack("<QQQI", 0, 1, raw, 0), mcap.text(compression), struct.pack("<Q", len(packed)), packed
+        Op.CHUNK,
+        struct.pack("<QQQI", 0, 1, raw, 0),
+        mcap.text(compression),
+        struct.pack("<Q", len(packed)),
+        packed,
     )
 
 
 def _channel(number: int) -> bytes:
-    return mcap.Channel(number & 0xFFFF, f"/t{number}", "x", mcap.Schema(0, "", "", b"")).record
+    return mcap.Channel(
+        number & 0xFFFF, f"/t{number}", "x", mcap.Schema(0, "", "", b"")
+    ).record
 
 
 def _zeros(count: int, *, said: bool) -> bytes:
     import zstandard
 
-    packer = zstandard.ZstdCompressor(level=19, write_content_size=said).compressobj(size=count if said else -1)
-    return b"".join(packer.compress(bytes(2**20)) for _ in range(count >> 20)) + packer.flush()
+    packer = zstandard.ZstdCompressor(level=19, write_content_size=said).compressobj(
+        size=count if said else -1
+    )
+    return (
+        b"".join(packer.compress(bytes(2**20)) for _ in range(count >> 20))
+        + packer.flush()
+    )
 
 
 BOMBS = {
-    "a frame that says more than the chunk": _file(_chunk(_zeros(2**27, said=True), 1000)),
-    "a frame that unpacks to more than the chunk": _file(_chunk(_zeros(2**27, said=False), 1000)),
+    "a frame that says more than the chunk": _file(
+        _chunk(_zeros(2**27, said=True), 1000)
+    ),
+    "a frame that unpacks to more than the chunk": _file(
+        _chunk(_zeros(2**27, said=False), 1000)
+    ),
     "a chunk that is too large": _file(_chunk(b"", 2**62)),
     "a chunk longer than the file": _file(mcap.RECORD.pack(Op.CHUNK, 2**63)),
     "a schema longer than the file": _file(mcap.RECORD.pack(Op.SCHEMA, 2**40)),
-    "texts longer than the record": _file(mcap.record(Op.CHANNEL, struct.pack("<HHI", 1, 0, 2**32 - 1))),
+    "texts longer than the record": _file(
+        mcap.record(Op.CHANNEL, struct.pack("<HHI", 1, 0, 2**32 - 1))
+    ),
     "a compression that nobody knows": _file(_chunk(b"x", 1, "lzma")),
     "thousands of channels": _file(*map(_channel, range(5_000))),
-    "the same channel again and again, in a chunk": _file(_chunk((raw := _channel(1) * 10_000), len(raw), "")),
-    "an attachment that contradicts itself": _file(
-        mcap.record(Op.ATTACHMENT, bytes(16), mcap.text("scene"), mcap.text(""), struct.pack("<Q", 2**60))
+    "the same channel again and again, in a chunk": _file(
+        _chunk((raw := _channel(1) * 10_000), len(raw), "")
     ),
-}  # fmt: skip
+    "an attachment that contradicts itself": _file(
+        mcap.record(
+            Op.ATTACHMENT,
+            bytes(16),
+            mcap.text("scene"),
+            mcap.text(""),
+            struct.pack("<Q", 2**60),
+        )
+    ),
+}
 
 
 @pytest.mark.parametrize("what", BOMBS)
@@ -376,6 +478,7 @@ def test_bombs_end_early(what: str, tmp_path: Path) -> None:
         for read in (read_track, resimulate):
             with pytest.raises(RecordingError):
                 read(path)
+
         assert tracemalloc.get_traced_memory()[1] < 80 * 2**20
     finally:
         tracemalloc.stop()
@@ -389,7 +492,9 @@ def test_descriptions_are_limited_in_bytes(tmp_path: Path) -> None:
         load(path)
 
 
-def test_descriptions_are_limited_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descriptions_are_limited_in_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reader, "MAX_DESCRIBED", 1000)
     path = tmp_path / "bomb.mcap"
     path.write_bytes(_file(*map(_channel, range(2000))))
@@ -417,7 +522,11 @@ def _of_nothing(count: int) -> bytes:
     import zstandard
 
     packed = zstandard.ZstdCompressor().compress(bytes(9 * count // 2))
-    end = mcap.record(Op.DATA_END, bytes(4)) + mcap.record(Op.FOOTER, bytes(20)) + mcap.MAGIC
+    end = (
+        mcap.record(Op.DATA_END, bytes(4))
+        + mcap.record(Op.FOOTER, bytes(20))
+        + mcap.MAGIC
+    )
     return mcap.beginning("ros2", "x") + _chunk(packed, 9 * count // 2) * 2 + end
 
 
@@ -434,16 +543,27 @@ def test_records_are_counted(tmp_path: Path) -> None:
         "track": lambda: read_track(path, small),
         "resimulate": lambda: resimulate(cut, small),
         "movies": lambda: render_recording(
-            path, tmp_path / "a.gif", PictureOptions(size=50), film_options(), budget=small
+            path,
+            tmp_path / "a.gif",
+            PictureOptions(size=50),
+            film_options(),
+            budget=small,
         ),
         "calibrate": lambda: read_log(path, find_robot("p3dx"), budget=small),
     }
     for what, read in reads.items():
-        with pytest.raises(BudgetError, match=r"records, and at most 200000 are read \(--max-read records=NUMBER"):
+        with pytest.raises(
+            BudgetError,
+            match=r"records, and at most 200000 are read \(--max-read records=NUMBER",
+        ):
             pytest.fail(f"{what}: {read()}")
+
     for options, status in ((["--max-read", "records=2e5"], 2), ([], 0)):
         done = CliRunner().invoke(program, ["replay", "--info", str(path), *options])
-        assert (isinstance(done.exception, BudgetError), bool(status)) in ((True, True), (False, False)), done.output
+        assert (isinstance(done.exception, BudgetError), bool(status)) in (
+            (True, True),
+            (False, False),
+        ), done.output
 
 
 def test_records_outside_of_chunks_are_counted(tmp_path: Path) -> None:
@@ -467,7 +587,14 @@ def test_records_of_bags_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "bag.mcap"
     path.write_bytes(_of_nothing(300_000))
     with pytest.raises(BudgetError, match="records=NUMBER"):
-        list(bag_messages(path, Meter(Budget(records=200_000), str(path)), ["nav_msgs/msg/OccupancyGrid"], MapError))
+        list(
+            bag_messages(
+                path,
+                Meter(Budget(records=200_000), str(path)),
+                ["nav_msgs/msg/OccupancyGrid"],
+                MapError,
+            )
+        )
 
 
 def test_a_budget_is_of_each_reading(run: Run) -> None:

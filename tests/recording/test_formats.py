@@ -1,7 +1,10 @@
-"""States and recordings of every version of the format are read, or refused with the version as the reason.
+"""States and recordings of every version of the format are read, or refused with the
+version as the reason.
 
-``tests/data/formats`` has a folder of each version, made by ``python -m tools.corpus`` with the program of that time. A test that fails
-here after columns or fields have changed says: count `botyard.engine.state.VERSION` up, and make the files of the new one.
+``tests/data/formats`` has a folder of each version, made by ``python -m tools.corpus``
+with the program of that time. A test that fails here after columns or fields have
+changed says: count `botyard.engine.state.VERSION` up, and make the files of the new
+one.
 """
 
 from __future__ import annotations
@@ -32,9 +35,9 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.recording import built, load, resimulate
-from botyard.recording.proof import beginning, first_state
+from botyard.recording.fallback import open_player
 from botyard.recording.reader import Reader
-from botyard.recording.redrawn import open_player
+from botyard.recording.verify import beginning, first_state
 from botyard.sim import state as sim_state
 from botyard.sim import statehead
 from botyard.sim.simulation import Simulation
@@ -44,7 +47,11 @@ VERSIONS = sorted(int(folder.name) for folder in FOLDER.iterdir() if folder.is_d
 
 def files(*kinds: str) -> list[Path]:
     """The files of these kinds, of all versions."""
-    return sorted(file for file in FOLDER.glob("*/*.xz") if file.name.removesuffix(".xz").endswith(kinds))
+    return sorted(
+        file
+        for file in FOLDER.glob("*/*.xz")
+        if file.name.removesuffix(".xz").endswith(kinds)
+    )
 
 
 def unpacked(file: Path) -> bytes:
@@ -79,10 +86,14 @@ STATES, RECORDINGS = files(".state"), files(".mcap")
 
 @pytest.fixture
 def world_of(tmp_path: Path) -> Any:
-    """Makes a simulation with the map and the models of a state: those of the recording of the same world."""
+    """Makes a simulation with the map and the models of a state: those of the recording
+    of the same world.
+    """
 
     def make(file: Path) -> Simulation:
-        path = recording(file.with_name(file.name.partition(".")[0] + "-none.mcap.xz"), tmp_path)
+        path = recording(
+            file.with_name(file.name.partition(".")[0] + "-none.mcap.xz"), tmp_path
+        )
         with Reader(path) as reader:
             start = beginning(reader, first_state(reader, reader.messages()))
         sim = Simulation(start.scene, step=start.setup.step)
@@ -94,11 +105,17 @@ def world_of(tmp_path: Path) -> Any:
 
 def same_place(sim: Simulation, file: Path) -> None:
     about = said(file)
-    assert (sim.tick, sim.time, poses(sim)) == (about["tick"], about["time"], about["poses"])
+    assert (sim.tick, sim.time, poses(sim)) == (
+        about["tick"],
+        about["time"],
+        about["poses"],
+    )
 
 
 def test_there_is_a_folder_for_each_version() -> None:
-    assert list(range(1, VERSION + 1)) == VERSIONS, "python -m tools.corpus makes the files of a new version"
+    assert list(range(1, VERSION + 1)) == VERSIONS, (
+        "python -m tools.corpus makes the files of a new version"
+    )
     for version in VERSIONS:
         for world in WORLDS:
             for kind in ("state", "pickle", "crash.json"):
@@ -107,19 +124,28 @@ def test_there_is_a_folder_for_each_version() -> None:
 
 @pytest.mark.parametrize("file", STATES, ids=name_of)
 def test_states(file: Path, world_of: Any) -> None:
-    """The world is where it was, and goes on; states that are not read are refused with the version."""
+    """The world is where it was, and goes on; states that are not read are refused with
+    the version.
+    """
     sim = world_of(file) if is_read(file) else Simulation()
     if not is_read(file):
-        with pytest.raises(StateError, match=f"expected version .* of the format, found {file.parent.name} "):
+        with pytest.raises(
+            StateError,
+            match=f"expected version .* of the format, found {file.parent.name} ",
+        ):
             sim.restore(unpacked(file))
+
         return
+
     sim.restore(unpacked(file))
     same_place(sim, file)
     sim.step(3)
 
 
 def test_a_state_of_the_shipped_map_and_models() -> None:
-    """As a user has it: map and models come from the program. Those that changed since, or are read otherwise, are reasons to refuse it."""
+    """As a user has it: map and models come from the program. Those that changed since,
+    or are read otherwise, are reasons to refuse it.
+    """
     for file in files("office.state"):
         sim = Simulation.load("office")
         why = ""
@@ -127,8 +153,13 @@ def test_a_state_of_the_shipped_map_and_models() -> None:
             sim.restore(unpacked(file))
         except StateError as error:
             why = str(error)
+
         if why:
-            reasons = (f"version {file.parent.name}", "robot model", 'the map "office" differs')
+            reasons = (
+                f"version {file.parent.name}",
+                "robot model",
+                'the map "office" differs',
+            )
             assert any(reason in why for reason in reasons), why
         else:
             same_place(sim, file)
@@ -140,6 +171,7 @@ def test_pickles(file: Path) -> None:
         with pytest.raises(StateError, match="version"):
             pickle.loads(unpacked(file))
         return
+
     sim = pickle.loads(unpacked(file))
     same_place(sim, file)
     sim.step(3)
@@ -168,13 +200,24 @@ def test_recordings_are_read(file: Path, tmp_path: Path) -> None:
     """Robots are where they were, in arrays and when it is shown."""
     path, about = recording(file, tmp_path), said(file)
     run = load(path)
-    assert (list(run.robots), len(run.time), len(run.events)) == (about["robots"], about["rows"], about["events"])
-    last = np.array([[np.nan if x is None else x for x in row] for row in about["last"]])
+    assert (list(run.robots), len(run.time), len(run.events)) == (
+        about["robots"],
+        about["rows"],
+        about["events"],
+    )
+    last = np.array(
+        [[np.nan if x is None else x for x in row] for row in about["last"]]
+    )
     assert np.array_equal(run.poses[-1], last, equal_nan=True)
     player = open_player(path)
     player.seek(float(run.time[-1]))
     if is_read(file):
-        assert not [problem for problem in player.track.problems if "drawn from its ROS messages" in problem]
+        assert not [
+            problem
+            for problem in player.track.problems
+            if "drawn from its ROS messages" in problem
+        ]
+
     for robot, (x, y, _) in zip(about["robots"], about["last"], strict=True):
         if is_read(file) and x is not None:
             truth = player.sim.robots[robot].truth
@@ -183,18 +226,26 @@ def test_recordings_are_read(file: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=name_of)
 def test_recordings_are_done_again(file: Path, tmp_path: Path) -> None:
-    """All is as it was, or it is said which program computed it: results may change from one to the next."""
+    """All is as it was, or it is said which program computed it: results may change
+    from one to the next.
+    """
     path = recording(file, tmp_path)
     if not is_read(file):
         with pytest.raises(Exception, match="version"):
             resimulate(path)
         return
+
     found = resimulate(path)
     assert found.states >= 2
-    assert any("computed this run" in note for note in found.notes) or int(file.parent.name) == VERSION
+    assert (
+        any("computed this run" in note for note in found.notes)
+        or int(file.parent.name) == VERSION
+    )
 
 
-def test_who_computed_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_computed_a_run_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sim, path = Simulation(), tmp_path / "run.mcap"
     sim.add_robot("amigo", "a")
     with sim.record(path):
@@ -213,13 +264,27 @@ def test_who_computed_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_field_with_its_default_changes_no_digest() -> None:
     scene = Simulation.load("office").scene
     model = load_robot("p3dx-equipped")
-    for value in (scene, model, Described(), BoxObject(name="b", pose=Pose(1.0, 2.0), length=0.3, width=0.2)):
+    for value in (
+        scene,
+        model,
+        Described(),
+        BoxObject(name="b", pose=Pose(1.0, 2.0), length=0.3, width=0.2),
+    ):
         kind = type(value)
         for default, other in ((0.0, 0.5), ((), (1,)), (None, "x")):
             more = dataclasses.make_dataclass(
-                kind.__name__, [("new", object, default)], bases=(kind,), frozen=True, kw_only=True, slots=True
+                kind.__name__,
+                [("new", object, default)],
+                bases=(kind,),
+                frozen=True,
+                kw_only=True,
+                slots=True,
             )
-            given = {f.name: getattr(value, f.name) for f in dataclasses.fields(kind) if f.init}
+            given = {
+                f.name: getattr(value, f.name)
+                for f in dataclasses.fields(kind)
+                if f.init
+            }
             assert object_digest(more(**given)) == object_digest(value)
             assert object_digest(more(**given, new=other)) != object_digest(value)
 
@@ -227,7 +292,9 @@ def test_a_field_with_its_default_changes_no_digest() -> None:
 def test_the_order_of_fields_changes_no_digest() -> None:
     box = BoxObject(name="b", pose=Pose(1.0, 2.0), length=0.3, width=0.2)
     given = {f.name: getattr(box, f.name) for f in dataclasses.fields(box)}
-    turned = dataclasses.make_dataclass("BoxObject", [(name, Any) for name in reversed(given)], frozen=True)
+    turned = dataclasses.make_dataclass(
+        "BoxObject", [(name, Any) for name in reversed(given)], frozen=True
+    )
     assert object_digest(turned(**given)) == object_digest(box)
 
 
@@ -241,6 +308,7 @@ def _below(hint: Any, found: set[type[Any]]) -> None:
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
         found.add(hint)
         _each(get_type_hints(hint).values(), found)
+
     _each(get_args(hint), found)
 
 
@@ -250,18 +318,33 @@ def _each(hints: Iterable[Any], found: set[type[Any]]) -> None:
 
 
 def test_each_class_of_descriptions_has_its_first_fields() -> None:
-    """A new class of descriptions needs a line in `botyard.model.shapes`; else a later field of it would change digests."""
+    """A new class of descriptions needs a line in `botyard.model.shapes`; else a later
+    field of it would change digests.
+    """
     found = set[type[Any]]()
     _each((Scene, RobotSpec, BoxObject, Described), found)
-    _each((device.spec for device in loaded_devices() if device.spec.__module__.startswith("botyard.")), found)
+    _each(
+        (
+            device.spec
+            for device in loaded_devices()
+            if device.spec.__module__.startswith("botyard.")
+        ),
+        found,
+    )
     assert len(found) > 30
     for kind in found:
-        assert kind.__name__ in shapes.FIRST, f"{kind.__name__}: {' '.join(f.name for f in dataclasses.fields(kind))}"
-        assert set(shapes.FIRST[kind.__name__]) <= {f.name for f in dataclasses.fields(kind)}
+        assert kind.__name__ in shapes.FIRST, (
+            f"{kind.__name__}: {' '.join(f.name for f in dataclasses.fields(kind))}"
+        )
+        assert set(shapes.FIRST[kind.__name__]) <= {
+            f.name for f in dataclasses.fields(kind)
+        }
 
 
 def test_pickles_keep_descriptions_by_the_names_of_their_fields() -> None:
-    """A class that has got a field in the middle since reads them right; one that lacks one refuses them."""
+    """A class that has got a field in the middle since reads them right; one that lacks
+    one refuses them.
+    """
     sim = Simulation()
     sim.add_robot("amigo", "a")
     _, given = sim.__reduce_ex__(5)
@@ -271,7 +354,9 @@ def test_pickles_keep_descriptions_by_the_names_of_their_fields() -> None:
     again, (kind, values) = shapes.packed(box.returns, {}).__reduce__()
     assert again(kind, dict(reversed(values.items()))) == box.returns
     assert again(kind, {}) == kind()
-    with pytest.raises(StateError, match=f"{kind.__name__} has no doors here: another version"):
+    with pytest.raises(
+        StateError, match=f"{kind.__name__} has no doors here: another version"
+    ):
         again(kind, {**values, "doors": 2})
 
 
@@ -286,28 +371,45 @@ def test_the_version_comes_before_all_else(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.undo()
     other = Simulation.load("office")
     for use in (other.restore, other.branch):
-        with pytest.raises(StateError, match=f"expected version {' or '.join(map(str, READS))} .*found {VERSION + 1} "):
+        with pytest.raises(
+            StateError,
+            match=f"expected version {' or '.join(map(str, READS))} .*found {VERSION + 1} ",
+        ):
             use(state)
+
     monkeypatch.setattr(sim_state, "VERSION", VERSION + 1)
     pickled = pickle.dumps(sim)
     monkeypatch.undo()
-    with pytest.raises(StateError, match=f"expected version .* of the format, found {VERSION + 1}"):
+    with pytest.raises(
+        StateError, match=f"expected version .* of the format, found {VERSION + 1}"
+    ):
         pickle.loads(pickled)
 
 
-def test_a_state_of_another_build_is_not_called_one_of_another_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In version 1, digests were those of the classes of the program: a digest that differs proves nothing."""
+def test_a_state_of_another_build_is_not_called_one_of_another_map(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In version 1, digests were those of the classes of the program: a digest that
+    differs proves nothing.
+    """
     sim = Simulation.load("office")
-    for version, reason in ((1, "cannot be told.*wrote it, in version 1"), (2, 'the map "office" differs')):
+    for version, reason in (
+        (1, "cannot be told.*wrote it, in version 1"),
+        (2, 'the map "office" differs'),
+    ):
         monkeypatch.setattr(statehead, "VERSION", version)
-        monkeypatch.setattr(statehead, "object_digest", lambda value: b"of other classes")
+        monkeypatch.setattr(
+            statehead, "object_digest", lambda value: b"of other classes"
+        )
         state = sim.save_state()
         monkeypatch.undo()
         with pytest.raises(StateError, match=reason):
             Simulation.load("office").restore(state)
 
 
-def test_digests_of_worlds_are_the_same_in_each_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_of_worlds_are_the_same_in_each_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     sim = Simulation.load("office")
     digest = sim.digest()
     monkeypatch.setattr(statehead, "VERSION", 99)
@@ -316,10 +418,13 @@ def test_digests_of_worlds_are_the_same_in_each_version(monkeypatch: pytest.Monk
 
 
 def test_columns_that_change_are_noticed() -> None:
-    """Else what is written from now on would have the version of what has other columns."""
+    """Else what is written from now on would have the version of what has other
+    columns.
+    """
     with lzma.open(FOLDER / str(VERSION) / "office.state.xz") as file:
         head, _ = layout.split(file.read(), statehead.Head, 2**30)
     roster = msgspec.msgpack.decode(head.roster, type=statehead.Roster)
     assert roster.schema == layout.schema(Simulation.load("office").engine), (
-        "columns have changed: count VERSION up, say in READS what is read, and run python -m tools.corpus"
+        "columns have changed: count VERSION up, say in READS what is read, and "
+        "run python -m tools.corpus"
     )

@@ -1,4 +1,6 @@
-"""Frames of states: any sequence of states comes back, costs no more than the states, and foreign bytes are refused."""
+"""Frames of states: any sequence of states comes back, costs no more than the states,
+and foreign bytes are refused.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def naive(frame: bytes, before: bytes) -> bytes:
     old_head, old = before[12 : 12 + size], before[12 + size : -8]
     assert frame[:1] == b"D" and frame[1:9] == before[-8:]
     first, last, between = struct.unpack("<III", frame[9:21])
-    head = old_head[:first] + frame[21 : 21 + between] + (old_head[-last:] if last else b"")
+    head = (
+        old_head[:first]
+        + frame[21 : 21 + between]
+        + (old_head[-last:] if last else b"")
+    )
     at = 21 + between
     words = len(old) // 8
     mask = frame[at : at + (words + 7) // 8]
@@ -36,6 +42,7 @@ def naive(frame: bytes, before: bytes) -> bytes:
             at += 8
         else:
             columns += old[8 * word : 8 * word + 8]
+
     return MAGIC + struct.pack("<I", len(head)) + head + columns + frame[at:]
 
 
@@ -45,18 +52,24 @@ def numbers(data: bytes) -> np.ndarray:
 
 @st.composite
 def sequences(draw: st.DrawFn) -> list[bytes]:
-    """States of a world: heads and columns change in places; sometimes columns have another length."""
+    """States of a world: heads and columns change in places; sometimes columns have
+    another length.
+    """
     head, columns = draw(st.binary(max_size=40)), draw(st.binary(max_size=200))
     found = [join(head, [numbers(columns)])]
     for _ in range(draw(st.integers(0, 6))):
         if draw(st.booleans()):
             at, old = draw(st.integers(0, len(head))), draw(st.integers(0, 5))
             head = head[:at] + draw(st.binary(max_size=5)) + head[at + old :]
+
         data = bytearray(columns)
         for _ in range(draw(st.integers(0, 3)) if data else 0):
             data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
-        columns = bytes(data) if draw(st.integers(0, 5)) else draw(st.binary(max_size=200))
+        columns = (
+            bytes(data) if draw(st.integers(0, 5)) else draw(st.binary(max_size=200))
+        )
         found.append(join(head, [numbers(columns)]))
+
     return found
 
 
@@ -64,7 +77,9 @@ def sequences(draw: st.DrawFn) -> list[bytes]:
 @example([join(b"aaaa", []), join(b"aaa", []), join(b"aaaaaa", [])])
 @example([join(b"", [numbers(bytes(16))]), join(b"", [numbers(bytes(16))])])
 def test_states_come_back_from_their_frames(states: list[bytes]) -> None:
-    made = [frames.encode(states[0], None)] + [frames.encode(new, old) for old, new in pairwise(states)]
+    made = [frames.encode(states[0], None)] + [
+        frames.encode(new, old) for old, new in pairwise(states)
+    ]
     assert frames.is_keyframe(made[0])
     before = None
     for frame, state in zip(made, states, strict=True):
@@ -97,6 +112,7 @@ def test_a_world_comes_back_from_frames_of_its_states() -> None:
         got = frames.decode(frame, before)
         assert got == state
         whole, total, before = whole + len(state), total + len(frame), state
+
     other = Simulation()
     other.restore(got)
     assert other.digest() == sim.digest()
@@ -104,16 +120,24 @@ def test_a_world_comes_back_from_frames_of_its_states() -> None:
 
 
 @given(sequences(), st.data())
-def test_damaged_frames_are_refused_or_stay_small(states: list[bytes], data: st.DataObject) -> None:
+def test_damaged_frames_are_refused_or_stay_small(
+    states: list[bytes], data: st.DataObject
+) -> None:
     before = states[0]
     frame = frames.encode(states[-1], before)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, max(len(frame) - 1, 0)))
-        frame = frame[:at] + data.draw(st.binary(max_size=4)) + frame[at + data.draw(st.integers(0, 4)) :]
+        frame = (
+            frame[:at]
+            + data.draw(st.binary(max_size=4))
+            + frame[at + data.draw(st.integers(0, 4)) :]
+        )
+
     try:
         state = frames.decode(frame, before)
     except StateError:
         return
+
     assert len(state) <= len(frame) + len(before)
 
 
@@ -130,6 +154,7 @@ def test_what_is_no_frame_is_said() -> None:
     ):
         with pytest.raises(StateError, match=text):
             frames.decode(frame, before)
+
     with pytest.raises(StateError, match="expected bytes of save_state"):
         frames.encode(b"nothing", None)
     with pytest.raises(StateError, match="its head ends"):

@@ -1,4 +1,6 @@
-"""The history of a simulation: what is kept of it, looking back, and going on from a moment."""
+"""The history of a simulation: what is kept of it, looking back, and going on from a
+moment.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botyard.api.revisions import Subject
 from botyard.engine import commands as cmd
 from botyard.errors import ArgumentError, StateError
-from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
@@ -25,19 +27,31 @@ from botyard.sim.state import sealed
 
 ROOM = np.array([[0, 0, 16, 0], [16, 0, 16, 10], [16, 10, 0, 10], [0, 10, 0, 0]], float)
 OTHER = Scene(
-    name="other", segments=ROOM / 2, boxes=(BoxObject(name="crate", pose=Pose(1, 1, 0), length=0.4, width=0.4),)
+    name="other",
+    segments=ROOM / 2,
+    boxes=(BoxObject(name="crate", pose=Pose(1, 1, 0), length=0.4, width=0.4),),
 )
 
 
 def world(seed: int = 1) -> Simulation:
-    box = BoxObject(name="Box:1", pose=Pose(8, 3, 0), length=0.5, width=0.5, dynamics=DynamicsSpec(mass=4.0))
-    sim = Simulation(Scene(name="room", segments=ROOM, boxes=(box,)), step=0.1, seed=seed)
+    box = BoxObject(
+        name="Box:1",
+        pose=Pose(8, 3, 0),
+        length=0.5,
+        width=0.5,
+        dynamics=DynamicsSpec(mass=4.0),
+    )
+    sim = Simulation(
+        Scene(name="room", segments=ROOM, boxes=(box,)), step=0.1, seed=seed
+    )
     sim.add_robot("p3dx-sh-lms200", "ann", pose=(3, 3, 0))
     sim.add_robot("amigo", "bob", pose=(6, 6, 1))
     return sim
 
 
-EVENTS = st.sampled_from(["drive", "add", "remove", "map", "box", "place", "step", "step", "step", "step"])
+EVENTS = st.sampled_from(
+    ["drive", "add", "remove", "map", "box", "place", "step", "step", "step", "step"]
+)
 
 
 def act(sim: Simulation, event: str, number: int) -> None:
@@ -53,6 +67,7 @@ def act(sim: Simulation, event: str, number: int) -> None:
         sim.remove_box(sim.box_names[0])
     elif event == "place" and "bob" in sim.robots:
         sim.put("bob", (2.0 + number % 5, 2.0, 0.0))
+
     sim.step(1 + number % 4)
 
 
@@ -70,12 +85,15 @@ def test_each_moment_is_the_world_as_it_was_and_can_be_gone_on_from(
         act(sim, event, number)
     moments = sim.history.moments
     ticks = [moment.tick for moment in moments]
-    assert ticks[0] == 0 and all(0 < b - a <= 4 for a, b in itertools.pairwise(ticks)), "no change makes a gap"
+    assert ticks[0] == 0 and all(
+        0 < b - a <= 4 for a, b in itertools.pairwise(ticks)
+    ), "no change makes a gap"
     there = None
     for moment in data.draw(st.permutations(moments)):
         there = sim.history.look(moment.time, there)
         assert there.tick == moment.tick and there.digest() == digests[moment.tick]
         assert sim.history.look(moment.time).digest() == digests[moment.tick]
+
     moment = data.draw(st.sampled_from(moments))
     assert sim.history.go_on_from(moment.time) == moment == sim.history.moments[-1]
     there = sim.history.look(moment.time)
@@ -95,13 +113,16 @@ def test_a_run_goes_on_as_it_did_when_nobody_was_connected() -> None:
     for _ in range(40):
         sim.step()
         digests.append(sim.digest())
+
     sim.history.go_on_from(2.0)
     assert sim.tick == 20 and not sim.engine.is_pending
     again = []
     for _ in range(20):
         sim.step()
         again.append(sim.digest())
-    # robots count that they were placed once more, so the digests differ; where everything is does not
+
+    # robots count that they were placed once more, so the digests differ; where
+    # everything is does not
     reference = world()
     employ(reference.robots["bob"], Program(name="wander"))
     reference.robots["ann"].command(v=0.3, w=0.1)
@@ -119,7 +140,10 @@ def test_the_past_is_another_simulation_and_changes_nothing() -> None:
     past = sim.history.look(1.0)
     past.robots["ann"].laser.subscribe("viewer", True)
     past.settle()
-    assert past.time == pytest.approx(1.0) and past.robots["ann"].truth.x < sim.robots["ann"].truth.x
+    assert (
+        past.time == pytest.approx(1.0)
+        and past.robots["ann"].truth.x < sim.robots["ann"].truth.x
+    )
     assert past.robots["ann"].laser.ranges.min() > 0.5
     assert sim.digest() == digest and not past.history.is_on
 
@@ -131,19 +155,31 @@ def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     sim.history.keep(minutes=0.1)
     sim.step(200)
     first, last = sim.history.span or pytest.fail("nothing is kept")
-    assert last.time == pytest.approx(20.0) and 6.0 <= last.time - first.time <= 6.0 + 4 * 0.2
+    assert (
+        last.time == pytest.approx(20.0)
+        and 6.0 <= last.time - first.time <= 6.0 + 4 * 0.2
+    )
     assert sim.history.size == sum(len(f) for p in sim.history._parts for f in p.frames)  # type: ignore[attr-defined]
     sim.history.keep(minutes=10, megabytes=0.02)
     sim.step(200)
     assert 4 <= len(sim.history.moments) <= 50 and sim.history.size < 0.03e6
-    assert sim.history.moment(-5.0) == sim.history.moments[0] == sim.history.beside(sim.history.moments[2], -7)
+    assert (
+        sim.history.moment(-5.0)
+        == sim.history.moments[0]
+        == sim.history.beside(sim.history.moments[2], -7)
+    )
     assert sim.history.beside(sim.history.moments[0], 2) == sim.history.moments[2]
     sim.history.stop()
     sim.step(10)
     assert not sim.history.is_on and sim.history.span is None and not sim._looks
-    for ask in (lambda: sim.history.look(0.0), lambda: sim.history.go_on_from(0.0), lambda: sim.history.moment(0.0)):
+    for ask in (
+        lambda: sim.history.look(0.0),
+        lambda: sim.history.go_on_from(0.0),
+        lambda: sim.history.moment(0.0),
+    ):
         with pytest.raises(StateError, match="no moment is kept"):
             ask()
+
     for bad in ({"minutes": 0}, {"megabytes": -1.0}, {"minutes": float("nan")}):
         with pytest.raises(ArgumentError):
             sim.history.keep(**bad)  # type: ignore[arg-type]
@@ -153,8 +189,11 @@ def test_maps_that_are_not_there_any_more_count() -> None:
     sim = world()
     sim.history.keep(megabytes=1.0)
     for k in range(40):
-        sim.replace_scene(Scene(name=f"map {k}", segments=np.repeat(ROOM, 1000, axis=0) + k))
+        sim.replace_scene(
+            Scene(name=f"map {k}", segments=np.repeat(ROOM, 1000, axis=0) + k)
+        )
         sim.step(4)
+
     kept = {sim.history.look(moment.time).scene.name for moment in sim.history.moments}
     assert 4 <= len(kept) <= 1 + 1e6 / (4000 * 4 * 8) and f"map {k}" in kept
 
@@ -174,7 +213,10 @@ def test_a_world_that_cannot_be_saved_says_so_and_goes_on() -> None:
     sim.history.keep()
     sim.drive("ann", lambda: None, Program(name="mine"))
     sim.step(4)
-    assert "its controller mine cannot be saved" in sim.history.problem and len(sim.history.moments) == 1
+    assert (
+        "its controller mine cannot be saved" in sim.history.problem
+        and len(sim.history.moments) == 1
+    )
     sim.drive("bob", lambda: None, Program(name="x"))
     sim.remove_robots(["ann", "bob"])
     sim.step(2)
@@ -218,16 +260,27 @@ def test_connections_stay_as_they_are_and_robots_wait_for_the_next_command() -> 
     port.drive(v=0.2)
     sim.step(20)
     teleports = port.teleports
-    port.drive(v=-0.2)  # waits for the next step: dropped
+    # waits for the next step: dropped
+    port.drive(v=-0.2)
     sim.history.go_on_from(2.0)
-    assert sim.robots["ann"] is ann and ann.clients == ("pioneer",) and bob.clients == ()
+    assert (
+        sim.robots["ann"] is ann and ann.clients == ("pioneer",) and bob.clients == ()
+    )
     assert port.teleports == teleports + 1, "told as of being placed"
     sim.step(30)
     row = sim.snapshot.rows["ann"]
     state = sim.snapshot.state
-    assert state.motors[row] and state.max_vel[row, 0] == 0.2 and state.accel[row, 0] == 0.1
-    assert len(port.laser(0).ranges) == 11 and port.laser(0).stamp == pytest.approx(sim.time)
-    assert not state.vel[row].any() and not state.vel[sim.snapshot.rows["bob"]].any(), "they wait for the next command"
+    assert (
+        state.motors[row]
+        and state.max_vel[row, 0] == 0.2
+        and state.accel[row, 0] == 0.1
+    )
+    assert len(port.laser(0).ranges) == 11 and port.laser(0).stamp == pytest.approx(
+        sim.time
+    )
+    assert not state.vel[row].any() and not state.vel[sim.snapshot.rows["bob"]].any(), (
+        "they wait for the next command"
+    )
     assert not state.held.any() and sim.holders("Box:1") == ()
     port.drive(v=0.2)
     sim.step(30)
@@ -242,7 +295,9 @@ def test_who_holds_a_body_now_holds_it_then() -> None:
     sim.step(10)
     sim.history.go_on_from(0.5)
     sim.step()
-    assert sim.snapshot.state.held[sim.snapshot.rows["ann"]] and sim.holders("ann") == ("page",)
+    assert sim.snapshot.state.held[sim.snapshot.rows["ann"]] and sim.holders("ann") == (
+        "page",
+    )
 
 
 def test_robots_of_then_come_back_and_those_of_now_go() -> None:
@@ -272,7 +327,10 @@ def test_the_map_stays_while_only_its_boxes_differ() -> None:
     sim.history.look(1.8, past)
     assert past.box_names == ()
     sim.history.go_on_from(0.4)
-    assert sim.box_names == ("Box:1",) and [s.feed.last(Subject.MAP) for s in (sim, past)] == before
+    assert (
+        sim.box_names == ("Box:1",)
+        and [s.feed.last(Subject.MAP) for s in (sim, past)] == before
+    )
 
 
 def test_a_branch_is_in_the_journal() -> None:

@@ -1,4 +1,6 @@
-"""A recording is played: each moment of it is the engine's own, whatever was before, and whatever others do meanwhile."""
+"""A recording is played: each moment of it is the engine's own, whatever was before,
+and whatever others do meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from botyard.formats.budget import Budget
 from botyard.geometry import Pose
 from botyard.model.scene import Scene
 from botyard.recording import track as tracks
-from botyard.recording.own import DIGESTS, EVENTS, pack_json
+from botyard.recording.own_channels import DIGESTS, EVENTS, pack_json
 from botyard.recording.player import Player
 from botyard.recording.track import Mark, read_track
 from botyard.sim.journal import AddRobots, Submit
@@ -66,15 +68,19 @@ def player(run: Run) -> Player:
 
 @given(ticks=st.lists(st.integers(0, ENDS + 10), max_size=6), steps=st.integers(0, 12))
 @settings(max_examples=60)
-def test_each_moment_is_the_engines(run: Run, player: Player, ticks: list[int], steps: int) -> None:
+def test_each_moment_is_the_engines(
+    run: Run, player: Player, ticks: list[int], steps: int
+) -> None:
     sim = player.sim
     for tick in ticks:
         player.seek(tick * sim.dt)
         assert sim.tick == min(max(tick, 3), ENDS)
         assert sim.digest() == run.digests[sim.tick]
+
     for _ in range(min(steps, ENDS - sim.tick)):
         sim.step()
         assert sim.digest() == run.digests[sim.tick]
+
     assert not player.corrections
 
 
@@ -90,6 +96,7 @@ def test_what_others_do_meanwhile_is_taken_back(
     if back:
         player.seek(tick * player.sim.dt)
         assert player.sim.digest() == run.digests[tick]
+
     player.sim.step()
     assert player.sim.digest() == run.digests[tick + 1]
     assert not player.corrections
@@ -112,7 +119,10 @@ def test_at_the_end_it_stops_or_begins_again(run: Run) -> None:
 
 
 def test_events_are_told(run: Run) -> None:
-    kinds = [(mark.kind, round(mark.time, 3), mark.text) for mark in read_track(run.path).marks]
+    kinds = [
+        (mark.kind, round(mark.time, 3), mark.text)
+        for mark in read_track(run.path).marks
+    ]
     assert kinds == [
         ("command", 0.3, "a: commands of api"),
         ("robot", 2.0, "b added"),
@@ -123,7 +133,9 @@ def test_events_are_told(run: Run) -> None:
     ]
 
 
-def test_commands_of_others_are_said_to_have_no_effect(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_commands_of_others_are_said_to_have_no_effect(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
     player = Player(read_track(run.path))
     for _ in range(3):
         player.sim.robots["a"].command(v=0.1)
@@ -146,6 +158,7 @@ def test_a_state_that_does_not_come_out_again_is_shown_as_it_was_recorded(
     for tick in range(1, 31):
         player.sim.step()
         assert (player.sim.digest() == digests[tick]) == (tick < 14 or tick >= 20), tick
+
     assert player.corrections == 1
     assert "tick 20: a recorded state does not come out again" in caplog.text
 
@@ -162,6 +175,7 @@ def test_a_ring_with_a_state_that_was_restored_has_no_way_back(tmp_path: Path) -
         sim.after_step(lambda _: digests.__setitem__(sim.tick, sim.digest()))
         sim.step(20)
         recording.save().result(timeout=20)
+
     track = read_track(path)
     assert [m.tick for m in track.moments] == sorted(m.tick for m in track.moments)
     assert [mark.kind for mark in track.marks if mark.kind == "branch"] == ["branch"]
@@ -170,11 +184,13 @@ def test_a_ring_with_a_state_that_was_restored_has_no_way_back(tmp_path: Path) -
     for tick in (45, 30, 44, 26):
         player.seek(tick * sim.dt)
         assert player.sim.digest() == digests[tick], tick
+
     player.seek(0.0)
     for _ in range(45):
         player.sim.step()
         if player.sim.tick > 25:
             assert player.sim.digest() == digests[player.sim.tick], player.sim.tick
+
     assert not player.corrections
 
 
@@ -188,19 +204,25 @@ def _whole(path: Path) -> bytes:
 
 @given(data=st.data())
 @settings(max_examples=80)
-def test_damaged_recordings_are_played_as_far_as_they_are_whole(run: Run, tmp_path_factory: Any, data: Any) -> None:
+def test_damaged_recordings_are_played_as_far_as_they_are_whole(
+    run: Run, tmp_path_factory: Any, data: Any
+) -> None:
     whole = bytearray(_whole(run.path))
     if data.draw(st.booleans(), "cut"):
         whole = whole[: data.draw(st.integers(0, len(whole)))]
     for _ in range(data.draw(st.integers(0, 3))):
         if whole:
-            whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(st.integers(1, 255))
+            whole[data.draw(st.integers(0, len(whole) - 1))] ^= data.draw(
+                st.integers(1, 255)
+            )
+
     path = tmp_path_factory.getbasetemp() / "played.mcap"
     path.write_bytes(whole)
     try:
         player = Player(read_track(path))
     except RecordingError:
         return
+
     for tick in (player.track.end, player.track.begin):
         player.go(tick)
         assert player.sim.tick == tick
@@ -208,10 +230,23 @@ def test_damaged_recordings_are_played_as_far_as_they_are_whole(run: Run, tmp_pa
 
 
 CRAFTED: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "a long way to the next state": (lambda path: crafted(path, [(DIGESTS, pack_json({"tick": 10**9, "digest": ""}))]), ""),
-    "events of anything": (lambda path: crafted(path, [(EVENTS, pack_json({"event": "stall", "robots": [{}] * 5000}))]), ""),
-    "no event": (lambda path: crafted(path, [(EVENTS, b"[" * 1000)]), "std_msgs/String"),
-}  # fmt: skip
+    "a long way to the next state": (
+        lambda path: crafted(
+            path, [(DIGESTS, pack_json({"tick": 10**9, "digest": ""}))]
+        ),
+        "",
+    ),
+    "events of anything": (
+        lambda path: crafted(
+            path, [(EVENTS, pack_json({"event": "stall", "robots": [{}] * 5000}))]
+        ),
+        "",
+    ),
+    "no event": (
+        lambda path: crafted(path, [(EVENTS, b"[" * 1000)]),
+        "std_msgs/String",
+    ),
+}
 
 
 @pytest.mark.parametrize("what", CRAFTED)
@@ -230,16 +265,23 @@ def test_the_budget_counts(tmp_path: Path) -> None:
         read_track(many, Budget(bytes=20_000))
     assert len(read_track(many, Budget(bytes=200_000)).entries) == 500
     spec = Simulation().add_robot("p3dx").spec
-    crowd = [entry(AddRobots(spec, tuple(f"{k}.{i}" for i in range(50)), (Pose(),) * 50)) for k in range(3)]
+    crowd = [
+        entry(AddRobots(spec, tuple(f"{k}.{i}" for i in range(50)), (Pose(),) * 50))
+        for k in range(3)
+    ]
     with pytest.raises(RecordingError, match=r"150 robots.*max-read robots"):
         read_track(crafted(tmp_path / "crowd.mcap", crowd), Budget(robots=149))
     with pytest.raises(RecordingError, match="there is no first state"):
         read_track(crafted(tmp_path / "none.mcap", [], state=None))
 
 
-def test_of_many_events_the_most_frequent_kind_is_thinned_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_events_the_most_frequent_kind_is_thinned_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tracks, "MAX_MARKS", 10)
-    many = [(EVENTS, pack_json({"event": "stall", "robots": [f"r{k}"]})) for k in range(200)]
+    many = [
+        (EVENTS, pack_json({"event": "stall", "robots": [f"r{k}"]})) for k in range(200)
+    ]
     many.insert(100, (EVENTS, pack_json({"event": "lost"})))
     marks = read_track(crafted(tmp_path / "many.mcap", many)).marks
     assert (
@@ -270,6 +312,7 @@ def test_whatever_was_done_is_played(tmp_path: Path) -> None:
         while player.sim.tick < player.track.end:
             player.sim.step()
             assert (player.sim.tick, player.sim.digest()) in digests
+
         player.seek(first * sim.dt)
         assert not player.corrections
 

@@ -1,4 +1,6 @@
-"""Recordings that end early or are damaged: what is whole is read, what is not is said, and nothing raises or takes more than it may."""
+"""Recordings that end early or are damaged: what is whole is read, what is not is said,
+and nothing raises or takes more than it may.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,23 @@ from mcap.reader import make_reader
 from botyard.errors import RecordingError
 from botyard.formats.budget import Budget
 from botyard.recording import mcap, reader
-from botyard.recording.mcap import MAGIC, Attachment, Channel, ChunkBuilder, Op, Schema, Summary
+from botyard.recording.mcap import (
+    MAGIC,
+    Attachment,
+    Channel,
+    ChunkBuilder,
+    Op,
+    Schema,
+    Summary,
+)
 from botyard.recording.reader import Reader
 from botyard.sim.simulation import Simulation
 from tests.test_state import SCENE
 
-CHANNELS = [Channel(k, f"/topic{k}", "cdr", Schema(k, f"a/msg/B{k}", "ros2msg", b"int32 x")) for k in (1, 2, 3)]
+CHANNELS = [
+    Channel(k, f"/topic{k}", "cdr", Schema(k, f"a/msg/B{k}", "ros2msg", b"int32 x"))
+    for k in (1, 2, 3)
+]
 
 
 class File(NamedTuple):
@@ -53,14 +66,19 @@ def recorded() -> File:
         for k in range(12):
             channel = CHANNELS[k % (2 if c == 0 else 3)]
             builder.add(channel.id, 1000 * c + k, k, f"message {c} {k} ".encode() * 3)
+
         chunk = builder.build(zstandard.ZstdCompressor(level=1))
         for channel in CHANNELS:
             if channel.id in chunk.counts and not summary.has(channel.id):
                 data += summary.channel(channel)
+
         at = len(data)
         data += chunk.data
         summary.chunk(chunk, at)
-        chunks.append((at, at + chunk.size, [f"message {c} {k} ".encode() * 3 for k in range(12)]))
+        chunks.append(
+            (at, at + chunk.size, [f"message {c} {k} ".encode() * 3 for k in range(12)])
+        )
+
     return File(bytes(data) + summary.end(len(data), zlib.crc32(data)), chunks)
 
 
@@ -69,7 +87,9 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reader") / "run.mcap"
 
 
-def read(path: Path, data: bytes, budget: Budget = Budget()) -> tuple[list[bytes], Reader]:
+def read(
+    path: Path, data: bytes, budget: Budget = Budget()
+) -> tuple[list[bytes], Reader]:
     """All messages, and the reader."""
     path.write_bytes(data)
     with Reader(path, budget) as found:
@@ -83,12 +103,22 @@ def test_a_whole_file_is_read_as_others_read_it(path: Path) -> None:
         found = list(ours.messages())
         assert [m.data for m in found] == [m for *_, some in chunks for m in some]
         assert ours.is_complete and not ours.problems
-        assert [(a.name, ours.attachment(a).data) for a in ours.attachments] == [("scene", b"walls" * 20)]
+        assert [(a.name, ours.attachment(a).data) for a in ours.attachments] == [
+            ("scene", b"walls" * 20)
+        ]
         assert ours.metadata == {"botyard": {"seed": "3"}}
+
     theirs = make_reader(io.BytesIO(data), validate_crcs=True)
-    expected = [(s.name, c.topic, m.log_time, m.sequence, m.data) for s, c, m in theirs.iter_messages()]
+    expected = [
+        (s.name, c.topic, m.log_time, m.sequence, m.data)
+        for s, c, m in theirs.iter_messages()
+    ]
     assert expected == sorted(
-        ((m.channel.schema.name, m.channel.topic, m.time, m.sequence, m.data) for m in found), key=lambda row: row[2]
+        (
+            (m.channel.schema.name, m.channel.topic, m.time, m.sequence, m.data)
+            for m in found
+        ),
+        key=lambda row: row[2],
     )
     assert {a.name for a in theirs.iter_attachments()} == {"scene"}
     assert [m.metadata for m in theirs.iter_metadata()] == [{"seed": "3"}]
@@ -125,6 +155,7 @@ def test_anything_behind_the_magic_is_borne(path: Path, data: st.DataObject) -> 
         at = data.draw(st.integers(0, len(whole)))
         parts.append(whole[at : at + data.draw(st.integers(0, 500))])
         parts.append(data.draw(st.binary(max_size=20)))
+
     _, ours = read(path, b"".join(parts))
     assert ours.is_complete or ours.problems
     path.write_bytes(b"".join(parts))
@@ -132,6 +163,7 @@ def test_anything_behind_the_magic_is_borne(path: Path, data: st.DataObject) -> 
         for place in ours.attachments:
             with contextlib.suppress(RecordingError):
                 ours.attachment(place)
+
         with contextlib.suppress(RecordingError):
             ours.verify()
 
@@ -144,14 +176,20 @@ def test_what_is_no_recording_is_said(path: Path) -> None:
 
 def chunk(packed: bytes, size: int, compression: str = "zstd") -> bytes:
     head = struct.pack("<QQQI", 0, 0, size, 0)
-    return mcap.record(Op.CHUNK, head, mcap.text(compression), struct.pack("<Q", len(packed)), packed)
+    return mcap.record(
+        Op.CHUNK, head, mcap.text(compression), struct.pack("<Q", len(packed)), packed
+    )
 
 
-def test_bombs_and_false_lengths_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bombs_and_false_lengths_are_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compress = zstandard.ZstdCompressor
     bomb = compress(level=19).compress(bytes(1 << 26))
     unsized = compress(level=19, write_content_size=False).compress(bytes(1 << 26))
-    wide = compress(compression_params=zstandard.ZstdCompressionParameters(window_log=28)).compressobj()
+    wide = compress(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=28)
+    ).compressobj()
     wide_frame = wide.compress(b"x") + wide.flush()
     for body, text in (
         (chunk(bomb, 1 << 26), "expected at most 1048576 bytes, found 67108864"),
@@ -162,17 +200,28 @@ def test_bombs_and_false_lengths_are_refused(path: Path, monkeypatch: pytest.Mon
         (chunk(b"xyz", 3, "brotli"), 'no compression "brotli" is known'),
         (struct.pack("<BQ", Op.ATTACHMENT, 1 << 40), "cut short"),
         (mcap.record(Op.MESSAGE, struct.pack("<HIQQ", 7, 0, 0, 0)), "is in no chunk"),
-        (mcap.record(Op.METADATA, b"\xff\xff\xff\xff"), "it is too short for what is in it"),
+        (
+            mcap.record(Op.METADATA, b"\xff\xff\xff\xff"),
+            "it is too short for what is in it",
+        ),
     ):
         found, ours = read(path, MAGIC + body, Budget(unpacked=1 << 20))
         assert not found and any(text in one for one in ours.problems), ours.problems
+
     monkeypatch.setattr(reader, "MAX_DESCRIPTIONS", 500)
-    many = b"".join(Channel(k, f"/t{k}", "cdr", Schema(0, "", "", b"")).record for k in range(1, 30))
-    with pytest.raises(RecordingError, match="expected at most 500 bytes of schemas, channels and metadata"):
+    many = b"".join(
+        Channel(k, f"/t{k}", "cdr", Schema(0, "", "", b"")).record for k in range(1, 30)
+    )
+    with pytest.raises(
+        RecordingError,
+        match="expected at most 500 bytes of schemas, channels and metadata",
+    ):
         read(path, MAGIC + many)
 
 
-def test_looking_for_what_is_whole_ends(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_for_what_is_whole_ends(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Thousands of false beginnings of chunks."""
     monkeypatch.setattr(reader, "MAX_FALSE", 1000)
     head = struct.pack("<BQQQQI", Op.CHUNK, 500_000, 0, 0, 100, 1) + mcap.text("zstd")
@@ -187,7 +236,11 @@ NPM = Path(__file__).parent.parent / "ros" / "npm"
 
 def foxglove(path: Path, *how: str) -> Any:
     done = subprocess.run(
-        ["node", str(NPM / "mcap_read.mjs"), str(path), *how], capture_output=True, text=True, timeout=120, check=False
+        ["node", str(NPM / "mcap_read.mjs"), str(path), *how],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
@@ -195,8 +248,12 @@ def foxglove(path: Path, *how: str) -> Any:
 
 @pytest.mark.peer
 def test_foxgloves_reader_finds_the_same(tmp_path: Path) -> None:
-    if shutil.which("node") is None or not (NPM / "node_modules" / "@mcap" / "core").exists():
+    if (
+        shutil.which("node") is None
+        or not (NPM / "node_modules" / "@mcap" / "core").exists()
+    ):
         pytest.skip("needs Node and @mcap/core (make peers)")
+
     path = tmp_path / "run.mcap"
     sim = Simulation(SCENE, seed=3)
     sim.add_robot("p3dx", "ann").laser.subscribe("test")
@@ -204,14 +261,23 @@ def test_foxgloves_reader_finds_the_same(tmp_path: Path) -> None:
         for k in range(40):
             sim.robots["ann"].command(v=0.01 * k)
             sim.step()
+
     theirs = foxglove(path)
     counts, last = Counter[str](), dict[str, list[Any]]()
     with Reader(path) as ours:
         for one in ours.messages():
             counts[one.channel.topic] += 1
             last[one.channel.topic] = [str(one.time), len(one.data)]
-    assert counts["/ann/odom"] == counts["/tf"] == 41 and counts["/ann/base_scan"] == counts["/ann/cmd_vel"] == 40
-    assert theirs["indexed"] == theirs["streamed"] == counts and theirs["last"] == last and theirs["done"]
+
+    assert (
+        counts["/ann/odom"] == counts["/tf"] == 41
+        and counts["/ann/base_scan"] == counts["/ann/cmd_vel"] == 40
+    )
+    assert (
+        theirs["indexed"] == theirs["streamed"] == counts
+        and theirs["last"] == last
+        and theirs["done"]
+    )
     assert set(theirs["attachments"]) == {one.name for one in ours.attachments}
     assert [m["seed"] for m in theirs["metadata"]] == ["3"]
     path.write_bytes(path.read_bytes()[: ours.chunks[-1].at + 1000])  # as after kill -9

@@ -1,4 +1,6 @@
-"""What comes back of a file that a killed program left, or of which a part is damaged: for us, and for readers of others."""
+"""What comes back of a file that a killed program left, or of which a part is damaged:
+for us, and for readers of others.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,16 @@ from mcap.reader import NonSeekingReader
 
 from botyard.model.library import load_robot
 from botyard.recording import output
-from botyard.recording.own import STATES
+from botyard.recording.own_channels import STATES
 from botyard.recording.reader import ChunkPlace, Reader
 from botyard.recording.track import Track, read_track
 from botyard.sim.simulation import Simulation
 
 
 class Run(NamedTuple):
-    """A recording of many chunks: its bytes, where the chunks are, which of them have states, and all states."""
+    """A recording of many chunks: its bytes, where the chunks are, which of them have
+    states, and all states.
+    """
 
     path: Path
     data: bytes
@@ -42,11 +46,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         for tick in range(120):
             sim.fleet.command(v=0.3, w=0.1 * (tick % 7 - 3))
             sim.step()
+
     states = dict[int, int]()
     with Reader(path) as file:
         chunks = list(file.chunks)
         for chunk, messages in file.by_chunk((STATES,)):
             states[chunk.at] = sum(1 for _ in messages)
+
     assert len(chunks) > 20 and sum(states.values()) > 60
     return Run(path, path.read_bytes(), chunks, states, read_track(path))
 
@@ -62,18 +68,27 @@ def test_a_damage_costs_no_more_states_than_until_the_next_whole_one(
     damaged[chunk.packed_at + where % chunk.packed] ^= bits
     path = run.path.with_name("damaged.mcap")
     path.write_bytes(damaged)
-    track, whole = read_track(path), {moment.tick: moment.digest for moment in run.track.moments}
+    track, whole = (
+        read_track(path),
+        {moment.tick: moment.digest for moment in run.track.moments},
+    )
     there = {moment.tick: moment.digest for moment in track.moments}
     assert there.items() <= whole.items()
     lost = len(whole) - len(there)
-    assert run.states[chunk.at] <= lost < run.states[chunk.at] + output.STATES_PER_KEYFRAME
+    assert (
+        run.states[chunk.at] <= lost < run.states[chunk.at] + output.STATES_PER_KEYFRAME
+    )
     assert track.problems
 
 
 @given(where=st.integers(0))
 @settings(max_examples=40)
-def test_others_read_all_whole_chunks_of_a_file_that_ends_early(run: Run, where: int) -> None:
-    """Python's `mcap` without an index, as its ``NonSeekingReader`` and ``mcap recover`` do; with an index it reads whole files alone."""
+def test_others_read_all_whole_chunks_of_a_file_that_ends_early(
+    run: Run, where: int
+) -> None:
+    """Python's `mcap` without an index, as its ``NonSeekingReader`` and ``mcap
+    recover`` do; with an index it reads whole files alone.
+    """
     first = run.chunks[0].at
     path, end = run.path.with_name("cut.mcap"), first + where % (len(run.data) - first)
     path.write_bytes(run.data[:end])
@@ -84,5 +99,8 @@ def test_others_read_all_whole_chunks_of_a_file_that_ends_early(run: Run, where:
         records = NonSeekingReader(stream).iter_messages(log_time_order=False)
         with pytest.raises((McapError, struct.error)):
             theirs.update(channel.topic for _, channel, _ in records)
+
     assert theirs == ours
-    assert sum(ours.values()) >= sum(run.states[one.at] for one in run.chunks if one.packed_at + one.packed <= end)
+    assert sum(ours.values()) >= sum(
+        run.states[one.at] for one in run.chunks if one.packed_at + one.packed <= end
+    )

@@ -1,4 +1,6 @@
-"""Recordings of other versions are drawn from their ROS messages: robots are where they were, and what is missing is said."""
+"""Recordings of other versions are drawn from their ROS messages: robots are where they
+were, and what is missing is said.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from botyard.errors import BudgetError, RecordingError
 from botyard.formats.budget import Budget
 from botyard.pictures.filming import film_options, render_recording
 from botyard.pictures.options import PictureOptions
-from botyard.recording import redrawn, resimulate
-from botyard.recording.redrawn import open_player
+from botyard.recording import fallback, resimulate
+from botyard.recording.fallback import open_player
 from botyard.sim import statehead
 
 STEPS = 60
@@ -36,7 +38,9 @@ def other_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "READS", (statehead.VERSION,))
 
 
-def record(path: Path, steps: int = STEPS, **options: Any) -> list[list[tuple[float, ...]]]:
+def record(
+    path: Path, steps: int = STEPS, **options: Any
+) -> list[list[tuple[float, ...]]]:
     """A run of two robots in the office; their poses after each step."""
     sim = botyard.Simulation.load("office", seed=2)
     for k, name in enumerate(("ann", "bob")):
@@ -50,33 +54,47 @@ def record(path: Path, steps: int = STEPS, **options: Any) -> list[list[tuple[fl
             poses.append([tuple(robot.truth) for robot in sim.robots.values()])
             if sim.tick == 20:
                 recording.event("lap", "the first lap")
+
     return poses
 
 
 @pytest.mark.parametrize("other", [other_columns, other_version])
-def test_robots_are_where_they_were(other: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_robots_are_where_they_were(
+    other: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.mcap"
     with monkeypatch.context() as version:
         other(version)
         poses = record(path)
+
     with pytest.raises(RecordingError):
         resimulate(path)
     player = open_player(path)
     sim, track = player.sim, player.track
-    assert "it is drawn from its ros messages" in track.problems[0].lower() and "--resimulate" in track.problems[0]
+    assert (
+        "it is drawn from its ros messages" in track.problems[0].lower()
+        and "--resimulate" in track.problems[0]
+    )
     assert list(sim.robots) == ["ann", "bob"]
-    assert len(sim.scene.segments) == len(botyard.Simulation.load("office").scene.segments)
-    assert any(mark.text == "the first lap" and 1.9 < mark.time < 2.2 for mark in track.marks)
+    assert len(sim.scene.segments) == len(
+        botyard.Simulation.load("office").scene.segments
+    )
+    assert any(
+        mark.text == "the first lap" and 1.9 < mark.time < 2.2 for mark in track.marks
+    )
     for tick in (55, 20, 37):
         player.seek(tick * 0.1)
         for robot, (x, y, th) in zip(sim.robots.values(), poses[tick - 1], strict=True):
             # transforms come three times a second: in between, chords instead of arcs
             assert math.dist((robot.truth.x, robot.truth.y), (x, y)) < 0.02
             assert abs(math.remainder(robot.truth.th - th, 2.0 * math.pi)) < 0.05
+
     assert not player.corrections
 
 
-def test_the_map_of_ros_when_the_scene_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_map_of_ros_when_the_scene_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.mcap"
     with monkeypatch.context() as version:
         other_columns(version)
@@ -85,32 +103,48 @@ def test_the_map_of_ros_when_the_scene_cannot_be_read(tmp_path: Path, monkeypatc
     def unknown(data: bytes, budget: Budget) -> Any:
         raise RecordingError("of another version")
 
-    monkeypatch.setattr(redrawn, "decode_scene", unknown)
+    monkeypatch.setattr(fallback, "decode_scene", unknown)
     scene = open_player(path).sim.scene
     office = botyard.Simulation.load("office").scene
     for axis in (0, 1):
-        ours, theirs = scene.segments.reshape(-1, 2)[:, axis], office.segments.reshape(-1, 2)[:, axis]
-        assert ours.min() == pytest.approx(theirs.min(), abs=0.11) and ours.max() == pytest.approx(
-            theirs.max(), abs=0.11
+        ours, theirs = (
+            scene.segments.reshape(-1, 2)[:, axis],
+            office.segments.reshape(-1, 2)[:, axis],
         )
+        assert ours.min() == pytest.approx(
+            theirs.min(), abs=0.11
+        ) and ours.max() == pytest.approx(theirs.max(), abs=0.11)
 
 
-def test_movies_and_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_movies_and_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.mcap"
     with monkeypatch.context() as version:
         other_version(version)
         record(path, 20)
-    notes = render_recording(path, tmp_path / "run.gif", PictureOptions(size=200), film_options())
-    assert "drawn from its ROS messages" in notes[0] and (tmp_path / "run.gif").stat().st_size > 1000
+
+    notes = render_recording(
+        path, tmp_path / "run.gif", PictureOptions(size=200), film_options()
+    )
+    assert (
+        "drawn from its ROS messages" in notes[0]
+        and (tmp_path / "run.gif").stat().st_size > 1000
+    )
     result = CliRunner().invoke(program, ["replay", str(path), "--resimulate"])
-    assert isinstance(result.exception, RecordingError) and "expected version" in str(result.exception)
+    assert isinstance(result.exception, RecordingError) and "expected version" in str(
+        result.exception
+    )
 
 
-def test_without_poses_there_is_nothing_to_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_poses_there_is_nothing_to_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.mcap"
     with monkeypatch.context() as version:
         other_columns(version)
         record(path, 5, topics=["/map"])
+
     with pytest.raises(RecordingError, match="state"):
         open_player(path)
 
@@ -120,9 +154,10 @@ def test_what_it_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with monkeypatch.context() as version:
         other_columns(version)
         record(path, 30)
+
     with pytest.raises(BudgetError):
         open_player(path, Budget(entities=10))
-    monkeypatch.setattr(redrawn, "MAX_STEPS", 20)
+    monkeypatch.setattr(fallback, "MAX_STEPS", 20)
     with pytest.raises(RecordingError, match="at most 2 s"):
         open_player(path)
 
@@ -130,13 +165,22 @@ def test_what_it_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 numbers = st.floats(-1e9, 1e9) | st.sampled_from([math.nan, math.inf])
 
 
-@given(st.lists(st.tuples(st.floats(0.0, 100.0), numbers, numbers, numbers), max_size=20), st.floats(-10.0, 110.0))
-def test_a_way_is_between_its_poses(found: list[tuple[float, float, float, float]], time: float) -> None:
-    way = redrawn._Way()
+@given(
+    st.lists(st.tuples(st.floats(0.0, 100.0), numbers, numbers, numbers), max_size=20),
+    st.floats(-10.0, 110.0),
+)
+def test_a_way_is_between_its_poses(
+    found: list[tuple[float, float, float, float]], time: float
+) -> None:
+    way = fallback._Way()
     for t, *pose in found:
         way.add(t, botyard.Pose(*pose))
     assert way.times == sorted(set(way.times))
     if way.times:
         pose = way.at(time)
-        assert min(p.x for p in way.poses) - 1e-6 <= pose.x <= max(p.x for p in way.poses) + 1e-6
+        assert (
+            min(p.x for p in way.poses) - 1e-6
+            <= pose.x
+            <= max(p.x for p in way.poses) + 1e-6
+        )
         assert all(map(math.isfinite, pose))

@@ -1,4 +1,6 @@
-"""Every map, world, scenario and example of the repository is recorded and simulated again; each moment of it can be shown."""
+"""Every map, world, scenario and example of the repository is recorded and simulated
+again; each moment of it can be shown.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ STEPS = 25
 
 
 def check(path: Path, folder: Path) -> None:
-    """A world with its programs, and with a robot if it has none, is recorded while its robots drive and read their sensors."""
+    """A world with its programs, and with a robot if it has none, is recorded while its
+    robots drive and read their sensors.
+    """
     sim = Simulation.load(path, seed=7)
     if not any(robot.spec.drive for robot in sim.robots.values()):
         sim.add_robot("p3dx", "added", lasers=["lms200"])
@@ -43,15 +47,20 @@ def check(path: Path, folder: Path) -> None:
     sim.after_step(lambda _: digests.__setitem__(sim.tick, sim.digest()))
     recording = folder / "run.mcap"
     with sim.record(recording, topics=["*"]):
-        for k, robot in enumerate(robot for robot in sim.robots.values() if robot.spec.drive):
+        for k, robot in enumerate(
+            robot for robot in sim.robots.values() if robot.spec.drive
+        ):
             if robot.name not in sim.programs:
                 robot.command(v=0.2, w=0.1 * k)
+
         sim.step(STEPS)
+
     prove(recording, STEPS)
     player = Player(read_track(recording))
     for tick in (STEPS - 2, 3, STEPS // 2):
         player.go(tick)
         assert player.sim.digest() == digests[tick]
+
     assert not player.corrections
 
 
@@ -65,7 +74,9 @@ def test_every_example_of_a_format(page: str, tmp_path: Path) -> None:
     check(example(page, tmp_path), tmp_path)
 
 
-def test_the_example_that_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_that_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, serve = tmp_path / "run.mcap", botyard.serve
 
     @contextmanager
@@ -97,27 +108,58 @@ def test_the_example_of_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("more", [[], ["--on-robots", "p3dx"]], ids=["discs", "robots"])
 def test_the_example_of_a_supervisor(more: list[str], tmp_path: Path) -> None:
     task, path = tmp_path / "task.json", tmp_path / "run.mcap"
-    runner, supervisor = CliRunner(), f"{ROOT / 'examples/traffic/round_robin.py'}:RoundRobin"
-    made = runner.invoke(program, ["traffic", "generate", "crossings", "-n", "3", "-o", str(task)])
+    runner, supervisor = (
+        CliRunner(),
+        f"{ROOT / 'examples/traffic/round_robin.py'}:RoundRobin",
+    )
+    made = runner.invoke(
+        program, ["traffic", "generate", "crossings", "-n", "3", "-o", str(task)]
+    )
     assert made.exit_code == 0, made.output
     ran = runner.invoke(
-        program, ["traffic", "run", str(task), "--supervisor", supervisor, "--record", str(path), *more]
+        program,
+        [
+            "traffic",
+            "run",
+            str(task),
+            "--supervisor",
+            supervisor,
+            "--record",
+            str(path),
+            *more,
+        ],
     )
     assert ran.exit_code == 0, ran.output
     prove(path, 100)
     found = recorded_chart(read_track(path))
-    assert found is not None and found.chart.grants and found.names == ("traffic0", "traffic1", "traffic2")
+    assert (
+        found is not None
+        and found.chart.grants
+        and found.names == ("traffic0", "traffic1", "traffic2")
+    )
 
 
 @pytest.mark.peer
 @pytest.mark.parametrize("client", ["drive_pioneer.py", "plain_sockets.py"])
 def test_the_examples_that_drive(client: str, tmp_path: Path) -> None:
     path, port = tmp_path / "run.mcap", free_port()
-    with running("-m", str(ROOT / "examples/lab.map"), "-r", "p3dx", "-p", str(port), "--record", str(path)) as (
+    with running(
+        "-m",
+        str(ROOT / "examples/lab.map"),
+        "-r",
+        "p3dx",
+        "-p",
+        str(port),
+        "--record",
+        str(path),
+    ) as (
         process,
         _,
     ):
-        where = {"drive_pioneer.py": [f"127.0.0.1:{port}", "2"], "plain_sockets.py": ["127.0.0.1", str(port)]}[client]
+        where = {
+            "drive_pioneer.py": [f"127.0.0.1:{port}", "2"],
+            "plain_sockets.py": ["127.0.0.1", str(port)],
+        }[client]
         subprocess.run(
             [sys.executable, str(ROOT / "examples" / client), *where],
             capture_output=True,
@@ -126,21 +168,31 @@ def test_the_examples_that_drive(client: str, tmp_path: Path) -> None:
         )
         process.terminate()
         assert process.wait(PATIENCE) == 0
+
     prove(path, 5)
     assert any(mark.kind == "client" for mark in read_track(path).marks)
 
 
-def test_the_example_of_an_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_an_interface(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client of examples/plugins/textproto places a robot and drives it."""
     install("textproto", tmp_path / "site", monkeypatch)
     made = importlib.import_module("botyard_textproto")
     sim, path = Simulation(seed=3), tmp_path / "run.mcap"
     sim.add_robot("p3dx", "ann")
     with sim.record(path):
-        session = made.TextSession(Door(Control(sim), caller_of(made.interface, "me", "me"), made.interface.chosen({})))
+        session = made.TextSession(
+            Door(
+                Control(sim),
+                caller_of(made.interface, "me", "me"),
+                made.interface.chosen({}),
+            )
+        )
         session.receive_data(b"place ann 1 2 0\n", 0.0)
         sim.step(5)
         session.receive_data(b"drive ann 0.3 0.1\n", 0.5)
         sim.step(STEPS)
+
     assert sim.robots["ann"].truth.x > 1.1, session.data_to_send()
     prove(path, STEPS + 5)

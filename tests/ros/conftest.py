@@ -1,4 +1,6 @@
-"""Real ROS peers. Without them tests are skipped; in CI they must be there (``make peers`` installs them)."""
+"""Real ROS peers. Without them tests are skipped; in CI they must be there (``make
+peers`` installs them).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ def _has_ros1() -> bool:
     if not (Path("/usr/bin/rosmaster").exists() and Path("/usr/bin/rostopic").exists()):
         return False
     code = "import rospy, tf2_ros, nav_msgs.msg, sensor_msgs.msg, dynamic_reconfigure.client"
-    return subprocess.run([DEBIAN_PYTHON, "-c", code], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [DEBIAN_PYTHON, "-c", code], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +35,18 @@ def debian_ros() -> None:
     """Debian's ROS 1 programs."""
     if not _has_ros1():
         if os.environ.get("CI"):
-            pytest.fail("Debian's ROS 1 packages are missing, and in CI they must be there (make peers)")
+            pytest.fail(
+                "Debian's ROS 1 packages are missing, and in CI they must be there (make peers)"
+            )
+
         pytest.skip("needs Debian's ROS 1 packages (make peers)")
 
 
 @pytest.fixture
 def world(debian_ros: None, tmp_path: Path) -> Iterator[Ros1World]:
-    """A place for ROS 1 programs, with a free port for a master; everything is stopped at the end."""
+    """A place for ROS 1 programs, with a free port for a master; everything is stopped
+    at the end.
+    """
     one = Ros1World(tmp_path)
     try:
         yield one
@@ -49,7 +61,10 @@ def _missing_for_ros2() -> str | None:
         return "@foxglove/ros2"
     if not ZENOH_PYTHON.exists():
         return "zenoh-ros2-sdk"
-    alone = subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode == 0
+    alone = (
+        subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode
+        == 0
+    )
     return None if alone else "the right to make namespaces (root)"
 
 
@@ -59,13 +74,19 @@ def fastdds_peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     missing = _missing_for_ros2()
     if missing is not None:
         if os.environ.get("CI"):
-            pytest.fail(f"tests of ROS 2 need {missing}, and in CI they must run (make peers)")
+            pytest.fail(
+                f"tests of ROS 2 need {missing}, and in CI they must run (make peers)"
+            )
+
         pytest.skip(f"needs {missing} (make peers)")
+
     return _compiled("fastdds_peer.cpp", tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def fastdds_client(fastdds_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fastdds_client(
+    fastdds_peer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A client and server of a service on Fast DDS, compiled."""
     return _compiled("fastdds_client.cpp", tmp_path_factory)
 
@@ -74,7 +95,18 @@ def _compiled(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("fastdds") / "program"
     path = str(Path(__file__).parent / source)
     subprocess.run(
-        ["g++", "-O1", "-std=c++17", path, "-lfastrtps", "-lfastcdr", "-o", str(program)], check=True, timeout=300
+        [
+            "g++",
+            "-O1",
+            "-std=c++17",
+            path,
+            "-lfastrtps",
+            "-lfastcdr",
+            "-o",
+            str(program),
+        ],
+        check=True,
+        timeout=300,
     )
     return program
 

@@ -1,7 +1,8 @@
-"""A ROS 2 peer as rmw_cyclonedds_cpp behaves, on Cyclone's own serialiser: ``cyclone_peer.py WHAT JSON-ARGUMENTS``; prints ``RESULT JSON``.
+"""A ROS 2 peer as rmw_cyclonedds_cpp behaves, on Cyclone's own serialiser:
+``cyclone_peer.py WHAT JSON-ARGUMENTS``; prints ``RESULT JSON``.
 
-It shares nothing with the simulator but the middleware: its types are its own classes, their bytes are Cyclone's.
-(No postponed annotations: Cyclone looks at them.)
+It shares nothing with the simulator but the middleware: its types are its own classes,
+their bytes are Cyclone's. (No postponed annotations: Cyclone looks at them.)
 """
 
 import json
@@ -25,7 +26,9 @@ from cyclonedds.util import duration
 RELIABLE = Qos(
     Policy.Reliability.Reliable(duration(milliseconds=100)),
     Policy.History.KeepLast(10),
-    Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
+    Policy.DataRepresentation(
+        use_cdrv0_representation=True, use_xcdrv2_representation=False
+    ),
 )
 MANY = RELIABLE + Qos(Policy.History.KeepLast(10000))
 LATCHED = RELIABLE + Qos(Policy.Durability.TransientLocal)
@@ -81,7 +84,9 @@ class NodeInfo(IdlStruct, typename="rmw_dds_common::msg::dds_::NodeEntitiesInfo_
 
 
 @dataclass
-class ParticipantInfo(IdlStruct, typename="rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_"):
+class ParticipantInfo(
+    IdlStruct, typename="rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_"
+):
     gid: Gid
     node_entities_info_seq: idl.sequence[NodeInfo]
 
@@ -133,7 +138,9 @@ class AddRobotRequest(IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Req
 
 
 @dataclass
-class AddRobotResponse(IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Response_"):
+class AddRobotResponse(
+    IdlStruct, typename="botyard_msgs::srv::dds_::AddRobot_Response_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     success: bool
@@ -156,14 +163,18 @@ class ParameterValue(IdlStruct, typename="rcl_interfaces::msg::dds_::ParameterVa
 
 
 @dataclass
-class GetParametersRequest(IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Request_"):
+class GetParametersRequest(
+    IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Request_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     names: idl.sequence[str]
 
 
 @dataclass
-class GetParametersResponse(IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Response_"):
+class GetParametersResponse(
+    IdlStruct, typename="rcl_interfaces::srv::dds_::GetParameters_Response_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     values: idl.sequence[ParameterValue]
@@ -182,7 +193,9 @@ class Resource(IdlStruct, typename="simulation_interfaces::msg::dds_::Resource_"
 
 
 @dataclass
-class WorldResource(IdlStruct, typename="simulation_interfaces::msg::dds_::WorldResource_"):
+class WorldResource(
+    IdlStruct, typename="simulation_interfaces::msg::dds_::WorldResource_"
+):
     name: str
     world_resource: Resource
     description: str
@@ -190,7 +203,9 @@ class WorldResource(IdlStruct, typename="simulation_interfaces::msg::dds_::World
 
 
 @dataclass
-class LoadWorldRequest(IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Request_"):
+class LoadWorldRequest(
+    IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Request_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     uri: str
@@ -200,7 +215,9 @@ class LoadWorldRequest(IdlStruct, typename="simulation_interfaces::srv::dds_::Lo
 
 
 @dataclass
-class LoadWorldResponse(IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Response_"):
+class LoadWorldResponse(
+    IdlStruct, typename="simulation_interfaces::srv::dds_::LoadWorld_Response_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     result: Result
@@ -213,17 +230,23 @@ class Uuid(IdlStruct, typename="unique_identifier_msgs::msg::dds_::UUID_"):
 
 
 @dataclass
-class StepsGoal(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Goal_"):
+class StepsGoal(
+    IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Goal_"
+):
     steps: idl.uint64
 
 
 @dataclass
-class StepsResult(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Result_"):
+class StepsResult(
+    IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Result_"
+):
     result: Result
 
 
 @dataclass
-class StepsFeedback(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Feedback_"):
+class StepsFeedback(
+    IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_Feedback_"
+):
     completed_steps: idl.uint64
     remaining_steps: idl.uint64
 
@@ -235,7 +258,10 @@ class GoalInfo(IdlStruct, typename="action_msgs::msg::dds_::GoalInfo_"):
 
 
 @dataclass
-class SendGoalRequest(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Request_"):
+class SendGoalRequest(
+    IdlStruct,
+    typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Request_",
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     goal_id: Uuid
@@ -243,7 +269,10 @@ class SendGoalRequest(IdlStruct, typename="simulation_interfaces::action::dds_::
 
 
 @dataclass
-class SendGoalResponse(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Response_"):
+class SendGoalResponse(
+    IdlStruct,
+    typename="simulation_interfaces::action::dds_::SimulateSteps_SendGoal_Response_",
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     accepted: bool
@@ -251,14 +280,20 @@ class SendGoalResponse(IdlStruct, typename="simulation_interfaces::action::dds_:
 
 
 @dataclass
-class GetResultRequest(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Request_"):
+class GetResultRequest(
+    IdlStruct,
+    typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Request_",
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     goal_id: Uuid
 
 
 @dataclass
-class GetResultResponse(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Response_"):
+class GetResultResponse(
+    IdlStruct,
+    typename="simulation_interfaces::action::dds_::SimulateSteps_GetResult_Response_",
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     status: idl.int8
@@ -266,14 +301,18 @@ class GetResultResponse(IdlStruct, typename="simulation_interfaces::action::dds_
 
 
 @dataclass
-class CancelGoalRequest(IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Request_"):
+class CancelGoalRequest(
+    IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Request_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     goal_info: GoalInfo
 
 
 @dataclass
-class CancelGoalResponse(IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Response_"):
+class CancelGoalResponse(
+    IdlStruct, typename="action_msgs::srv::dds_::CancelGoal_Response_"
+):
     rmw_guid: idl.uint64
     rmw_seq: idl.int64
     return_code: idl.int8
@@ -281,7 +320,10 @@ class CancelGoalResponse(IdlStruct, typename="action_msgs::srv::dds_::CancelGoal
 
 
 @dataclass
-class Feedback(IdlStruct, typename="simulation_interfaces::action::dds_::SimulateSteps_FeedbackMessage_"):
+class Feedback(
+    IdlStruct,
+    typename="simulation_interfaces::action::dds_::SimulateSteps_FeedbackMessage_",
+):
     goal_id: Uuid
     feedback: StepsFeedback
 
@@ -300,7 +342,10 @@ class GoalStatusArray(IdlStruct, typename="action_msgs::msg::dds_::GoalStatusArr
 SERVICES = {
     "simulation_interfaces/LoadWorld": (LoadWorldRequest, LoadWorldResponse),
     "simulation_interfaces/SimulateSteps_SendGoal": (SendGoalRequest, SendGoalResponse),
-    "simulation_interfaces/SimulateSteps_GetResult": (GetResultRequest, GetResultResponse),
+    "simulation_interfaces/SimulateSteps_GetResult": (
+        GetResultRequest,
+        GetResultResponse,
+    ),
     "action_msgs/CancelGoal": (CancelGoalRequest, CancelGoalResponse),
     "rcl_interfaces/GetParameters": (GetParametersRequest, GetParametersResponse),
     "std_srvs/Empty": (EmptyRequest, EmptyResponse),
@@ -382,10 +427,14 @@ class RigidBodyState(IdlStruct, typename="ambf_msgs::msg::dds_::RigidBodyState_"
 participant = DomainParticipant(int(os.environ.get("ROS_DOMAIN_ID", "0")))
 
 
-def drive(topic: str, v: float, w: float, seconds: float, stamped: bool = False) -> None:
+def drive(
+    topic: str, v: float, w: float, seconds: float, stamped: bool = False
+) -> None:
     """Publish a velocity, twenty times a second."""
     writer: Any = DataWriter(
-        participant, Topic(participant, f"rt{topic}", TwistStamped if stamped else Twist), RELIABLE
+        participant,
+        Topic(participant, f"rt{topic}", TwistStamped if stamped else Twist),
+        RELIABLE,
     )
     twist = Twist(Vector3(v, 0.0, 0.0), Vector3(0.0, 0.0, w))
     end = time.monotonic() + seconds
@@ -396,57 +445,88 @@ def drive(topic: str, v: float, w: float, seconds: float, stamped: bool = False)
 
 def latch(topic: str, text: str, times: int, seconds: float) -> None:
     """Offer a text, so often repeated, to readers that come later, too."""
-    writer: Any = DataWriter(participant, Topic(participant, f"rt{topic}", Text), LATCHED)
+    writer: Any = DataWriter(
+        participant, Topic(participant, f"rt{topic}", Text), LATCHED
+    )
     writer.write(Text(text * times))
     time.sleep(seconds)
 
 
 def read(topic: str, latched: bool, count: int, seconds: float = 110.0) -> list[str]:
     """So many texts."""
-    reader: Any = DataReader(participant, Topic(participant, f"rt{topic}", Text), LATCHED if latched else RELIABLE)
+    reader: Any = DataReader(
+        participant,
+        Topic(participant, f"rt{topic}", Text),
+        LATCHED if latched else RELIABLE,
+    )
     texts: list[str] = []
     end = time.monotonic() + seconds
     while len(texts) < count and time.monotonic() < end:
         texts += [m.data for m in reader.take(N=100)]
         time.sleep(0.01)
+
     return texts
 
 
 def serve(name: str, count: int, seconds: float = 110.0) -> int:
     """Answer so many calls of a Trigger, as a server of rmw_cyclonedds_cpp."""
-    reader: Any = DataReader(participant, Topic(participant, f"rq{name}Request", TriggerRequest), RELIABLE)
-    writer: Any = DataWriter(participant, Topic(participant, f"rr{name}Reply", TriggerResponse), RELIABLE)
+    reader: Any = DataReader(
+        participant, Topic(participant, f"rq{name}Request", TriggerRequest), RELIABLE
+    )
+    writer: Any = DataWriter(
+        participant, Topic(participant, f"rr{name}Reply", TriggerResponse), RELIABLE
+    )
     served = 0
     end = time.monotonic() + seconds
     while served < count and time.monotonic() < end:
         for request in reader.take(N=10):
-            writer.write(TriggerResponse(request.rmw_guid, request.rmw_seq, True, "cyclone"))
+            writer.write(
+                TriggerResponse(request.rmw_guid, request.rmw_seq, True, "cyclone")
+            )
             served += 1
+
         time.sleep(0.002)
+
     time.sleep(1.0)
     return served
 
 
 def clock(seconds: float) -> list[float]:
     """The clocks that come in some time."""
-    reader: Any = DataReader(participant, Topic(participant, "rt/clock", Clock), RELIABLE)
+    reader: Any = DataReader(
+        participant, Topic(participant, "rt/clock", Clock), RELIABLE
+    )
     times = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         times += [m.clock.sec + m.clock.nanosec * 1e-9 for m in reader.take(N=100)]
         time.sleep(0.02)
+
     return times
 
 
 def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
-    """Step AMBF's world: how many steps were made, in what time, and the last state of a body."""
-    writer: Any = DataWriter(participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE)
-    reader: Any = DataReader(participant, Topic(participant, "rt/ambf/env/World/State", WorldState), RELIABLE)
-    bodies: Any = DataReader(participant, Topic(participant, f"rt/ambf/env/{body}/State", RigidBodyState), RELIABLE)
+    """Step AMBF's world: how many steps were made, in what time, and the last state of
+    a body.
+    """
+    writer: Any = DataWriter(
+        participant, Topic(participant, "rt/ambf/env/World/Command", WorldCmd), RELIABLE
+    )
+    reader: Any = DataReader(
+        participant, Topic(participant, "rt/ambf/env/World/State", WorldState), RELIABLE
+    )
+    bodies: Any = DataReader(
+        participant,
+        Topic(participant, f"rt/ambf/env/{body}/State", RigidBodyState),
+        RELIABLE,
+    )
     end = time.monotonic() + 110.0
-    while not (writer.get_matched_subscriptions() and reader.get_matched_publications()):
+    while not (
+        writer.get_matched_subscriptions() and reader.get_matched_publications()
+    ):
         assert time.monotonic() < end
         time.sleep(0.02)
+
     time.sleep(0.5)
     seen = [-1]
     last: list[Any] = []
@@ -464,19 +544,29 @@ def lockstep(body: str, toggles: int, skips: int) -> dict[str, Any]:
         while look() < first + k * skips:
             assert time.monotonic() < end
             time.sleep(0.0005)
+
     took = time.monotonic() - begin
     time.sleep(0.1)
     look()
     state = last[-1]
     return {
-        "steps": max(seen) - first, "took": took, "name": state.name.data, "joints": list(state.joint_names), "x": state.pose.position.x,
-        "mass": state.mass, "step": state.sim_step - first,
-    }  # fmt: skip
+        "steps": max(seen) - first,
+        "took": took,
+        "name": state.name.data,
+        "joints": list(state.joint_names),
+        "x": state.pose.position.x,
+        "mass": state.mass,
+        "step": state.sim_step - first,
+    }
 
 
 def graph(wanted: str, seconds: float = 110.0) -> dict[str, Any]:
-    """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of those are really there."""
-    info: Any = DataReader(participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED)
+    """Our nodes by `ros_discovery_info`: counts of readers and writers, and how many of
+    those are really there.
+    """
+    info: Any = DataReader(
+        participant, Topic(participant, "ros_discovery_info", ParticipantInfo), LATCHED
+    )
     ends: Any = BuiltinDataReader(participant, BuiltinTopicDcpsPublication)
     nodes: dict[str, Any] = {}
     there: set[bytes] = set()
@@ -492,30 +582,54 @@ def graph(wanted: str, seconds: float = 110.0) -> dict[str, Any]:
                 )
                 for n in message.node_entities_info_seq
             }
+
         if wanted in nodes and set(nodes[wanted][2]) <= there:
             break
         time.sleep(0.1)
-    return {name: [readers, writers, len(set(gids) & there)] for name, (readers, writers, gids) in nodes.items()}
+
+    return {
+        name: [readers, writers, len(set(gids) & there)]
+        for name, (readers, writers, gids) in nodes.items()
+    }
 
 
-def call(name: str, kind: str, fields: list[Any], times: int = 1) -> list[dict[str, Any]]:
+def call(
+    name: str, kind: str, fields: list[Any], times: int = 1
+) -> list[dict[str, Any]]:
     """Call a service, as a client of rmw_cyclonedds_cpp; fields of a pose are a list."""
     client = Client(name, kind)
-    plain = [Pose2D(*f) if isinstance(f, list) and len(f) == 3 else f for f in fields] or [0]
+    plain = [
+        Pose2D(*f) if isinstance(f, list) and len(f) == 3 else f for f in fields
+    ] or [0]
     return [client.plain(client.ask(*plain)) for _ in range(times)]
 
 
 def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
-    """A goal of SimulateSteps, canceled when so much feedback has come (0: never): what all ends of the action say."""
-    name, kind = "/botyard/simulate_steps/_action/", "simulation_interfaces/SimulateSteps_"
-    feedback: Any = DataReader(participant, Topic(participant, f"rt{name}feedback", Feedback), MANY)
-    status: Any = DataReader(participant, Topic(participant, f"rt{name}status", GoalStatusArray), LATCHED)
-    send, result = Client(f"{name}send_goal", f"{kind}SendGoal"), Client(f"{name}get_result", f"{kind}GetResult")
+    """A goal of SimulateSteps, canceled when so much feedback has come (0: never): what
+    all ends of the action say.
+    """
+    name, kind = (
+        "/botyard/simulate_steps/_action/",
+        "simulation_interfaces/SimulateSteps_",
+    )
+    feedback: Any = DataReader(
+        participant, Topic(participant, f"rt{name}feedback", Feedback), MANY
+    )
+    status: Any = DataReader(
+        participant, Topic(participant, f"rt{name}status", GoalStatusArray), LATCHED
+    )
+    send, result = (
+        Client(f"{name}send_goal", f"{kind}SendGoal"),
+        Client(f"{name}get_result", f"{kind}GetResult"),
+    )
     cancel = Client(f"{name}cancel_goal", "action_msgs/CancelGoal")
     end = time.monotonic() + 110.0
-    while not (feedback.get_matched_publications() and status.get_matched_publications()):
+    while not (
+        feedback.get_matched_publications() and status.get_matched_publications()
+    ):
         assert time.monotonic() < end
         time.sleep(0.02)
+
     key, canceled = os.urandom(16), None
     goal = Uuid(list(key))
     accepted = send.ask(goal, StepsGoal(steps)).accepted
@@ -525,17 +639,31 @@ def simulate(steps: int, cancel_after: int) -> dict[str, Any]:
     answer = None
     while answer is None or len(states) < 3:
         assert time.monotonic() < end, (len(done), states, answer)
-        done += [f.feedback.completed_steps for f in feedback.take(N=1000) if bytes(f.goal_id.uuid) == key]
+        done += [
+            f.feedback.completed_steps
+            for f in feedback.take(N=1000)
+            if bytes(f.goal_id.uuid) == key
+        ]
         for message in status.take(N=100):
-            states += [s.status for s in message.status_list if bytes(s.goal_info.goal_id.uuid) == key]
+            states += [
+                s.status
+                for s in message.status_list
+                if bytes(s.goal_info.goal_id.uuid) == key
+            ]
+
         if cancel_after and len(done) >= cancel_after and canceled is None:
             canceled = cancel.ask(GoalInfo(goal, Time(0, 0))).return_code
         answer = answer or result.answer(number)
         time.sleep(0.002)
+
     return {
-        "accepted": accepted, "done": done, "states": states, "status": answer.status, "code": answer.result.result.result,
+        "accepted": accepted,
+        "done": done,
+        "states": states,
+        "status": answer.status,
+        "code": answer.result.result.result,
         "canceled": canceled,
-    }  # fmt: skip
+    }
 
 
 class Client:
@@ -543,13 +671,19 @@ class Client:
 
     def __init__(self, name: str, kind: str) -> None:
         self.request, response = SERVICES[kind]
-        self.writer: Any = DataWriter(participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE)
-        self.reader: Any = DataReader(participant, Topic(participant, f"rr{name}Reply", response), RELIABLE)
+        self.writer: Any = DataWriter(
+            participant, Topic(participant, f"rq{name}Request", self.request), RELIABLE
+        )
+        self.reader: Any = DataReader(
+            participant, Topic(participant, f"rr{name}Reply", response), RELIABLE
+        )
         end = time.monotonic() + 110.0
         while time.monotonic() < end and not (
-            self.writer.get_matched_subscriptions() and self.reader.get_matched_publications()
+            self.writer.get_matched_subscriptions()
+            and self.reader.get_matched_publications()
         ):
             time.sleep(0.02)
+
         assert time.monotonic() < end, f"no server of {name}"
         time.sleep(0.3)
         self.guid = struct.unpack("<Q", os.urandom(8))[0]
@@ -564,7 +698,9 @@ class Client:
 
     def answer(self, number: int) -> Any:
         """The answer to a request, if it is there."""
-        self.answers.update({a.rmw_seq: a for a in self.reader.take(N=10) if a.rmw_guid == self.guid})
+        self.answers.update(
+            {a.rmw_seq: a for a in self.reader.take(N=10) if a.rmw_guid == self.guid}
+        )
         return self.answers.get(number)
 
     def ask(self, *fields: Any) -> Any:
@@ -574,13 +710,22 @@ class Client:
         while (answer := self.answer(number)) is None:
             assert time.monotonic() < end, "no answer"
             time.sleep(0.002)
+
         return answer
 
     @staticmethod
     def plain(answer: Any) -> dict[str, Any]:
         """The fields of an answer."""
-        return {k: v for k, v in vars(answer).items() if k not in ("rmw_guid", "rmw_seq", "sample_info")}
+        return {
+            k: v
+            for k, v in vars(answer).items()
+            if k not in ("rmw_guid", "rmw_seq", "sample_info")
+        }
 
 
 if __name__ == "__main__":
-    print("RESULT " + json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2])), default=vars), flush=True)
+    print(
+        "RESULT "
+        + json.dumps(globals()[sys.argv[1]](*json.loads(sys.argv[2])), default=vars),
+        flush=True,
+    )

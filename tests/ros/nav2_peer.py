@@ -1,9 +1,12 @@
-"""What Nav2 sends and needs, by its names, for several robots: ``nav2_peer.py JSON-LIST-OF-NAMESPACES``; prints ``RESULT JSON``.
+"""What Nav2 sends and needs, by its names, for several robots: ``nav2_peer.py
+JSON-LIST-OF-NAMESPACES``; prints ``RESULT JSON``.
 
-No ROS 2 is installed where tests run, so this stands in for its programs, with their topics, frames, types and QoS: the map's clients
-(transient local), RViz (``initialpose``), AMCL (scans by best effort, their frames by tf at their stamps; it sends map → odom) and the
-controller (TwistStamped on ``cmd_vel``, stamped by /clock; poses by tf). Lifecycle and actions are between Nav2's own programs.
-(No postponed annotations: Cyclone looks at them.)
+No ROS 2 is installed where tests run, so this stands in for its programs, with their
+topics, frames, types and QoS: the map's clients (transient local), RViz
+(``initialpose``), AMCL (scans by best effort, their frames by tf at their stamps; it
+sends map → odom) and the controller (TwistStamped on ``cmd_vel``, stamped by /clock;
+poses by tf). Lifecycle and actions are between Nav2's own programs. (No postponed
+annotations: Cyclone looks at them.)
 """
 
 import json
@@ -36,7 +39,9 @@ from cyclonedds.topic import Topic
 SENSOR_DATA = Qos(
     Policy.Reliability.BestEffort,
     Policy.History.KeepLast(5),
-    Policy.DataRepresentation(use_cdrv0_representation=True, use_xcdrv2_representation=False),
+    Policy.DataRepresentation(
+        use_cdrv0_representation=True, use_xcdrv2_representation=False
+    ),
 )
 TF = RELIABLE + Qos(Policy.History.KeepLast(100))
 PATIENCE_S = 100.0
@@ -44,19 +49,25 @@ SPEED, TURN, NEAR_M = 0.3, 0.6, 0.12
 
 
 @dataclass
-class PoseWithCovariance(IdlStruct, typename="geometry_msgs::msg::dds_::PoseWithCovariance_"):
+class PoseWithCovariance(
+    IdlStruct, typename="geometry_msgs::msg::dds_::PoseWithCovariance_"
+):
     pose: Pose
     covariance: idl.array[idl.float64, 36]
 
 
 @dataclass
-class TwistWithCovariance(IdlStruct, typename="geometry_msgs::msg::dds_::TwistWithCovariance_"):
+class TwistWithCovariance(
+    IdlStruct, typename="geometry_msgs::msg::dds_::TwistWithCovariance_"
+):
     twist: Twist
     covariance: idl.array[idl.float64, 36]
 
 
 @dataclass
-class PoseWithCovarianceStamped(IdlStruct, typename="geometry_msgs::msg::dds_::PoseWithCovarianceStamped_"):
+class PoseWithCovarianceStamped(
+    IdlStruct, typename="geometry_msgs::msg::dds_::PoseWithCovarianceStamped_"
+):
     header: Header
     pose: PoseWithCovariance
 
@@ -76,7 +87,9 @@ class Transform(IdlStruct, typename="geometry_msgs::msg::dds_::Transform_"):
 
 
 @dataclass
-class TransformStamped(IdlStruct, typename="geometry_msgs::msg::dds_::TransformStamped_"):
+class TransformStamped(
+    IdlStruct, typename="geometry_msgs::msg::dds_::TransformStamped_"
+):
     header: Header
     child_frame_id: str
     transform: Transform
@@ -131,7 +144,9 @@ def inverse(a: Planar) -> Planar:
 
 
 def yaw(q: Quaternion) -> float:
-    return math.atan2(2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z))
+    return math.atan2(
+        2.0 * (q.w * q.z + q.x * q.y), 1.0 - 2.0 * (q.y * q.y + q.z * q.z)
+    )
 
 
 def planar(pose: Pose) -> Planar:
@@ -143,7 +158,9 @@ def ns(stamp: Time) -> int:
 
 
 class Frames:
-    """tf2's buffer: transforms by their children, with stamps; those that are static have none."""
+    """tf2's buffer: transforms by their children, with stamps; those that are static
+    have none.
+    """
 
     def __init__(self) -> None:
         self.fixed: dict[str, tuple[str, Planar]] = {}
@@ -151,7 +168,11 @@ class Frames:
 
     def take(self, message: TFMessage, is_static: bool) -> None:
         for t in message.transforms:
-            place = t.transform.translation.x, t.transform.translation.y, yaw(t.transform.rotation)
+            place = (
+                t.transform.translation.x,
+                t.transform.translation.y,
+                yaw(t.transform.rotation),
+            )
             if is_static:
                 self.fixed[t.child_frame_id] = t.header.frame_id, place
             else:
@@ -160,7 +181,9 @@ class Frames:
                 del kept[:-500]
 
     def lookup(self, target: str, source: str, stamp: int | None) -> Planar | None:
-        """The pose of `source` in `target` at a time (None: the latest), or None where tf2 would refuse."""
+        """The pose of `source` in `target` at a time (None: the latest), or None where
+        tf2 would refuse.
+        """
         found: Planar = (0.0, 0.0, 0.0)
         while source != target:
             if source in self.fixed:
@@ -171,7 +194,9 @@ class Frames:
                 if not at:
                     return None
                 _, parent, place = at[-1]
+
             found, source = compose(place, found), parent
+
         return found
 
 
@@ -180,18 +205,28 @@ class Robot:
 
     def __init__(self, name: str) -> None:
         def reader(topic: str, kind: Any, qos: Qos) -> Any:
-            return DataReader(participant, Topic(participant, f"rt/{name}/{topic}", kind), qos)
+            return DataReader(
+                participant, Topic(participant, f"rt/{name}/{topic}", kind), qos
+            )
 
         def writer(topic: str, kind: Any, qos: Qos) -> Any:
-            return DataWriter(participant, Topic(participant, f"rt/{name}/{topic}", kind), qos)
+            return DataWriter(
+                participant, Topic(participant, f"rt/{name}/{topic}", kind), qos
+            )
 
         self.frames = Frames()
         self.map = reader("map", OccupancyGrid, LATCHED)
         self.scan = reader("scan", LaserScan, SENSOR_DATA)
         self.odom = reader("odom", Odometry, SENSOR_DATA)
         self.truth = reader("base_pose_ground_truth", Odometry, RELIABLE)
-        self.tf, self.tf_static = reader("tf", TFMessage, TF), reader("tf_static", TFMessage, LATCHED)
-        self.tf_out, self.cmd_vel = writer("tf", TFMessage, TF), writer("cmd_vel", TwistStamped, RELIABLE)
+        self.tf, self.tf_static = (
+            reader("tf", TFMessage, TF),
+            reader("tf_static", TFMessage, LATCHED),
+        )
+        self.tf_out, self.cmd_vel = (
+            writer("tf", TFMessage, TF),
+            writer("cmd_vel", TwistStamped, RELIABLE),
+        )
         self.grid: Any = None
         self.last_scan: Any = None
         self.last_truth: Any = None
@@ -215,21 +250,31 @@ class Robot:
         for message in self.odom.take(N=5):
             self.last_odom = message
             self.measure(message)
+
         for message in self.truth.take(N=10):
             self.last_truth = message
 
     def measure(self, odom: Any) -> None:
         """What controllers read of odometry: velocity, and the pose, which tf has, too."""
         twist = odom.twist.twist
-        self.fastest = max(self.fastest[0], twist.linear.x), max(self.fastest[1], abs(twist.angular.z))
+        self.fastest = (
+            max(self.fastest[0], twist.linear.x),
+            max(self.fastest[1], abs(twist.angular.z)),
+        )
         place = self.frames.lookup("odom", "base_footprint", ns(odom.header.stamp))
         if place is not None:
             self.mismatch = max(
-                self.mismatch, *(abs(a - b) for a, b in zip(place, planar(odom.pose.pose), strict=True))
+                self.mismatch,
+                *(
+                    abs(a - b)
+                    for a, b in zip(place, planar(odom.pose.pose), strict=True)
+                ),
             )
 
     def localize(self, others: list["Robot"]) -> None:
-        """AMCL: the pose that was said once, carried on by odometry; how well scans fit the map tells whether all frames are right."""
+        """AMCL: the pose that was said once, carried on by odometry; how well scans fit
+        the map tells whether all frames are right.
+        """
         scan = self.last_scan
         if scan is None or self.grid is None or self.last_truth is None:
             return
@@ -238,48 +283,90 @@ class Robot:
         if at is None or base is None:
             return
         if self.correction is None:
-            self.correction = compose(planar(self.last_truth.pose.pose), inverse(base))  # what somebody clicks in RViz
+            self.correction = compose(
+                planar(self.last_truth.pose.pose), inverse(base)
+            )  # what somebody clicks in RViz
+
         laser = compose(self.correction, at)
         hits = [
-            (laser[0] + r * math.cos(laser[2] + a), laser[1] + r * math.sin(laser[2] + a))
-            for r, a in ((r, scan.angle_min + i * scan.angle_increment) for i, r in enumerate(scan.ranges))
+            (
+                laser[0] + r * math.cos(laser[2] + a),
+                laser[1] + r * math.sin(laser[2] + a),
+            )
+            for r, a in (
+                (r, scan.angle_min + i * scan.angle_increment)
+                for i, r in enumerate(scan.ranges)
+            )
             if scan.range_min <= r <= scan.range_max
         ]
-        near = [planar(other.last_truth.pose.pose)[:2] for other in others if other.last_truth]
-        hits = [hit for hit in hits if all(math.dist(hit, place) > 0.5 for place in near)]  # robots are not in the map
+        near = [
+            planar(other.last_truth.pose.pose)[:2]
+            for other in others
+            if other.last_truth
+        ]
+        hits = [
+            hit for hit in hits if all(math.dist(hit, place) > 0.5 for place in near)
+        ]  # robots are not in the map
         if hits:
             self.fits.append(sum(map(self.is_wall, hits)) / len(hits))
         x, y, th = self.correction
         turn = Quaternion(0.0, 0.0, math.sin(th / 2), math.cos(th / 2))
-        message = TransformStamped(Header(scan.header.stamp, "map"), "odom", Transform(Vector3(x, y, 0.0), turn))
+        message = TransformStamped(
+            Header(scan.header.stamp, "map"),
+            "odom",
+            Transform(Vector3(x, y, 0.0), turn),
+        )
         self.tf_out.write(TFMessage([message]))
         if self.goal is None:
-            middle = [r for r in scan.ranges[len(scan.ranges) // 4 : -len(scan.ranges) // 4]]
+            middle = [
+                r for r in scan.ranges[len(scan.ranges) // 4 : -len(scan.ranges) // 4]
+            ]
             free = max(middle)
-            bearing = scan.angle_min + (middle.index(free) + len(scan.ranges) // 4) * scan.angle_increment
+            bearing = (
+                scan.angle_min
+                + (middle.index(free) + len(scan.ranges) // 4) * scan.angle_increment
+            )
             way = min(1.2, (free if math.isfinite(free) else scan.range_max) - 0.8)
-            self.goal = laser[0] + way * math.cos(laser[2] + bearing), laser[1] + way * math.sin(laser[2] + bearing)
+            self.goal = (
+                laser[0] + way * math.cos(laser[2] + bearing),
+                laser[1] + way * math.sin(laser[2] + bearing),
+            )
 
     def is_wall(self, point: tuple[float, float]) -> bool:
         info = self.grid.info
         column = int((point[0] - info.origin.position.x) / info.resolution)
         row = int((point[1] - info.origin.position.y) / info.resolution)
-        around = ((r, c) for r in range(row - 2, row + 3) for c in range(column - 2, column + 3))
+        around = (
+            (r, c)
+            for r in range(row - 2, row + 3)
+            for c in range(column - 2, column + 3)
+        )
         return any(
-            0 <= r < info.height and 0 <= c < info.width and self.grid.data[r * info.width + c] > 50 for r, c in around
+            0 <= r < info.height
+            and 0 <= c < info.width
+            and self.grid.data[r * info.width + c] > 50
+            for r, c in around
         )
 
     def control(self, now: Time) -> None:
         """The controller: turn to the goal, then go there."""
         pose = self.frames.lookup("map", "base_footprint", None)
-        if self.goal is None or pose is None or ns(now) == 0:  # without /clock there is no time yet
+        if (
+            self.goal is None or pose is None or ns(now) == 0
+        ):  # without /clock there is no time yet
             return
+
         dx, dy = self.goal[0] - pose[0], self.goal[1] - pose[1]
         self.reached = self.reached or math.hypot(dx, dy) < NEAR_M
         off = math.remainder(math.atan2(dy, dx) - pose[2], 2.0 * math.pi)
         v = 0.0 if self.reached or abs(off) > 0.3 else SPEED
         w = 0.0 if self.reached else max(-TURN, min(TURN, 2.0 * off))
-        self.cmd_vel.write(TwistStamped(Header(now, "base_link"), Twist(Vector3(v, 0.0, 0.0), Vector3(0.0, 0.0, w))))
+        self.cmd_vel.write(
+            TwistStamped(
+                Header(now, "base_link"),
+                Twist(Vector3(v, 0.0, 0.0), Vector3(0.0, 0.0, w)),
+            )
+        )
 
     def result(self) -> dict[str, Any]:
         believed = self.frames.lookup("map", "base_footprint", None)
@@ -297,13 +384,17 @@ class Robot:
             else None,
             "fastest": self.fastest,
             "mismatch": self.mismatch,
-            "covariance": max(map(abs, (*odom.pose.covariance, *odom.twist.covariance))) if odom else None,
+            "covariance": max(map(abs, (*odom.pose.covariance, *odom.twist.covariance)))
+            if odom
+            else None,
         }
 
 
 def main(names: list[str]) -> dict[str, Any]:
     robots = {name: Robot(name) for name in names}
-    clock: Any = DataReader(participant, Topic(participant, "rt/clock", Clock), SENSOR_DATA)
+    clock: Any = DataReader(
+        participant, Topic(participant, "rt/clock", Clock), SENSOR_DATA
+    )
     now, end = Time(0, 0), time.monotonic() + PATIENCE_S
     while time.monotonic() < end and not all(r.reached for r in robots.values()):
         for message in clock.take(N=10):
@@ -312,7 +403,9 @@ def main(names: list[str]) -> dict[str, Any]:
             robot.receive()
             robot.localize([other for other in robots.values() if other is not robot])
             robot.control(now)
+
         time.sleep(0.05)
+
     return {name: robot.result() for name, robot in robots.items()}
 
 

@@ -1,4 +1,6 @@
-"""A rospy program with several parts, run by Debian's own Python; prints what it finds as JSON."""
+"""A rospy program with several parts, run by Debian's own Python; prints what it finds
+as JSON.
+"""
 
 import json
 import sys
@@ -22,18 +24,26 @@ def plain(message):
     if hasattr(message, "to_sec"):
         return message.to_sec()
     if hasattr(message, "__slots__"):
-        return {n: plain(getattr(message, n)) for n in message.__slots__ if not n.startswith("_")}
+        return {
+            n: plain(getattr(message, n))
+            for n in message.__slots__
+            if not n.startswith("_")
+        }
+
     if isinstance(message, (list, tuple)):
         return [plain(m) for m in message[:400]]
     if isinstance(message, bytes):
         return len(message)
-    return repr(message) if message != message or message in (float("inf"),) else message
+    return (
+        repr(message) if message != message or message in (float("inf"),) else message
+    )
 
 
 def listen(topics, seconds):
     """The first message of each topic, how many came, and who sent them.
 
-    For so many seconds, and then until each topic has as many as its entry wants: name, type, [1].
+    For so many seconds, and then until each topic has as many as its entry wants: name,
+    type, [1].
     """
     found = {}
     lock = threading.Lock()
@@ -50,7 +60,13 @@ def listen(topics, seconds):
     for name, kind, *_ in topics:
         rospy.Subscriber(name, message_class(kind), take, name)
     rospy.rostime.wallsleep(seconds)
-    until(lambda: all(name in found and found[name]["count"] >= n for name, n in least.items() if n))
+    until(
+        lambda: all(
+            name in found and found[name]["count"] >= n
+            for name, n in least.items()
+            if n
+        )
+    )
     with lock:
         return found
 
@@ -69,6 +85,7 @@ def drive(topic, v, w, seconds, stamped=False):
         from geometry_msgs.msg import TwistStamped as Kind
     else:
         Kind = Twist
+
     out = rospy.Publisher(topic, Kind, queue_size=1)
     message = Kind()
     twist = message.twist if stamped else message
@@ -77,6 +94,7 @@ def drive(topic, v, w, seconds, stamped=False):
     for _ in range(int(seconds * 10)):
         out.publish(message)
         rospy.rostime.wallsleep(0.1)
+
     return True
 
 
@@ -89,9 +107,12 @@ def transform(parent, child):
     for _ in range(600):
         rospy.rostime.wallsleep(0.1)
         try:
-            return plain(buffer.lookup_transform(parent, child, rospy.Time(0)).transform)
+            return plain(
+                buffer.lookup_transform(parent, child, rospy.Time(0)).transform
+            )
         except tf2_ros.TransformException as error:
             last = str(error)
+
     return last
 
 
@@ -137,11 +158,13 @@ def talk(topic, text, seconds):
     for _ in range(int(seconds * 10)):
         out.publish(text)
         rospy.rostime.wallsleep(0.1)
+
     return True
 
 
 def supervise(path):
-    """Be a supervisor as users of the original write them: first come first served, by counting messages. What it granted.
+    """Be a supervisor as users of the original write them: first come first served, by
+    counting messages. What it granted.
 
     It stays until the simulator goes.
     """
@@ -150,7 +173,12 @@ def supervise(path):
     with open(path) as file:
         vehicles = json.load(file)["Vehicles"]
     sectors = [vehicles[f"Vehicle{i}"] for i in range(len(vehicles))]
-    clash = {((i, k), tuple(c)) for i, path in enumerate(sectors) for k, s in enumerate(path) for c in s["Colliding"]}
+    clash = {
+        ((i, k), tuple(c))
+        for i, path in enumerate(sectors)
+        for k, s in enumerate(path)
+        for c in s["Colliding"]
+    }
     held = {(i, 0) for i in range(len(sectors))}
     asked, left = [0] * len(sectors), [0] * len(sectors)
     waiting, granted = [], []
@@ -184,7 +212,9 @@ def supervise(path):
 
 
 def permit_and_look_on(permissions, critical, robot, least):
-    """Permit a robot as soon as somebody listens, and only then ask for critical points, until so many have come. How many came."""
+    """Permit a robot as soon as somebody listens, and only then ask for critical
+    points, until so many have come. How many came.
+    """
     from std_msgs.msg import Int16
 
     out = rospy.Publisher(permissions, Int16, queue_size=1, latch=True)
@@ -194,31 +224,46 @@ def permit_and_look_on(permissions, critical, robot, least):
 
 
 def ambf(definitions, script):
-    """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes them. A script of what to do; what came of it.
+    """Speak ambf_msgs, whose classes are made of their definitions as rosbag makes
+    them. A script of what to do; what came of it.
 
-    ["state", topic, type, seconds]: how many messages come (some at least), the first and the last; ["rate", topic, type, least]:
-    messages a second, and steps, in a second in which not fewer came, or in the last of thirty; ["send", topic, type, fields];
-    ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second, until ["end"]; ["until", topic, type, field, least]: the
-    first message in which a field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's own state, and how
-    long all took.
+    ["state", topic, type, seconds]: how many messages come (some at least), the first
+    and the last; ["rate", topic, type, least]: messages a second, and steps, in a
+    second in which not fewer came, or in the last of thirty; ["send", topic, type,
+    fields]; ["sleep", s]; ["keep", topic, type, fields]: send it twenty times a second,
+    until ["end"]; ["until", topic, type, field, least]: the first message in which a
+    field is not less; ["lockstep", toggles, n]: steps of each toggle, from the world's
+    own state, and how long all took.
     """
     from genpy.dynamic import generate_dynamic
 
-    classes = {name: generate_dynamic(name, text)[name] for name, text in definitions.items()}
+    classes = {
+        name: generate_dynamic(name, text)[name] for name, text in definitions.items()
+    }
     classes["std_msgs/Empty"] = Empty
     got, publishers, out = {}, {}, []
 
     def watch(topic, kind):
         if topic not in got:
             got[topic] = []
-            rospy.Subscriber(topic, classes[kind], got[topic].append, queue_size=1000, tcp_nodelay=True)
+            rospy.Subscriber(
+                topic,
+                classes[kind],
+                got[topic].append,
+                queue_size=1000,
+                tcp_nodelay=True,
+            )
+
         return got[topic]
 
     def publisher(topic, kind):
         if topic not in publishers:
-            publishers[topic] = rospy.Publisher(topic, classes[kind], queue_size=1000, tcp_nodelay=True)
+            publishers[topic] = rospy.Publisher(
+                topic, classes[kind], queue_size=1000, tcp_nodelay=True
+            )
             while not publishers[topic].get_num_connections():
                 time.sleep(0.01)
+
         return publishers[topic]
 
     def send(topic, kind, fields):
@@ -228,6 +273,7 @@ def ambf(definitions, script):
             for key in keys[:-1]:
                 at = getattr(at, key)
             setattr(at, keys[-1], value)
+
         publisher(topic, kind).publish(message)
 
     def window(rows, seconds):
@@ -255,6 +301,7 @@ def ambf(definitions, script):
                 steps = end["sim_step"] - begin["sim_step"] + 1
                 if count >= args[2] * took:
                     break
+
             out.append([count / took, steps / took, end])
         elif what == "keep":
             ended = threading.Event()
@@ -267,7 +314,9 @@ def ambf(definitions, script):
         elif what == "until":
             rows = watch(*args[:2])
             del rows[:]
-            out.append(plain(until(first, rows, attrgetter(args[2]), args[3]) or rows[-1]))
+            out.append(
+                plain(until(first, rows, attrgetter(args[2]), args[3]) or rows[-1])
+            )
         elif what == "send":
             send(*args)
         elif what == "sleep":
@@ -286,9 +335,11 @@ def ambf(definitions, script):
                 send(command, "ambf_msgs/WorldCmd", throttled | {"step_clock": clock})
                 while rows[-1].sim_step < before + n * (k + 1):
                     time.sleep(0)
+
             took = time.monotonic() - begin
             time.sleep(0.2)
             out.append([rows[-1].sim_step - before, took])
+
     return out
 
 
@@ -297,7 +348,11 @@ def serve_map(cells, width, resolution, x, y, seconds):
     from nav_msgs.msg import OccupancyGrid
 
     grid = OccupancyGrid()
-    grid.info.width, grid.info.height, grid.info.resolution = width, len(cells) // width, resolution
+    grid.info.width, grid.info.height, grid.info.resolution = (
+        width,
+        len(cells) // width,
+        resolution,
+    )
     grid.info.origin.position.x, grid.info.origin.position.y = x, y
     grid.info.origin.orientation.w = 1.0
     grid.data = cells

@@ -1,4 +1,6 @@
-"""Running real ROS 1 programs against a simulator: masters, tools, rospy scripts, and a plain service client."""
+"""Running real ROS 1 programs against a simulator: masters, tools, rospy scripts, and a
+plain service client.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,20 @@ class Ros1World:
         self.robots = self.port + 1
         self._processes: list[subprocess.Popen[str]] = []
         self.env = {
-            **{k: v for k, v in os.environ.items() if not k.startswith(("ROS", "PYTHON", "VIRTUAL_ENV"))},
-            "PATH": "/usr/bin:/bin", "ROS_MASTER_URI": self.uri, "ROS_IP": "127.0.0.1", "ROS_HOME": str(folder / "home"),
-            "ROS_LOG_DIR": str(folder / "log"), "ROS_PACKAGE_PATH": "/usr/share", "ROS_ROOT": "/usr/share/ros", "PYTHONUNBUFFERED": "1",
-        }  # fmt: skip
+            **{
+                k: v
+                for k, v in os.environ.items()
+                if not k.startswith(("ROS", "PYTHON", "VIRTUAL_ENV"))
+            },
+            "PATH": "/usr/bin:/bin",
+            "ROS_MASTER_URI": self.uri,
+            "ROS_IP": "127.0.0.1",
+            "ROS_HOME": str(folder / "home"),
+            "ROS_LOG_DIR": str(folder / "log"),
+            "ROS_PACKAGE_PATH": "/usr/share",
+            "ROS_ROOT": "/usr/share/ros",
+            "PYTHONUNBUFFERED": "1",
+        }
         (folder / "home").mkdir()
         (folder / "log").mkdir()
 
@@ -43,13 +55,21 @@ class Ros1World:
         for process in reversed(self._processes):
             stop(process)
 
-    def spawn(self, *args: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    def spawn(
+        self, *args: str, env: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         """A process whose output goes to a file."""
         path = self.folder / f"out{len(self._processes)}.log"
         with path.open("w") as out:
             process = subprocess.Popen(
-                args, env=env or self.env, stdout=out, stderr=subprocess.STDOUT, text=True, cwd=self.folder
+                args,
+                env=env or self.env,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                text=True,
+                cwd=self.folder,
             )
+
         process.log = path  # type: ignore[attr-defined]
         self._processes.append(process)
         return process
@@ -73,7 +93,11 @@ class Ros1World:
     def known(self) -> tuple[set[str], set[str], set[str]]:
         """Names of the topics that are published and subscribed, and of the services."""
         published, subscribed, services = self.ask("getSystemState")[2]
-        return {t for t, _ in published}, {t for t, _ in subscribed}, {s for s, _ in services}
+        return (
+            {t for t, _ in published},
+            {t for t, _ in subscribed},
+            {s for s, _ in services},
+        )
 
     # -- the simulator
 
@@ -101,16 +125,27 @@ class Ros1World:
     def tool(self, *args: str, seconds: float = PATIENCE) -> str:
         """What one of Debian's tools prints."""
         done = subprocess.run(
-            args, env=self.env, capture_output=True, text=True, timeout=seconds, check=False, cwd=self.folder
+            args,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            cwd=self.folder,
         )
         return done.stdout + done.stderr
 
     def rospy(self, what: str, *args: Any, seconds: float = PATIENCE) -> Any:
         """What a function of the rospy script gives."""
         done = subprocess.run(
-            ["/usr/bin/python3", str(PEER), what, json.dumps(args)], env=self.env, capture_output=True, text=True, timeout=seconds,
-            check=False, cwd=self.folder,
-        )  # fmt: skip
+            ["/usr/bin/python3", str(PEER), what, json.dumps(args)],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            cwd=self.folder,
+        )
         lines = [x for x in done.stdout.splitlines() if x.startswith("RESULT ")]
         assert lines, done.stdout + done.stderr
         return json.loads(lines[-1].removeprefix("RESULT "))
@@ -126,12 +161,19 @@ class Ros1World:
         uri = self.ask("lookupService", path)[2]
         host, port = uri.removeprefix("rosrpc://").rstrip("/").split(":")
         with socket.create_connection((host, int(port)), timeout=PATIENCE) as s:
-            s.sendall(wire.encode_header({"callerid": "/test", "service": path, "md5sum": kind.md5}))
-            s.sendall(wire.frame(t.encode_ros1(t[kind.request](**fields), kind.request)))
+            s.sendall(
+                wire.encode_header(
+                    {"callerid": "/test", "service": path, "md5sum": kind.md5}
+                )
+            )
+            s.sendall(
+                wire.frame(t.encode_ros1(t[kind.request](**fields), kind.request))
+            )
             header = wire.decode_header(read(s, struct.unpack("<I", read(s, 4))[0]))
             assert "error" not in header, header
             good = read(s, 1) == b"\x01"
             body = read(s, struct.unpack("<I", read(s, 4))[0])
+
         return t.decode_ros1(body, kind.response) if good else body.decode()
 
 
@@ -142,6 +184,7 @@ def read(s: socket.socket, size: int) -> bytes:
         more = s.recv(size - len(data))
         assert more, "the connection ended"
         data += more
+
     return data
 
 

@@ -1,5 +1,6 @@
-"""Running ROS 2 peers against a simulator, in a network of their own that has only a loopback: a Fast DDS program in C++, a peer in
-TypeScript's RTPS, and one that behaves as rmw_cyclonedds_cpp.
+"""Running ROS 2 peers against a simulator, in a network of their own that has only a
+loopback: a Fast DDS program in C++, a peer in TypeScript's RTPS, and one that behaves
+as rmw_cyclonedds_cpp.
 """
 
 from __future__ import annotations
@@ -26,12 +27,19 @@ STORE: Final = get_typestore(Stores.ROS2_JAZZY)
 """ROS 2's types, without anything of ours."""
 ALONE: Final = ("unshare", "-n", "-m")
 """Starts a program with a network and mounts of its own."""
-LOOPBACK: Final = "mount -t tmpfs shm /dev/shm && ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && "
-"""Leaves only a loopback, with multicast, and an empty /dev/shm: Fast DDS would meet the peers of other tests there."""
+LOOPBACK: Final = (
+    "mount -t tmpfs shm /dev/shm && ip link set lo up multicast on "
+    "&& ip route add 224.0.0.0/4 dev lo && "
+)
+"""Leaves only a loopback, with multicast, and an empty /dev/shm: Fast DDS would meet
+the peers of other tests there.
+"""
 
 
 def dds(name: str) -> str:
-    """``nav_msgs/msg/Odometry`` → ``nav_msgs::msg::dds_::Odometry_``, written out once more."""
+    """``nav_msgs/msg/Odometry`` → ``nav_msgs::msg::dds_::Odometry_``, written out once
+    more.
+    """
     package, kind, short = name.split("/")
     return f"{package}::{kind}::dds_::{short}_"
 
@@ -67,7 +75,12 @@ class Ros2World:
         if said != "there\n":
             self._net.communicate()
             raise AssertionError(said)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("ROS", "CYCLONE", "BOTYARD"))}
+
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("ROS", "CYCLONE", "BOTYARD"))
+        }
         self.env = {**kept, "PYTHONUNBUFFERED": "1"}
 
     def close(self) -> None:
@@ -78,8 +91,18 @@ class Ros2World:
         self._net.communicate()
 
     def _inside(self, folder: Path, *args: str) -> list[str]:
-        """A command line that runs a program in the network; entering its mounts would leave the working folder."""
-        return ["nsenter", "-t", str(self._net.pid), "-n", "-m", f"--wd={folder}", *args]
+        """A command line that runs a program in the network; entering its mounts would
+        leave the working folder.
+        """
+        return [
+            "nsenter",
+            "-t",
+            str(self._net.pid),
+            "-n",
+            "-m",
+            f"--wd={folder}",
+            *args,
+        ]
 
     def spawn(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """A process in the network, whose output goes to a file."""
@@ -92,11 +115,14 @@ class Ros2World:
                 stderr=subprocess.STDOUT,
                 text=True,
             )
+
         process.log = path  # type: ignore[attr-defined]
         self._processes.append(process)
         return process
 
-    def run(self, *args: str, seconds: float = PATIENCE, cwd: Path | None = None) -> str:
+    def run(
+        self, *args: str, seconds: float = PATIENCE, cwd: Path | None = None
+    ) -> str:
         """What a program in the network prints."""
         done = subprocess.run(
             self._inside(cwd or self.folder, *args),
@@ -111,7 +137,14 @@ class Ros2World:
     def botyard(self, *args: str, **env: str) -> subprocess.Popen[str]:
         """A simulator, when it is ready."""
         process = self.spawn(
-            sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui", *args, **env
+            sys.executable,
+            "-m",
+            "botyard",
+            "--noninteractive",
+            "--no-crash-restart",
+            "--no-gui",
+            *args,
+            **env,
         )
         wait(lambda: "botyard ready" in output(process) or process.poll() is not None)
         assert process.poll() is None, output(process)
@@ -120,7 +153,10 @@ class Ros2World:
     # -- peers
 
     def fast(
-        self, seconds: int, subscribed: dict[str, tuple[str, str]], published: dict[str, tuple[str, bytes]]
+        self,
+        seconds: int,
+        subscribed: dict[str, tuple[str, str]],
+        published: dict[str, tuple[str, bytes]],
     ) -> tuple[Got, str]:
         """What the Fast DDS peer gets, and all that it prints.
 
@@ -133,13 +169,27 @@ class Ros2World:
         """
         args: list[str] = []
         for topic, (name, qos) in subscribed.items():
-            args += ["sub", topic if topic == "ros_discovery_info" else f"rt{topic}", dds(name), qos]
+            args += [
+                "sub",
+                topic if topic == "ros_discovery_info" else f"rt{topic}",
+                dds(name),
+                qos,
+            ]
+
         for topic, (name, data) in published.items():
-            args += ["pub", f"rt{topic}" if topic.startswith("/") else topic, dds(name), data.hex()]
+            args += [
+                "pub",
+                f"rt{topic}" if topic.startswith("/") else topic,
+                dds(name),
+                data.hex(),
+            ]
+
         text = self.run(str(self.fastdds_peer), str(seconds), *args)
         return self._got(text), text
 
-    def fox(self, seconds: int, subscribed: dict[str, tuple[str, str]]) -> tuple[Got, str]:
+    def fox(
+        self, seconds: int, subscribed: dict[str, tuple[str, str]]
+    ) -> tuple[Got, str]:
         """The same with the TypeScript peer."""
         args = [part for topic, entry in subscribed.items() for part in (topic, *entry)]
         node = shutil.which("node") or str(Path(sys.executable).parent / "node")
@@ -153,10 +203,12 @@ class Ros2World:
             if line.startswith("GOT "):
                 _, topic, count, data = line.split(" ")
                 got[topic.removeprefix("rt")] = (int(count), data)
+
         return got
 
     def zenoh(self, seconds: float, least: int, *names: str) -> Any:
-        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages have come, and after it has paused the world.
+        """What the zenoh-ros2-sdk peer sees while it turns ann, until so many messages
+        have come, and after it has paused the world.
 
         Topics and services are looked up until these are among them.
         """

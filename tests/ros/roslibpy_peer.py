@@ -1,4 +1,5 @@
-"""A peer on roslibpy: ``python roslibpy_peer.py URL``. Drives /ann, reads topics, calls services, offers one; prints what it saw as JSON.
+"""A peer on roslibpy: ``python roslibpy_peer.py URL``. Drives /ann, reads topics, calls
+services, offers one; prints what it saw as JSON.
 
 Run with ``ROSLIBPY_TRANSPORT=asyncio`` it does without Twisted.
 """
@@ -40,7 +41,11 @@ def first(name: str, kind: str, good=lambda _message: True, **options: object) -
 
 
 def call(name: str, kind: str, /, **args: object) -> dict:
-    return dict(roslibpy.Service(ros, name, kind).call(roslibpy.ServiceRequest(args), timeout=PATIENCE))
+    return dict(
+        roslibpy.Service(ros, name, kind).call(
+            roslibpy.ServiceRequest(args), timeout=PATIENCE
+        )
+    )
 
 
 seen["topics"] = ros.get_topics()
@@ -48,7 +53,9 @@ seen["type"] = ros.get_topic_type("/ann/odom")
 seen["nodes"] = ros.get_nodes()
 seen["services"] = ros.get_services()
 seen["map"] = first("/map", "nav_msgs/OccupancyGrid")["info"]
-seen["scan"] = len(first("/ann/base_scan", "sensor_msgs/LaserScan", throttle_rate=200)["ranges"])
+seen["scan"] = len(
+    first("/ann/base_scan", "sensor_msgs/LaserScan", throttle_rate=200)["ranges"]
+)
 
 driving = roslibpy.Topic(ros, "/ann/cmd_vel", "geometry_msgs/Twist")
 driving.advertise()
@@ -56,7 +63,12 @@ driving.advertise()
 
 def moved(message: dict) -> bool:
     driving.publish(
-        roslibpy.Message({"linear": {"x": 0.3, "y": 0.0, "z": 0.0}, "angular": {"x": 0.0, "y": 0.0, "z": 0.2}})
+        roslibpy.Message(
+            {
+                "linear": {"x": 0.3, "y": 0.0, "z": 0.0},
+                "angular": {"x": 0.0, "y": 0.0, "z": 0.2},
+            }
+        )
     )
     return message["twist"]["twist"]["angular"]["z"] > 0.15
 
@@ -64,15 +76,26 @@ def moved(message: dict) -> bool:
 seen["odom"] = first("/ann/odom", "nav_msgs/Odometry", moved)["twist"]["twist"]
 driving.unadvertise()
 
-seen["added"] = call("/botyard/add_robot", "botyard_msgs/AddRobot", model="p3dx", name="bob", anywhere=True)
+seen["added"] = call(
+    "/botyard/add_robot",
+    "botyard_msgs/AddRobot",
+    model="p3dx",
+    name="bob",
+    anywhere=True,
+)
 seen["bob"] = first("/bob/odom", "nav_msgs/Odometry")["child_frame_id"]
-seen["entities"] = call("/botyard/get_entities", "simulation_interfaces/GetEntities")["entities"]
+seen["entities"] = call("/botyard/get_entities", "simulation_interfaces/GetEntities")[
+    "entities"
+]
 try:
     call("/botyard/add_robot", "botyard_msgs/AddRobot", modle="p3dx")
 except roslibpy.core.ServiceException as error:
     seen["error"] = str(error)
+
 call("/botyard/pause", "std_srvs/Trigger")
-action = roslibpy.ActionClient(ros, "/botyard/simulate_steps", "simulation_interfaces/SimulateSteps")
+action = roslibpy.ActionClient(
+    ros, "/botyard/simulate_steps", "simulation_interfaces/SimulateSteps"
+)
 
 
 def goal(steps: int, *, cancel: bool = False) -> tuple[object, object, list[int]]:
@@ -96,7 +119,9 @@ def goal(steps: int, *, cancel: bool = False) -> tuple[object, object, list[int]
 seen["done"], seen["wrong"] = goal(3), goal("x")  # type: ignore[arg-type]
 seen["cancelled"] = goal(100_000, cancel=True)
 offered = roslibpy.Service(ros, "/twice", "example_interfaces/AddTwoInts")
-offered.advertise(lambda request, response: response.update(sum=2 * request["a"]) or True)
+offered.advertise(
+    lambda request, response: response.update(sum=2 * request["a"]) or True
+)
 seen["twice"] = call("/twice", "example_interfaces/AddTwoInts", a=21)
 offered.unadvertise()
 print(json.dumps(seen), flush=True)

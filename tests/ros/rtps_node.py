@@ -1,4 +1,5 @@
-"""A program with botyard's RTPS participant: ``rtps_node.py WHAT JSON-ARGUMENTS``; prints ``READY``, and ``RESULT JSON`` at its end.
+"""A program with botyard's RTPS participant: ``rtps_node.py WHAT JSON-ARGUMENTS``;
+prints ``READY``, and ``RESULT JSON`` at its end.
 
 Bytes are in hexadecimal.
 """
@@ -16,7 +17,7 @@ from botyard.protocols.dds.environment import Environment
 from botyard.protocols.dds.services import Call, ServiceClient, ServiceServer
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
-from botyard.servers.rtps import RtpsNode
+from botyard.servers.ros.rtps import RtpsNode
 
 LATCHED = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 
@@ -34,7 +35,9 @@ async def until(holds: Any, seconds: float) -> None:
 
 
 async def publish(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) -> Any:
-    """Topics, each with type, QoS and bytes or how many zeros, ten times a second; latched ones once."""
+    """Topics, each with type, QoS and bytes or how many zeros, ten times a second;
+    latched ones once.
+    """
     writers = []
     for topic, (kind, quality, data) in topics.items():
         writer = node.participant.writer(topic, kind, qos(quality), node.now())
@@ -43,6 +46,7 @@ async def publish(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) 
         writers.append((writer, payload, quality))
         if quality[1] == "t":
             writer.write(payload, node.now())
+
     node.wake()
     print("READY", flush=True)
     end = time.monotonic() + seconds
@@ -50,13 +54,19 @@ async def publish(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) 
         for writer, payload, quality in writers:
             if quality[1] != "t":
                 writer.write(payload, node.now())
+
         node.wake()
         await asyncio.sleep(0.1)
+
     return {w.data.topic: w.number for w, _, _ in writers}
 
 
-async def subscribe(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]) -> Any:
-    """Topics, each with type, QoS and how many messages are wanted: how many came, and the last."""
+async def subscribe(
+    node: RtpsNode, seconds: float, topics: dict[str, list[Any]]
+) -> Any:
+    """Topics, each with type, QoS and how many messages are wanted: how many came, and
+    the last.
+    """
     got: dict[str, list[bytes]] = {topic: [] for topic in topics}
 
     def taker(topic: str) -> Any:
@@ -69,8 +79,14 @@ async def subscribe(node: RtpsNode, seconds: float, topics: dict[str, list[Any]]
         node.participant.reader(topic, kind, taker(topic), qos(quality), node.now())
     node.wake()
     print("READY", flush=True)
-    await until(lambda: all(len(got[t]) >= wanted for t, (_, _, wanted) in topics.items()), seconds)
-    return {topic: [len(all_), all_[-1].hex() if all_ else ""] for topic, all_ in got.items()}
+    await until(
+        lambda: all(len(got[t]) >= wanted for t, (_, _, wanted) in topics.items()),
+        seconds,
+    )
+    return {
+        topic: [len(all_), all_[-1].hex() if all_ else ""]
+        for topic, all_ in got.items()
+    }
 
 
 async def serve(node: RtpsNode, seconds: float) -> Any:
@@ -87,9 +103,15 @@ async def serve(node: RtpsNode, seconds: float) -> Any:
         counts["refused"] += 1
 
     server = ServiceServer(
-        node.participant, "/mini/trigger", "std_srvs/srv/Trigger_Request", "std_srvs/srv/Trigger_Response", take, refuse,
-        node.now(), identity=os.urandom(16),
-    )  # fmt: skip
+        node.participant,
+        "/mini/trigger",
+        "std_srvs/srv/Trigger_Request",
+        "std_srvs/srv/Trigger_Response",
+        take,
+        refuse,
+        node.now(),
+        identity=os.urandom(16),
+    )
     node.wake()
     print("READY", flush=True)
     await asyncio.sleep(seconds)
@@ -106,22 +128,34 @@ async def give_map(node: RtpsNode, seconds: float, name: str, response: str) -> 
 
     kind = "nav_msgs/srv/GetMap"
     server = ServiceServer(
-        node.participant, name, f"{kind}_Request", f"{kind}_Response", take, lambda text: None, node.now(),
+        node.participant,
+        name,
+        f"{kind}_Request",
+        f"{kind}_Response",
+        take,
+        lambda text: None,
+        node.now(),
         identity=os.urandom(16),
-    )  # fmt: skip
+    )
     node.wake()
     print("READY", flush=True)
     await until(lambda: bool(calls), seconds)
-    await until(lambda: not node.participant.peers, seconds)  # who has called has got it, and leaves
+    await until(
+        lambda: not node.participant.peers, seconds
+    )  # who has called has got it, and leaves
     return len(calls)
 
 
 async def call(node: RtpsNode, seconds: float, name: str, count: int) -> Any:
     """Call a Trigger: responses."""
     client = ServiceClient(
-        node.participant, name, "std_srvs/srv/Trigger_Request", "std_srvs/srv/Trigger_Response", node.now(),
+        node.participant,
+        name,
+        "std_srvs/srv/Trigger_Request",
+        "std_srvs/srv/Trigger_Response",
+        node.now(),
         identity=os.urandom(16),
-    )  # fmt: skip
+    )
     node.wake()
     print("READY", flush=True)
     await until(lambda: client.server() is not None, seconds)
@@ -130,6 +164,7 @@ async def call(node: RtpsNode, seconds: float, name: str, count: int) -> Any:
         if client.call(b"\0\1\0\0\0\0\0\0", node.now(), got.append):
             node.wake()
             await until(lambda n=number: len(got) > n, seconds)
+
     return [g.hex() for g in got]
 
 
@@ -138,7 +173,9 @@ async def main() -> None:
     what, arguments = sys.argv[1], json.loads(sys.argv[2])
     node = RtpsNode(Environment.read())
     try:
-        print("RESULT " + json.dumps(await globals()[what](node, *arguments)), flush=True)
+        print(
+            "RESULT " + json.dumps(await globals()[what](node, *arguments)), flush=True
+        )
     finally:
         node.close()
 

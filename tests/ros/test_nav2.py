@@ -1,4 +1,6 @@
-"""Three robots as Nav2's unchanged bring-up drives them, by a program that sends and needs what Nav2's programs do (nav2_peer.py)."""
+"""Three robots as Nav2's unchanged bring-up drives them, by a program that sends and
+needs what Nav2's programs do (nav2_peer.py).
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,33 @@ from tests.ros.ros2 import Ros2World
 
 pytestmark = pytest.mark.xdist_group("ros2")
 PEER = Path(__file__).parent / "nav2_peer.py"
-LINKS = {"base_footprint", "base_link", "base_scan", "left_wheel", "odom", "right_wheel"}
+LINKS = {
+    "base_footprint",
+    "base_link",
+    "base_scan",
+    "left_wheel",
+    "odom",
+    "right_wheel",
+}
 
 
 def test_three_robots_are_located_and_driven_to_goals(world2: Ros2World) -> None:
-    """Scans fit the map by the frames of tf at their stamps, stamped commands are obeyed, and everybody arrives."""
+    """Scans fit the map by the frames of tf at their stamps, stamped commands are
+    obeyed, and everybody arrives.
+    """
     names = ["ann", "bob", "cid"]
     chosen = [part for name in names for part in ("-r", f"p3dx:{name}")]
-    sim = world2.botyard("-m", "office", *chosen, "--ros2", "--ros-names", "nav2", "--ros-map", "on", "--no-error")
+    sim = world2.botyard(
+        "-m",
+        "office",
+        *chosen,
+        "--ros2",
+        "--ros-names",
+        "nav2",
+        "--ros-map",
+        "on",
+        "--no-error",
+    )
     assert "steps of 20 ms" in output(sim)
     text = world2.run(sys.executable, str(PEER), json.dumps(names), seconds=200.0)
     lines = [x for x in text.splitlines() if x.startswith("RESULT ")]
@@ -36,6 +57,10 @@ def test_three_robots_are_located_and_driven_to_goals(world2: Ros2World) -> None
         assert result["odometry"] == ["odom", "base_footprint"]
         assert 0.0 < result["covariance"] < 1.0
         assert result["map"] == ["map", "base_scan"]
-        assert result["fastest"][0] == pytest.approx(0.3, abs=0.05) and 0.0 < result["fastest"][1] < 0.7
+        assert (
+            result["fastest"][0] == pytest.approx(0.3, abs=0.05)
+            and 0.0 < result["fastest"][1] < 0.7
+        )
         assert result["mismatch"] < 1e-6
+
     assert "refused" not in output(sim) and "internal error" not in output(sim)

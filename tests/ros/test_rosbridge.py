@@ -1,4 +1,6 @@
-"""Rosbridge with its real clients, roslibpy (Python) and roslib (JavaScript), and who may connect."""
+"""Rosbridge with its real clients, roslibpy (Python) and roslib (JavaScript), and who
+may connect.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,20 @@ def url(running: Running) -> str:
 
 @pytest.fixture
 def served() -> Iterator[Running]:
-    with botyard.serve(world(), port=0, page=False, discovery=False, rosbridge=0) as running:
+    with botyard.serve(
+        world(), port=0, page=False, discovery=False, rosbridge=0
+    ) as running:
         yield running
 
 
 def peer(*command: str, **environment: str) -> Any:
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE, cwd=HERE / "npm", env={**os.environ, **environment}
+        command,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=HERE / "npm",
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -56,20 +65,33 @@ def peer(*command: str, **environment: str) -> Any:
 @pytest.mark.parametrize("transport", ["twisted", "asyncio"])
 def test_roslibpy(served: Running, transport: str) -> None:
     pytest.importorskip("cbor2")  # the environment of developers
-    seen = peer(sys.executable, str(HERE / "roslibpy_peer.py"), url(served), ROSLIBPY_TRANSPORT=transport)
+    seen = peer(
+        sys.executable,
+        str(HERE / "roslibpy_peer.py"),
+        url(served),
+        ROSLIBPY_TRANSPORT=transport,
+    )
     assert {"/ann/odom", "/ann/cmd_vel", "/map", "/clock"} <= set(seen["topics"])
     assert seen["type"] == "nav_msgs/msg/Odometry"
     assert "/botyard" in seen["nodes"] and "/botyard/pause" in seen["services"]
     assert seen["map"]["width"] > 100
     assert seen["scan"] == 181
-    assert seen["odom"]["linear"]["x"] > 0.0 and seen["odom"]["angular"]["z"] == pytest.approx(0.2, abs=0.05)
-    assert seen["added"] == {"success": True, "message": "", "name": "bob"} and seen["bob"] == "bob/base_link"
+    assert seen["odom"]["linear"]["x"] > 0.0 and seen["odom"]["angular"][
+        "z"
+    ] == pytest.approx(0.2, abs=0.05)
+    assert (
+        seen["added"] == {"success": True, "message": "", "name": "bob"}
+        and seen["bob"] == "bob/base_link"
+    )
     assert {"ann", "bob"} <= set(seen["entities"])
     assert 'no field "modle"; did you mean "model"' in seen["error"]
     assert seen["twice"] == {"sum": 42}
     status, values, told = seen["done"]
     assert (status, values["result"]["result"], told) == (4, 1, [1, 2, 3])
-    assert seen["wrong"][:2] == [0, "goal.steps: expected an integer from 0 to 18446744073709551615, found 'x'"]
+    assert seen["wrong"][:2] == [
+        0,
+        "goal.steps: expected an integer from 0 to 18446744073709551615, found 'x'",
+    ]
     status, _, told = seen["cancelled"]
     assert status == 5 and 1 <= len(told) < 100_000
 
@@ -80,11 +102,16 @@ def test_roslib(served: Running) -> None:
         if os.environ.get("CI"):
             pytest.fail("roslib is missing, and in CI it must be there (make peers)")
         pytest.skip("needs roslib (make peers)")
+
     node = shutil.which("node") or str(Path(sys.executable).parent / "node")
     seen = peer(node, "roslib_peer.mjs", url(served))
     assert seen["none"] == seen["png"] == 181
     assert seen["cbor"] == ["Float32Array", 181]
-    assert seen["raw"][0] == "Uint8Array" and seen["raw"][1] > 4 * 181 and seen["raw"][2] == ["bytes", "nsecs", "secs"]
+    assert (
+        seen["raw"][0] == "Uint8Array"
+        and seen["raw"][1] > 4 * 181
+        and seen["raw"][2] == ["bytes", "nsecs", "secs"]
+    )
     assert seen["pieces"] == "ann/base_link"
     assert seen["odom"]["linear"]["x"] > 0.2
     assert "/ann/odom" in seen["topics"]["topics"]
@@ -98,8 +125,18 @@ def test_roslib(served: Running) -> None:
 def test_from_the_command_line() -> None:
     """With a port; no ROS is there."""
     pioneer, port = free_port(), free_port()
-    options = ("--no-gui", "-p", f"{pioneer}", "--rosbridge", f"{port}", "--no-network-discovery")
-    with running("--nomap", "-r", "p3dx:ann", *options), connect(f"ws://localhost:{port}") as one:
+    options = (
+        "--no-gui",
+        "-p",
+        f"{pioneer}",
+        "--rosbridge",
+        f"{port}",
+        "--no-network-discovery",
+    )
+    with (
+        running("--nomap", "-r", "p3dx:ann", *options),
+        connect(f"ws://localhost:{port}") as one,
+    ):
         one.send(json.dumps({"op": "subscribe", "topic": "/ann/odom"}))
         assert json.loads(one.recv(PATIENCE))["topic"] == "/ann/odom"
 
@@ -120,15 +157,22 @@ ORIGINS = {
 
 def knocks(address: str, origin: str = "", **headers: str) -> bool:
     """Whether a client is let in, and served."""
-    options: dict[str, Any] = {"origin": origin or None, "additional_headers": headers, "open_timeout": PATIENCE}
+    options: dict[str, Any] = {
+        "origin": origin or None,
+        "additional_headers": headers,
+        "open_timeout": PATIENCE,
+    }
     try:
         socket = connect(address, **options)
     except InvalidStatus as error:
         refused = error.response.status_code
     else:
         with socket:
-            socket.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
+            socket.send(
+                json.dumps({"op": "call_service", "service": "/rosapi/get_time"})
+            )
             return json.loads(socket.recv(PATIENCE))["result"] is True
+
     assert refused == 403
     return False
 
@@ -138,7 +182,14 @@ def test_pages_of_other_sites_may_not_connect(served: Running) -> None:
 
 
 def test_with_a_token_only_those_may_connect_who_show_it_from_anywhere() -> None:
-    with botyard.serve(world(), port=0, page=False, discovery=False, rosbridge=0, rosbridge_token="s3cret é") as one:
+    with botyard.serve(
+        world(),
+        port=0,
+        page=False,
+        discovery=False,
+        rosbridge=0,
+        rosbridge_token="s3cret é",
+    ) as one:
         address = url(one)
         assert not knocks(address)
         assert not knocks(f"{address}/?token=wrong", "http://localhost:8000")
@@ -148,7 +199,9 @@ def test_with_a_token_only_those_may_connect_who_show_it_from_anywhere() -> None
 
 
 def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
-    """It asks for more than sockets hold and reads nothing; its commands arrive all the same, and others are served."""
+    """It asks for more than sockets hold and reads nothing; its commands arrive all the
+    same, and others are served.
+    """
     call = json.dumps({"op": "call_service", "service": "/static_map"})
     with (
         connect(url(served), max_queue=1, compression=None, close_timeout=0) as deaf,
@@ -156,28 +209,50 @@ def test_a_client_that_does_not_read_is_still_heard(served: Running) -> None:
     ):
         other.send(call)
         size = len(other.recv(PATIENCE))
-        for _ in range(15_000_000 // size):  # below what disconnects it (MAX_ANSWER_SIZE)
+        for _ in range(
+            15_000_000 // size
+        ):  # below what disconnects it (MAX_ANSWER_SIZE)
             deaf.send(call)
+
         deaf.send(json.dumps({"op": "subscribe", "topic": "/map"}))
-        deaf.send(json.dumps({"op": "publish", "topic": "/ann/cmd_vel", "msg": {"linear": {"x": 0.3}}}))
+        deaf.send(
+            json.dumps(
+                {
+                    "op": "publish",
+                    "topic": "/ann/cmd_vel",
+                    "msg": {"linear": {"x": 0.3}},
+                }
+            )
+        )
         wait(lambda: served.sim.robots["ann"].truth.x > 10.02)
         other.send(call)
         assert json.loads(other.recv(PATIENCE))["result"]
 
 
 def test_messages_that_are_too_long(served: Running) -> None:
-    """Such an operation is refused, with a status for those who want it; one that is longer still ends the connection."""
+    """Such an operation is refused, with a status for those who want it; one that is
+    longer still ends the connection.
+    """
     with connect(url(served), compression=None) as one:
         one.send(json.dumps({"op": "set_level", "level": "error"}))
-        one.send(json.dumps({"op": "publish", "topic": "/x", "msg": {"data": "x" * MAX_MESSAGE}}))
+        one.send(
+            json.dumps(
+                {"op": "publish", "topic": "/x", "msg": {"data": "x" * MAX_MESSAGE}}
+            )
+        )
         told = json.loads(one.recv(PATIENCE))
-        assert (told["op"], told["level"]) == ("status", "error") and f"at most {MAX_MESSAGE} bytes" in told["msg"]
+        assert (told["op"], told["level"]) == (
+            "status",
+            "error",
+        ) and f"at most {MAX_MESSAGE} bytes" in told["msg"]
         one.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
         assert json.loads(one.recv(PATIENCE))["result"] is True
         with pytest.raises(ConnectionClosed) as ended:  # noqa: PT012 - the server reads no more of it, perhaps while it is still sent
             one.send("x" * (MAX_FRAME + 1))
             one.recv(PATIENCE)
+
         assert ended.value.rcvd is None or ended.value.rcvd.code == 1009
+
     with connect(url(served)) as other:
         other.send(json.dumps({"op": "call_service", "service": "/rosapi/get_time"}))
         assert json.loads(other.recv(PATIENCE))["result"] is True
@@ -199,6 +274,7 @@ def test_goals_of_a_client_that_goes_are_cancelled(served: Running) -> None:
             one.send(json.dumps(goal))
             while json.loads(one.recv(PATIENCE))["op"] != "action_feedback":
                 pass
+
         told: list[Any] = []
         while not told or told[-1]["status"] != 5:
             told = json.loads(other.recv(PATIENCE))["msg"]["status_list"]
@@ -212,6 +288,7 @@ def test_it_is_switched_off_and_on(served: Running) -> None:
         served.do(SwitchInterface(interface="rosbridge", on=False))
         with pytest.raises(ConnectionClosed):
             any(one.recv(PATIENCE) is None for _ in itertools.count())
+
     wait(lambda: "rosbridge" not in served.interfaces)
     served.do(SwitchInterface(interface="rosbridge", on=True))
     wait(lambda: "rosbridge" in served.interfaces)
@@ -232,4 +309,6 @@ def test_a_port_that_is_taken(served: Running) -> None:
 def test_a_token_that_no_header_can_carry() -> None:
     for token in ("", "\n", "x" * 600):
         with pytest.raises(ArgumentError, match="rosbridge_token: expected 1 to"):
-            botyard.serve(world(), port=0, page=False, rosbridge=0, rosbridge_token=token)
+            botyard.serve(
+                world(), port=0, page=False, rosbridge=0, rosbridge_token=token
+            )

@@ -1,4 +1,6 @@
-"""Our RTPS participant among real ones: Fast DDS and Cyclone DDS, in a network of their own."""
+"""Our RTPS participant among real ones: Fast DDS and Cyclone DDS, in a network of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ class Node:
 
     def __init__(self, world: Ros2World, what: str, *args: Any, **env: str) -> None:
         self._process = world.spawn(sys.executable, NODE, what, json.dumps(args), **env)
-        wait(lambda: "READY" in output(self._process) or self._process.poll() is not None)
+        wait(
+            lambda: "READY" in output(self._process) or self._process.poll() is not None
+        )
         assert self._process.poll() is None, output(self._process)
 
     def result(self) -> Any:
         """What it prints at its end."""
         wait(lambda: self._process.poll() is not None)
-        lines = [x for x in output(self._process).splitlines() if x.startswith("RESULT ")]
+        lines = [
+            x for x in output(self._process).splitlines() if x.startswith("RESULT ")
+        ]
         assert lines and self._process.returncode == 0, output(self._process)
         return json.loads(lines[-1].removeprefix("RESULT "))
 
@@ -48,7 +54,9 @@ def net(world2: Ros2World) -> Iterator[Ros2World]:
 
 
 def test_fast_dds_reads_us(net: Ros2World) -> None:
-    """Reliable, best effort, and a latched map of 400 kB, which comes in fragments, byte for byte."""
+    """Reliable, best effort, and a latched map of 400 kB, which comes in fragments,
+    byte for byte.
+    """
     topics = {
         "rt/a": [TEXT, "rv", cdr("reliable").hex()],
         "rt/b": [TEXT, "bv", cdr("best effort").hex()],
@@ -56,8 +64,21 @@ def test_fast_dds_reads_us(net: Ros2World) -> None:
     }
     Node(net, "publish", 60, topics)
     text = net.run(
-        str(net.fastdds_peer), "1", "sub", "rt/a", TEXT, "rv10", "sub", "rt/b", TEXT, "bv10", "sub", "rt/map", TEXT, "rt1"
-    )  # fmt: skip
+        str(net.fastdds_peer),
+        "1",
+        "sub",
+        "rt/a",
+        TEXT,
+        "rv10",
+        "sub",
+        "rt/b",
+        TEXT,
+        "bv10",
+        "sub",
+        "rt/map",
+        TEXT,
+        "rt1",
+    )
     got = net._got(text)
     assert bytes.fromhex(got["/a"][1])[: len(cdr("reliable"))] == cdr("reliable")
     assert bytes.fromhex(got["/b"][1])[: len(cdr("best effort"))] == cdr("best effort")
@@ -69,8 +90,17 @@ def test_we_read_fast_dds(net: Ros2World) -> None:
     big = cdr("".join(f"{k:07d} " for k in range(50_000)))
     (net.folder / "big.cdr").write_bytes(big)
     net.spawn(
-        str(net.fastdds_peer), "60", "pub", "rt/a", TEXT, cdr("abc").hex(), "latch", "rt/map", TEXT, f"@{net.folder}/big.cdr"
-    )  # fmt: skip
+        str(net.fastdds_peer),
+        "60",
+        "pub",
+        "rt/a",
+        TEXT,
+        cdr("abc").hex(),
+        "latch",
+        "rt/map",
+        TEXT,
+        f"@{net.folder}/big.cdr",
+    )
     topics = {"rt/a": [TEXT, "rv", 10], "rt/map": [TEXT, "rt", 1]}
     got = Node(net, "subscribe", 60, topics).result()
     assert got["rt/a"][0] >= 10
@@ -81,7 +111,10 @@ def test_we_read_fast_dds(net: Ros2World) -> None:
 def test_cyclone_both_ways(net: Ros2World) -> None:
     """A stream, and latched texts of 400 kB."""
     big = "0123456789" * 40_000
-    topics = {"rt/a": [TEXT, "rv", cdr("abc").hex()], "rt/ours": [TEXT, "rt", cdr("late").hex()]}
+    topics = {
+        "rt/a": [TEXT, "rv", cdr("abc").hex()],
+        "rt/ours": [TEXT, "rt", cdr("late").hex()],
+    }
     ours = Node(net, "publish", 60, topics)
     assert net.cyclone("read", "/a", False, 10)[:10] == ["abc"] * 10
     assert net.cyclone("read", "/ours", True, 1) == ["late"]
@@ -104,12 +137,15 @@ def test_one_service_for_clients_of_both(net: Ros2World, fastdds_client: Path) -
 
 
 @pytest.mark.parametrize("kind", ["fast", "cyclone"])
-def test_we_call_servers_of_both(net: Ros2World, fastdds_client: Path, kind: str) -> None:
+def test_we_call_servers_of_both(
+    net: Ros2World, fastdds_client: Path, kind: str
+) -> None:
     """As each of them wants to be called."""
     if kind == "fast":
         net.spawn(str(fastdds_client), "serve", "60", "5")
     else:
         net.cyclone_later("serve", "/mini/trigger", 5)
+
     answers = Node(net, "call", 60, "/mini/trigger", 5).result()
     text = kind.encode() + b"\0"
     wanted = b"\0\1\0\0\1\0\0\0" + len(text).to_bytes(4, "little") + text
@@ -117,7 +153,9 @@ def test_we_call_servers_of_both(net: Ros2World, fastdds_client: Path, kind: str
 
 
 def test_localhost_without_multicast(net: Ros2World) -> None:
-    """Two of our participants meet by their ports alone, as with ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST."""
+    """Two of our participants meet by their ports alone, as with
+    ROS_AUTOMATIC_DISCOVERY_RANGE=LOCALHOST.
+    """
     net.run("ip", "link", "set", "lo", "multicast", "off")
     net.run("ip", "route", "del", "224.0.0.0/4")
     local = {"ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}

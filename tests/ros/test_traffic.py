@@ -1,4 +1,6 @@
-"""Supervisors that are ROS nodes: a rospy program as users of the original write it, and Fast DDS."""
+"""Supervisors that are ROS nodes: a rospy program as users of the original write it,
+and Fast DDS.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,34 @@ from tests.waiting import PATIENCE, wait
 CROSSING = {
     "NumberOfVehicles": 2,
     "Vehicles": {
-        "Vehicle0": [{"Endpoint": 4, "Colliding": []}, {"Endpoint": 6, "Colliding": [[1, 1]]}, {"Endpoint": 10, "Colliding": []}],
-        "Vehicle1": [{"Endpoint": 4.5, "Colliding": []}, {"Endpoint": 6.5, "Colliding": [[0, 1]]}, {"Endpoint": 10, "Colliding": []}],
+        "Vehicle0": [
+            {"Endpoint": 4, "Colliding": []},
+            {"Endpoint": 6, "Colliding": [[1, 1]]},
+            {"Endpoint": 10, "Colliding": []},
+        ],
+        "Vehicle1": [
+            {"Endpoint": 4.5, "Colliding": []},
+            {"Endpoint": 6.5, "Colliding": [[0, 1]]},
+            {"Endpoint": 10, "Colliding": []},
+        ],
     },
-}  # fmt: skip
+}
 
 
 def command(folder: Path, *args: str) -> list[str]:
     (folder / "task.json").write_text(json.dumps(CROSSING))
     task, result = str(folder / "task.json"), str(folder / "result.json")
-    return [sys.executable, "-m", "botyard", "traffic", "run", task, "--result", result, *args]
+    return [
+        sys.executable,
+        "-m",
+        "botyard",
+        "traffic",
+        "run",
+        task,
+        "--result",
+        result,
+        *args,
+    ]
 
 
 def result_of(folder: Path) -> dict[str, Any]:
@@ -37,7 +57,9 @@ def result_of(folder: Path) -> dict[str, Any]:
 @pytest.mark.xdist_group("ros1")
 @pytest.mark.parametrize("mode", [[], ["--compat"]], ids=["exact", "compat"])
 def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -> None:
-    """It waits for the supervisor, robot 1 waits for robot 0, and nothing comes before its time: messages can only be late."""
+    """It waits for the supervisor, robot 1 waits for robot 0, and nothing comes before
+    its time: messages can only be late.
+    """
     world.master()
     args = command(tmp_path, "--ros-master", world.uri, "--wait-for-supervisor", *mode)
     run = world.spawn(*args, env={**world.env, "PYTHONPATH": ""})
@@ -52,21 +74,36 @@ def test_a_rospy_supervisor(world: Ros1World, tmp_path: Path, mode: list[str]) -
     assert result["makespan_s"] > (23.7 if mode else 22.48) - 0.2
     events = result["events"]
     assert 1 in [e["robot"] for e in events if e["kind"] == "stop"]
-    order = {(e["kind"], e["robot"], e["sector"]): e["t"] for e in events if e["kind"] in ("enter", "release")}
-    assert order["enter", 1, 1] > order["release", 0, 1], "robot 1 came to the crossing when robot 0 had left it"
+    order = {
+        (e["kind"], e["robot"], e["sector"]): e["t"]
+        for e in events
+        if e["kind"] in ("enter", "release")
+    }
+    assert order["enter", 1, 1] > order["release", 0, 1], (
+        "robot 1 came to the crossing when robot 0 had left it"
+    )
 
 
 @pytest.mark.xdist_group("ros1")
-def test_a_supervisor_that_comes_late_is_told_who_waits(world: Ros1World, tmp_path: Path) -> None:
+def test_a_supervisor_that_comes_late_is_told_who_waits(
+    world: Ros1World, tmp_path: Path
+) -> None:
     world.master()
     run = world.spawn(
-        *command(tmp_path, "--ros-master", world.uri, "--speed", "3", "--idle-limit", "0"),
+        *command(
+            tmp_path, "--ros-master", world.uri, "--speed", "3", "--idle-limit", "0"
+        ),
         env={**world.env, "PYTHONPATH": ""},
     )
     wait(lambda: "ready" in output(run))
     wait(lambda: "/critical_points" in world.known()[0])
     # somebody who only looks on, until both robots have asked; then nobody
-    assert world.rospy("listen", [["/critical_points", "std_msgs/Int16", 2]], 0.0)["/critical_points"]["count"] >= 2
+    assert (
+        world.rospy("listen", [["/critical_points", "std_msgs/Int16", 2]], 0.0)[
+            "/critical_points"
+        ]["count"]
+        >= 2
+    )
     granted = world.rospy("supervise", str(tmp_path / "task.json"))
     assert sorted(granted) == [[0, 1], [0, 2], [1, 1], [1, 2]]
     assert run.wait(PATIENCE) == 0, output(run)
@@ -75,13 +112,22 @@ def test_a_supervisor_that_comes_late_is_told_who_waits(world: Ros1World, tmp_pa
 
 @pytest.mark.xdist_group("ros1")
 def test_nobody_supervises(world: Ros1World, tmp_path: Path) -> None:
-    """All stand still: a deadlock, which the original never notices. A permission for nobody is refused, and the run goes on."""
+    """All stand still: a deadlock, which the original never notices. A permission for
+    nobody is refused, and the run goes on.
+    """
     world.master()
-    args = command(tmp_path, "--ros1", "--idle-limit", "2", "--speed", "4", "--wait-for-supervisor")
+    args = command(
+        tmp_path, "--ros1", "--idle-limit", "2", "--speed", "4", "--wait-for-supervisor"
+    )
     env = {**world.env, "PYTHONPATH": "", "ROS_NAMESPACE": "lab"}
     run = world.spawn(*args, env=env)
     wait(lambda: "/lab/move_permissions" in world.known()[1])
-    assert world.rospy("permit_and_look_on", "/lab/move_permissions", "/lab/critical_points", 7, 2) >= 2
+    assert (
+        world.rospy(
+            "permit_and_look_on", "/lab/move_permissions", "/lab/critical_points", 7, 2
+        )
+        >= 2
+    )
     assert run.wait(PATIENCE) == 11, output(run)
     assert "expected a robot from 0 to 1" in output(run)
     result = result_of(tmp_path)
@@ -94,14 +140,24 @@ def test_what_does_not_go(tmp_path: Path) -> None:
         (["--ros-master", "http://127.0.0.1:1/"], 235, "no ROS master"),
         (["--ros1", "--supervisor", "fcfs"], 255, "the supervisor is a ROS node"),
     ):
-        done = subprocess.run(command(tmp_path, *args), capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            command(tmp_path, *args),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
         assert (done.returncode, text in done.stderr) == (status, True), done.stderr
 
 
 @pytest.mark.xdist_group("ros2")
 def test_permissions_from_fast_dds(world2: Ros2World, tmp_path: Path) -> None:
-    """Robot 0 is permitted by a ROS 2 peer, robot 1 never; the peer hears robot 0's critical points."""
-    args = command(tmp_path, "--ros2", "--idle-limit", "6", "--speed", "4", "--wait-for-supervisor")
+    """Robot 0 is permitted by a ROS 2 peer, robot 1 never; the peer hears robot 0's
+    critical points.
+    """
+    args = command(
+        tmp_path, "--ros2", "--idle-limit", "6", "--speed", "4", "--wait-for-supervisor"
+    )
     run = world2.spawn(*args)
     int16 = "std_msgs/msg/Int16"
     topics = {"/critical_points": (int16, "rv3"), "/release_points": (int16, "rv2")}

@@ -32,16 +32,34 @@ def test_a_peer_reads_drives_and_calls_with_us_as_the_router(world2: Ros2World) 
 
 
 def test_a_client_of_an_action(world2: Ros2World) -> None:
-    """The simulation is stopped by a service, and stepped by an action with feedback of each step."""
+    """The simulation is stopped by a service, and stepped by an action with feedback of
+    each step.
+    """
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh-router")
     seen = world2.zenoh_action(25)
-    assert seen == {"stopped": 1, "accepted": True, "status": 4, "code": 1, "done": list(range(1, 26))}
+    assert seen == {
+        "stopped": 1,
+        "accepted": True,
+        "status": 4,
+        "code": 1,
+        "done": list(range(1, 26)),
+    }
 
 
 def test_a_router_that_comes_later(world2: Ros2World) -> None:
     """Nodes wait for their router, and find each other through it."""
     world2.botyard("-m", "office", "-r", "p3dx:ann", "--zenoh", "-p", "8101")
-    router = world2.botyard("-m", "office", "-r", "p3dx:bob", "--zenoh-router", "-p", "8201", "--ros-names", "amrisim")
+    router = world2.botyard(
+        "-m",
+        "office",
+        "-r",
+        "p3dx:bob",
+        "--zenoh-router",
+        "-p",
+        "8201",
+        "--ros-names",
+        "amrisim",
+    )
     wait(lambda: "Zenoh" in output(router))
     topics = {"/ann/odom", "/AMRISim_bob/pose"}
     seen = world2.zenoh(6.0, 20, *topics)

@@ -1,6 +1,8 @@
-"""A ROS 2 client of the action SimulateSteps on the package zenoh-ros2-sdk: ``zenoh_action_peer.py STEPS``; prints ``RESULT JSON``.
+"""A ROS 2 client of the action SimulateSteps on the package zenoh-ros2-sdk:
+``zenoh_action_peer.py STEPS``; prints ``RESULT JSON``.
 
-Definitions are written out once more; hashes of types are computed by rosbags and by the package.
+Definitions are written out once more; hashes of types are computed by rosbags and by
+the package.
 """
 
 import json
@@ -35,32 +37,62 @@ def store_with(texts):
     for name, text in texts.items():
         if name not in store.types:
             store.register(get_types_from_msg(text, name))
+
     return store
 
 
 def service_hash(name, request, response):
-    """Hash of a service's type: of its request, its response and the event of both (REP-2011)."""
-    event = f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] request\n{name}_Response[<=1] response"
-    whole = f"{name}_Request request_message\n{name}_Response response_message\n{name}_Event event_message"
-    texts = {f"{name}_Request": request, f"{name}_Response": response, f"{name}_Event": event, name: whole}
+    """Hash of a service's type: of its request, its response and the event of both
+    (REP-2011).
+    """
+    event = (
+        f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
+        f"request\n{name}_Response[<=1] response"
+    )
+    whole = (
+        f"{name}_Request request_message\n{name}_Response "
+        f"response_message\n{name}_Event event_message"
+    )
+    texts = {
+        f"{name}_Request": request,
+        f"{name}_Response": response,
+        f"{name}_Event": event,
+        name: whole,
+    }
     store = store_with(PARTS)
     for part, text in texts.items():
         ((constants, fields),) = get_types_from_msg(text, part).values()
-        store.register({part: (constants, [(field, named(kind)) for field, kind in fields])})
+        store.register(
+            {part: (constants, [(field, named(kind)) for field, kind in fields])}
+        )
+
     for part, (constants, fields) in list(store.fielddefs.items()):
-        store.fielddefs[part] = (constants, [(field, named(kind)) for field, kind in fields])
+        store.fielddefs[part] = (
+            constants,
+            [(field, named(kind)) for field, kind in fields],
+        )
+
     return store.hash_rihs01(name)
 
 
 def named(kind):
-    """A field's kind with ROS's names: rosbags calls messages of services .../srv/msg/..., and keeps ``char``, which is ``uint8``."""
+    """A field's kind with ROS's names: rosbags calls messages of services
+    .../srv/msg/..., and keeps ``char``, which is ``uint8``.
+    """
     if isinstance(kind, tuple):
         return tuple(named(part) for part in kind)
-    return ("uint8" if kind == "char" else kind.replace("/srv/msg/", "/srv/")) if isinstance(kind, str) else kind
+    return (
+        ("uint8" if kind == "char" else kind.replace("/srv/msg/", "/srv/"))
+        if isinstance(kind, str)
+        else kind
+    )
 
 
 session = ZenohSession.get_instance()
-sys.excepthook = lambda *error: (traceback.print_exception(*error), os._exit(1))  # threads of the package would keep it
+sys.excepthook = lambda *error: (
+    traceback.print_exception(*error),
+    os._exit(1),
+)  # threads of the package would keep it
 for name, text in PARTS.items():
     session.register_message_type(text, name)
 
@@ -69,7 +101,12 @@ def client(path, name, request, response):
     """A client of a service."""
     digest = service_hash(name, request, response)
     return ROS2ServiceClient(
-        path, name, request_definition=request, response_definition=response, type_hash=digest, timeout=110.0
+        path,
+        name,
+        request_definition=request,
+        response_definition=response,
+        type_hash=digest,
+        timeout=110.0,
     )
 
 
@@ -77,22 +114,35 @@ heard = []
 feedback_text = f"{UUID} goal_id\n{ACTION}_Feedback feedback"
 feedback_store = store_with({**PARTS, f"{ACTION}_FeedbackMessage": feedback_text})
 subscriber = ROS2Subscriber(
-    "/botyard/simulate_steps/_action/feedback", f"{ACTION}_FeedbackMessage", heard.append, msg_definition=feedback_text,
+    "/botyard/simulate_steps/_action/feedback",
+    f"{ACTION}_FeedbackMessage",
+    heard.append,
+    msg_definition=feedback_text,
     type_hash=feedback_store.hash_rihs01(f"{ACTION}_FeedbackMessage"),
-)  # fmt: skip
+)
 set_state = client(
-    "/botyard/set_simulation_state", f"{PACKAGE}/srv/SetSimulationState", STATE, f"{PACKAGE}/Result result"
+    "/botyard/set_simulation_state",
+    f"{PACKAGE}/srv/SetSimulationState",
+    STATE,
+    f"{PACKAGE}/Result result",
 )
 send = client(
-    "/botyard/simulate_steps/_action/send_goal", f"{ACTION}_SendGoal", f"{UUID} goal_id\n{ACTION}_Goal goal",
+    "/botyard/simulate_steps/_action/send_goal",
+    f"{ACTION}_SendGoal",
+    f"{UUID} goal_id\n{ACTION}_Goal goal",
     "bool accepted\nbuiltin_interfaces/Time stamp",
-)  # fmt: skip
+)
 get_result = client(
-    "/botyard/simulate_steps/_action/get_result", f"{ACTION}_GetResult", f"{UUID} goal_id", f"int8 status\n{ACTION}_Result result"
-)  # fmt: skip
+    "/botyard/simulate_steps/_action/get_result",
+    f"{ACTION}_GetResult",
+    f"{UUID} goal_id",
+    f"int8 status\n{ACTION}_Result result",
+)
 time.sleep(1.0)
 types = session.store.types
-key = types["unique_identifier_msgs/msg/UUID"](uuid=np.frombuffer(os.urandom(16), np.uint8))
+key = types["unique_identifier_msgs/msg/UUID"](
+    uuid=np.frombuffer(os.urandom(16), np.uint8)
+)
 stopped = set_state.call(state=types[f"{PACKAGE}/msg/SimulationState"](state=0))
 steps = int(sys.argv[1])
 accepted = send.call(goal_id=key, goal=types[f"{ACTION}_Goal"](steps=steps))
@@ -113,4 +163,5 @@ print(
     ),
     flush=True,
 )
-os._exit(0)  # threads of the package would keep it
+# threads of the package would keep it
+os._exit(0)

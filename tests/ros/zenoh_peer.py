@@ -1,4 +1,6 @@
-"""A ROS 2 peer on the package zenoh-ros2-sdk, which speaks rmw_zenoh: run in an environment of its own; prints ``RESULT JSON``."""
+"""A ROS 2 peer on the package zenoh-ros2-sdk, which speaks rmw_zenoh: run in an
+environment of its own; prints ``RESULT JSON``.
+"""
 
 import json
 import os
@@ -22,7 +24,10 @@ ODOMETRY, SCAN, TWIST, MAP = (
 
 def about(name):
     """Definition and hash of a type."""
-    return {"msg_definition": STORE.generate_msgdef(name, ros_version=2)[0], "type_hash": STORE.hash_rihs01(name)}
+    return {
+        "msg_definition": STORE.generate_msgdef(name, ros_version=2)[0],
+        "type_hash": STORE.hash_rihs01(name),
+    }
 
 
 counts, last = {}, {}
@@ -47,7 +52,10 @@ session = ZenohSession.get_instance()
 history = zenoh.ext.HistoryConfig(detect_late_publishers=True)
 map_key = f"0/map/nav_msgs::msg::dds_::OccupancyGrid_/{STORE.hash_rihs01(MAP)}"
 map_reader = zenoh.ext.declare_advanced_subscriber(
-    session.session, map_key, lambda s: keep("map")(s.payload.to_bytes()), history=history
+    session.session,
+    map_key,
+    lambda s: keep("map")(s.payload.to_bytes()),
+    history=history,
 )
 velocity = ROS2Publisher("/ann/cmd_vel", TWIST, **about(TWIST))
 time.sleep(1.0)
@@ -60,6 +68,7 @@ while (took := time.monotonic() - begin) < seconds or (
 ):
     velocity.publish(linear=vector(0.0, 0.0, 0.0), angular=vector(0.0, 0.0, 0.3))
     time.sleep(0.05)
+
 turning = last["odom"].twist.twist.angular.z if "odom" in last else None
 client = ROS2ServiceClient(
     "/botyard/pause",
@@ -74,12 +83,14 @@ before = counts.get("odom", 0)
 time.sleep(1.0)
 wanted = set(sys.argv[3:])
 begin = time.monotonic()
-while True:  # until all is known that is wanted
+# until all is known that is wanted
+while True:
     topics = {name for name, _ in discovery.get_topic_names_and_types()}
     services = {name for name, _ in discovery.get_service_names_and_types()}
     if wanted <= topics | services or time.monotonic() > begin + 110.0:
         break
     time.sleep(0.2)
+
 grid = STORE.deserialize_cdr(last["map"], MAP) if "map" in last else None
 print(
     "RESULT "
@@ -98,4 +109,5 @@ print(
     ),
     flush=True,
 )
-os._exit(0)  # threads of the package would keep it
+# threads of the package would keep it
+os._exit(0)

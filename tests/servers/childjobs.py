@@ -1,4 +1,6 @@
-"""Work of a process of its own that does not go as it should, for tests; each is a module's `main` by the name of its request."""
+"""Work of a process of its own that does not go as it should, for tests; each is a
+module's `main` by the name of its request.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from botyard.child import Send, serve
+from botyard.processes.child_process import Send, serve
 
 
 def _work(how: str, send: Send) -> None:
@@ -18,7 +20,8 @@ def _work(how: str, send: Send) -> None:
     sys.stdout.write("what a library prints\n")
     if how == "hang":
         time.sleep(600)
-    elif how == "hold":  # the interpreter is never given up
+    elif how == "hold":
+        # the interpreter is never given up
         re.match(r"(a+)+$", "a" * 64 + "b")
     elif how == "memory":
         held = []
@@ -46,8 +49,10 @@ def _work(how: str, send: Send) -> None:
     elif how == "look":
         send(
             "text",
-            f"{sorted(os.listdir('/proc/self/fd'))} {os.getsid(0) == os.getpid()} {os.getcwd() in sys.path} {'' in sys.path}",
+            f"{sorted(os.listdir('/proc/self/fd'))} "
+            f"{os.getsid(0) == os.getpid()} {os.getcwd() in sys.path} {'' in sys.path}",
         )
+
     send("text", "done")
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from botyard.child import Send, serve
 from botyard.formats import reading
+from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "tests.servers.hangingreader"
 
 
 def _answer(request: reading.Request, send: Send) -> None:
     if request.name.startswith("hang"):
-        re.match(r"(a+)+$", "a" * 64 + "b")  # the interpreter is never given up
+        # the interpreter is never given up
+        re.match(r"(a+)+$", "a" * 64 + "b")
+
     reading.answer(request, send)
 
 

@@ -1,7 +1,10 @@
-"""Participants that come and go on real sockets that lose packets, and what one that stays keeps of them.
+"""Participants that come and go on real sockets that lose packets, and what one that
+stays keeps of them.
 
-``python -m tests.servers.rtps_churn [SECONDS]`` prints a line each ten seconds and the figures at its end; the test does it for a shorter
-time. The participant that stays is a process of its own, so that its memory is its own. They meet on the loopback without multicast.
+``python -m tests.servers.rtps_churn [SECONDS]`` prints a line each ten seconds and the
+figures at its end; the test does it for a shorter time. The participant that stays is a
+process of its own, so that its memory is its own. They meet on the loopback without
+multicast.
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ from botyard.protocols.rtps import participant as participants
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
-from botyard.servers import rtps
-from botyard.servers.rtps import RtpsNode
+from botyard.servers.ros import rtps
+from botyard.servers.ros.rtps import RtpsNode
 from tests.servers.nearby import Nearby
 
 LOSS: Final = 0.05
@@ -34,7 +37,11 @@ PERIOD_S: Final = 0.02
 CDR: Final = b"\0\1\0\0"
 MAP: Final = CDR + bytes(range(256)) * 400
 LATCHED: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
-SERVICE: Final = ("/ask", "std_srvs/srv/Trigger_Request", "std_srvs/srv/Trigger_Response")
+SERVICE: Final = (
+    "/ask",
+    "std_srvs/srv/Trigger_Request",
+    "std_srvs/srv/Trigger_Response",
+)
 AT_ONCE: Final = 4
 """Participants that are there at a time."""
 ENOUGH: Final = 25
@@ -97,7 +104,9 @@ def counts(node: RtpsNode) -> dict[str, int]:
 
 
 async def stay(domain: int, lease_s: float) -> None:
-    """Five streams at 50 Hz, a map, a service and a reader of commands; prints its counts each second until its input ends."""
+    """Five streams at 50 Hz, a map, a service and a reader of commands; prints its
+    counts each second until its input ends.
+    """
     with lossy(lease_s):
         node = RtpsNode(Nearby(domain))
     part = node.participant
@@ -113,7 +122,9 @@ async def stay(domain: int, lease_s: float) -> None:
         node.wake()
 
     part.reader("rt/cmd_vel", "T", take, Qos(), node.now())
-    server = ServiceServer(part, *SERVICE, serve, lambda text: None, node.now(), identity=b"s" * 16)
+    server = ServiceServer(
+        part, *SERVICE, serve, lambda text: None, node.now(), identity=b"s" * 16
+    )
     node.wake()
     number, tell_at = 0, 0.0
     asyncio.get_running_loop().add_reader(0, lambda: os.read(0, 1) or os._exit(0))
@@ -125,8 +136,15 @@ async def stay(domain: int, lease_s: float) -> None:
         await asyncio.sleep(PERIOD_S)
         if time.monotonic() >= tell_at:
             tell_at = time.monotonic() + 1.0
-            found = {**counts(node), "taken": taken[0], "met": part.count(EventKind.MET)}
-            print(json.dumps({**found, "malformed": part.count(EventKind.MALFORMED)}), flush=True)
+            found = {
+                **counts(node),
+                "taken": taken[0],
+                "met": part.count(EventKind.MET),
+            }
+            print(
+                json.dumps({**found, "malformed": part.count(EventKind.MALFORMED)}),
+                flush=True,
+            )
 
 
 # -- those that come and go
@@ -134,7 +152,9 @@ async def stay(domain: int, lease_s: float) -> None:
 
 @dataclass
 class Tally:
-    """What they got: lives, those that ended without a word, messages, and the longest life, s."""
+    """What they got: lives, those that ended without a word, messages, and the longest
+    life, s.
+    """
 
     lives: int = 0
     killed: int = 0
@@ -144,7 +164,9 @@ class Tally:
 
 
 async def live(domain: int, tally: Tally, dice: random.Random) -> None:
-    """One life: until it has the map, some messages of each stream in order, and a response."""
+    """One life: until it has the map, some messages of each stream in order, and a
+    response.
+    """
     node = RtpsNode(Nearby(domain))
     part = node.participant
     maps: list[bytes] = []
@@ -152,23 +174,37 @@ async def live(domain: int, tally: Tally, dice: random.Random) -> None:
     got: list[list[int]] = [[] for _ in range(STREAMS)]
 
     def taker(numbers: list[int]) -> Any:
-        return lambda sample: numbers.append(int.from_bytes(sample.payload[4:8], "little"))
+        return lambda sample: numbers.append(
+            int.from_bytes(sample.payload[4:8], "little")
+        )
 
     for k, numbers in enumerate(got):
         part.reader(f"rt/s{k}", "T", taker(numbers), Qos(), node.now())
-    part.reader("rt/map", "T", lambda sample: maps.append(sample.payload), LATCHED, node.now())
+    part.reader(
+        "rt/map", "T", lambda sample: maps.append(sample.payload), LATCHED, node.now()
+    )
     command = part.writer("rt/cmd_vel", "T", Qos(), node.now())
     client = ServiceClient(part, *SERVICE, node.now(), identity=os.urandom(16))
     begin = time.monotonic()
     asked_at = 0.0
     while not (maps and answers and all(len(numbers) >= ENOUGH for numbers in got)):
-        assert time.monotonic() < begin + 60.0, (len(maps), len(answers), [len(numbers) for numbers in got])
+        assert time.monotonic() < begin + 60.0, (
+            len(maps),
+            len(answers),
+            [len(numbers) for numbers in got],
+        )
         command.write(CDR + bytes(48), node.now())
-        if not answers and client.server() is not None and time.monotonic() > asked_at + 1.0:
+        if (
+            not answers
+            and client.server() is not None
+            and time.monotonic() > asked_at + 1.0
+        ):
             asked_at = time.monotonic()
             client.call(CDR + b"asked   ", node.now(), answers.append)
+
         node.wake()
         await asyncio.sleep(0.05)
+
     assert maps == [MAP]
     assert answers[0] == CDR + b"asked   "
     assert all(numbers == sorted(set(numbers)) for numbers in got)
@@ -178,15 +214,24 @@ async def live(domain: int, tally: Tally, dice: random.Random) -> None:
     if dice.random() < 0.5:
         tally.killed += 1
         node.participant.leave = lambda now: None  # type: ignore[method-assign]
+
     node.close()
 
 
-async def come_and_go(domain: int, lease_s: float, seconds: float, tally: Tally, *, is_told: bool = False) -> None:
+async def come_and_go(
+    domain: int, lease_s: float, seconds: float, tally: Tally, *, is_told: bool = False
+) -> None:
     """So long, then until all leases have ended."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.servers.rtps_churn", "stay", str(domain), str(lease_s),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "tests.servers.rtps_churn",
+        "stay",
+        str(domain),
+        str(lease_s),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     assert child.stdout is not None and child.stdin is not None
     dice = random.Random(1)
     end = time.monotonic() + seconds
@@ -213,6 +258,7 @@ async def come_and_go(domain: int, lease_s: float, seconds: float, tally: Tally,
         while tally.counts[-1]["peers"] or tally.counts[-1]["destinations"]:
             assert time.monotonic() < gone_at, tally.counts[-1]
             await asyncio.sleep(0.2)
+
         seen = len(tally.counts)
         while len(tally.counts) < seen + 3:
             await asyncio.sleep(0.2)
@@ -227,13 +273,17 @@ def main() -> None:
     if sys.argv[1:2] == ["stay"]:
         asyncio.run(stay(int(sys.argv[2]), float(sys.argv[3])))
         return
+
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600.0
     tally = Tally()
     asyncio.run(come_and_go(181, 20.0, seconds, tally, is_told=True))
     memory = [c["rss_kib"] for c in tally.counts]
-    parts = [max(memory[len(memory) * k // 4 : len(memory) * (k + 1) // 4]) for k in range(4)]
+    parts = [
+        max(memory[len(memory) * k // 4 : len(memory) * (k + 1) // 4]) for k in range(4)
+    ]
     print(
-        f"{tally.lives} lives, {tally.killed} ended without a word, {tally.messages} messages, longest {tally.longest_s:.1f} s;"
+        f"{tally.lives} lives, {tally.killed} ended without a word, "
+        f"{tally.messages} messages, longest {tally.longest_s:.1f} s;"
         f" memory at first {memory[0]} KiB, at most in each quarter {parts} KiB"
     )
     print("before", tally.counts[0])

@@ -1,4 +1,6 @@
-"""AMBF's objects as a program sees them that was written for AMBF's own client: the recorded run again, on all three generations."""
+"""AMBF's objects as a program sees them that was written for AMBF's own client: the
+recorded run again, on all three generations.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +30,51 @@ FILE = Path(__file__).parents[1] / "data" / "ambf.yaml"
 class Run:
     """A simulator with a client connected."""
 
-    def __init__(self, generation: str, folder: Path, *args: str, step: int = 1) -> None:
+    def __init__(
+        self, generation: str, folder: Path, *args: str, step: int = 1
+    ) -> None:
         self.generation = generation
         self.port = free_port(5)
         self.robots = self.port + 1
         self._out = (folder / "out.log").open("w")
         self.process = subprocess.Popen(
             [
-                sys.executable, "-m", "botyard", "--noninteractive", "--no-crash-restart", "--no-gui",
-                "-p", str(self.robots), "--ambf", generation,
-                "--ambf-port", str(self.port), "--update-interval", str(step), "--ambf-watchdog", "3",
-                "--ros-master", f"embedded:{self.port + 4}",
-                *(args or ("--nomap", "-r", "p3dx:ann", "--start", "20000,20000,0", "--adf", str(FILE))),
+                sys.executable,
+                "-m",
+                "botyard",
+                "--noninteractive",
+                "--no-crash-restart",
+                "--no-gui",
+                "-p",
+                str(self.robots),
+                "--ambf",
+                generation,
+                "--ambf-port",
+                str(self.port),
+                "--update-interval",
+                str(step),
+                "--ambf-watchdog",
+                "3",
+                "--ros-master",
+                f"embedded:{self.port + 4}",
+                *(
+                    args
+                    or (
+                        "--nomap",
+                        "-r",
+                        "p3dx:ann",
+                        "--start",
+                        "20000,20000,0",
+                        "--adf",
+                        str(FILE),
+                    )
+                ),
             ],
-            stdout=self._out, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ},
-        )  # fmt: skip
+            stdout=self._out,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**os.environ},
+        )
         self.log = folder / "out.log"
         self.client = Client("test", port=self.port)
         end = time.monotonic() + PATIENCE
@@ -51,7 +83,9 @@ class Run:
                 self.client.connect(120.0 if generation == "2.0" else 400.0)
                 break
             except PeerError:
-                assert self.process.poll() is None and time.monotonic() < end, self.log.read_text()
+                assert self.process.poll() is None and time.monotonic() < end, (
+                    self.log.read_text()
+                )
                 time.sleep(0.1)
 
     def close(self) -> None:
@@ -93,12 +127,20 @@ def newest(tmp_path: Path) -> Iterator[Run]:
 
 
 def test_the_recorded_run(run: Run) -> None:
-    """Names, rates, lists, forces, poses, joints, lockstep and resets, as the real client saw them of the real simulator."""
+    """Names, rates, lists, forces, poses, joints, lockstep and resets, as the real
+    client saw them of the real simulator.
+    """
     c, new = run.client, run.generation != "master"
     names = c.get_obj_names()
     assert c.get_common_namespace() == "/ambf/env/"
     prefix = "/ambf/env/" if new else ""
-    expected = {"robot1", "box1", "cameras/default_camera", "lights/light1", "sensors/sonar0"}
+    expected = {
+        "robot1",
+        "box1",
+        "cameras/default_camera",
+        "lights/light1",
+        "sensors/sonar0",
+    }
     expected |= {"rover", "actuators/grip"} if new else set()
     assert {f"{prefix}{n}" for n in expected} <= set(names)
     assert ("World" in names) == new
@@ -115,10 +157,19 @@ def test_the_recorded_run(run: Run) -> None:
     time.sleep(0.3)
 
     def rates() -> tuple[float, float, float]:
-        heard, idle, begin, step = robot.heard, world.heard, time.monotonic(), robot.get_sim_step()
+        heard, idle, begin, step = (
+            robot.heard,
+            world.heard,
+            time.monotonic(),
+            robot.get_sim_step(),
+        )
         time.sleep(1.0)
         took = time.monotonic() - begin
-        return (robot.get_sim_step() - step) / took, (robot.heard - heard) / took, (world.heard - idle) / took
+        return (
+            (robot.get_sim_step() - step) / took,
+            (robot.heard - heard) / took,
+            (world.heard - idle) / took,
+        )
 
     def as_wanted() -> bool:
         steps, often, idle = rates()
@@ -126,7 +177,10 @@ def test_the_recorded_run(run: Run) -> None:
         assert idle < 65.0
         return often > 0.6 * min(1000.0, steps) and idle > 0.7 * min(50.0, 0.05 * steps)
 
-    wait(as_wanted, what="1000 Hz and 50 Hz, as far as the machine makes its steps in time")
+    wait(
+        as_wanted,
+        what="1000 Hz and 50 Hz, as far as the machine makes its steps in time",
+    )
 
     robot.set_force(3.0, 0.0, 0.0)
     wait(lambda: robot.get_pos().x > 0.02)
@@ -136,8 +190,11 @@ def test_the_recorded_run(run: Run) -> None:
         first, start = robot.get_pos().x, robot.get_sim_time()
         go_on(robot, 0.3)
         speeds.append((robot.get_pos().x - first) / (robot.get_sim_time() - start))
+
     assert 0.0 < speeds[0] < 1.5 * 0.3
-    assert speeds[1] == pytest.approx(speeds[0], rel=0.15), "the client ends the force after 0.1 s; then it coasts"
+    assert speeds[1] == pytest.approx(speeds[0], rel=0.15), (
+        "the client ends the force after 0.1 s; then it coasts"
+    )
 
     robot.pose_command(3.0, 1.0, 0.0, 1.0, 0.0, 0.0)
     where = 5 if run.generation == "2.0" else 3
@@ -160,7 +217,9 @@ def test_the_recorded_run(run: Run) -> None:
         wait(lambda: robot.get_linear_vel().x > 0.39)
         first, step = robot.get_pos().x, robot.get_sim_time()
         go_on(robot, 0.5)
-        assert (robot.get_pos().x - first) / (robot.get_sim_time() - step) == pytest.approx(0.4, rel=0.1)
+        assert (robot.get_pos().x - first) / (
+            robot.get_sim_time() - step
+        ) == pytest.approx(0.4, rel=0.1)
         robot.set_force(0.0, 0.0, 0.0)
 
     world.enable_throttling(True)
@@ -169,15 +228,21 @@ def test_the_recorded_run(run: Run) -> None:
     wait(lambda: world.get_sim_step() > 0)
     before = -1
     end = time.monotonic() + PATIENCE
-    while world.get_sim_step() != before:  # what was under way arrives, and then it stands still
+    while (
+        world.get_sim_step() != before
+    ):  # what was under way arrives, and then it stands still
         assert time.monotonic() < end, "it does not stand still"
         before = world.get_sim_step()
         time.sleep(0.2)
+
     for k in range(1, 21):
         world.update()
         wait(lambda k=k: world.get_sim_step() >= before + 5 * k)  # type: ignore[misc]
         assert world.get_sim_step() == before + 5 * k
-    wait(lambda: world.get_sim_step() > before + 100 + 300)  # some seconds after the last command it runs free
+
+    wait(
+        lambda: world.get_sim_step() > before + 100 + 300
+    )  # some seconds after the last command it runs free
 
     if run.generation == "2.0":
         world.reset_bodies()
@@ -192,15 +257,25 @@ def test_the_recorded_run(run: Run) -> None:
 
 @pytest.mark.shared
 def test_names_of_the_recording_are_the_same(newest: Run, shared: Path) -> None:
-    recorded = json.loads((shared / "golden" / "ambf" / "real_client_run_2.0.json").read_text())
+    recorded = json.loads(
+        (shared / "golden" / "ambf" / "real_client_run_2.0.json").read_text()
+    )
     assert set(recorded["names"]) <= set(newest.client.get_obj_names())
     assert recorded["common_namespace"] == newest.client.get_common_namespace()
     robot = newest.get("robot1")
     assert recorded["joint_names"] == robot.get_joint_names()
     wait(lambda: recorded["children"] == robot.get_children_names())
-    assert recorded["others"]["rover"]["wheels"] == newest.get("rover").get_wheel_count()
+    assert (
+        recorded["others"]["rover"]["wheels"] == newest.get("rover").get_wheel_count()
+    )
     assert recorded["others"]["sonar0"]["count"] == newest.get("sonar0").get_count()
-    kinds = {"sonar0": "Sensor", "rover": "Vehicle", "light1": "Light", "default_camera": "Camera", "grip": "Actuator"}
+    kinds = {
+        "sonar0": "Sensor",
+        "rover": "Vehicle",
+        "light1": "Light",
+        "default_camera": "Camera",
+        "grip": "Actuator",
+    }
     for name, kind in kinds.items():
         assert recorded["others"][name]["type"] == kind == newest.get(name).type
 
@@ -210,8 +285,14 @@ def test_sensors_cameras_and_what_holds(newest: Run) -> None:
     assert isinstance(sensor, Sensor)
     box = newest.get("box1")
     wait(lambda: sensor.is_triggered(0))
-    assert sensor.get_all_measurements() == pytest.approx([1.0 - 1.7 / 5.0, 0.0, 0.0, 0.0], abs=1e-6)
-    assert (sensor.get_range(0), sensor.get_sensed_object(0), sensor.get_sensed_object(1)) == (5.0, "wall", "")
+    assert sensor.get_all_measurements() == pytest.approx(
+        [1.0 - 1.7 / 5.0, 0.0, 0.0, 0.0], abs=1e-6
+    )
+    assert (
+        sensor.get_range(0),
+        sensor.get_sensed_object(0),
+        sensor.get_sensed_object(1),
+    ) == (5.0, "wall", "")
     assert (sensor.get_type(), sensor.get_parent_name()) == ("PROXIMITY", "box1")
     camera = newest.get("default_camera")
     camera.set_pos(1.0, 2.0, 3.0)
@@ -248,14 +329,22 @@ def test_vehicles(newest: Run) -> None:
     rover.set_vehicle_steering(0.3)
     wait(lambda: chassis.get_angular_vel().z > 0.1)
     v = math.hypot(chassis.get_linear_vel().x, chassis.get_linear_vel().y)
-    assert chassis.get_angular_vel().z == pytest.approx(v * math.tan(0.3) / 0.8, rel=0.2)
+    assert chassis.get_angular_vel().z == pytest.approx(
+        v * math.tan(0.3) / 0.8, rel=0.2
+    )
     rover.set_vehicle_power(0.0)
     rover.set_vehicle_brake(80.0)
-    wait(lambda: math.hypot(chassis.get_linear_vel().x, chassis.get_linear_vel().y) < 1e-3)
+    wait(
+        lambda: (
+            math.hypot(chassis.get_linear_vel().x, chassis.get_linear_vel().y) < 1e-3
+        )
+    )
 
 
 def test_a_robot_is_driven_by_its_wheels_and_by_twists(newest: Run) -> None:
-    """A kinematic robot with differential drive: wheel velocities are the normal way to drive it (§10)."""
+    """A kinematic robot with differential drive: wheel velocities are the normal way to
+    drive it (§10).
+    """
     robot = newest.get("/ambf/env/ann")
     assert isinstance(robot, Body)
     assert robot.get_mass() == 0.0
@@ -267,7 +356,9 @@ def test_a_robot_is_driven_by_its_wheels_and_by_twists(newest: Run) -> None:
     assert angle > 0.0
     assert robot.get_joint_vel("left_wheel") == pytest.approx(3.0, abs=0.1)
     robot.set_joint_vel("left_wheel", -3.0)
-    wait(lambda: robot.get_angular_vel().z == pytest.approx(0.6 / (2 * 0.1786), abs=0.1))
+    wait(
+        lambda: robot.get_angular_vel().z == pytest.approx(0.6 / (2 * 0.1786), abs=0.1)
+    )
     laser = newest.get("ann_sonar")
     assert laser.get_count() == 16
     vehicle = newest.get("/ambf/env/vehicles/ann")
@@ -275,10 +366,18 @@ def test_a_robot_is_driven_by_its_wheels_and_by_twists(newest: Run) -> None:
 
 
 def test_clients_that_misbehave_cost_only_their_own_connection(newest: Run) -> None:
-    for data in (b"\xff" * 100, frame(Kind.MESSAGE, 3, b"x" * 5), frame(Kind.READ, 10**6), frame(Kind.TOPICS, 0)):
-        with socket.create_connection(("127.0.0.1", newest.port), timeout=PATIENCE) as bad:
+    for data in (
+        b"\xff" * 100,
+        frame(Kind.MESSAGE, 3, b"x" * 5),
+        frame(Kind.READ, 10**6),
+        frame(Kind.TOPICS, 0),
+    ):
+        with socket.create_connection(
+            ("127.0.0.1", newest.port), timeout=PATIENCE
+        ) as bad:
             bad.sendall(data)
             time.sleep(0.1)
+
     robot = newest.get("robot1")
     heard = robot.heard
     wait(lambda: robot.heard > heard + 10)
@@ -286,10 +385,14 @@ def test_clients_that_misbehave_cost_only_their_own_connection(newest: Run) -> N
 
 
 def test_absurd_commands_are_ignored(newest: Run) -> None:
-    """Numbers that are none, and such that nobody can carry out, of every kind of object."""
+    """Numbers that are none, and such that nobody can carry out, of every kind of
+    object.
+    """
     c = newest.client
     huge, nan = 1e300, math.nan
-    robot, box, still = (newest.get(f"/ambf/env/{n}") for n in ("ann", "robot1", "box1"))
+    robot, box, still = (
+        newest.get(f"/ambf/env/{n}") for n in ("ann", "robot1", "box1")
+    )
     begin = still.get_pos().x
     for x in (huge, nan, math.inf):
         for body in (robot, box, still):
@@ -299,6 +402,7 @@ def test_absurd_commands_are_ignored(newest: Run) -> None:
             time.sleep(0.02)
             body.set_pos(x, 0.0, 0.0)
             time.sleep(0.02)
+
         for kind in (
             robot.set_joint_vel,
             robot.set_joint_pos,
@@ -308,17 +412,21 @@ def test_absurd_commands_are_ignored(newest: Run) -> None:
         ):
             kind("left_wheel", min(x, 3e38) if x == x else x)
             time.sleep(0.02)
+
         rover, camera = newest.get("rover"), newest.get("default_camera")
         rover.set_vehicle_power(min(x, 3e38) if x == x else x)
         camera.set_pos(x, x, x)
         time.sleep(0.1)
+
     assert newest.process.poll() is None
     still.set_pos(begin + 1.0, 5.0, 0.0)
     wait(lambda: still.get_pos().x == begin + 1.0)
     text = newest.log.read_text()
     assert "Traceback" not in text
     assert "robot1: pose: expected values within" in text
-    assert text.count("robot1: a command with values that are not finite") <= 3, "the same is not said all the time"
+    assert text.count("robot1: a command with values that are not finite") <= 3, (
+        "the same is not said all the time"
+    )
     assert c.is_connected()
 
 
@@ -368,16 +476,34 @@ def test_userdata_of_the_oldest_generation(tmp_path: Path) -> None:
 
 
 def test_joints_below_joints(tmp_path: Path) -> None:
-    """A chain: all joints below a body in the tree are its joints, and the last child goes with all of them."""
+    """A chain: all joints below a body in the tree are its joints, and the last child
+    goes with all of them.
+    """
     shape = "shape: Box, geometry: {x: 0.2, y: 0.1, z: 0.1}"
     text = "bodies: [BODY a, BODY b, BODY c]\njoints: [JOINT one, JOINT two]\n"
-    text += "".join(f"BODY {n}: {{mass: {m}, {shape}}}\n" for n, m in (("a", 0), ("b", 1), ("c", 1)))
-    text += "JOINT one: {parent: BODY a, child: BODY b, parent axis: {x: 0, y: 0, z: 1}, parent pivot: {x: 1, y: 0, z: 0}}\n"
-    text += "JOINT two: {parent: BODY b, child: BODY c, type: prismatic, parent axis: {x: 1, y: 0, z: 0}, "
+    text += "".join(
+        f"BODY {n}: {{mass: {m}, {shape}}}\n" for n, m in (("a", 0), ("b", 1), ("c", 1))
+    )
+    text += (
+        "JOINT one: {parent: BODY a, child: BODY b, parent axis: {x: 0, y: "
+        "0, z: 1}, parent pivot: {x: 1, y: 0, z: 0}}\n"
+    )
+    text += (
+        "JOINT two: {parent: BODY b, child: BODY c, type: prismatic, parent "
+        "axis: {x: 1, y: 0, z: 0}, "
+    )
     text += "joint limits: {low: 0, high: 2}}\n"
     (tmp_path / "arm.yaml").write_text(text)
     run = Run(
-        "2.0", tmp_path, "--nomap", "-r", "p3dx:ann", "--start", "9000,9000,0", "--adf", str(tmp_path / "arm.yaml")
+        "2.0",
+        tmp_path,
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "--start",
+        "9000,9000,0",
+        "--adf",
+        str(tmp_path / "arm.yaml"),
     )
     try:
         arm, last = run.get("a"), run.client._handles["/ambf/env/c"]

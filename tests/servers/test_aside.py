@@ -1,4 +1,6 @@
-"""A process that does one piece of work: it takes no more than it may, can be ended at any moment, and leaves nothing behind."""
+"""A process that does one piece of work: it takes no more than it may, can be ended at
+any moment, and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from botyard.servers.aside import MIB, Job, JobError, JobLimits
+from botyard.servers.jobs.child_jobs import MIB, Job, JobError, JobLimits
 from tests.waiting import wait
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +25,13 @@ AMPLE = JobLimits(time=100.0, memory=1024 * MIB)
 
 @pytest.fixture(autouse=True)
 def _find_tests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The process finds this folder's modules, and its folders for temporary files can be looked at."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    """The process finds this folder's modules, and its folders for temporary files can
+    be looked at.
+    """
+    monkeypatch.setenv(
+        "PYTHONPATH",
+        os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    )
     (tmp_path / "t").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "t"))
 
@@ -43,11 +50,20 @@ def children() -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                line, environment = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+                line, environment = (
+                    (entry / "cmdline").read_bytes(),
+                    (entry / "environ").read_bytes(),
+                )
             except OSError:
                 continue
-            if b"tests.servers.childjobs" in line and b"importlib" in line and b"TMPDIR=" + folder in environment:
+
+            if (
+                b"tests.servers.childjobs" in line
+                and b"importlib" in line
+                and b"TMPDIR=" + folder in environment
+            ):
                 found.append(int(entry.name))
+
     return found
 
 
@@ -71,7 +87,10 @@ def test_it_inherits_no_files_and_finds_no_modules_in_the_working_directory(
         os.set_inheritable(secret.fileno(), True)
         _, seen, _ = answers("look")
         files = seen[: seen.index("]")].count("'") // 2
-        assert files <= 5, f"its input, its answers twice, what it says, and the folder that is looked at: {seen}"
+        assert files <= 5, (
+            f"its input, its answers twice, what it says, and the folder that is looked at: {seen}"
+        )
+
     assert seen.endswith("True False False"), (
         "the terminal's interruptions do not reach it; no module is looked for here"
     )
@@ -80,14 +99,22 @@ def test_it_inherits_no_files_and_finds_no_modules_in_the_working_directory(
 @pytest.mark.parametrize("how", ["hang", "hold"])
 def test_what_takes_too_long_is_ended(how: str) -> None:
     one = job(JobLimits(time=1.5))
-    with pytest.raises(JobError, match=r"it took more than 1\.5 s \(--job-time raises that\)"):
+    with pytest.raises(
+        JobError, match=r"it took more than 1\.5 s \(--job-time raises that\)"
+    ):
         list(one.run("how", how, TYPES))
+
     assert children() == []
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not see to it")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="other systems do not see to it"
+)
 def test_what_needs_too_much_memory_is_ended() -> None:
-    with pytest.raises(JobError, match=r"it needs more than 512 MiB of memory \(--job-memory raises that\)"):
+    with pytest.raises(
+        JobError,
+        match=r"it needs more than 512 MiB of memory \(--job-memory raises that\)",
+    ):
         answers("memory", JobLimits(time=100.0, memory=512 * MIB))
 
 
@@ -107,7 +134,9 @@ def test_what_dies_or_errs_is_told(how: str, why: str) -> None:
 
 def test_answers_without_end_are_cut_off() -> None:
     with pytest.raises(JobError, match="nonsense: too large"):
-        for _ in job(JobLimits(time=100.0, memory=512 * MIB)).run("how", "flood", TYPES):
+        for _ in job(JobLimits(time=100.0, memory=512 * MIB)).run(
+            "how", "flood", TYPES
+        ):
             pass
 
 
@@ -143,16 +172,22 @@ def test_nobody_who_listens_no_longer_keeps_it() -> None:
     assert children() == []
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others need the interpreter for it")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="others need the interpreter for it"
+)
 def test_it_ends_with_whoever_has_asked_however_that_ends() -> None:
     code = (
-        "from botyard.servers.aside import *\n"
-        "for kind, body in Job('tests.servers.childjobs', JobLimits(time=500.0)).run('how', 'hold', {'text': str}): print(body, flush=True)"
+        "from botyard.servers.jobs.child_jobs import *\n"
+        "for kind, body in Job('tests.servers.childjobs', "
+        "JobLimits(time=500.0)).run('how', 'hold', {'text': str}): print(body, flush=True)"
     )
     environment = os.environ | {"TMPDIR": tempfile.gettempdir()}
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    ) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "begun\n"
         assert len(children()) == 1
         os.kill(parent.pid, signal.SIGKILL)
+
     wait(lambda: not children())

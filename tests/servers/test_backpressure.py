@@ -1,4 +1,6 @@
-"""A client that sends too much, reads too little, or comes a hundred times costs its own session only."""
+"""A client that sends too much, reads too little, or comes a hundred times costs its
+own session only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from hypothesis import strategies as st
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers.intake import BURST, BYTES_PER_TURN, CHUNK, ITERATION_BUDGET_S, SHARED_BURST, Inlet, Intake
+from botyard.servers.pioneer.intake import (
+    BURST,
+    BYTES_PER_TURN,
+    CHUNK,
+    ITERATION_BUDGET_S,
+    SHARED_BURST,
+    Inlet,
+    Intake,
+)
 from tests.ports import free_port
 from tests.running import running
 from tests.waiting import PATIENCE, wait
@@ -24,7 +34,9 @@ from tests.waiting import PATIENCE, wait
 class Sender:
     """A client, seen from the server."""
 
-    def __init__(self, intake: Intake, told: list[tuple[str, bytes]], name: str) -> None:
+    def __init__(
+        self, intake: Intake, told: list[tuple[str, bytes]], name: str
+    ) -> None:
         self.name = name
         self.told = told
         self.reads = True
@@ -62,7 +74,9 @@ def test_what_comes_slowly_is_worked_off_at_once() -> None:
         assert a.all() == b"x" * int(BURST)
         assert all(len(data) <= CHUNK for _, data in told)
         a.inlet.take(b"y" * int(SHARED_BURST))
-        assert a.all()[int(BURST) :] == b"y" * int(SHARED_BURST), "one alone may have what is for all"
+        assert a.all()[int(BURST) :] == b"y" * int(SHARED_BURST), (
+            "one alone may have what is for all"
+        )
         assert a.reads
         a.inlet.take(b"z" * 100_000)
         assert b"z" not in a.all()
@@ -82,11 +96,13 @@ def test_nothing_is_lost_and_nothing_overtaken(sizes: list[int]) -> None:
         a = Sender(Intake(), told, "a")
         sent = b""
         for n, size in enumerate(sizes):
-            while not a.reads:  # no more comes from a client that is not read
+            # no more comes from a client that is not read
+            while not a.reads:
                 await asyncio.sleep(0.001)
             data = bytes([n]) * size
             sent += data
             a.inlet.take(data)
+
         while not a.reads:
             await asyncio.sleep(0.001)
         assert a.all() == sent
@@ -109,7 +125,8 @@ def test_those_who_wait_take_turns() -> None:
             await asyncio.sleep(0.001)
         turns = [name for name, data in told if name != "c"]
         slices = [
-            "".join(turns[i : i + BYTES_PER_TURN // CHUNK]) for i in range(0, len(turns), BYTES_PER_TURN // CHUNK)
+            "".join(turns[i : i + BYTES_PER_TURN // CHUNK])
+            for i in range(0, len(turns), BYTES_PER_TURN // CHUNK)
         ]
         assert [set(s) for s in slices[:10]] == [{"a"}, {"b"}] * 5
         a.inlet.take(b"y" * 2 * int(SHARED_BURST))
@@ -134,7 +151,9 @@ class Clock:
 
 @pytest.mark.parametrize("freed", [0.0, 1.0])
 def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
-    """The budget counts the time that the work took; steps that a client may ask for at any pace are not counted."""
+    """The budget counts the time that the work took; steps that a client may ask for at
+    any pace are not counted.
+    """
 
     async def act() -> None:
         clock = Clock()
@@ -146,12 +165,17 @@ def test_what_costs_much_waits_however_few_bytes_it_has(freed: float) -> None:
             done.append(data)
 
         reads = [True]
-        inlet = Inlet(intake, work, lambda: reads.append(False), lambda: reads.append(True))
+        inlet = Inlet(
+            intake, work, lambda: reads.append(False), lambda: reads.append(True)
+        )
         inlet.take(b"x" * 10 * CHUNK)
         if freed:
             assert len(done) == 10
             return
-        assert len(done) <= 5, "what is its own, what is for all, and the one that showed what it costs"
+
+        assert len(done) <= 5, (
+            "what is its own, what is for all, and the one that showed what it costs"
+        )
         assert not reads[-1]
         while not reads[-1]:
             await asyncio.sleep(0.001)
@@ -191,7 +215,9 @@ def test_who_hangs_up_while_it_waits_is_gone_at_once() -> None:
 
 
 def sent_until_held_up(flood: socket.socket) -> int:
-    """Bytes that the other side and the system take before they take no more for a while."""
+    """Bytes that the other side and the system take before they take no more for a
+    while.
+    """
     flood.settimeout(0.1)
     sent = 0
     try:
@@ -199,6 +225,7 @@ def sent_until_held_up(flood: socket.socket) -> int:
             sent += flood.send(command(11, 100) * 20_000)
     except TimeoutError:
         pass
+
     return sent
 
 
@@ -206,14 +233,19 @@ def sent_until_held_up(flood: socket.socket) -> int:
 def test_a_flood_is_held_up_and_the_others_go_on(tmp_path: Path) -> None:
     port = free_port(3)
     with (
-        running("--nomap", "-r", "p3dx", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
+        running("--nomap", "-r", "p3dx", "-r", "p3dx", "--no-gui", "-p", str(port)) as (
+            process,
+            _,
+        ),
         PioneerClient(port=port + 1) as other,
         socket.create_connection(("127.0.0.1", port), PATIENCE) as flood,
     ):
         for n in (0, 1, 2):
             flood.sendall(frame(n))
         flood.sendall(command(1, 1))
-        assert sent_until_held_up(flood) < 100_000_000, "the server keeps little: the system's own buffers fill up"
+        assert sent_until_held_up(flood) < 100_000_000, (
+            "the server keeps little: the system's own buffers fill up"
+        )
         for _ in range(10):
             assert other.update()
         flood.settimeout(PATIENCE)
@@ -231,7 +263,9 @@ def test_a_hundred_connections_to_one_robot() -> None:
         running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)) as (process, _),
         PioneerClient(port=port) as first,
     ):
-        others = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(100)]
+        others = [
+            socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(100)
+        ]
         for s in others:
             assert s.recv(10) == b"", "refused at once"
         for _ in range(5):
@@ -254,6 +288,7 @@ def test_half_a_goodbye_is_one() -> None:
             s.shutdown(socket.SHUT_WR)
             while s.recv(4096):
                 pass
+
         with PioneerClient(port=port) as robot:
             assert robot.update()
 
@@ -262,23 +297,36 @@ def test_half_a_goodbye_is_one() -> None:
 def test_a_talkative_client_leaves_room_in_the_log(tmp_path: Path) -> None:
     port, file = free_port(3), tmp_path / "a.log"
     text = b"\x0chello there\0"
-    with running("--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(port), "-l", str(file)):
+    with running(
+        "--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(port), "-l", str(file)
+    ):
         with PioneerClient(port=port) as robot:
             for _ in range(10):
                 robot.send_raw(frame(238, b"\x2b" + text) * 300)
                 robot.update()
+
             time.sleep(0.5)
 
             robot.send_raw(frame(238, b"\x2b\x05last\0"))
             wait(lambda: robot.update() and "last" in file.read_text())
+
         log = file.read_text()
-        left_out = sum(map(int, re.findall(r"ann: (\d+) lines about this client were left out", log)))
+        left_out = sum(
+            map(
+                int,
+                re.findall(r"ann: (\d+) lines about this client were left out", log),
+            )
+        )
         assert left_out > 100
         assert log.count("hello there") + left_out >= 2990
 
 
-def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_the_loop() -> None:
-    """Each has a little that is worked off as it comes; steps and reports come in between."""
+def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_the_loop() -> (
+    None
+):
+    """Each has a little that is worked off as it comes; steps and reports come in
+    between.
+    """
 
     async def act() -> None:
         clock = Clock()
@@ -304,6 +352,7 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
         for name, one in zip(names, inlets, strict=True):
             one.take(name.encode())
             one.take(b"!")
+
         assert len(told) == 3, "the third one was too much"
         gone, broken = inlets[50], inlets[60]
         gone.close()
@@ -317,12 +366,18 @@ def test_many_who_begin_at_the_same_moment_are_worked_off_in_several_turns_of_th
                 before = len(told)
                 await asyncio.sleep(0)
                 most, turns = max(most, len(told) - before), turns + 1
+
         assert most == 3
         assert turns >= len(names) / 3
         for name in names:
-            assert b"".join(data for n, data in told if n == name) == name.encode() + b"!", "nothing is lost, in order"
+            assert (
+                b"".join(data for n, data in told if n == name) == name.encode() + b"!"
+            ), "nothing is lost, in order"
+
         assert all(reads.get(name, True) for name in names)
-        assert told[4:40] == [(name, name.encode() + b"!") for name in names[2:38]], "who came first is first"
+        assert told[4:40] == [(name, name.encode() + b"!") for name in names[2:38]], (
+            "who came first is first"
+        )
 
     in_loop(act)
 
@@ -344,6 +399,7 @@ def test_many_who_end_at_the_same_moment_do_so_in_several_turns_of_the_loop() ->
             before = len(ended)
             await asyncio.sleep(0)
             assert len(ended) - before <= 3
+
         assert ended == list(range(30))
 
     in_loop(act)

@@ -1,4 +1,6 @@
-"""Discovery datagrams over real sockets, ``botyard discover``, multicast DNS (DSC rows)."""
+"""Discovery datagrams over real sockets, ``botyard discover``, multicast DNS (DSC
+rows).
+"""
 
 from __future__ import annotations
 
@@ -57,6 +59,7 @@ def test_no_source_gets_more_than_its_share(events: list[tuple[str, float]]) -> 
         now += wait
         if limit.allows(source, now):
             given_.setdefault(source, []).append(now)
+
     for times in given_.values():
         for i, start in enumerate(times):
             assert sum(t <= start + 1.0 for t in times[i:]) <= 11
@@ -82,6 +85,7 @@ def served(everybody: bool, act: Callable[[int], None]) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
+
         await server.start("127.0.0.1", port)
         try:
             await asyncio.to_thread(act, port)
@@ -100,6 +104,7 @@ def test_one_answer_for_each_request_at_once() -> None:
                 s.sendto(request, ("127.0.0.1", port))
                 assert s.recv(100) == REPLY
                 assert time.monotonic() - began < 0.5 + stalls.end()
+
             for other in (b"", b"\0", b"\0\0\0\xf8", REPLY):
                 s.sendto(other, ("127.0.0.1", port))
             s.settimeout(0.3)
@@ -119,6 +124,7 @@ def test_a_flood_gets_a_few_answers() -> None:
             with contextlib.suppress(TimeoutError):
                 while s.recv(100):
                     answers += 1
+
             assert 1 <= answers <= 10
 
     served(False, act)
@@ -138,21 +144,28 @@ def test_the_port_can_be_shared() -> None:
     asyncio.run(main())
 
 
-def test_a_port_that_is_taken_is_only_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_port_that_is_taken_is_only_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as selfish:
             selfish.bind(("0.0.0.0", 0))
             port = selfish.getsockname()[1]
-            with pytest.raises(PortError, match=f"interface discovery: cannot listen on port {port} of"):
+            with pytest.raises(
+                PortError, match=f"interface discovery: cannot listen on port {port} of"
+            ):
                 await discovery(False).start("127.0.0.1", port)
+
             parts = compose(Simulation())
 
             async def start() -> None:
                 await discovery(False).start("127.0.0.1", port)
 
-            parts.yard.interfaces["discovery"] = Switch("", False, start, start)
-            await _start(parts.yard, "discovery", RunOptions())
-            assert not parts.yard.interfaces["discovery"].on
+            parts.robot_servers.interfaces["discovery"] = Switch(
+                "", False, start, start
+            )
+            await _start(parts.robot_servers, "discovery", RunOptions())
+            assert not parts.robot_servers.interfaces["discovery"].on
 
     asyncio.run(main())
     assert "network discovery is off" in caplog.text
@@ -179,12 +192,18 @@ def test_the_program_is_found_and_its_robots_listed() -> None:
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "-r", "amigo", "-p", str(port)):
         assert "127.0.0.1" in find_hosts(1.0)
-        assert [(r.port, r.subclass) for r in probe("127.0.0.1", first=port, max_ports=5)] == [
+        assert [
+            (r.port, r.subclass) for r in probe("127.0.0.1", first=port, max_ports=5)
+        ] == [
             (port, "p3dx"),
             (port + 1, "amigo"),
         ]
         with PioneerClient(port=port):
-            assert [r.is_busy for r in probe("127.0.0.1", first=port, max_ports=5)] == [True, False]
+            assert [r.is_busy for r in probe("127.0.0.1", first=port, max_ports=5)] == [
+                True,
+                False,
+            ]
+
         done = subprocess.run(
             [*BOTYARD, "discover", "--seconds", "1", "-p", str(port), "--json"],
             capture_output=True,
@@ -204,36 +223,59 @@ def test_the_program_is_found_and_its_robots_listed() -> None:
 @pytest.mark.xdist_group("udp30718")
 def test_discovery_can_be_switched_off() -> None:
     port = free_port(3)
-    with running("--nomap", "-r", "p3dx", "-p", str(port), "--no-network-discovery") as (process, _):
+    with running(
+        "--nomap", "-r", "p3dx", "-p", str(port), "--no-network-discovery"
+    ) as (process, _):
         assert udp_ports(process.pid) == set()
+
     with running("--nomap", "-r", "p3dx", "-p", str(port)) as (process, _):
         assert PORT in udp_ports(process.pid)
 
 
 def udp_ports(pid: int) -> set[int]:
-    """UDP ports that a process has bound. (Another test's simulator may answer at the same port.)"""
-    sockets = {os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir() if f.is_symlink()}
-    rows = [line.split() for line in Path(f"/proc/{pid}/net/udp").read_text().splitlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if f"socket:[{row[9]}]" in sockets}
+    """UDP ports that a process has bound. (Another test's simulator may answer at the
+    same port.)
+    """
+    sockets = {
+        os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir() if f.is_symlink()
+    }
+    rows = [
+        line.split()
+        for line in Path(f"/proc/{pid}/net/udp").read_text().splitlines()[1:]
+    ]
+    return {
+        int(row[1].rpartition(":")[2], 16)
+        for row in rows
+        if f"socket:[{row[9]}]" in sockets
+    }
 
 
 @pytest.mark.peer
 def test_robots_are_announced_by_multicast_dns() -> None:
-    """Found by an independent browser of the zeroconf package, on the loopback interface."""
+    """Found by an independent browser of the zeroconf package, on the loopback
+    interface.
+    """
     from zeroconf import ServiceBrowser, ServiceStateChange, Zeroconf
 
     from botyard.servers.mdns import SERVICE, Announcement
 
     found: dict[str, tuple[int, dict[bytes, bytes | None]]] = {}
 
-    def changed(zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange) -> None:
+    def changed(
+        zeroconf: Zeroconf,
+        service_type: str,
+        name: str,
+        state_change: ServiceStateChange,
+    ) -> None:
         info = zeroconf.get_service_info(service_type, name, timeout=3000)
         if state_change is ServiceStateChange.Added and info is not None:
             found[name] = (int(info.port or 0), dict(info.properties))
 
     async def main() -> None:
         announcement = Announcement()
-        await announcement.begin([("bob", "amigo", "127.0.0.1", 8123)], interfaces=["127.0.0.1"])
+        await announcement.begin(
+            [("bob", "amigo", "127.0.0.1", 8123)], interfaces=["127.0.0.1"]
+        )
         browser_side = Zeroconf(interfaces=["127.0.0.1"])
         try:
             ServiceBrowser(browser_side, SERVICE, handlers=[changed])

@@ -1,4 +1,6 @@
-"""An exception in what belongs to one is the end of that one: whatever raises, and wherever."""
+"""An exception in what belongs to one is the end of that one: whatever raises, and
+wherever.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,15 @@ from typing import Any
 import pytest
 
 from botyard.control import USER, ClearMap
-from botyard.control.fence import REPEAT_LOG_INTERVAL_S, Fence
+from botyard.control.error_barrier import REPEAT_LOG_INTERVAL_S, ErrorBarrier
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.events import LogLine, SnapshotRequested
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import Session
-from botyard.servers import nullmodem
 from botyard.servers.hub import Hub
-from botyard.servers.intake import BURST, SHARED_BURST, Inlet, Intake
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer import nullmodem
+from botyard.servers.pioneer.intake import BURST, SHARED_BURST, Inlet, Intake
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.servers.throttledlog import ThrottledLog, watch_over
 from botyard.sim.simulation import Simulation
 
@@ -52,9 +54,18 @@ def sips(line: nullmodem.Line) -> int:
 
 
 POINTS = (
-    "receive_data", "receive_eof", "is_due", "handle_timer", "report", "send_report", "map_changed", "close", "next_timer",
-    "data_to_send", "next_event",
-)  # fmt: skip
+    "receive_data",
+    "receive_eof",
+    "is_due",
+    "handle_timer",
+    "report",
+    "send_report",
+    "map_changed",
+    "close",
+    "next_timer",
+    "data_to_send",
+    "next_event",
+)
 
 
 @pytest.fixture
@@ -74,8 +85,10 @@ def everything(modem: NullModem, line: nullmodem.Line) -> None:
     """All that loops do with a session."""
     line.send(command(11, 100))
     modem.run(0.3)
-    modem.wait(0.5)  # time stands still: reports are repeated
-    modem.control.do(USER, ClearMap())  # another map: all clients are told
+    # time stands still: reports are repeated
+    modem.wait(0.5)
+    # another map: all clients are told
+    modem.control.do(USER, ClearMap())
     line.connection.report(modem.now)
     line.connection.close("the simulator is closing")
     line.hang_up()
@@ -83,7 +96,9 @@ def everything(modem: NullModem, line: nullmodem.Line) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_session_that_raises_anywhere_ends_alone(world: tuple[NullModem, list[nullmodem.Line]], point: str) -> None:
+def test_a_session_that_raises_anywhere_ends_alone(
+    world: tuple[NullModem, list[nullmodem.Line]], point: str
+) -> None:
     modem, (bad, *good) = world
     raising(bad.connection.session, point)
     for line in good:
@@ -99,6 +114,7 @@ def test_a_session_that_raises_anywhere_ends_alone(world: tuple[NullModem, list[
         assert sips(line) >= 8, "the others had all their reports"
         assert not line.closed
         assert not any("internal error" in text for text in line.log)
+
     again = modem.connect("r0")
     again.send(HELLO)
     modem.run(0.3)
@@ -107,7 +123,9 @@ def test_a_session_that_raises_anywhere_ends_alone(world: tuple[NullModem, list[
 
 @pytest.mark.parametrize("part", ["tap", "write", "request", "finish", "detach"])
 def test_what_stands_around_a_session_may_raise_too(
-    world: tuple[NullModem, list[nullmodem.Line]], part: str, monkeypatch: pytest.MonkeyPatch
+    world: tuple[NullModem, list[nullmodem.Line]],
+    part: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     modem, (bad, *good) = world
     connection = bad.connection
@@ -126,6 +144,7 @@ def test_what_stands_around_a_session_may_raise_too(
         connection._finish = broken
     else:
         monkeypatch.setattr(modem.desk, "detach", broken)
+
     everything(modem, bad)
     assert connection.is_over
     assert not modem.sim.robots["r0"].clients
@@ -145,7 +164,7 @@ def test_the_trace_is_logged_once_and_nothing_is_called_again() -> None:
         calls.append("end")
         raise Broken("even that")
 
-    fence = Fence(log, "a peer", end)
+    fence = ErrorBarrier(log, "a peer", end)
     assert [fence.call(act, otherwise="nothing") for _ in range(3)] == ["nothing"] * 3
     assert calls == ["act", "end"]
     text = out.getvalue()
@@ -157,7 +176,7 @@ def test_what_goes_on_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     log, out = logged()
-    fence = Fence(log, "a topic")
+    fence = ErrorBarrier(log, "a topic")
 
     def act(fails: bool) -> int:
         if fails:
@@ -234,7 +253,9 @@ def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
             raise Broken("in a turn")
 
         one = Inlet(intake, bad, nothing, nothing, cut=lambda: cut.append("bad"))
-        other = Inlet(intake, told.append, nothing, nothing, cut=lambda: cut.append("good"))
+        other = Inlet(
+            intake, told.append, nothing, nothing, cut=lambda: cut.append("good")
+        )
         much = int(BURST + SHARED_BURST) + 1
         one.take(b"x" * much)
         other.take(b"y" * much)
@@ -242,7 +263,8 @@ def test_bytes_that_cannot_be_worked_off_cost_their_client_alone() -> None:
             await asyncio.sleep(0.001)
         one.take(b"z")
         third = Inlet(intake, told.append, nothing, nothing)
-        third.take(b"w" * much)  # they can wait for their turns still
+        # they can wait for their turns still
+        third.take(b"w" * much)
         while sum(map(len, told)) < 2 * much:
             await asyncio.sleep(0.001)
         return cut, b"".join(told)
@@ -270,7 +292,10 @@ def test_a_thousand_lines_are_one_a_second(monkeypatch: pytest.MonkeyPatch) -> N
         assert out.getvalue() == "client 0 refused: 100 %\n"
         while out.getvalue().count("\n") < 2:
             await asyncio.sleep(0.01)
-        assert out.getvalue().splitlines()[1] == "client 999 refused: 100 % (and 998 more like this)"
+        assert (
+            out.getvalue().splitlines()[1]
+            == "client 999 refused: 100 % (and 998 more like this)"
+        )
         await asyncio.sleep(0.2)
         lines.log(logging.WARNING, "client %d refused: %s", 1000, "so")
         assert out.getvalue().splitlines()[2] == "client 1000 refused: so"
@@ -289,7 +314,13 @@ def test_what_the_system_refuses_leaves_no_trace() -> None:
         loop = asyncio.get_running_loop()
         watch_over(loop, log)
         for _ in range(100):
-            loop.call_exception_handler({"message": "accept failed", "exception": OSError(24, "Too many open files")})
+            loop.call_exception_handler(
+                {
+                    "message": "accept failed",
+                    "exception": OSError(24, "Too many open files"),
+                }
+            )
+
         assert out.getvalue() == "accept failed: Too many open files\n"
         watch_over(loop, log)
 

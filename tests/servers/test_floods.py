@@ -1,4 +1,6 @@
-"""What comes by libraries' threads and by connections of our own, when it is too much: bounds, short queues, parts of the time."""
+"""What comes by libraries' threads and by connections of our own, when it is too much:
+bounds, short queues, parts of the time.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import MapError, WorldError
 from botyard.formats.budget import Budget
 from botyard.formats.occupancy import message_to_scene
@@ -23,8 +25,9 @@ from botyard.protocols.ros_messages.reconfigure import PARAMETERS, Reconfigure
 from botyard.protocols.ros_messages.robot import Service
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.rtps.events import EventKind
-from botyard.servers import rtps, vda5050
-from botyard.servers.ros2zenoh import _Inbox, _Serving
+from botyard.servers import vda5050
+from botyard.servers.ros import rtps
+from botyard.servers.ros.ros2zenoh import _Inbox, _Serving
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.servers.timeshare import TimeShare
 from botyard.sim.simulation import Simulation
@@ -45,13 +48,20 @@ async def until(holds: Any) -> None:
 
 
 def test_what_zenoh_brings_waits_in_short_queues() -> None:
-    """Its threads may bring more than the loop can take: the newest stay, and each topic has its part of the time."""
+    """Its threads may bring more than the loop can take: the newest stay, and each
+    topic has its part of the time.
+    """
 
     async def main() -> None:
         soon: list[Any] = []
-        ros: Any = SimpleNamespace(turns=TimeShare(1.0, lambda: 0.0), soon=lambda act, *args: soon.append((act, args)))
+        ros: Any = SimpleNamespace(
+            turns=TimeShare(1.0, lambda: 0.0),
+            soon=lambda act, *args: soon.append((act, args)),
+        )
         taken: list[int] = []
-        inbox: _Inbox[int] = _Inbox(ros, "a", MAX_WAITING, taken.append, Fence(log, "x"))
+        inbox: _Inbox[int] = _Inbox(
+            ros, "a", MAX_WAITING, taken.append, ErrorBarrier(log, "x")
+        )
         for n in range(100_000):
             inbox.put(n)
         assert len(soon) == 1, "the loop is woken once"
@@ -68,12 +78,16 @@ def test_what_zenoh_brings_waits_in_short_queues() -> None:
 
 
 def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
-    """Zenoh takes hundreds of megabytes; what services are asked is looked at before it waits for the loop."""
+    """Zenoh takes hundreds of megabytes; what services are asked is looked at before it
+    waits for the loop.
+    """
     soon: list[Any] = []
     dropped: list[Any] = []
 
     class Query:
-        def __init__(self, payload: int, attachment: int = 33, parameters: str = "") -> None:
+        def __init__(
+            self, payload: int, attachment: int = 33, parameters: str = ""
+        ) -> None:
             self.payload = bytes(payload) if payload else None
             self.attachment, self.parameters = bytes(attachment), parameters
 
@@ -85,8 +99,11 @@ def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
     service = Service("/s", "std_srvs/Empty", lambda _: None, "a service")
     serving = _Serving(ros, "/n", service)
     serving._come(Query(1000))
-    for query in (long := [Query(1 << 20), Query(10, 1 << 20), Query(10, 33, "x" * (1 << 20))]):
+    for query in (
+        long := [Query(1 << 20), Query(10, 1 << 20), Query(10, 33, "x" * (1 << 20))]
+    ):
         serving._come(query)
+
     assert dropped == long and len(serving._inbox._waiting) == 1
     assert len(soon) == 4
     waiting = [Future[Any]() for _ in range(MAX_REQUESTS + 5)]
@@ -106,7 +123,9 @@ def test_requests_of_zenoh_that_are_too_long_do_not_wait() -> None:
 # -- DDS
 
 
-def test_packets_of_dds_take_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packets_of_dds_take_a_part_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A flood waits in the socket's buffer when its share is used up; the loop goes on."""
     spent = [0.0]
 
@@ -125,6 +144,7 @@ def test_packets_of_dds_take_a_part_of_the_time(monkeypatch: pytest.MonkeyPatch)
                 await until(lambda: node.participant.count(EventKind.MALFORMED) > 0)
                 for _ in range(20):
                     await asyncio.sleep(0)
+
             assert node.participant.count(EventKind.MALFORMED) <= rtps.MAX_PACKETS
         finally:
             node.close()
@@ -172,24 +192,33 @@ def test_limits_are_changed_all_or_none_and_settled_once() -> None:
     def put(*pairs: tuple[str, float]) -> Any:
         config = limits.config({})
         config.doubles = [double(n, v) for n, v in pairs]
-        return limits._set(TYPES["dynamic_reconfigure/ReconfigureRequest"](config=config))
+        return limits._set(
+            TYPES["dynamic_reconfigure/ReconfigureRequest"](config=config)
+        )
 
     answer = put(*[("trans_accel", 0.1 + k / 1e5) for k in range(3000)], ("x\n", 5.0))
     assert len(settled) == 1
-    assert {d.name: d.value for d in answer.config.doubles}["trans_accel"] == pytest.approx(0.12999)
+    assert {d.name: d.value for d in answer.config.doubles}[
+        "trans_accel"
+    ] == pytest.approx(0.12999)
     sim.step()
     assert limits.values()["trans_accel"] == pytest.approx(0.12999)
     before = limits.values()
     for bad in (float("nan"), float("inf"), -1.0, 1e9):
         with pytest.raises(WorldError, match="expected 0"):
             put((PARAMETERS[0].name, 0.5), (PARAMETERS[4].name, bad))
+
     sim.step()
     assert limits.values() == before
 
 
 def grid(width: int, height: int, cells: int, resolution: float = 0.05) -> Any:
     message = TYPES.blank("nav_msgs/OccupancyGrid")
-    message.info.width, message.info.height, message.info.resolution = width, height, resolution
+    message.info.width, message.info.height, message.info.resolution = (
+        width,
+        height,
+        resolution,
+    )
     message.info.origin.orientation.w = 1.0
     message.data = np.zeros(cells, np.int8)
     return message
@@ -199,11 +228,16 @@ def grid(width: int, height: int, cells: int, resolution: float = 0.05) -> Any:
     ("message", "complaint"),
     [
         (grid(10**6, 10**6, 0), "expected 1000000 × 1000000 cells, found 0"),
-        (grid(np.uint32(65536), np.uint32(65536), 0), "expected 65536 × 65536 cells, found 0"),  # type: ignore[arg-type]
-        (grid(10, 10, 100, 1e9), "expected a resolution"), (grid(10, 10, 100, float("nan")), "expected a resolution"),
-        (grid(100, 100, 10_000), "cells"), (grid(30, 30, 900, 9999.0), "m across"),
+        (
+            grid(np.uint32(65536), np.uint32(65536), 0),
+            "expected 65536 × 65536 cells, found 0",
+        ),  # type: ignore[arg-type]
+        (grid(10, 10, 100, 1e9), "expected a resolution"),
+        (grid(10, 10, 100, float("nan")), "expected a resolution"),
+        (grid(100, 100, 10_000), "cells"),
+        (grid(30, 30, 900, 9999.0), "m across"),
     ],
-)  # fmt: skip
+)
 def test_maps_from_ros_have_bounds(message: Any, complaint: str) -> None:
     with pytest.raises(MapError, match=complaint):
         message_to_scene(message, "ros:/map", Budget(cells=1000))

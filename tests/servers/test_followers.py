@@ -1,4 +1,6 @@
-"""Page, ROS, AMBF and ports of Pioneer clients follow robots that come and go by `restore`, or under the name of another one."""
+"""Page, ROS, AMBF and ports of Pioneer clients follow robots that come and go by
+`restore`, or under the name of another one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import pytest
 from botyard.app.compose import Parts, compose
 from botyard.formats.models import find_robot
 from botyard.interfaces.ambf.ambf import Ambf
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.requests import PageRequests
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.protocols.ambf.messages import definitions
@@ -38,7 +40,7 @@ def world() -> Simulation:
 def run(act: Act) -> None:
     async def main() -> None:
         parts = compose(world(), port=0)
-        parts.yard.adopt()
+        parts.robot_servers.adopt()
         running = asyncio.ensure_future(parts.hub.run())
         try:
             async with asyncio.timeout(PATIENCE):
@@ -63,29 +65,38 @@ def still(request: pytest.FixtureRequest) -> bool:
 
 
 def test_ports_of_pioneer_clients(still: bool) -> None:
-    """What `restore` brings gets a port, what it takes loses it, and its client goes; the others keep theirs."""
+    """What `restore` brings gets a port, what it takes loses it, and its client goes;
+    the others keep theirs.
+    """
 
     async def act(parts: Parts) -> None:
-        yard, sim = parts.yard, parts.hub.sim
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
         if still:
             parts.hub.pause()
         state = sim.save_state()
-        yard.remove(["bob"])
-        yard.add("p3dx", "eve")
-        await yard.open()
-        ports = {name: yard.port_of(name) for name in ("ann", "eve")}
+        robot_servers.remove(["bob"])
+        robot_servers.add("p3dx", "eve")
+        await robot_servers.open()
+        ports = {name: robot_servers.port_of(name) for name in ("ann", "eve")}
         reader, writer = await asyncio.open_connection("127.0.0.1", ports["eve"])
         writer.write(frame(0))
         assert await reader.read(1)
         sim.restore(state)
-        await until(lambda: set(yard.servers) == {"ann", "bob"} and yard.port_of("bob"))
-        assert yard.port_of("ann") == ports["ann"]
-        assert yard.servers["bob"].robot is sim.robots["bob"]
+        await until(
+            lambda: (
+                set(robot_servers.servers) == {"ann", "bob"}
+                and robot_servers.port_of("bob")
+            )
+        )
+        assert robot_servers.port_of("ann") == ports["ann"]
+        assert robot_servers.servers["bob"].robot is sim.robots["bob"]
         await reader.read()  # to the end
         writer.close()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", ports["eve"])
-        _, writer = await asyncio.open_connection("127.0.0.1", yard.port_of("bob"))
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", robot_servers.port_of("bob")
+        )
         writer.close()
 
     run(act)
@@ -95,20 +106,20 @@ def test_a_robot_that_comes_back_later_gets_its_port_again(still: bool) -> None:
     """Programs know the port; another robot that has come meanwhile gets another one."""
 
     async def act(parts: Parts) -> None:
-        yard, sim = parts.yard, parts.hub.sim
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
         if still:
             parts.hub.pause()
         sim.history.keep()
         time = sim.time
-        await yard.open()
-        ports = {name: yard.port_of(name) for name in ("ann", "bob")}
-        yard.remove(["bob"])
+        await robot_servers.open()
+        ports = {name: robot_servers.port_of(name) for name in ("ann", "bob")}
+        robot_servers.remove(["bob"])
         sim.remove_robots(["ann"])
-        await until(lambda: not yard.servers)
+        await until(lambda: not robot_servers.servers)
         sim.step(20)
         sim.history.go_on_from(time)
-        await until(lambda: all(map(yard.port_of, ("ann", "bob"))))
-        assert {name: yard.port_of(name) for name in ("ann", "bob")} == ports
+        await until(lambda: all(map(robot_servers.port_of, ("ann", "bob"))))
+        assert {name: robot_servers.port_of(name) for name in ("ann", "bob")} == ports
 
     run(act)
 
@@ -117,41 +128,48 @@ def test_another_robot_of_the_same_name_gets_the_port() -> None:
     """A state may have another model under a name that is there."""
 
     async def act(parts: Parts) -> None:
-        yard, sim = parts.yard, parts.hub.sim
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
         state = sim.save_state()
-        yard.remove(["bob"])
-        yard.add("amigo", "bob", None)
-        await yard.open()
-        port, before = yard.port_of("bob"), yard.servers["bob"]
+        robot_servers.remove(["bob"])
+        robot_servers.add("amigo", "bob", None)
+        await robot_servers.open()
+        port, before = robot_servers.port_of("bob"), robot_servers.servers["bob"]
         sim.restore(state)
-        await until(lambda: yard.servers["bob"] is not before and yard.port_of("bob"))
-        assert yard.port_of("bob") == port
-        assert yard.servers["bob"].robot is sim.robots["bob"]
+        await until(
+            lambda: (
+                robot_servers.servers["bob"] is not before
+                and robot_servers.port_of("bob")
+            )
+        )
+        assert robot_servers.port_of("bob") == port
+        assert robot_servers.servers["bob"].robot is sim.robots["bob"]
 
     run(act)
 
 
 def test_robots_that_clients_may_not_reach_get_none() -> None:
     async def act(parts: Parts) -> None:
-        yard, sim = parts.yard, parts.hub.sim
-        await yard.open()
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
+        await robot_servers.open()
         sim.unserve(["bob"])
         sim.add_robot("box", "crate", pose=(6.0, 0.0, 0.0))
-        await until(lambda: "bob" not in yard.servers)
+        await until(lambda: "bob" not in robot_servers.servers)
         sim.add_robot("p3dx", "eve", pose=(9.0, 0.0, 0.0))
-        await until(lambda: yard.port_of("eve"))
-        assert set(yard.servers) == {"ann", "eve"}
+        await until(lambda: robot_servers.port_of("eve"))
+        assert set(robot_servers.servers) == {"ann", "eve"}
 
     run(act)
 
 
 def test_robots_of_a_factory_are_its_own() -> None:
-    """They get no port beside that of the factory, and when `restore` takes one, its client goes."""
+    """They get no port beside that of the factory, and when `restore` takes one, its
+    client goes.
+    """
 
     async def act(parts: Parts) -> None:
-        yard, sim = parts.yard, parts.hub.sim
-        factory = yard.add_factory("p3dx")
-        await yard.open()
+        robot_servers, sim = parts.robot_servers, parts.hub.sim
+        factory = robot_servers.add_factory("p3dx")
+        await robot_servers.open()
         state = sim.save_state()
         reader, writer = await asyncio.open_connection("127.0.0.1", factory.address[1])
         writer.write(frame(0))
@@ -159,7 +177,7 @@ def test_robots_of_a_factory_are_its_own() -> None:
         await until(lambda: len(sim.robots) == 3)
         tick = sim.tick
         await until(lambda: sim.tick > tick + 1)
-        assert set(yard.servers) == {"ann", "bob"}
+        assert set(robot_servers.servers) == {"ann", "bob"}
         sim.restore(state)
         await reader.read()  # to the end
         writer.close()
@@ -173,16 +191,23 @@ def test_robots_of_a_factory_are_its_own() -> None:
 def test_ros_topics(still: bool) -> None:
     async def act(parts: Parts) -> None:
         sim = parts.hub.sim
-        graph, paper = RosGraph(parts.hub, parts.control, parts.maps.cells, types()), Recorder()
+        graph, paper = (
+            RosGraph(parts.hub, parts.control, parts.maps.cells, types()),
+            Recorder(),
+        )
         graph.add(paper)
         if still:
             parts.hub.pause()
         state = sim.save_state()
         sim.remove_robot("bob")
         sim.add_robot("p3dx", "eve", pose=(3.0, 0.0, 0.0))
-        await until(lambda: "/eve/odom" in paper.names and "/bob/odom" not in paper.names)
+        await until(
+            lambda: "/eve/odom" in paper.names and "/bob/odom" not in paper.names
+        )
         sim.restore(state)
-        await until(lambda: "/bob/odom" in paper.names and "/eve/odom" not in paper.names)
+        await until(
+            lambda: "/bob/odom" in paper.names and "/eve/odom" not in paper.names
+        )
         before = paper["/bob/odom"]
         sim.remove_robot("bob")
         sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))  # before anybody has looked
@@ -196,7 +221,10 @@ def test_ros_shows_the_robot_that_has_the_name() -> None:
     async def act(parts: Parts) -> None:
         sim, hub = parts.hub.sim, parts.hub
         hub.pause()
-        graph, paper = RosGraph(hub, parts.control, parts.maps.cells, types()), Recorder()
+        graph, paper = (
+            RosGraph(hub, parts.control, parts.maps.cells, types()),
+            Recorder(),
+        )
         graph.add(paper)
         sim.remove_robot("bob")
         sim.add_robot("p3dx", "bob", pose=(5.0, 0.0, 0.0))
@@ -215,12 +243,22 @@ def test_ros_shows_the_robot_that_has_the_name() -> None:
 def test_ambf_objects(still: bool) -> None:
     async def act(parts: Parts) -> None:
         sim = parts.hub.sim
-        ambf = Ambf(parts.hub, parts.control, parts.lockstep, Types("jazzy", definitions("2.0")), "2.0")
+        ambf = Ambf(
+            parts.hub,
+            parts.control,
+            parts.lockstep,
+            Types("jazzy", definitions("2.0")),
+            "2.0",
+        )
         paper = Recorder()
         ambf.add(paper)
 
         def names() -> set[str]:
-            return {n.split("/")[3] for n in paper.names if n.startswith("/ambf/env/") and n.endswith("/State")}
+            return {
+                n.split("/")[3]
+                for n in paper.names
+                if n.startswith("/ambf/env/") and n.endswith("/State")
+            }
 
         if still:
             parts.hub.pause()
@@ -244,19 +282,22 @@ def test_the_page(still: bool) -> None:
     """The schema names who is there, with its port, and a viewer hears of it."""
 
     async def act(parts: Parts) -> None:
-        sim, yard, hub = parts.hub.sim, parts.yard, parts.hub
-        await yard.open()
-        source = ViewSource(hub, yard.port_of)
-        desk = PageDesk(hub, yard, parts.maps, source)
+        sim, robot_servers, hub = parts.hub.sim, parts.robot_servers, parts.hub
+        await robot_servers.open()
+        source = ViewSource(hub, robot_servers.port_of)
+        desk = PageRequests(hub, robot_servers, parts.maps, source)
         hub.watch(desk.changed)
         if still:
             hub.pause()
 
         def shown() -> dict[str, int]:
-            return {b["name"]: b.get("port", 0) for b in json.loads(source.schema()[1])["bodies"]}
+            return {
+                b["name"]: b.get("port", 0)
+                for b in json.loads(source.schema()[1])["bodies"]
+            }
 
         state = sim.save_state()
-        assert shown() == {name: yard.port_of(name) for name in ("ann", "bob")}
+        assert shown() == {name: robot_servers.port_of(name) for name in ("ann", "bob")}
         sim.remove_robot("bob")
         assert set(shown()) == {"ann"}
         number = source.number
@@ -264,7 +305,7 @@ def test_the_page(still: bool) -> None:
         assert set(shown()) == {"ann", "bob"}
         await until(lambda: source.number > number)
         await until(lambda: shown().get("bob"))
-        assert shown()["bob"] == yard.port_of("bob")
+        assert shown()["bob"] == robot_servers.port_of("bob")
 
     run(act)
 
@@ -275,16 +316,25 @@ def test_the_page_tells_models_of_one_name_apart() -> None:
     for n, spec in enumerate((model, replace(model, lasers=()), model)):
         sim.add_robot(spec, f"r{n}", pose=(3.0 * n, 0.0, 0.0))
     schema = json.loads(ViewSource(compose(sim).hub).schema()[1])
-    assert [len(schema["models"][b["model"]]["lasers"]) for b in schema["bodies"]] == [1, 0, 1]
+    assert [len(schema["models"][b["model"]]["lasers"]) for b in schema["bodies"]] == [
+        1,
+        0,
+        1,
+    ]
     assert len(schema["models"]) == 2
 
 
 def test_the_page_reads_the_sensors_of_the_robot_that_has_the_name() -> None:
     async def act(parts: Parts) -> None:
         sim, hub = parts.hub.sim, parts.hub
-        desk = PageDesk(hub, parts.yard, parts.maps, ViewSource(hub))
+        desk = PageRequests(hub, parts.robot_servers, parts.maps, ViewSource(hub))
         viewer = Viewer(desk, Tokens("all", "look"), 0.0)
-        hello = {"type": "hello", "token": "all", "version": msg.VERSION, "view": {"selected": ["bob"]}}
+        hello = {
+            "type": "hello",
+            "token": "all",
+            "version": msg.VERSION,
+            "view": {"selected": ["bob"]},
+        }
         viewer.receive_text(json.dumps(hello), 0.0)
         desk.prepare()
         sonar = sim.robots["bob"].sonar

@@ -1,4 +1,6 @@
-"""Calls from other threads, in the event loop: all of them, in order, and none at a signal's cost."""
+"""Calls from other threads, in the event loop: all of them, in order, and none at a
+signal's cost.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 
 from botyard.protocols.webgui.messages import LogEntry
 from botyard.servers.handover import Handover
-from botyard.servers.pagelog import PageLog
+from botyard.servers.web.pagelog import PageLog
 from tests.waiting import PATIENCE
 
 BURST = 3000
@@ -28,7 +30,9 @@ def test_calls_of_several_threads_in_order() -> None:
 
     async def act() -> None:
         handover = Handover(asyncio.get_running_loop())
-        threads = [threading.Thread(target=call, args=(handover, who)) for who in range(3)]
+        threads = [
+            threading.Thread(target=call, args=(handover, who)) for who in range(3)
+        ]
         for thread in threads:
             thread.start()
         while len(got) < 3 * BURST:
@@ -47,7 +51,9 @@ def test_a_call_that_fails_costs_no_other_one() -> None:
 
     async def act() -> None:
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, context: said.append(str(context["exception"])))
+        loop.set_exception_handler(
+            lambda _, context: said.append(str(context["exception"]))
+        )
         handover = Handover(loop)
         handover.soon(got.append, 1)
         handover.soon(int, "x")
@@ -81,7 +87,12 @@ def test_a_burst_of_log_lines_costs_no_signal() -> None:
         loop.add_signal_handler(signal.SIGUSR1, told.set)
         page = PageLog(loop, got.append)
         for k in range(BURST):
-            page.emit(logging.LogRecord("botyard", logging.INFO, "", 0, f"line {k}", None, None))
+            page.emit(
+                logging.LogRecord(
+                    "botyard", logging.INFO, "", 0, f"line {k}", None, None
+                )
+            )
+
         os.kill(os.getpid(), signal.SIGUSR1)
         await asyncio.wait_for(told.wait(), PATIENCE)
 

@@ -1,4 +1,6 @@
-"""What strangers make the HTTP server's libraries say is told once a second, without traces."""
+"""What strangers make the HTTP server's libraries say is told once a second, without
+traces.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import logging
 
 import pytest
 
-from botyard.servers.http import HttpServer, listening
+from botyard.servers.web.http import HttpServer, listening
 
 ASK = (
     b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -38,8 +40,11 @@ def test_texts_that_are_not_utf_8(caplog: pytest.LogCaptureFixture) -> None:
             assert b" 101 " in await reader.readuntil(b"\r\n\r\n")
             writer.write(NOT_UTF8)
             closed = await reader.read()
-            assert closed[:2] == b"\x88\x02" and int.from_bytes(closed[2:4], "big") == 1007
+            assert (
+                closed[:2] == b"\x88\x02" and int.from_bytes(closed[2:4], "big") == 1007
+            )
             writer.close()
+
         await server.close()
 
     asyncio.run(asyncio.wait_for(scene(), 120.0))

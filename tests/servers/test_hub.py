@@ -9,15 +9,15 @@ import pytest
 
 from botyard.control import Control
 from botyard.geometry import Pose
-from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.protocols.pioneer import session as session_module
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import Parser, command, frame
 from botyard.protocols.pioneer.session import Session
 from botyard.protocols.pioneer.simreports import SimStat
 from botyard.servers import hub as hub_module
-from botyard.servers.connection import Connection, RobotLog
 from botyard.servers.hub import Hub
+from botyard.servers.pioneer.connection import Connection, RobotLog
 from botyard.sim.simulation import Simulation
 
 
@@ -46,7 +46,9 @@ def test_fast_runs_end_at_their_duration() -> None:
 
 
 def test_pacing_counts_from_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Deadlines are multiples of the interval from the start, so lateness of single steps does not add up."""
+    """Deadlines are multiples of the interval from the start, so lateness of single
+    steps does not add up.
+    """
     sim = Simulation()
 
     async def go() -> list[float]:
@@ -60,7 +62,8 @@ def test_pacing_counts_from_one_origin(monkeypatch: pytest.MonkeyPatch) -> None:
 
     times = asyncio.run(go())
     assert len(times) == 30
-    # never early, and however late one step was, later ones stand on the same lattice of deadlines
+    # never early, and however late one step was, later ones stand on the same lattice
+    # of deadlines
     assert all(t >= k * 0.02 - 1e-6 for k, t in enumerate(times))
 
 
@@ -91,10 +94,17 @@ def test_stop_keeps_the_first_status_and_detach_works() -> None:
 
 
 def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a client and the page ask for before a step is in that step, and the reports that follow tell the world after it (ENG-002)."""
-    monkeypatch.setattr(session_module, "MIN_WALL_PERIOD", 0.0)  # a report for every step, however fast they are
+    """What a client and the page ask for before a step is in that step, and the reports
+    that follow tell the world after it (ENG-002).
+    """
+    monkeypatch.setattr(
+        session_module, "MIN_WALL_PERIOD", 0.0
+    )  # a report for every step, however fast they are
     sim = Simulation(odometry_error="none")
-    robot, box = sim.add_robot("p3dx", "r", pose=Pose()), sim.add_robot("box", "b", pose=Pose(9.0, 0.0, 0.0))
+    robot, box = (
+        sim.add_robot("p3dx", "r", pose=Pose()),
+        sim.add_robot("box", "b", pose=Pose(9.0, 0.0, 0.0)),
+    )
     seen: list[tuple[int, float, float, int, int]] = []
 
     async def go() -> None:
@@ -102,26 +112,46 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
         out = bytearray()
         session = Session(robot.port("pioneer"), PioneerSettings(), 0.0)
         log = RobotLog(logging.getLogger("botyard.test"), {"robot": "r"})
-        connection = Connection(session, out.extend, lambda: None, log, PioneerDesk(Control(sim)))
+        connection = Connection(
+            session, out.extend, lambda: None, log, PioneerRequests(Control(sim))
+        )
         hub.reporter.attach(connection)
 
         class Both:
-            """A client that puts its robot elsewhere after every step, and a page that does so with the box."""
+            """A client that puts its robot elsewhere after every step, and a page that
+            does so with the box.
+            """
 
             def on_snapshot(self, now: float) -> None:
-                told = [SimStat.decode(p).x_mm for p in Parser().receive(bytes(out)) if p.id == 0x62]
+                told = [
+                    SimStat.decode(p).x_mm
+                    for p in Parser().receive(bytes(out))
+                    if p.id == 0x62
+                ]
                 out.clear()
                 if told:
-                    seen.append((sim.tick, robot.truth.x, box.truth.x, told[-1], len(told)))
+                    seen.append(
+                        (sim.tick, robot.truth.x, box.truth.x, told[-1], len(told))
+                    )
+
                 place = (sim.tick + 1) * 1000
-                connection.receive(frame(224, b"\0" + struct.pack("<iii", place, 0, 0)), now)
+                connection.receive(
+                    frame(224, b"\0" + struct.pack("<iii", place, 0, 0)), now
+                )
                 sim.put("b", Pose(place / 1000.0, 5.0, 0.0), "page")
                 if sim.tick == 6:
                     hub.stop()
 
         hub.attach(Both())
-        for data in (command(0), command(1), command(2), command(1, 1), command(237, 2)):
+        for data in (
+            command(0),
+            command(1),
+            command(2),
+            command(1, 1),
+            command(237, 2),
+        ):
             connection.receive(data, 0.0)
+
         await hub.run()
 
     asyncio.run(go())
@@ -131,7 +161,9 @@ def test_input_then_the_step_then_reports(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_simulation_that_cannot_keep_up_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Lag beyond what is caught up is given up, counted, and told now and then (ENG-005)."""
+    """Lag beyond what is caught up is given up, counted, and told now and then
+    (ENG-005).
+    """
     monkeypatch.setattr(hub_module, "MAX_LAG", 0.02)
     caplog.set_level(logging.WARNING, "botyard")
     sim = Simulation()

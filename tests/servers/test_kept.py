@@ -1,4 +1,6 @@
-"""What peers can make the simulator keep has a limit in bytes: the table, its page, and each field of each message."""
+"""What peers can make the simulator keep has a limit in bytes: the table, its page, and
+each field of each message.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ PASSED_ON = {
         "Start.map": "looked up",
     },
 }
-"""Fields without a length, and why nothing of them is kept; their messages have a length."""
+"""Fields without a length, and why nothing of them is kept; their messages have a
+length.
+"""
 
 
 def of_peers(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
@@ -64,7 +68,12 @@ def of_peers(module: ModuleType) -> Iterator[type[msgspec.Struct]]:
         seen.add(kind)
         waiting += kind.__subclasses__()
         for field in msgspec.structs.fields(kind):
-            waiting += [k for k in inside(field.type) if isinstance(k, type) and issubclass(k, msgspec.Struct)]
+            waiting += [
+                k
+                for k in inside(field.type)
+                if isinstance(k, type) and issubclass(k, msgspec.Struct)
+            ]
+
         yield kind
 
 
@@ -82,6 +91,7 @@ def unbounded(kind: Any) -> bool:
         if any(isinstance(m, msgspec.Meta) and m.max_length is not None for m in meta):
             return any(unbounded(arg) for arg in typing.get_args(kind.__origin__))
         return unbounded(kind.__origin__)
+
     if kind in (str, bytes, Any, dict, list):
         return True
     if typing.get_origin(kind) is typing.Literal:
@@ -89,7 +99,9 @@ def unbounded(kind: Any) -> bool:
     return any(unbounded(arg) for arg in typing.get_args(kind) if arg is not Ellipsis)
 
 
-@pytest.mark.parametrize("module", [rosbridge, foxglove, messages], ids=["rosbridge", "foxglove", "page"])
+@pytest.mark.parametrize(
+    "module", [rosbridge, foxglove, messages], ids=["rosbridge", "foxglove", "page"]
+)
 def test_each_field_of_a_message_has_a_limit(module: ModuleType) -> None:
     """Or it says why nothing of it is kept."""
     name = module.__name__.split(".")[-1 if module is messages else -2]
@@ -105,21 +117,46 @@ def test_each_field_of_a_message_has_a_limit(module: ModuleType) -> None:
 def test_names_of_ros_2_have_a_limit() -> None:
     """Topic, type and user data of an endpoint, and its addresses."""
     about = EndpointData(
-        b"\1\x0f" + bytes(10) + b"\0\0\1\4", "t", "T", Qos(), b"", tuple(("10.0.0.1", p) for p in range(1, 100))
+        b"\1\x0f" + bytes(10) + b"\0\0\1\4",
+        "t",
+        "T",
+        Qos(),
+        b"",
+        tuple(("10.0.0.1", p) for p in range(1, 100)),
     )
     assert len(EndpointData.read(about.encode()).locators) == limits.MAX_LOCATORS
-    for change in ({"topic": "x" * limits.MAX_NAME_BYTES}, {"type_name": "x" * limits.MAX_NAME_BYTES}):
+    for change in (
+        {"topic": "x" * limits.MAX_NAME_BYTES},
+        {"type_name": "x" * limits.MAX_NAME_BYTES},
+    ):
         with pytest.raises(MalformedError):
-            EndpointData.read(EndpointData(about.guid, **{"topic": "t", "type_name": "T"} | change).encode())
-    long = EndpointData(about.guid, "t", "T", Qos(), bytes(limits.MAX_USER_DATA_BYTES + 1))
+            EndpointData.read(
+                EndpointData(
+                    about.guid, **{"topic": "t", "type_name": "T"} | change
+                ).encode()
+            )
+
+    long = EndpointData(
+        about.guid, "t", "T", Qos(), bytes(limits.MAX_USER_DATA_BYTES + 1)
+    )
     assert EndpointData.read(long.encode()).user_data == b""
 
 
 def test_what_ros_1_is_told_has_a_limit() -> None:
     """The header of a connection, and a call."""
     with pytest.raises(PeerError):
-        wire.decode_header(b"".join(wire.encode_header({f"k{n}": "v"})[4:] for n in range(wire.MAX_FIELDS + 1)))
-    body = b"<methodCall><methodName>" + b"x" * (xmlrpc.MAX_NAME + 1) + b"</methodName></methodCall>"
+        wire.decode_header(
+            b"".join(
+                wire.encode_header({f"k{n}": "v"})[4:]
+                for n in range(wire.MAX_FIELDS + 1)
+            )
+        )
+
+    body = (
+        b"<methodCall><methodName>"
+        + b"x" * (xmlrpc.MAX_NAME + 1)
+        + b"</methodName></methodCall>"
+    )
     reader = xmlrpc.Reader()
     with pytest.raises(PeerError, match="a name"):
         reader.feed(body)
@@ -138,7 +175,11 @@ def test_frames_have_a_limit() -> None:
 def test_accounts_of_one_address_leave_room() -> None:
     """Three limits: the client's, its address's, and all together."""
     shares = Shares(1000, 400)
-    one, two, other = Account(shares, "a", 300), Account(shares, "a", 300), Account(shares, "b", 300)
+    one, two, other = (
+        Account(shares, "a", 300),
+        Account(shares, "a", 300),
+        Account(shares, "b", 300),
+    )
     assert one.take(300) and not one.take(1)
     assert two.take(100) and not two.take(1), "the address"
     assert other.take(300)
@@ -152,21 +193,35 @@ def test_accounts_of_one_address_leave_room() -> None:
 
 
 def test_the_table() -> None:
-    """A client keeps no more than its address, and that no more than all; the page shows it."""
+    """A client keeps no more than its address, and that no more than all; the page
+    shows it.
+    """
     assert {row.protocol.partition(":")[0] for row in KEPT} >= {
-        "Pioneer", "page", "ROS 1", "ROS 2 over DDS", "rosbridge", "Foxglove", "AMBF without ROS", "VDA 5050"
-    }  # fmt: skip
+        "Pioneer",
+        "page",
+        "ROS 1",
+        "ROS 2 over DDS",
+        "rosbridge",
+        "Foxglove",
+        "AMBF without ROS",
+        "VDA 5050",
+    }
     for row in KEPT:
         assert 0 < row.client <= row.address <= row.together, row
-    assert markdown() in PAGE.read_text("utf-8"), "python -m botyard.servers.kept makes the table"
+    assert markdown() in PAGE.read_text("utf-8"), (
+        "python -m botyard.servers.kept makes the table"
+    )
 
 
 def test_clients_of_one_address_share_what_waits_unread() -> None:
     """Each has an equal part, and more when others have gone."""
     shares = Shares(10**9)
     crowd = [Account(shares, "a", 100) for _ in range(10)]
-    assert crowd[0].part(30, 100) == 10 and Account(shares, "b", 100).part(30, 100) == 30
+    assert (
+        crowd[0].part(30, 100) == 10 and Account(shares, "b", 100).part(30, 100) == 30
+    )
     for one in crowd[2:]:
         one.close()
         one.close()
+
     assert crowd[0].part(30, 100) == 30 and crowd[0].part(90, 100) == 50

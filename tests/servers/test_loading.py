@@ -1,4 +1,6 @@
-"""Maps that clients load and pictures that they ask for, from a running simulator: what is bad about them costs nobody else anything."""
+"""Maps that clients load and pictures that they ask for, from a running simulator: what
+is bad about them costs nobody else anything.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ from botyard.formats import reading
 from botyard.geometry import Pose
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.simhandlers import Ctrl
-from botyard.servers import maploading
-from botyard.servers.aside import JobLimits
+from botyard.servers.jobs import maploading
+from botyard.servers.jobs.child_jobs import JobLimits
 from botyard.sim.simulation import Simulation
 from tests.page.serving import TOKEN, Served, served
 from tests.ports import free_port
@@ -37,7 +39,9 @@ SMALL = "2D-Map\nLineMinPos: 0 0\nLineMaxPos: 9000 0\nNumLines: 1\nLINES\n0 0 90
 
 
 def control(client: PioneerClient, operation: int, name: str = "") -> None:
-    data = struct.pack("<BH", 0x3B, operation) + (struct.pack("<H", len(name)) + name.encode() if name else b"")
+    data = struct.pack("<BH", 0x3B, operation) + (
+        struct.pack("<H", len(name)) + name.encode() if name else b""
+    )
     client.send_raw(frame(236, data))
 
 
@@ -48,15 +52,24 @@ def changed(client: PioneerClient, count: int = 1) -> tuple[str, int]:
 
 
 def readers(module: str = hangingreader.MODULE, parent: int | None = None) -> list[int]:
-    """The processes that read maps for this one, or for `parent`; other tests may run at the same time."""
+    """The processes that read maps for this one, or for `parent`; other tests may run
+    at the same time.
+    """
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-            if f"{module}:main".encode() in words and _parent(entry) == (parent or os.getpid()):
+            words = (
+                (entry / "cmdline").read_bytes().split(b"\0")
+                if entry.name.isdigit()
+                else []
+            )
+            if f"{module}:main".encode() in words and _parent(entry) == (
+                parent or os.getpid()
+            ):
                 found.append(int(entry.name))
         except OSError:
             continue
+
     return found
 
 
@@ -75,7 +88,10 @@ def _parent(process: Path) -> int:
 
 def upload(s: Served, name: str, data: bytes) -> tuple[int, str]:
     request = urllib.request.Request(
-        f"{s.base}/upload?name={name}", data=data, method="POST", headers={"Authorization": f"Bearer {TOKEN}"}
+        f"{s.base}/upload?name={name}",
+        data=data,
+        method="POST",
+        headers={"Authorization": f"Bearer {TOKEN}"},
     )
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -87,7 +103,9 @@ def upload(s: Served, name: str, data: bytes) -> tuple[int, str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a map; readers hang at others."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    )
     monkeypatch.setattr(reading, "MODULE", hangingreader.MODULE)
     (tmp_path / "good.map").write_text(SMALL)
     monkeypatch.chdir(tmp_path)
@@ -95,19 +113,23 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def simulator(folder: Path, limits: JobLimits) -> Iterator[tuple[Served, PioneerClient, PioneerClient]]:
+def simulator(
+    folder: Path, limits: JobLimits
+) -> Iterator[tuple[Served, PioneerClient, PioneerClient]]:
     sim = Simulation(seed=1)
     sim.add_robot("p3dx", "ann")
     sim.add_robot("p3dx", "bob")
     with (
         served(sim, folders=(folder,), limits=limits) as s,
-        PioneerClient(port=s.yard.port_of("ann")) as ann,
-        PioneerClient(port=s.yard.port_of("bob")) as bob,
+        PioneerClient(port=s.robot_servers.port_of("ann")) as ann,
+        PioneerClient(port=s.robot_servers.port_of("bob")) as bob,
     ):
         yield s, ann, bob
 
 
-def test_a_map_that_hangs_holds_up_nobody_and_goes_with_the_simulator(folder: Path) -> None:
+def test_a_map_that_hangs_holds_up_nobody_and_goes_with_the_simulator(
+    folder: Path,
+) -> None:
     with simulator(folder, JobLimits(time=10 * PATIENCE)) as (s, ann, bob):
         control(ann, Ctrl.LOAD_MAP, "hang.map")
         wait(readers, what="the process that reads")
@@ -120,34 +142,52 @@ def test_a_map_that_hangs_holds_up_nobody_and_goes_with_the_simulator(folder: Pa
             wait(ann.update)  # reports go on
         assert [c.loaded for c in ann.map_changes] == [1, 1]
         assert len(readers()) == 1
+
     wait(lambda: not readers())
 
 
-def test_a_map_that_takes_too_long_is_given_up_and_the_client_told(folder: Path) -> None:
+def test_a_map_that_takes_too_long_is_given_up_and_the_client_told(
+    folder: Path,
+) -> None:
     with simulator(folder, JobLimits(time=0.3)) as (s, ann, bob):
         scene = s.sim.scene
-        for count in (1, 2):  # the next one waits no longer than that
+        # the next one waits no longer than that
+        for count in (1, 2):
             control(ann, Ctrl.LOAD_MAP, "hang.map")
             assert changed(ann, count) == ("hang.map", 2)
+
         status, why = upload(s, "hang.yaml", b"a: 1")
-        assert (status, why) == (422, "it took more than 0.3 s (--job-time raises that)")
+        assert (status, why) == (
+            422,
+            "it took more than 0.3 s (--job-time raises that)",
+        )
         assert s.sim.scene is scene
         assert not bob.map_changes, "who has not asked is not told"
+
     assert not readers()
 
 
-def test_a_broken_map_is_told_as_before(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_map_is_told_as_before(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (folder / "bad.map").write_text("2D-Map\nResolution: fine\nDATA\n0 0\n")
-    with simulator(folder, JobLimits(time=PATIENCE)) as (s, ann, _), caplog.at_level("WARNING"):
+    with (
+        simulator(folder, JobLimits(time=PATIENCE)) as (s, ann, _),
+        caplog.at_level("WARNING"),
+    ):
         control(ann, Ctrl.LOAD_MAP, "bad.map")
         assert changed(ann) == ("bad.map", 2)
         told = 'map "bad.map" was not loaded, the old one stays: '
-        assert any(told in line and f"{folder}/bad.map:2: " in line for line in caplog.messages)
+        assert any(
+            told in line and f"{folder}/bad.map:2: " in line for line in caplog.messages
+        )
         status, why = upload(s, "other.map", b"2D-Map\nResolution: fine\n")
         assert (status, why.startswith("other.map:2: ")) == (422, True), why
 
 
-def test_a_map_whose_walls_would_slow_every_step_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_whose_walls_would_slow_every_step_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many walls that cross: each ray and each move would have to look at all of them."""
     (tmp_path / "good.map").write_text(SMALL)
     monkeypatch.setattr(maploading, "MAX_CROWDING", 0.5)
@@ -161,24 +201,37 @@ def test_a_map_whose_walls_would_slow_every_step_is_refused(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("away", [6_000.0, 1e7])
-def test_pictures_of_a_world_that_is_large_are_as_large_as_others(folder: Path, away: float) -> None:
+def test_pictures_of_a_world_that_is_large_are_as_large_as_others(
+    folder: Path, away: float
+) -> None:
     with simulator(folder, JobLimits(time=PATIENCE)) as (s, ann, bob):
         s.do(lambda: s.sim.put("bob", Pose(0.0, away, 1.0)))
         wait(lambda: s.do(lambda: s.sim.robots["bob"].truth.y == away))
         control(ann, Ctrl.SNAPSHOT, "far")
         control(bob, Ctrl.SNAPSHOT, "refused")
-        wait(lambda: ann.update() and (folder / "far.png").is_file() and (folder / "far.png").stat().st_size)
+        wait(
+            lambda: (
+                ann.update()
+                and (folder / "far.png").is_file()
+                and (folder / "far.png").stat().st_size
+            )
+        )
         for _ in range(3):
             wait(ann.update)
         with Image.open(folder / "far.png") as picture:
             picture.load()
             assert max(picture.size) <= 4000
             assert picture.width * picture.height <= 4_000_000
-        assert sorted(p.name for p in folder.iterdir()) == ["far.png", "good.map"], "one at a time"
+
+        assert sorted(p.name for p in folder.iterdir()) == ["far.png", "good.map"], (
+            "one at a time"
+        )
 
 
 @pytest.mark.peer
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self").is_dir(), reason="looks for processes in /proc"
+)
 def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
     """SIGTERM while a reader hangs, from its very start."""
     (tmp_path / "sitecustomize.py").write_text(
@@ -189,18 +242,44 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
     left.mkdir()
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "botyard", "run", "--noninteractive", "--no-crash-restart", "--json", "--no-gui", "--nomap",
-            "-p", str(port), "-r", "p3dx", "--job-time", "500",
+            sys.executable,
+            "-m",
+            "botyard",
+            "run",
+            "--noninteractive",
+            "--no-crash-restart",
+            "--json",
+            "--no-gui",
+            "--nomap",
+            "-p",
+            str(port),
+            "-r",
+            "p3dx",
+            "--job-time",
+            "500",
         ],
-        stdout=subprocess.PIPE, text=True, cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]), "TMPDIR": str(left)},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join(
+                [str(tmp_path), os.environ.get("PYTHONPATH", "")]
+            ),
+            "TMPDIR": str(left),
+        },
+    )
     try:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["ready"]
         with PioneerClient(port=port) as ann:
             control(ann, Ctrl.LOAD_MAP, "good.map")
-            wait(lambda: ann.update() and readers("botyard.formats.reading", process.pid), pause=0.0)
+            wait(
+                lambda: (
+                    ann.update() and readers("botyard.formats.reading", process.pid)
+                ),
+                pause=0.0,
+            )
             reading = readers("botyard.formats.reading", process.pid)
             assert list(left.glob("botyard-*"))
             process.send_signal(signal.SIGTERM)
@@ -209,17 +288,23 @@ def test_the_end_waits_for_no_map(tmp_path: Path) -> None:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
     wait(lambda: not any(is_alive(pid) for pid in reading))
-    assert not list(left.glob("botyard-*")), "its folder for temporary files has gone too"
+    assert not list(left.glob("botyard-*")), (
+        "its folder for temporary files has gone too"
+    )
 
 
 def test_a_host_whose_loop_has_ended_needs_no_answer() -> None:
     from botyard.servers.hub import Hub
-    from botyard.servers.threads import LoopHost
+    from botyard.servers.jobs.threads import LoopHost
 
     async def begin() -> None:
         host = LoopHost(Hub(Simulation()))
-        host.run_aside(lambda: wait(ended.is_set), lambda result, error: pytest.fail("there is nobody to tell"))
+        host.run_aside(
+            lambda: wait(ended.is_set),
+            lambda result, error: pytest.fail("there is nobody to tell"),
+        )
 
     import threading
 

@@ -1,4 +1,6 @@
-"""Stepping of the world by clients: exact counts, one client beside another, watchdogs, and by the Pioneer protocol."""
+"""Stepping of the world by clients: exact counts, one client beside another, watchdogs,
+and by the Pioneer protocol.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def with_hub(work: Callable[[Simulation, Lockstep, Hub], Awaitable[None]], watchdog: float = 0.0) -> Simulation:
+def with_hub(
+    work: Callable[[Simulation, Lockstep, Hub], Awaitable[None]], watchdog: float = 0.0
+) -> Simulation:
     sim = Simulation(step=0.01)
 
     async def go() -> None:
@@ -57,6 +61,7 @@ def test_each_toggle_is_exactly_n_steps(commands: list[tuple[bool, int]]) -> Non
             expected += skips if clock != last else 0
             last = clock
             assert sim.tick == expected
+
         await asyncio.sleep(0.03)
         assert sim.tick == expected, "between toggles time stands still"
 
@@ -93,6 +98,7 @@ def test_many_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
             assert lockstep.is_held, "it is not silent, it waits"
             await asyncio.sleep(0)
             turns += 1
+
         assert turns >= 3500 / MIN_BATCH_STEPS - 2
         assert told[-1] == begin + 3500
         lockstep.step("me", 100_000_000)
@@ -155,7 +161,9 @@ def test_a_pioneer_client_steps_the_world() -> None:
     ):
 
         def steps(count: int) -> None:
-            robot.send_raw(frame(C.SIM_CTRL, struct.pack("<BHH", 0x3B, Ctrl.STEP_WORLD, count)))
+            robot.send_raw(
+                frame(C.SIM_CTRL, struct.pack("<BHH", 0x3B, Ctrl.STEP_WORLD, count))
+            )
 
         robot.enable()
         robot.vel(500)
@@ -170,9 +178,12 @@ def test_a_pioneer_client_steps_the_world() -> None:
             while count and robot.x_mm == seen[-1]:
                 assert time.monotonic() < end, "no steps were made"
                 robot.update(timeout=0.2)
-            for _ in range(8):  # reports are repeated while time stands still
+
+            # reports are repeated while time stands still
+            for _ in range(8):
                 robot.update(timeout=PATIENCE)
             seen.append(robot.x_mm)
+
         del seen[0]
         assert seen[2] - seen[1] == pytest.approx(500.0, abs=30.0), "ten steps of 0.1 s"
         assert seen[3] == seen[2], "no steps"
@@ -184,7 +195,9 @@ def test_a_pioneer_client_steps_the_world() -> None:
 
 
 def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
-    """By it a client knows that its step is done: then the others are there already, all of the same step."""
+    """By it a client knows that its step is done: then the others are there already,
+    all of the same step.
+    """
     from botyard.interfaces.ambf import Ambf
     from botyard.model.scene import Scene
     from botyard.protocols.ambf.messages import definitions
@@ -200,7 +213,9 @@ def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
             self.topic = topic
 
         def send(self, message: Any) -> None:
-            sent.append((self.topic.name, types.decode_ros1(message.ros1, self.topic.type_name)))
+            sent.append(
+                (self.topic.name, types.decode_ros1(message.ros1, self.topic.type_name))
+            )
 
         def close(self) -> None:
             pass
@@ -228,9 +243,13 @@ def test_the_worlds_state_comes_after_those_of_all_objects() -> None:
             sent.clear()
             lockstep.command("me", True, bool(k % 2), 5)
             names = [name for name, _ in sent]
-            assert names[-1] == "/ambf/env/World/State" and names.count("/ambf/env/World/State") == 1
+            assert (
+                names[-1] == "/ambf/env/World/State"
+                and names.count("/ambf/env/World/State") == 1
+            )
             assert {f"/ambf/env/r{n}/State" for n in range(3)} <= set(names)
             assert {m.sim_step for _, m in sent} == {5 * k}
+
         ambf.close()
 
     asyncio.run(work())

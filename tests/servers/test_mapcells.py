@@ -1,4 +1,6 @@
-"""The static map as cells: a message holds so many at the most, and what takes long is made beside the steps."""
+"""The static map as cells: a message holds so many at the most, and what takes long is
+made beside the steps.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from botyard.model.mapbuilder import MapBuilder
 from botyard.model.raster import rasterise
 from botyard.model.rasterjob import RasterAnswer
 from botyard.model.scene import Scene
-from botyard.servers.aside import Job, JobLimits
 from botyard.servers.hub import Hub
-from botyard.servers.threads import LoopHost
+from botyard.servers.jobs.child_jobs import Job, JobLimits
+from botyard.servers.jobs.threads import LoopHost
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
@@ -29,9 +31,13 @@ class Host:
     """Does nothing until it is told to."""
 
     def __init__(self) -> None:
-        self.jobs: list[tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]] = []
+        self.jobs: list[
+            tuple[Callable[[], Any], Callable[[Any, Exception | None], None]]
+        ] = []
 
-    def run_aside(self, job: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+    def run_aside(
+        self, job: Callable[[], Any], done: Callable[[Any, Exception | None], None]
+    ) -> None:
         self.jobs.append((job, done))
 
     def work(self) -> None:
@@ -68,15 +74,26 @@ def test_small_maps_are_there_at_once() -> None:
 
 
 def test_a_map_without_anything_solid_is_free_and_a_hall_is_not_filled() -> None:
-    _, _, cells = made(Scene.from_array(np.zeros((4, 6), np.bool_), CELL_SIZE, (1.0, 2.0)))
+    _, _, cells = made(
+        Scene.from_array(np.zeros((4, 6), np.bool_), CELL_SIZE, (1.0, 2.0))
+    )
     found = cells.get()
-    assert found is not None and found.solid.shape == (4, 6) and not found.solid.any() and (found.x, found.y) == (1, 2)
+    assert (
+        found is not None
+        and found.solid.shape == (4, 6)
+        and not found.solid.any()
+        and (found.x, found.y) == (1, 2)
+    )
     _, _, cells = made(MapBuilder().rectangle(0, 0, 2, 1).scene())
     found = cells.get()
-    assert found is not None and found.solid[0].all() and not found.solid[1:-1, 1:-1].any()
+    assert (
+        found is not None and found.solid[0].all() and not found.solid[1:-1, 1:-1].any()
+    )
 
 
-def test_large_ones_come_later_and_only_the_present_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_ones_come_later_and_only_the_present_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(mapcells, "INLINE_SHAPES", 1)
     sim, host, cells = made(Scene(segments=WALLS))
     assert cells.get() is None
@@ -102,7 +119,10 @@ def test_cells_do_not_follow_the_extent(
     monkeypatch.setattr(mapcells, "MAX_CELLS", 40_000)
     monkeypatch.setattr(mapcells, "INLINE_CELLS", 100)
     _, host, cells = made(
-        Scene(segments=np.concatenate([WALLS, [[far, far, far, far - 1.0]]]), points=np.array([[-far, 0.0]]))
+        Scene(
+            segments=np.concatenate([WALLS, [[far, far, far, far - 1.0]]]),
+            points=np.array([[-far, 0.0]]),
+        )
     )
     cells.get()
     host.work()
@@ -138,15 +158,25 @@ def test_a_process_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(segments=WALLS)
 
     async def get(limits: JobLimits) -> Any:
-        cells = MapCells(Simulation(scene), LoopHost(Hub(Simulation())), lambda module: Job(module, limits))
+        cells = MapCells(
+            Simulation(scene),
+            LoopHost(Hub(Simulation())),
+            lambda module: Job(module, limits),
+        )
         async with asyncio.timeout(PATIENCE):
             while (found := cells.get()) is None:
                 await asyncio.sleep(0.01)
+
         return found
 
-    found, here = asyncio.run(get(JobLimits(time=PATIENCE))), rasterise(scene, CELL_SIZE)
+    found, here = (
+        asyncio.run(get(JobLimits(time=PATIENCE))),
+        rasterise(scene, CELL_SIZE),
+    )
     np.testing.assert_array_equal(found.solid, here.solid)
     assert found[1:] == here[1:]
-    assert asyncio.run(get(JobLimits(time=0.001))).solid.size == 0, "it may not take so long: no cells"
+    assert asyncio.run(get(JobLimits(time=0.001))).solid.size == 0, (
+        "it may not take so long: no cells"
+    )
     with pytest.raises(ValueError, match="reshape"):
         _ = RasterAnswer(2, 3, b"12345", 0.0, 0.0, 1.0).raster

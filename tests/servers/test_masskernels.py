@@ -1,4 +1,6 @@
-"""The first body with mass of a running simulator waits for its kernels; everything else goes on."""
+"""The first body with mass of a running simulator waits for its kernels; everything
+else goes on.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,20 @@ from typing import Any
 import pytest
 
 from botyard.app.compose import Parts, compose
-from botyard.control import USER, AddedRobots, AddRobot, AddRobots, CloneRobots, LoadMap, bodies
+from botyard.control import (
+    USER,
+    AddedRobots,
+    AddRobot,
+    AddRobots,
+    CloneRobots,
+    LoadMap,
+    bodies,
+)
 from botyard.errors import BotyardError, NameTakenError
 from botyard.formats.models import find_robot
 from botyard.model.dynamics import DynamicsSpec
 from botyard.native.cache import Cache
-from botyard.servers import maploading, masskernels
+from botyard.servers.jobs import maploading, masskernels
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.waiting import PATIENCE
@@ -59,7 +69,13 @@ def running(act: Callable[[Parts], Awaitable[None]], folder: Path = Path()) -> N
     """Do something with a simulator that runs."""
 
     async def run() -> None:
-        parts = compose(Simulation(), interval=0.001, port=free_port(4), folders=[folder], limits=None)
+        parts = compose(
+            Simulation(),
+            interval=0.001,
+            port=free_port(4),
+            folders=[folder],
+            limits=None,
+        )
         steps = asyncio.ensure_future(parts.hub.run())
         try:
             await act(parts)
@@ -82,9 +98,12 @@ async def goes_on(parts: Parts, compiler: Compiler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "count"), [(AddRobot(model="crate"), 1), (AddRobots(model="crate", number=3), 3)]
+    ("operation", "count"),
+    [(AddRobot(model="crate"), 1), (AddRobots(model="crate", number=3), 3)],
 )
-def test_robots_wait_for_their_kernels(compiler: Compiler, operation: Any, count: int) -> None:
+def test_robots_wait_for_their_kernels(
+    compiler: Compiler, operation: Any, count: int
+) -> None:
     async def act(parts: Parts) -> None:
         added = parts.control.do(USER, operation)
         await goes_on(parts, compiler)
@@ -94,7 +113,9 @@ def test_robots_wait_for_their_kernels(compiler: Compiler, operation: Any, count
         assert len(arrived.robots) == len(parts.hub.sim.robots) == count
         more = parts.control.do(USER, AddRobot(model="crate"))
         assert more.done(), "the next one comes at once"
-        cloned = await asyncio.wrap_future(parts.control.do(USER, CloneRobots(robots=more.result().robots)))
+        cloned = await asyncio.wrap_future(
+            parts.control.do(USER, CloneRobots(robots=more.result().robots))
+        )
         assert cloned.robots[0] in parts.hub.sim.robots
 
     running(act)
@@ -102,10 +123,15 @@ def test_robots_wait_for_their_kernels(compiler: Compiler, operation: Any, count
 
 def test_a_name_that_was_taken_meanwhile_is_told(compiler: Compiler) -> None:
     async def act(parts: Parts) -> None:
-        both = [parts.control.do(USER, AddRobot(model="crate", robot="ann")) for _ in range(2)]
+        both = [
+            parts.control.do(USER, AddRobot(model="crate", robot="ann"))
+            for _ in range(2)
+        ]
         await goes_on(parts, compiler)
         compiler.done.set()
-        answers = await asyncio.gather(*map(asyncio.wrap_future, both), return_exceptions=True)
+        answers = await asyncio.gather(
+            *map(asyncio.wrap_future, both), return_exceptions=True
+        )
         assert {type(answer) for answer in answers} == {AddedRobots, NameTakenError}
 
     running(act)
@@ -126,7 +152,8 @@ def test_kernels_that_cannot_be_had_cost_that_robot(compiler: Compiler) -> None:
 
 def test_a_map_with_masses_waits_for_them(compiler: Compiler, tmp_path: Path) -> None:
     (tmp_path / "crates.yaml").write_text(
-        "botyard: 1\nobstacles: [{name: crate, box: [0.6, 0.4], pose: [2, 0, 0], dynamics: {mass: 5}}]\n"
+        "botyard: 1\nobstacles: [{name: crate, box: [0.6, 0.4], pose: [2, 0, 0], "
+        "dynamics: {mass: 5}}]\n"
     )
     world = tmp_path / "crates.yaml"
 
@@ -140,10 +167,14 @@ def test_a_map_with_masses_waits_for_them(compiler: Compiler, tmp_path: Path) ->
     running(act, tmp_path)
 
 
-def test_another_process_compiles_where_the_cache_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_another_process_compiles_where_the_cache_has_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     done: list[str] = []
     monkeypatch.setattr(masskernels, "has_mass_kernels", lambda: False)
-    monkeypatch.setattr(masskernels, "_compile_elsewhere", lambda: done.append("elsewhere"))
+    monkeypatch.setattr(
+        masskernels, "_compile_elsewhere", lambda: done.append("elsewhere")
+    )
     monkeypatch.setattr(masskernels, "warm_up_masses", lambda: done.append("here"))
     monkeypatch.setattr(masskernels, "cache_of", lambda _: Cache(tmp_path, True))
     masskernels.get_mass_kernels()
@@ -164,12 +195,17 @@ def test_the_other_process_ends_with_this_one(tmp_path: Path) -> None:
             if not began:
                 began.append(self)
                 assert self.stdin is not None
-                self.stdin.close()  # as the end of this process does
+                # as the end of this process does
+                self.stdin.close()
+
             return super().wait(PATIENCE)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "Popen", Helper)
         patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # else it would soon be done
         masskernels._compile_elsewhere()
+
     assert began[0].returncode in (-9, 1), "it did not come to its end by itself"
-    assert not list(tmp_path.rglob("masses.move_masses-*.nbc")), "it did not go on to the end"
+    assert not list(tmp_path.rglob("masses.move_masses-*.nbc")), (
+        "it did not go on to the end"
+    )

@@ -1,4 +1,6 @@
-"""Movies of a part of the run that clients of a served simulator ask for: what is in them, what they may cost, how they end."""
+"""Movies of a part of the run that clients of a served simulator ask for: what is in
+them, what they may cost, how they end.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from botyard.pictures.draw import render_still
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.still import take
 from botyard.recording.track import read_track
-from botyard.servers import movies
-from botyard.servers.movies import RecordedMoments
+from botyard.servers.jobs import movies
+from botyard.servers.jobs.movies import RecordedMoments
 from tests.waiting import PATIENCE, wait
 
 CALLER = Caller("page", Level.OWN, "this page", key=1)
@@ -42,7 +44,9 @@ class Running:
     def ask(self, **wish: Any) -> Future[Path]:
         """Ask for a movie."""
         operation = WriteMovie(**{"begin": 0.0, "end": 6.0, "width": 300} | wish)
-        future: Future[Path] = self.running.call(lambda: self.running.control.do(CALLER, operation))
+        future: Future[Path] = self.running.call(
+            lambda: self.running.control.do(CALLER, operation)
+        )
         return future
 
     def present(self) -> Any:
@@ -62,12 +66,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
 
 def frames(path: Path) -> list[np.ndarray[Any, Any]]:
     with Image.open(path) as movie:
-        return [np.asarray(frame.convert("RGB"), np.int16) for frame in ImageSequence.Iterator(movie)]
+        return [
+            np.asarray(frame.convert("RGB"), np.int16)
+            for frame in ImageSequence.Iterator(movie)
+        ]
 
 
 def test_a_movie_shows_what_was(run: Running) -> None:
-    """Each frame is the picture of its moment; the picture of a moment is that to the last pixel."""
-    path = run.ask(format="webp", begin=1.0, end=5.0, scans=("ann",), movie="drive").result(PATIENCE)
+    """Each frame is the picture of its moment; the picture of a moment is that to the
+    last pixel.
+    """
+    path = run.ask(
+        format="webp", begin=1.0, end=5.0, scans=("ann",), movie="drive"
+    ).result(PATIENCE)
     assert path == Path.cwd() / "drive.webp"
     found = frames(path)
     options = PictureOptions(size=300, scans=("ann",))
@@ -75,13 +86,22 @@ def test_a_movie_shows_what_was(run: Running) -> None:
     assert len(found) == 21  # a moment each 0.2 s
     for k in (0, 10, 20):
         beside = run.sim.history.look(1.0 + 0.2 * k, beside)
-        wanted = np.asarray(render_still(take(beside, ("ann",)), options).convert("RGB"), np.int16)
+        wanted = np.asarray(
+            render_still(take(beside, ("ann",)), options).convert("RGB"), np.int16
+        )
         assert np.abs(found[k] - wanted).mean() < 2.0
-    assert np.abs(found[0] - found[20]).mean() > 2.0 * np.abs(found[20] - wanted).mean(), "it has moved"
-    picture = run.ask(format="png", end=5.0, scans=("ann",), movie="../../drive").result(PATIENCE)
+
+    assert (
+        np.abs(found[0] - found[20]).mean() > 2.0 * np.abs(found[20] - wanted).mean()
+    ), "it has moved"
+    picture = run.ask(
+        format="png", end=5.0, scans=("ann",), movie="../../drive"
+    ).result(PATIENCE)
     assert picture.parent == Path.cwd()
     assert (np.asarray(Image.open(picture).convert("RGB")) == wanted).all()
-    assert run.ask(format="png", end=5.0, movie="drive").result(PATIENCE) != picture, "no file is written over"
+    assert run.ask(format="png", end=5.0, movie="drive").result(PATIENCE) != picture, (
+        "no file is written over"
+    )
 
 
 def test_a_movie_of_a_recording(run: Running, tmp_path: Path) -> None:
@@ -90,11 +110,16 @@ def test_a_movie_of_a_recording(run: Running, tmp_path: Path) -> None:
     with sim.record(tmp_path / "run.mcap"):
         sim.robots["ann"].command(v=0.3)
         sim.step(50)
-    run.running.control.filmer.moments = lambda: RecordedMoments(read_track(tmp_path / "run.mcap"))
+
+    run.running.control.filmer.moments = lambda: RecordedMoments(
+        read_track(tmp_path / "run.mcap")
+    )
     before = run.running.call(lambda: (run.sim.tick, run.sim.digest()))
     found = frames(run.ask(format="gif", end=100.0, fps=10.0).result(PATIENCE))
     assert run.running.call(lambda: (run.sim.tick, run.sim.digest())) == before
-    wanted = render_still(take(sim, False), PictureOptions(size=300, scans=False)).convert("RGB")
+    wanted = render_still(
+        take(sim, False), PictureOptions(size=300, scans=False)
+    ).convert("RGB")
     assert np.abs(found[-1] - np.asarray(wanted, np.int16)).mean() < 3.0
 
 
@@ -120,6 +145,7 @@ def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None
     ):
         with pytest.raises(WorldError, match=why):
             run.ask(**wish)
+
     with pytest.raises(ArgumentError, match="end: expected at least begin"):
         run.ask(begin=3.0, end=2.0)
     with pytest.raises(ArgumentError, match=r"fps: expected at least 0\.001"):
@@ -138,16 +164,25 @@ def test_what_it_may_cost(run: Running, monkeypatch: pytest.MonkeyPatch) -> None
         run.ask()
     audience = Caller("page", Level.WATCH, "this page", key=2)
     with pytest.raises(DeniedError):
-        run.running.call(lambda: run.running.control.do(audience, WriteMovie(begin=0.0, end=1.0)))
+        run.running.call(
+            lambda: run.running.control.do(audience, WriteMovie(begin=0.0, end=1.0))
+        )
 
 
 def test_without_history_there_is_none(tmp_path: Path) -> None:
-    with botyard.serve(world(), port=0, page=False) as running, pytest.raises(WorldError, match="--history"):
+    with (
+        botyard.serve(world(), port=0, page=False) as running,
+        pytest.raises(WorldError, match="--history"),
+    ):
         Running(running).ask()
 
 
 def test_a_gif_is_complete(run: Running) -> None:
     """Bytes come in parts."""
-    data = run.ask(format="gif", width=900, fps=5.0, speed=1.0).result(PATIENCE).read_bytes()
+    data = (
+        run.ask(format="gif", width=900, fps=5.0, speed=1.0)
+        .result(PATIENCE)
+        .read_bytes()
+    )
     assert data[:6] == b"GIF89a" and data[-1:] == b";"
     assert len(list(ImageSequence.Iterator(Image.open(io.BytesIO(data))))) > 10

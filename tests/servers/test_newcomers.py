@@ -1,4 +1,6 @@
-"""Many robots that come at once into a running world come in portions, between which it goes on."""
+"""Many robots that come at once into a running world come in portions, between which it
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,26 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
 from botyard.model.world import PlacedRobot, Program, World, thing
-from botyard.servers import maploading
-from botyard.servers.yard import ROBOTS_PER_BATCH, Yard
+from botyard.servers.jobs import maploading
+from botyard.servers.pioneer.robot_servers import ROBOTS_PER_BATCH, RobotServers
 from botyard.sim.simulation import Simulation
 from tests.ports import free_port
 from tests.protocols.lines import Client, named
 
 
-@pytest.mark.parametrize(("model", "count"), [("p3dx", 12), ("seekur", 5), ("amigo", 60)])
-def test_robots_without_poses_stand_where_they_stand_one_by_one(model: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "count"), [("p3dx", 12), ("seekur", 5), ("amigo", 60)]
+)
+def test_robots_without_poses_stand_where_they_stand_one_by_one(
+    model: str, count: int
+) -> None:
     one, other = Simulation.load("office"), Simulation.load("office")
     spec = find_robot(model)
     for _ in range(count):
         one.add_robot(spec)
-    robots = other.populate(World(scene=one.scene, robots=(PlacedRobot(spec=spec),) * count))
+    robots = other.populate(
+        World(scene=one.scene, robots=(PlacedRobot(spec=spec),) * count)
+    )
     assert [r.name for r in robots] == list(one.robots)
     assert [r.truth for r in robots] == [r.truth for r in one.robots.values()]
 
@@ -37,7 +45,12 @@ def test_robots_without_poses_stand_where_they_stand_one_by_one(model: str, coun
 def test_many_large_ones_stand_apart() -> None:
     sim = Simulation()
     sim.populate(
-        World(scene=Scene(), robots=tuple(PlacedRobot(spec=find_robot("seekur"), name=f"s{i}") for i in range(60)))
+        World(
+            scene=Scene(),
+            robots=tuple(
+                PlacedRobot(spec=find_robot("seekur"), name=f"s{i}") for i in range(60)
+            ),
+        )
     )
     assert list(sim.robots) == [f"s{i}" for i in range(60)]
     assert all(sim.is_free_for(r)(r.truth) for r in sim.robots.values())
@@ -48,45 +61,76 @@ def test_a_world_of_many_comes_in_portions() -> None:
         sim = Simulation()
         sim.add_robot("p3dx", "r7", pose=(50.0, 50.0, 0.0))
         parts = compose(sim, port=free_port(120))
-        hub, place = parts.hub, parts.yard
+        hub, place = parts.hub, parts.robot_servers
         spec = thing()
         follow = Program(name="follow", options={"path": [[0, 0], [1, 0]]})
         robots = [
-            PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(float(i), 0.0, 0.0), program=Program(name="walk") if i % 2 else None)
+            PlacedRobot(
+                spec=spec,
+                name=f"r{i}",
+                pose=Pose(float(i), 0.0, 0.0),
+                program=Program(name="walk") if i % 2 else None,
+            )
             for i in range(ROBOTS_PER_BATCH + 20)
-        ]  # fmt: skip
+        ]
         bad = PlacedRobot(spec=spec, name="bad", pose=Pose(0.0, 5.0), program=follow)
         place.receive(World(scene=sim.scene, robots=(*robots, bad)))
         seen = []
         while hub.background:
             seen.append(len(sim.robots))
             await asyncio.sleep(0)
-        assert max(b - a for a, b in zip([1, *seen], seen, strict=False)) <= ROBOTS_PER_BATCH
+
+        assert (
+            max(b - a for a, b in zip([1, *seen], seen, strict=False))
+            <= ROBOTS_PER_BATCH
+        )
         assert len(sim.robots) == ROBOTS_PER_BATCH + 21
         sim.step()
-        assert sim.robots["r7"].truth.x == pytest.approx(7.0), "who was there already is put there"
-        walking = {name for name, program in sim.programs.items() if program.name == "walk"}
+        assert sim.robots["r7"].truth.x == pytest.approx(7.0), (
+            "who was there already is put there"
+        )
+        walking = {
+            name for name, program in sim.programs.items() if program.name == "walk"
+        }
         assert walking == {f"r{i}" for i in range(1, ROBOTS_PER_BATCH + 20, 2)} - {"r7"}
-        more = AddRobots(model="amigo", number=ROBOTS_PER_BATCH + 5, pose=Pose(-100.0, 0.0))
-        assert len((await asyncio.wrap_future(parts.control.do(USER, more))).robots) == ROBOTS_PER_BATCH + 5
-        assert len({tuple(r.truth) for r in sim.robots.values()}) == 2 * ROBOTS_PER_BATCH + 26, "each has its own place"
+        more = AddRobots(
+            model="amigo", number=ROBOTS_PER_BATCH + 5, pose=Pose(-100.0, 0.0)
+        )
+        assert (
+            len((await asyncio.wrap_future(parts.control.do(USER, more))).robots)
+            == ROBOTS_PER_BATCH + 5
+        )
+        assert (
+            len({tuple(r.truth) for r in sim.robots.values()})
+            == 2 * ROBOTS_PER_BATCH + 26
+        ), "each has its own place"
         place.close()
 
     asyncio.run(come())
 
 
-def test_there_is_room_for_so_many_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_there_is_room_for_so_many_only(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     sim = Simulation()
-    made = compose(sim).yard
+    made = compose(sim).robot_servers
     monkeypatch.setattr(bodies, "MAX_ROBOTS", 4)
-    for _ in range(3):  # maps without names of robots bring others each time
-        world = World(scene=Scene(source="a.yaml"), robots=(PlacedRobot(spec=thing(), served=False),) * 2)
+    # maps without names of robots bring others each time
+    for _ in range(3):
+        world = World(
+            scene=Scene(source="a.yaml"),
+            robots=(PlacedRobot(spec=thing(), served=False),) * 2,
+        )
         asyncio.run(received(made, world))
+
     assert len(sim.robots) == 4
-    assert "the robots of a.yaml were not added: clients add robots up to 4; 4 are there" in caplog.text
+    assert (
+        "the robots of a.yaml were not added: clients add robots up to 4; 4 are there"
+        in caplog.text
+    )
 
 
-async def received(made: Yard, world: World) -> None:
+async def received(made: RobotServers, world: World) -> None:
     made.receive(world)
     while made.hub.background:
         await asyncio.sleep(0)
@@ -96,11 +140,17 @@ def test_another_map_ends_the_coming() -> None:
     async def come() -> int:
         sim = Simulation()
         parts = compose(sim)
-        hub, place = parts.hub, parts.yard
+        hub, place = parts.hub, parts.robot_servers
         spec = thing()
         place.receive(
-            World(scene=sim.scene, robots=tuple(PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i)) for i in range(3 * ROBOTS_PER_BATCH)))
-        )  # fmt: skip
+            World(
+                scene=sim.scene,
+                robots=tuple(
+                    PlacedRobot(spec=spec, name=f"r{i}", pose=Pose(i))
+                    for i in range(3 * ROBOTS_PER_BATCH)
+                ),
+            )
+        )
         await asyncio.sleep(0)
         sim.replace_scene(Scene())
         while hub.background:
@@ -111,7 +161,9 @@ def test_another_map_ends_the_coming() -> None:
 
 
 ROBOTS = "robots: [{model: amigo, count: 1001, pose: [0, 0, 0]}]"
-BOXES = "obstacles:\n" + "\n".join(f"  - {{name: b{i}, box: [1, 1], pose: [{2 * i}, 0, 0]}}" for i in range(12))
+BOXES = "obstacles:\n" + "\n".join(
+    f"  - {{name: b{i}, box: [1, 1], pose: [{2 * i}, 0, 0]}}" for i in range(12)
+)
 POLYGON = "obstacles: [{name: a, polygon: [[0, 0], [1, 0], [1, 1], [0.5, 2], [0, 1]]}]"
 
 
@@ -124,7 +176,11 @@ POLYGON = "obstacles: [{name: a, polygon: [[0, 0], [1, 0], [1, 1], [0.5, 2], [0,
     ],
 )
 def test_worlds_that_would_hold_up_a_step_are_refused(
-    text: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    text: str,
+    found: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(maploading, "MAX_BOXES", 10)
     monkeypatch.setattr(maploading, "MAX_CORNERS", 4 if "polygon" in text else 20_000)
@@ -133,7 +189,10 @@ def test_worlds_that_would_hold_up_a_step_are_refused(
     scene = c.sim.scene
     c.ctrl(1, named("a.yaml"))
     assert c.sim.scene is scene
-    assert f"{found} are put into a running world: start the simulator with it" in caplog.text
+    assert (
+        f"{found} are put into a running world: start the simulator with it"
+        in caplog.text
+    )
 
 
 def test_the_user_may_say_how_many_robots_come() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from botyard.clients.pioneer import PioneerClient
 from botyard.interfaces.pioneer.taps import PacketTaps
-from botyard.servers.packetlog import PacketLog
+from botyard.servers.pioneer.packetlog import PacketLog
 from tests.ports import free_port
 from tests.running import BOTYARD
 from tests.waiting import PATIENCE, wait
@@ -30,6 +30,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         done = subprocess.run(mount, check=False, capture_output=True)
     except OSError:
         pytest.skip("no mount here")
+
     if done.returncode:
         pytest.skip("no right to mount")
     try:
@@ -38,7 +39,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_costs_lines_and_says_so(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "botyard")
     ballast, path = small_disk / "ballast", small_disk / "talk.jsonl"
     ballast.write_bytes(bytes(40_000))
@@ -50,6 +53,7 @@ def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.Lo
     for _ in range(500):
         tap(True, bytes(100))
         sent += 1
+
     wait(lambda: record._queue.empty() and record.lost)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert lines
@@ -69,14 +73,20 @@ def test_a_full_disk_costs_lines_and_says_so(small_disk: Path, caplog: pytest.Lo
     record.close()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     gaps = [line for line in lines if "lost" in line]
-    assert sum(gap["lost"] for gap in gaps) + len(lines) - len(gaps) == sent, "every line is there or counted"
-    assert f"packets are recorded again; {gaps[0]['lost']} lines were lost" in caplog.text
+    assert sum(gap["lost"] for gap in gaps) + len(lines) - len(gaps) == sent, (
+        "every line is there or counted"
+    )
+    assert (
+        f"packets are recorded again; {gaps[0]['lost']} lines were lost" in caplog.text
+    )
     assert caplog.text.count("not recorded") == 1, "said once"
     tap(True, b"late")
     assert path.read_text().count("\n") == len(lines)
 
 
-def test_what_is_lost_at_the_end_is_told(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_lost_at_the_end_is_told(
+    small_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "botyard")
     (small_disk / "ballast").write_bytes(bytes(65_536))
     record = PacketLog(small_disk / "talk.jsonl", lambda: 1.5)
@@ -93,15 +103,41 @@ def limited() -> None:
 @pytest.mark.peer
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit")
 def test_a_simulator_outlives_a_full_disk(tmp_path: Path) -> None:
-    """Recording, log, state, picture and scenario: nothing of them can be written any more."""
+    """Recording, log, state, picture and scenario: nothing of them can be written any
+    more.
+    """
     port = free_port(2)
     command = [
-        *BOTYARD, "-m", "office", "-r", "p3dx", "--noninteractive", "--no-crash-restart", "--no-gui", "-p", str(port), "--json",
-        "--record-packets", "talk.jsonl", "--state-file", "state", "-l", "log", "--log-packets-received", "--snapshot", "picture.png",
-        "--save-scenario", "saved.yaml",
-    ]  # fmt: skip
+        *BOTYARD,
+        "-m",
+        "office",
+        "-r",
+        "p3dx",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--no-gui",
+        "-p",
+        str(port),
+        "--json",
+        "--record-packets",
+        "talk.jsonl",
+        "--state-file",
+        "state",
+        "-l",
+        "log",
+        "--log-packets-received",
+        "--snapshot",
+        "picture.png",
+        "--save-scenario",
+        "saved.yaml",
+    ]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=limited
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        preexec_fn=limited,
     ) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["ready"]
@@ -111,12 +147,21 @@ def test_a_simulator_outlives_a_full_disk(tmp_path: Path) -> None:
                 assert client.update()
             for _ in range(20):
                 assert client.update()
+
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
+
     assert process.returncode == 255, err
     assert "--snapshot: cannot write picture.png" in err
     assert "Traceback" not in err
     lines = (tmp_path / "talk.jsonl").read_text().splitlines()
-    assert all(set(json.loads(line)) & {"robot", "lost"} for line in lines), "lines are whole"
-    assert "packets are not recorded until there is room again" in (tmp_path / "log").read_text()
-    assert (tmp_path / "saved.yaml").exists(), "what can be written is, whatever else cannot"
+    assert all(set(json.loads(line)) & {"robot", "lost"} for line in lines), (
+        "lines are whole"
+    )
+    assert (
+        "packets are not recorded until there is room again"
+        in (tmp_path / "log").read_text()
+    )
+    assert (tmp_path / "saved.yaml").exists(), (
+        "what can be written is, whatever else cannot"
+    )

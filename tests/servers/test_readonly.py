@@ -1,4 +1,6 @@
-"""``--read-only``: clients drive their robots and read everything; of the world nothing changes, whoever asks."""
+"""``--read-only``: clients drive their robots and read everything; of the world nothing
+changes, whoever asks.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ from tests.running import running
 from tests.waiting import PATIENCE
 
 
-def test_a_pioneer_client_drives_and_reads_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pioneer_client_drives_and_reads_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     c = Client(read_only=True, srisim_compat=True)
     scene, pose = c.sim.scene, c.robot.truth
@@ -59,6 +63,7 @@ def test_a_pioneer_client_drives_and_reads_only(tmp_path: Path, monkeypatch: pyt
     for name in names:
         line = re.compile(rf"\b{name}\)? is not obeyed: the world is read-only")
         assert sum(line.search(text) is not None for text in said) == 1, (name, said)
+
     c.ctrl(6)
     c.ctrl(5)
     assert c.get(0x64) or c.run(0.1) is not None
@@ -79,8 +84,12 @@ def test_what_ros_offers() -> None:
         graph._sync()
         members = [graph._world, *graph._members.values()]
         services = {s.name: s for m in members for s in m.services}
-        features = next(s for n, s in services.items() if n.endswith("get_simulator_features"))
-        answer = features.serve(types().filled("simulation_interfaces/srv/GetSimulatorFeatures_Request", {}))
+        features = next(
+            s for n, s in services.items() if n.endswith("get_simulator_features")
+        )
+        answer = features.serve(
+            types().filled("simulation_interfaces/srv/GetSimulatorFeatures_Request", {})
+        )
         return (
             set(services),
             {i.name for m in members for i in m.inputs},
@@ -90,17 +99,41 @@ def test_what_ros_offers() -> None:
     services, inputs, features = asyncio.run(offered(False))
     fewer, less, able = asyncio.run(offered(True))
     assert services - fewer == {
-        *(f"/botyard/{n}" for n in (
-            "pause", "resume", "step", "set_speed", "add_robot", "remove_robot", "set_pose", "load_map", "set_entity_state",
-            "spawn_entity", "delete_entity", "set_simulation_state", "step_simulation", "reset_simulation", "spawn_entities",
-            "set_entity_info", "load_world", "unload_world", "simulate_steps/_action/send_goal", "simulate_steps/_action/cancel_goal",
-            "simulate_steps/_action/get_result", "start_recording", "stop_recording", "save_recording",
-        )),
+        *(
+            f"/botyard/{n}"
+            for n in (
+                "pause",
+                "resume",
+                "step",
+                "set_speed",
+                "add_robot",
+                "remove_robot",
+                "set_pose",
+                "load_map",
+                "set_entity_state",
+                "spawn_entity",
+                "delete_entity",
+                "set_simulation_state",
+                "step_simulation",
+                "reset_simulation",
+                "spawn_entities",
+                "set_entity_info",
+                "load_world",
+                "unload_world",
+                "simulate_steps/_action/send_goal",
+                "simulate_steps/_action/cancel_goal",
+                "simulate_steps/_action/get_result",
+                "start_recording",
+                "stop_recording",
+                "save_recording",
+            )
+        ),
         "/reset_positions",
-    }  # fmt: skip
+    }
     assert inputs - less == {
-        "/ann/set_pose", *(f"/botyard/{n}_cmd" for n in ("pause", "step", "set_speed", "load_map"))
-    }  # fmt: skip
+        "/ann/set_pose",
+        *(f"/botyard/{n}_cmd" for n in ("pause", "step", "set_speed", "load_map")),
+    }
     assert "/ann/cmd_vel" in less
     assert features - able == CHANGING
     assert Feature.ENTITY_STATE_GETTING in able
@@ -115,20 +148,55 @@ def test_tokens() -> None:
 @pytest.mark.peer
 def test_the_page_and_ambf_look_on(tmp_path: Path) -> None:
     port = free_port(6)
-    options = ("--nomap", "-r", "p3dx:ann", "-p", str(port), "--gui-port", str(port + 2), "--gui-token", "secret", "--read-only",
-               "--ambf", "2.0", "--ambf-port", str(port + 3), "--ros-master", f"embedded:{port + 4}")  # fmt: skip
+    options = (
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "-p",
+        str(port),
+        "--gui-port",
+        str(port + 2),
+        "--gui-token",
+        "secret",
+        "--read-only",
+        "--ambf",
+        "2.0",
+        "--ambf-port",
+        str(port + 3),
+        "--ros-master",
+        f"embedded:{port + 4}",
+    )
     with running(*options):
-        with connect(f"ws://127.0.0.1:{port + 2}/ws", origin=f"http://127.0.0.1:{port + 2}", max_size=None) as socket:  # type: ignore[arg-type]
-            socket.send(json.dumps({"type": "hello", "token": "secret", "version": messages.VERSION, "view": {}}))
+        with connect(
+            f"ws://127.0.0.1:{port + 2}/ws",
+            origin=f"http://127.0.0.1:{port + 2}",
+            max_size=None,
+        ) as socket:  # type: ignore[arg-type]
+            socket.send(
+                json.dumps(
+                    {
+                        "type": "hello",
+                        "token": "secret",
+                        "version": messages.VERSION,
+                        "view": {},
+                    }
+                )
+            )
             welcome = json.loads(socket.recv(5))
             assert welcome["read_only"] is True
             socket.send(json.dumps({"type": "pause", "id": 7}))
-            while (answer := socket.recv(5)) and (isinstance(answer, bytes) or json.loads(answer).get("id") != 7):
+            while (answer := socket.recv(5)) and (
+                isinstance(answer, bytes) or json.loads(answer).get("id") != 7
+            ):
                 pass
+
             assert json.loads(answer)["message"] == "this page may only look on"
+
         upload = urllib.request.Request(
-            f"http://127.0.0.1:{port + 2}/upload?name=a.map", data=b"2D-Map\n", headers={"Authorization": "Bearer secret"}
-        )  # fmt: skip
+            f"http://127.0.0.1:{port + 2}/upload?name=a.map",
+            data=b"2D-Map\n",
+            headers={"Authorization": "Bearer secret"},
+        )
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(upload, timeout=PATIENCE)
         assert refused.value.code == 401
@@ -141,6 +209,7 @@ def test_the_page_and_ambf_look_on(tmp_path: Path) -> None:
             for _ in range(20):
                 ann.set_pos(3.0, 4.0, 0.0)
                 time.sleep(0.02)
+
             assert ann.heard > heard, "states come"
             assert ann.get_pos().x == 0.0
         finally:

@@ -1,4 +1,6 @@
-"""Recordings of a served simulator: by its options, by operations, by ROS; how they end with it."""
+"""Recordings of a served simulator: by its options, by operations, by ROS; how they end
+with it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ import botyard
 from botyard.control import SaveRecording, StartRecording, StopRecording
 from botyard.errors import ArgumentError, WorldError
 from botyard.recording import resimulate
-from botyard.recording.own import DIGESTS, STATES, TYPES
-from botyard.servers import recordings
+from botyard.recording.own_channels import DIGESTS, STATES, TYPES
+from botyard.servers.jobs import recordings
 from tests.ports import free_port
 from tests.recording.test_recorder import again, read, said
 from tests.running import BOTYARD, running
@@ -40,7 +42,11 @@ def serve(**options: Any) -> Any:
 
 
 def topics(path: Path) -> set[str]:
-    return {m.channel.topic for m in read(path)[0] if not m.channel.topic.startswith("/botyard/")}
+    return {
+        m.channel.topic
+        for m in read(path)[0]
+        if not m.channel.topic.startswith("/botyard/")
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -50,14 +56,22 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_recording_goes_on_as_long_as_the_simulator(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    with serve(record=str(path), record_topics=["/tf", "*/odom"], record_robots=["b*"], record_rate=0.0) as running:
+    with serve(
+        record=str(path),
+        record_topics=["/tf", "*/odom"],
+        record_robots=["b*"],
+        record_rate=0.0,
+    ) as running:
         running.step(30)
         running.call(lambda: running.sim.robots["bob"].command(v=0.1))
         running.step(70)
         last = running.sim.snapshot.time_us
+
     messages, *_, reader = read(path)
     assert reader.is_complete and topics(path) == {"/tf", "/bob/odom"}
-    assert [m.time for m in messages if m.channel.topic == "/bob/odom"][-1] == last * 1000
+    assert [m.time for m in messages if m.channel.topic == "/bob/odom"][
+        -1
+    ] == last * 1000
     assert again(path)[0] >= 1
 
 
@@ -65,18 +79,30 @@ def test_options_of_recordings(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     with serve(record=str(path), record_split_time=0.5) as running:
         running.step(120)
-    assert sorted(p.name for p in tmp_path.glob("*.mcap")) == ["run.mcap", "run_2.mcap", "run_3.mcap"]
+    assert sorted(p.name for p in tmp_path.glob("*.mcap")) == [
+        "run.mcap",
+        "run_2.mcap",
+        "run_3.mcap",
+    ]
     path.write_bytes(b"somebody's own")
-    with pytest.raises(ArgumentError, match="was not written by botyard"), serve(record=str(path)):
+    with (
+        pytest.raises(ArgumentError, match="was not written by botyard"),
+        serve(record=str(path)),
+    ):
         pass
+
     with serve(record=str(path), force=True) as running:
         running.step(3)
     assert read(path)[3].is_complete
     for wrong, text in (
-        ({"record_split": 3.0}, "only with"), ({"record_on_stall": True}, "only with"),
-        ({"record": "x.mcap", "record_last": 3.0, "record_split_time": 3.0}, "is not split"),
+        ({"record_split": 3.0}, "only with"),
+        ({"record_on_stall": True}, "only with"),
+        (
+            {"record": "x.mcap", "record_last": 3.0, "record_split_time": 3.0},
+            "is not split",
+        ),
         ({"record": "nowhere/x.mcap"}, "nowhere"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ArgumentError, match=text), serve(**wrong):
             pass
 
@@ -84,14 +110,33 @@ def test_options_of_recordings(tmp_path: Path) -> None:
 def test_a_recording_after_a_crash_leaves_the_one_before_it(tmp_path: Path) -> None:
     """What led to the crash is what somebody wants to see."""
     path = tmp_path / "run.mcap"
-    path.touch()  # one that was begun counts as botyard's own, and would be replaced
-    line = [*BOTYARD, "run", "--nomap", "-r", "p3dx", "--no-gui", "--noninteractive", "--no-crash-restart", "--fast",
-            "--duration", "1", "--record", str(path), "-p", str(free_port(1)), "--restarting-after-crash"]  # fmt: skip
+    # one that was begun counts as botyard's own, and would be replaced
+    path.touch()
+    line = [
+        *BOTYARD,
+        "run",
+        "--nomap",
+        "-r",
+        "p3dx",
+        "--no-gui",
+        "--noninteractive",
+        "--no-crash-restart",
+        "--fast",
+        "--duration",
+        "1",
+        "--record",
+        str(path),
+        "-p",
+        str(free_port(1)),
+        "--restarting-after-crash",
+    ]
     subprocess.run(line, check=True, timeout=PATIENCE, capture_output=True)
     assert not path.stat().st_size and read(tmp_path / "run_again.mcap")[3].is_complete
 
 
-def test_operations_begin_save_and_end_recordings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_begin_save_and_end_recordings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recordings, "MAX_RECORDINGS", 4)
     with serve() as running:
         with pytest.raises(WorldError, match="nothing is being recorded"):
@@ -117,11 +162,24 @@ def test_operations_begin_save_and_end_recordings(tmp_path: Path, monkeypatch: p
 @contextmanager
 def served_to_ros() -> Iterator[tuple[Any, Callable[..., dict[str, Any]]]]:
     """A served world, and a function that calls one of its services by rosbridge."""
-    with serve(rosbridge=0) as running, connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line:
-        running.pause()  # it makes no steps of its own then
+    with (
+        serve(rosbridge=0) as running,
+        connect("ws://{}:{}".format(*running.interfaces["rosbridge"])) as line,
+    ):
+        # it makes no steps of its own then
+        running.pause()
 
         def call(name: str, /, **values: Any) -> dict[str, Any]:
-            line.send(json.dumps({"op": "call_service", "id": name, "service": f"/botyard/{name}", "args": values}))
+            line.send(
+                json.dumps(
+                    {
+                        "op": "call_service",
+                        "id": name,
+                        "service": f"/botyard/{name}",
+                        "args": values,
+                    }
+                )
+            )
             answer = json.loads(line.recv(PATIENCE))
             assert answer["id"] == name and answer["result"], answer
             return dict(answer["values"])
@@ -131,44 +189,86 @@ def served_to_ros() -> Iterator[tuple[Any, Callable[..., dict[str, Any]]]]:
 
 def test_ros_begins_and_ends_recordings(tmp_path: Path) -> None:
     with served_to_ros() as (running, call):
-        assert call("stop_recording") == {"success": False, "message": "nothing is being recorded", "file": ""}
+        assert call("stop_recording") == {
+            "success": False,
+            "message": "nothing is being recorded",
+            "file": "",
+        }
         begun = call("start_recording", name="ros", last=0.0)
-        assert begun == {"success": True, "message": "", "file": str(tmp_path / "ros.mcap")}
+        assert begun == {
+            "success": True,
+            "message": "",
+            "file": str(tmp_path / "ros.mcap"),
+        }
         assert "written as it goes" in call("save_recording", name="")["message"]
         assert call("stop_recording") == begun
         assert read(tmp_path / "ros.mcap")[3].is_complete
-        some = call("start_recording", name="some", last=0.0, topics=["*/odom", "/tf"], robots=["b*"])
+        some = call(
+            "start_recording",
+            name="some",
+            last=0.0,
+            topics=["*/odom", "/tf"],
+            robots=["b*"],
+        )
         running.step(20)
         assert call("stop_recording") == some
         topics = {m.channel.topic for m in read(Path(some["file"]))[0]} - TYPES.keys()
         assert topics == {"/bob/odom", "/tf"}, topics
-        assert not call("start_recording", name="long", last=0.0, topics=["x" * 201])["success"]
-        assert not call("start_recording", name="many", last=0.0, robots=["x"] * 101)["success"]
+        assert not call("start_recording", name="long", last=0.0, topics=["x" * 201])[
+            "success"
+        ]
+        assert not call("start_recording", name="many", last=0.0, robots=["x"] * 101)[
+            "success"
+        ]
 
 
 def test_ros_chooses_rates_by_topics(tmp_path: Path) -> None:
     with served_to_ros() as (running, call):
-        begun = call("start_recording", topics=["*/odom", "/tf"], rate_topics=["/bob/*", "/tf"], rates=[0.0, 20.0])
+        begun = call(
+            "start_recording",
+            topics=["*/odom", "/tf"],
+            rate_topics=["/bob/*", "/tf"],
+            rates=[0.0, 20.0],
+        )
         running.step(50)
         assert call("stop_recording") == begun and begun["success"]
         counts = Counter(m.channel.topic for m in read(Path(begun["file"]))[0])
-        assert (counts["/bob/odom"], counts["/tf"], counts["/ann/odom"]) == (51, 11, 1), "the last as usual"
+        assert (counts["/bob/odom"], counts["/tf"], counts["/ann/odom"]) == (
+            51,
+            11,
+            1,
+        ), "the last as usual"
         for wrong, text in (
-            ({"rate_topics": ["/tf"], "rates": []}, "one for each of 1 rate_topics, found 0"),
+            (
+                {"rate_topics": ["/tf"], "rates": []},
+                "one for each of 1 rate_topics, found 0",
+            ),
             ({"rate_topics": ["/tf", "/tf"], "rates": [1.0, 2.0]}, "each pattern once"),
             ({"rate_topics": ["/tf"], "rates": [-1.0]}, "rate: "),
             ({"rate_topics": ["/tf"], "rates": [2e6]}, "rate: "),
             ({"rate_topics": ["x" * 201], "rates": [1.0]}, "200"),
-            ({"rate_topics": [f"/{n}" for n in range(101)], "rates": [1.0] * 101}, "at most 100 patterns, found 101"),
-            ({"rate_topics": ["odom"], "rates": [1.0]}, "rate: .*begin with a slash.*found 'odom'"),
+            (
+                {"rate_topics": [f"/{n}" for n in range(101)], "rates": [1.0] * 101},
+                "at most 100 patterns, found 101",
+            ),
+            (
+                {"rate_topics": ["odom"], "rates": [1.0]},
+                "rate: .*begin with a slash.*found 'odom'",
+            ),
             ({"on_stall": True}, "on_stall: expected `last`"),
         ):
             answer = call("start_recording", **wrong)
-            assert not answer["success"] and re.search(text, answer["message"]), (wrong, answer)
+            assert not answer["success"] and re.search(text, answer["message"]), (
+                wrong,
+                answer,
+            )
+
         assert list(tmp_path.iterdir()) == [Path(begun["file"])]
 
 
-def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_path: Path) -> None:
+def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(
+    tmp_path: Path,
+) -> None:
     with served_to_ros() as (running, call):
         call("start_recording", name="kept_2")
         call("stop_recording")
@@ -183,8 +283,11 @@ def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_pa
             running.step(10)
             if running.call(lambda: ann.stalled):
                 break
+
         running.step(180)
-        assert {path: path.read_bytes() for path in tmp_path.glob("*.mcap")} == before, "two seconds later"
+        assert {
+            path: path.read_bytes() for path in tmp_path.glob("*.mcap")
+        } == before, "two seconds later"
         running.step(21)
         assert call("stop_recording")["success"]
         assert {path: path.read_bytes() for path in before} == before
@@ -200,11 +303,21 @@ def test_what_ros_keeps_is_saved_when_a_robot_stalls_and_replaces_nothing(tmp_pa
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_file_as_it_should(number: str, tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    args = ["--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(free_port(1)), "--record", str(path)]
+    args = [
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "--no-gui",
+        "-p",
+        str(free_port(1)),
+        "--record",
+        str(path),
+    ]
     with running(*args) as (process, _):
         wait(lambda: path.stat().st_size > 0)
         process.send_signal(getattr(signal, number))
         process.wait(PATIENCE)
+
     messages, *_, reader = read(path)
     assert reader.is_complete and said(messages)[-1]["event"] == "end"
     assert again(path)[1]
@@ -212,7 +325,16 @@ def test_a_signal_ends_the_file_as_it_should(number: str, tmp_path: Path) -> Non
 
 def test_the_run_of_a_killed_simulator_comes_out_again(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
-    args = ["--nomap", "-r", "p3dx:ann", "--no-gui", "-p", str(free_port(1)), "--record", str(path)]
+    args = [
+        "--nomap",
+        "-r",
+        "p3dx:ann",
+        "--no-gui",
+        "-p",
+        str(free_port(1)),
+        "--record",
+        str(path),
+    ]
 
     def digests() -> int:
         return len(said(read(path)[0], DIGESTS))
@@ -222,6 +344,7 @@ def test_the_run_of_a_killed_simulator_comes_out_again(tmp_path: Path) -> None:
         before = digests()
         process.kill()
         process.wait(PATIENCE)
+
     proof = resimulate(path)
     assert not read(path)[3].is_complete and digests() >= before > 2
     assert proof.divergence is None, str(proof.divergence)

@@ -1,4 +1,6 @@
-"""ROS 1: requests that are not complete, answers that nobody reads, and calls that are owed to nodes have a limit in bytes."""
+"""ROS 1: requests that are not complete, answers that nobody reads, and calls that are
+owed to nodes have a limit in bytes.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ import pytest
 
 from botyard.protocols.tcpros import http, wire
 from botyard.protocols.tcpros.master import Master
-from botyard.servers import ros1master, tcpros, xmlrpc
-from botyard.servers.ros1master import Ros1Master
+from botyard.servers.ros import ros1master, tcpros, xmlrpc
+from botyard.servers.ros.ros1master import Ros1Master
+from botyard.servers.ros.tcpros import Connection, TcprosServer
+from botyard.servers.ros.xmlrpc import Peer
 from botyard.servers.sockets import READ_SIZE
-from botyard.servers.tcpros import Connection, TcprosServer
 from botyard.servers.timeshare import TimeShare
-from botyard.servers.xmlrpc import Peer
 from tests.waiting import PATIENCE
 
 HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
@@ -56,7 +58,9 @@ async def idle(server: TcprosServer) -> None:
 def serving(act: Callable[[TcprosServer, Large], Awaitable[None]]) -> None:
     async def main() -> None:
         service = Large()
-        server = TcprosServer("127.0.0.1", "/node", {}, {"/map": service}, TimeShare(1.0))
+        server = TcprosServer(
+            "127.0.0.1", "/node", {}, {"/map": service}, TimeShare(1.0)
+        )
         await server.start()
         try:
             await act(server, service)
@@ -78,7 +82,9 @@ async def client(port: int, address: str, data: bytes) -> socket.socket:
     return peer
 
 
-HEADER = wire.encode_header({"callerid": "/me", "service": "/map", "md5sum": "*", "persistent": "1"})
+HEADER = wire.encode_header(
+    {"callerid": "/me", "service": "/map", "md5sum": "*", "persistent": "1"}
+)
 REQUEST = HEADER + wire.frame(b"")
 
 
@@ -93,16 +99,26 @@ def test_answers_that_clients_of_one_address_do_not_read_have_a_limit() -> None:
         crowd = [await client(server.port, HOSTILE, REQUEST) for _ in range(40)]
         await until(lambda: len(server._settled) == 40)
         await idle(server)
-        unread = sum(one._outlet.unread for one in server._settled if one._outlet is not None)
+        unread = sum(
+            one._outlet.unread for one in server._settled if one._outlet is not None
+        )
         assert unread <= tcpros.MAX_UNREAD + (2 << 20) < 40 << 20
         honest = await client(server.port, HONEST, REQUEST)
         await read(honest, 2 << 20)
-        for peer in crowd:  # each has its answer when the others have theirs, or have gone
+        for (
+            peer
+        ) in crowd:  # each has its answer when the others have theirs, or have gone
             peer.close() if peer is crowd[0] else await read(peer, 2 << 20)
+
         for peer in (*crowd, honest):
             peer.close()
         await until(lambda: not len(server))
-        assert not server._unread and not server._all_unread and not server._for_room and not server._held
+        assert (
+            not server._unread
+            and not server._all_unread
+            and not server._for_room
+            and not server._held
+        )
 
     serving(act)
 
@@ -118,7 +134,9 @@ def test_slow_services_answer_few_of_one_address_at_once() -> None:
             peer.close()
         await until(lambda: len(server) == 20 - tcpros.MAX_ANSWERING)
         await idle(server)
-        assert len(service.asked) == tcpros.MAX_ANSWERING, "hanging up frees nothing: the service works on"
+        assert len(service.asked) == tcpros.MAX_ANSWERING, (
+            "hanging up frees nothing: the service works on"
+        )
         for future in service.asked[:]:
             future.set_result(b"x")
         await until(lambda: len(service.asked) == 2 * tcpros.MAX_ANSWERING)
@@ -128,16 +146,27 @@ def test_slow_services_answer_few_of_one_address_at_once() -> None:
     serving(act)
 
 
-def test_requests_that_are_not_complete_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_that_are_not_complete_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(tcpros, "MAX_HELD", 1 << 20)
 
     async def act(server: TcprosServer, _service: Large) -> None:
-        honest = await client(server.port, HONEST, HEADER + wire.frame(bytes(1000))[:-1])
+        honest = await client(
+            server.port, HONEST, HEADER + wire.frame(bytes(1000))[:-1]
+        )
         await until(lambda: len(server._settled) == 1)
-        crowd = [await client(server.port, HOSTILE, HEADER + wire.frame(bytes(60_000))[:-1]) for _ in range(40)]
+        crowd = [
+            await client(server.port, HOSTILE, HEADER + wire.frame(bytes(60_000))[:-1])
+            for _ in range(40)
+        ]
         await until(lambda: len(server) < 41)
         await idle(server)
-        assert sum(one.holds for one in (*server._settled, *server._strangers)) == server._held <= 1 << 20
+        assert (
+            sum(one.holds for one in (*server._settled, *server._strangers))
+            == server._held
+            <= 1 << 20
+        )
         await asyncio.get_running_loop().sock_sendall(honest, b"\0")
         await read(honest, 2 << 20)
         for peer in (*crowd, honest):
@@ -149,7 +178,9 @@ def test_requests_that_are_not_complete_have_a_limit(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("kind", [Connection, xmlrpc._Rpc])
-def test_what_waits_is_read_in_pieces(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_is_read_in_pieces(
+    kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By itself asyncio hands over 256 KiB at once."""
     sizes: list[int] = []
     received = kind.data_received
@@ -185,8 +216,12 @@ def test_what_waits_is_read_in_pieces(kind: Any, monkeypatch: pytest.MonkeyPatch
     assert max(sizes) <= READ_SIZE
 
 
-def test_calls_that_are_owed_to_nodes_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that registers again and again from other addresses is told each time that it is not it any more."""
+def test_calls_that_are_owed_to_nodes_have_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that registers again and again from other addresses is told each time that
+    it is not it any more.
+    """
     monkeypatch.setattr(ros1master, "MAX_OWED_BYTES", 4 << 20)
 
     async def never(_call: http.ClientCall) -> None:
@@ -199,10 +234,23 @@ def test_calls_that_are_owed_to_nodes_have_a_limit(monkeypatch: pytest.MonkeyPat
         for n in range(3000):
             about = ("/n", "/s", "rosrpc://a:1", f"http://10.0.0.1:1/{n}{'x' * 900}")
             assert master._call("registerService", about, Peer(HOSTILE, False))[0] == 1
-        assert sum(len(n.uri) + len(n.about) for owed in master._todo.values() for n in owed) <= 1 << 20
+
+        assert (
+            sum(
+                len(n.uri) + len(n.about)
+                for owed in master._todo.values()
+                for n in owed
+            )
+            <= 1 << 20
+        )
         before = master.owed
         for n in range(2):
-            master._call("registerService", ("/m", "/z", "rosrpc://a:1", f"http://h:{n + 1}/"), Peer(HONEST, False))
+            master._call(
+                "registerService",
+                ("/m", "/z", "rosrpc://a:1", f"http://h:{n + 1}/"),
+                Peer(HONEST, False),
+            )
+
         assert master.owed == before + 1, "others are told"
         master.close()
         for _ in range(10):
@@ -216,11 +264,15 @@ def test_a_call_of_many_is_made_in_turns() -> None:
     master = Master("http://h:1/")
     for n in range(1000):
         master.call("registerSubscriber", (f"/s{n}", "/t", "a/B", f"http://h:{n + 1}/"))
-    one = {"methodName": "registerPublisher", "params": ["/p", "/t", "a/B", "http://p:1/"]}
+    one = {
+        "methodName": "registerPublisher",
+        "params": ["/p", "/t", "a/B", "http://p:1/"],
+    }
     answer = master.call("system.multicall", ([one] * 5000,))
     parts = http.xmlrpc.response(answer)
     most = 0
     for _, _part in zip(range(100), parts, strict=False):
         most = max(most, len(master.notices))
         master.notices.clear()
+
     assert most == 1000, "one call of them between two pieces"

@@ -26,8 +26,8 @@ from botyard.protocols.ros_messages.types import service_name, types
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
 from botyard.servers.hub import Hub
-from botyard.servers.ros2 import Ros2
-from botyard.servers.rtps import RtpsNode
+from botyard.servers.ros.ros2 import Ros2
+from botyard.servers.ros.rtps import RtpsNode
 from botyard.sim.simulation import Simulation
 from tests.servers.nearby import Nearby
 
@@ -64,7 +64,11 @@ class Recorder:
         self.changed: Callable[[], None] = lambda: None
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> Paper:
         self.changed = changed
         return self._paper(topic.name, topic)
@@ -100,7 +104,11 @@ def made(robots: int = 2) -> tuple[Simulation, Hub, RosGraph]:
 
 def resting(sim: Simulation) -> bool:
     """Whether no laser is read by anybody."""
-    return not any(sim._devices.is_read(laser._key) for robot in sim.robots.values() for laser in robot.lasers)
+    return not any(
+        sim._devices.is_read(laser._key)
+        for robot in sim.robots.values()
+        for laser in robot.lasers
+    )
 
 
 def step(sim: Simulation, graph: RosGraph) -> None:
@@ -109,7 +117,9 @@ def step(sim: Simulation, graph: RosGraph) -> None:
 
 
 def test_nothing_is_made_for_nobody() -> None:
-    """Sensors behind topics that nobody reads rest; with a reader they work; when it goes they rest again."""
+    """Sensors behind topics that nobody reads rest; with a reader they work; when it
+    goes they rest again.
+    """
 
     async def run() -> None:
         sim, _, graph = made()
@@ -137,18 +147,32 @@ def test_nothing_is_made_for_nobody() -> None:
 
 
 @cache
-def published(scan_rate: float | None, update_rate: float, steps: int) -> tuple[dict[str, dict[int, Any]], list[int]]:
-    """Scans and points of eight robots in steps of 20 ms, by their times, µs, and how many sensors were measured in each step."""
+def published(
+    scan_rate: float | None, update_rate: float, steps: int
+) -> tuple[dict[str, dict[int, Any]], list[int]]:
+    """Scans and points of eight robots in steps of 20 ms, by their times, µs, and how
+    many sensors were measured in each step.
+    """
     sim = Simulation.load("office", seed=1, step=0.02)
     model = load_robot("p3dx")
     assert model.sonar is not None
     laser, sonar = load_laser("lms200"), replace(model.sonar, update_rate=update_rate)
-    model = replace(model, lasers=(replace(laser, update_rate=update_rate),), sonar=sonar)
+    model = replace(
+        model, lasers=(replace(laser, update_rate=update_rate),), sonar=sonar
+    )
     for k in range(8):
         sim.add_robot(model, f"r{k}", pose=(10.0 + k, 14.0, 0.0)).command(w=0.5)
     parts = compose(sim)
-    graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate)
-    paper, kinds = Recorder(), {"base_scan": "sensor_msgs/LaserScan", "sonar_pointcloud2": "sensor_msgs/PointCloud2"}
+    graph = RosGraph(
+        parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate
+    )
+    paper, kinds = (
+        Recorder(),
+        {
+            "base_scan": "sensor_msgs/LaserScan",
+            "sonar_pointcloud2": "sensor_msgs/PointCloud2",
+        },
+    )
     graph.add(paper)
     wanted = {f"/r{k}/{name}": kind for k in range(8) for name, kind in kinds.items()}
     for name in wanted:
@@ -161,17 +185,32 @@ def published(scan_rate: float | None, update_rate: float, steps: int) -> tuple[
         measured.append(int(sim.fleet.taken.sum()))
         for name, kind in wanted.items():
             if paper[name].sent:
-                found[name][sim.snapshot.time_us] = types().decode_cdr(paper[name].sent.pop().cdr, kind)
+                found[name][sim.snapshot.time_us] = types().decode_cdr(
+                    paper[name].sent.pop().cdr, kind
+                )
+
             assert not paper[name].sent
+
     return found, measured
 
 
 @pytest.mark.parametrize(
     ("scan_rate", "update_rate", "period"),
-    [(10.0, 0.0, 0.1), (15.0, 0.0, 1 / 15), (None, 12.5, 0.08), (4.0, 40.0, 0.25), (1e6, 0.0, 0.02), (0.0, 5.0, 0.02)],
+    [
+        (10.0, 0.0, 0.1),
+        (15.0, 0.0, 1 / 15),
+        (None, 12.5, 0.08),
+        (4.0, 40.0, 0.25),
+        (1e6, 0.0, 0.02),
+        (0.0, 5.0, 0.02),
+    ],
 )
-def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: float, period: float) -> None:
-    """That of the option, else of the model: on average it is exact, sensors rest in between, and scans are those of every step."""
+def test_scans_have_a_rate_of_their_own(
+    scan_rate: float | None, update_rate: float, period: float
+) -> None:
+    """That of the option, else of the model: on average it is exact, sensors rest in
+    between, and scans are those of every step.
+    """
 
     async def run() -> None:
         steps = 100
@@ -180,11 +219,17 @@ def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: fl
         assert all_measured[1:] == [16] * (steps - 1)
         if period > 0.02:
             assert max(measured[1:]) < 16, "not all in the same step"
-            assert sum(measured) == sum(map(len, found.values())), "nothing is measured that is not sent"
+            assert sum(measured) == sum(map(len, found.values())), (
+                "nothing is measured that is not sent"
+            )
+
         for name, sent in found.items():
             assert abs(len(sent) - steps * 0.02 / period) < 2.0
-            times = [*sent]  # the first message comes at once
-            assert all(abs(b - a - period * 1e6) < 20_000 for a, b in pairwise(times[1:]))
+            # the first message comes at once
+            times = [*sent]
+            assert all(
+                abs(b - a - period * 1e6) < 20_000 for a, b in pairwise(times[1:])
+            )
             for time_us, message in sent.items():
                 other = every[name][time_us]
                 if "scan" in name:
@@ -198,23 +243,31 @@ def test_scans_have_a_rate_of_their_own(scan_rate: float | None, update_rate: fl
 
 
 @pytest.mark.parametrize("by_model", [True, False])
-@pytest.mark.parametrize(("scan_rate", "latency"), [(None, 0.0), (None, 0.04), (50.0, 0.04), (5.0, 0.0)])
+@pytest.mark.parametrize(
+    ("scan_rate", "latency"), [(None, 0.0), (None, 0.04), (50.0, 0.04), (5.0, 0.0)]
+)
 def test_a_measurement_is_published_once_with_its_stamp(
     scan_rate: float | None, latency: float, by_model: bool
 ) -> None:
-    """When it can be had; of 12.5 Hz in steps of 20 ms. Topics that are due more seldom have the last one."""
+    """When it can be had; of 12.5 Hz in steps of 20 ms. Topics that are due more seldom
+    have the last one.
+    """
 
     async def run() -> None:
         sim = Simulation.load("office", seed=1, step=0.02)
         laser = load_laser("lms200")
         if by_model:
             laser = replace(laser, measurement_rate=12.5, latency=latency)
-        robot = sim.add_robot(replace(load_robot("p3dx"), lasers=(laser,)), "r0", pose=(10.0, 14.0, 0.0))
+        robot = sim.add_robot(
+            replace(load_robot("p3dx"), lasers=(laser,)), "r0", pose=(10.0, 14.0, 0.0)
+        )
         robot.command(w=0.5)
         if not by_model:
             robot.set_parameters(range_rate=12.5, range_latency=latency)
         parts = compose(sim)
-        graph = RosGraph(parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate)
+        graph = RosGraph(
+            parts.hub, parts.control, parts.maps.cells, types(), scan_rate=scan_rate
+        )
         paper = Recorder()
         graph.add(paper)
         scan = paper["/r0/base_scan"]
@@ -224,15 +277,21 @@ def test_a_measurement_is_published_once_with_its_stamp(
         for _ in range(60):
             step(sim, graph)
             tick = sim.tick
-            measured[robot.laser.read().stamp] = robot.laser.read().ranges.astype(np.float32)
+            measured[robot.laser.read().stamp] = robot.laser.read().ranges.astype(
+                np.float32
+            )
             for sent in scan.sent:
                 message = types().decode_cdr(sent.cdr, "sensor_msgs/LaserScan")
-                stamp = round(message.header.stamp.sec + message.header.stamp.nanosec * 1e-9, 6)
+                stamp = round(
+                    message.header.stamp.sec + message.header.stamp.nanosec * 1e-9, 6
+                )
                 found[tick] = stamp
                 assert np.array_equal(message.ranges, measured[stamp])
                 if by_model and scan_rate is None:
                     assert message.scan_time == pytest.approx(0.08)
+
             scan.sent.clear()
+
         stamps = [*found.values()]
         assert stamps == sorted(set(stamps)), "each once"
         assert all(round(stamp / 0.08, 6).is_integer() for stamp in stamps)
@@ -248,7 +307,9 @@ def test_a_measurement_is_published_once_with_its_stamp(
 
 
 def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
-    """The first message comes at once, also for a subscriber that comes later; a change within one period."""
+    """The first message comes at once, also for a subscriber that comes later; a change
+    within one period.
+    """
 
     async def run() -> None:
         sim, _, graph = made(1)
@@ -269,6 +330,7 @@ def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
             before = len(late.sent)
             step(sim, graph)
             times += [sim.snapshot.time_us] * (len(late.sent) - before)
+
         assert len(times) == pytest.approx(100 * sim.dt, abs=1)
         assert all(b - a == 1_000_000 for a, b in pairwise(times[1:]))
 
@@ -276,7 +338,9 @@ def test_slow_latched_topics_are_looked_at_once_in_a_period() -> None:
 
 
 def test_everything_is_offered_once_and_taken_back() -> None:
-    """Robots there before a transport, and those that come later; a transport that goes; types of the other ROS are left out."""
+    """Robots there before a transport, and those that come later; a transport that
+    goes; types of the other ROS are left out.
+    """
 
     async def run() -> None:
         sim, _, graph = made()
@@ -290,7 +354,9 @@ def test_everything_is_offered_once_and_taken_back() -> None:
         assert "/r1/set_parameters" not in two.names
         graph.add(one)
         assert "/r1/set_parameters" in one.names
-        assert one["/r1/cmd_vel"].type_name == "geometry_msgs/Twist", "a topic of ROS 1 has one type"
+        assert one["/r1/cmd_vel"].type_name == "geometry_msgs/Twist", (
+            "a topic of ROS 1 has one type"
+        )
         sim.add_robot("p3dx", "late", pose=(14.0, 14.0, 0.0))
         step(sim, graph)
         assert "/late/odom" in two.names
@@ -363,11 +429,25 @@ def test_dds_is_switched_off_and_on_again() -> None:
             peer = RtpsNode(place)
             part = peer.participant
             odometry: list[Sample] = []
-            part.reader("rt/r0/odom", dds_name("nav_msgs/msg/Odometry"), odometry.append, Qos(), peer.now())
+            part.reader(
+                "rt/r0/odom",
+                dds_name("nav_msgs/msg/Odometry"),
+                odometry.append,
+                Qos(),
+                peer.now(),
+            )
             maps: list[Sample] = []
             latched = Qos(durability=Durability.TRANSIENT_LOCAL)
-            part.reader("rt/map", dds_name("nav_msgs/msg/OccupancyGrid"), maps.append, latched, peer.now())
-            driver = part.writer("rt/r0/cmd_vel", dds_name("geometry_msgs/msg/Twist"), Qos(), peer.now())
+            part.reader(
+                "rt/map",
+                dds_name("nav_msgs/msg/OccupancyGrid"),
+                maps.append,
+                latched,
+                peer.now(),
+            )
+            driver = part.writer(
+                "rt/r0/cmd_vel", dds_name("geometry_msgs/msg/Twist"), Qos(), peer.now()
+            )
             for _ in range(500):
                 if len(odometry) > 5 and maps and turning(sim):
                     break
@@ -375,7 +455,13 @@ def test_dds_is_switched_off_and_on_again() -> None:
                 peer.wake()
                 step(sim, graph)
                 await asyncio.sleep(0.02)
-            assert graph.types.decode_cdr(odometry[-1].payload, "nav_msgs/Odometry").header.frame_id == "r0/odom"
+
+            assert (
+                graph.types.decode_cdr(
+                    odometry[-1].payload, "nav_msgs/Odometry"
+                ).header.frame_id
+                == "r0/odom"
+            )
             assert maps
             assert turning(sim) > 0.0
             peer.close()
@@ -391,7 +477,9 @@ def test_dds_is_switched_off_and_on_again() -> None:
 def twist() -> bytes:
     """CDR of a turn to the left."""
     kind, vector = types()["geometry_msgs/Twist"], types()["geometry_msgs/Vector3"]
-    return types().encode_cdr(kind(vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.5)), "geometry_msgs/Twist")
+    return types().encode_cdr(
+        kind(vector(0.0, 0.0, 0.0), vector(0.0, 0.0, 0.5)), "geometry_msgs/Twist"
+    )
 
 
 def turning(sim: Simulation) -> float:
@@ -400,30 +488,61 @@ def turning(sim: Simulation) -> float:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_names_that_come_to_one_in_ros_are_told_apart(
+    profile: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Fewer characters are allowed there; and the simulator has names, too."""
 
     async def run() -> None:
         sim, hub, first = made(0)
         first.close()
-        graph = RosGraph(hub, first._context.control, first._context.cells, types(), profile=PROFILES[profile])
-        robots = ["a b", "a_b", "a-b", "a_b_2", "\u673a\u5668", "\u4eba\u4e00", "r___", "botyard", "1", "r_1"]
+        graph = RosGraph(
+            hub,
+            first._context.control,
+            first._context.cells,
+            types(),
+            profile=PROFILES[profile],
+        )
+        robots = [
+            "a b",
+            "a_b",
+            "a-b",
+            "a_b_2",
+            "\u673a\u5668",
+            "\u4eba\u4e00",
+            "r___",
+            "botyard",
+            "1",
+            "r_1",
+        ]
         for k, name in enumerate(robots):
             sim.add_robot("p3dx", name, pose=(3.0 * k, 0.0, 0.0))
         transport = Recorder()
         graph.add(transport)
-        names = [(name, paper.type_name) for name, paper in transport.papers if not name.startswith("/tf")]
+        names = [
+            (name, paper.type_name)
+            for name, paper in transport.papers
+            if not name.startswith("/tf")
+        ]
         assert len(names) == len(set(names)), "nobody shares a topic or a service"
         sim.step()
         frames = [(r.names.tf, t.child) for r in graph._robots for t in r.transforms()]
         assert len(frames) == len(set(frames)) >= len(robots)
         each = len(PARAMETERS) if profile in (*OWN, "rosaria") else 0
         assert len(graph._world_offers.values()) == 1 + len(robots) * each
-        if PROFILES[profile].numbered:  # names of the world do not matter
+        # names of the world do not matter
+        if PROFILES[profile].numbered:
             assert not caplog.text
         else:
-            assert 'ROS: "a_b" would have the names of "a b": it is a_b_2 there' in caplog.text
-            assert 'ROS: "botyard" would have the names of the simulator: it is botyard_2 there' in caplog.text
+            assert (
+                'ROS: "a_b" would have the names of "a b": it is a_b_2 there'
+                in caplog.text
+            )
+            assert (
+                'ROS: "botyard" would have the names of the simulator: it is botyard_2 there'
+                in caplog.text
+            )
+
         before = caplog.text
         sim.remove_robot("a b")
         sim.step()
@@ -435,24 +554,40 @@ def test_names_that_come_to_one_in_ros_are_told_apart(profile: str, caplog: pyte
 
 
 def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
-    """SimulateSteps while time stands still: feedback and states are published between the steps, not when time goes on."""
+    """SimulateSteps while time stands still: feedback and states are published between
+    the steps, not when time goes on.
+    """
 
     async def run() -> None:
         sim, hub, graph = made()
         hub.pause()
         paper, kinds = Recorder(), types()
         graph.add(paper)
-        services = {s.name.rpartition("/")[2]: s for s in graph._world.services if "/simulate_steps/" in s.name}
-        feedback, status = (paper[f"/botyard/simulate_steps/_action/{end}"] for end in ("feedback", "status"))
+        services = {
+            s.name.rpartition("/")[2]: s
+            for s in graph._world.services
+            if "/simulate_steps/" in s.name
+        }
+        feedback, status = (
+            paper[f"/botyard/simulate_steps/_action/{end}"]
+            for end in ("feedback", "status")
+        )
         feedback.is_wanted = status.is_wanted = True
         paper.changed()
 
         def ask(end: str, **fields: Any) -> Any:
-            return services[end].serve(kinds.filled(f"{service_name(services[end].type_name)}_Request", fields))
+            return services[end].serve(
+                kinds.filled(f"{service_name(services[end].type_name)}_Request", fields)
+            )
 
         def send(number: int, steps: int) -> Any:
-            goal = kinds.filled("simulation_interfaces/action/SimulateSteps_Goal", {"steps": steps})
-            uuid = kinds.filled("unique_identifier_msgs/msg/UUID", {"uuid": np.full(16, number, np.uint8)})
+            goal = kinds.filled(
+                "simulation_interfaces/action/SimulateSteps_Goal", {"steps": steps}
+            )
+            uuid = kinds.filled(
+                "unique_identifier_msgs/msg/UUID",
+                {"uuid": np.full(16, number, np.uint8)},
+            )
             assert ask("send_goal", goal_id=uuid, goal=goal).accepted
             return uuid, asyncio.wrap_future(ask("get_result", goal_id=uuid))
 
@@ -460,7 +595,9 @@ def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
         done = await result
         assert (done.status, done.result.result.result, sim.tick) == (4, 1, 50)
         said = [m.message.feedback for m in feedback.sent]
-        assert [f.completed_steps for f in said] == list(range(1, 51)) and said[-1].remaining_steps == 0
+        assert [f.completed_steps for f in said] == list(range(1, 51)) and said[
+            -1
+        ].remaining_steps == 0
         assert [m.message.status_list[0].status for m in status.sent] == [1, 2, 4]
         assert all(m.cdr for m in (*feedback.sent, *status.sent))
 
@@ -477,7 +614,11 @@ def test_an_action_tells_of_each_step_and_ends_when_its_client_wants() -> None:
         ):
             hub.pause() if is_paused else hub.resume()
             done = await send(number, steps)[1]
-            assert (done.status, done.result.result.result) == (6, 4) and text in done.result.result.error_message
+            assert (done.status, done.result.result.result) == (
+                6,
+                4,
+            ) and text in done.result.result.error_message
+
         hub.pause()
         _, result = send(20, 10**6)
         await asyncio.sleep(0)
@@ -501,9 +642,9 @@ def test_parameters_come_and_go_with_their_robots() -> None:
         assert not events.sent
         sim.add_robot("p3dx", "eve", pose=(14.0, 14.0, 0.0))
         graph._follow()
-        assert {p.name for p in events.sent[0].message.new_parameters} == {f"eve.{p.name}" for p in PARAMETERS}, (
-            "while time stands still"
-        )
+        assert {p.name for p in events.sent[0].message.new_parameters} == {
+            f"eve.{p.name}" for p in PARAMETERS
+        }, "while time stands still"
         sim.remove_robot("eve")
         graph._follow()
         assert len(events.sent[1].message.deleted_parameters) == len(PARAMETERS)
@@ -511,16 +652,22 @@ def test_parameters_come_and_go_with_their_robots() -> None:
         for _ in range(12):
             step(sim, graph)
         (change,) = events.sent[2].message.changed_parameters
-        assert (change.name, change.value.double_value, len(events.sent)) == ("r0.trans_accel", 0.125, 3), (
-            "by whatever way"
-        )
+        assert (change.name, change.value.double_value, len(events.sent)) == (
+            "r0.trans_accel",
+            0.125,
+            3,
+        ), "by whatever way"
         graph.close()
 
     asyncio.run(run())
 
 
 def nav2(
-    robots: int, *, is_localized: bool = False, has_map: bool | None = None, frames: str | None = None
+    robots: int,
+    *,
+    is_localized: bool = False,
+    has_map: bool | None = None,
+    frames: str | None = None,
 ) -> tuple[Simulation, RosGraph]:
     """A world as Nav2's bring-up expects it."""
     sim, hub, first = made(robots)
@@ -544,11 +691,14 @@ def test_nav2_has_plain_names_for_one_robot_and_namespaces_for_several() -> None
             transport = Recorder()
             graph.add(transport)
             for prefix in prefixes:
-                assert {f"{prefix}{n}" for n in ("scan", "odom", "tf", "tf_static", "robot_description")} <= set(
-                    transport.names
-                )
+                assert {
+                    f"{prefix}{n}"
+                    for n in ("scan", "odom", "tf", "tf_static", "robot_description")
+                } <= set(transport.names)
+
             assert ("/tf" in transport.names) == (count == 1)
             graph.close()
+
         _, graph = nav2(2, frames="prefixed")
         transport = Recorder()
         graph.add(transport)
@@ -558,7 +708,11 @@ def test_nav2_has_plain_names_for_one_robot_and_namespaces_for_several() -> None
             topic = transport[paper].topic
             assert isinstance(topic, Topic)
             message = topic.make(graph.stamp())
-            assert (message.header.frame_id, message.child_frame_id) == (f"{name}/odom", f"{name}/base_footprint")
+            assert (message.header.frame_id, message.child_frame_id) == (
+                f"{name}/odom",
+                f"{name}/base_footprint",
+            )
+
         graph.close()
 
     asyncio.run(run())
@@ -566,23 +720,39 @@ def test_nav2_has_plain_names_for_one_robot_and_namespaces_for_several() -> None
 
 @pytest.mark.parametrize(
     ("is_localized", "has_map", "expected"),
-    [(False, None, False), (True, None, True), (False, True, True), (True, False, False)],
+    [
+        (False, None, False),
+        (True, None, True),
+        (False, True, True),
+        (True, False, False),
+    ],
 )
 def test_the_map_and_the_localization_are_left_to_others(
     is_localized: bool, has_map: bool | None, expected: bool
 ) -> None:
-    """AMCL, slam_toolbox and map_server would be contradicted: map → odom, ``initialpose`` and the map are offered only if asked for."""
+    """AMCL, slam_toolbox and map_server would be contradicted: map → odom,
+    ``initialpose`` and the map are offered only if asked for.
+    """
 
     async def run() -> None:
         _, graph = nav2(2, is_localized=is_localized, has_map=has_map)
         transport = Recorder()
         graph.add(transport)
-        assert {"/r0/map", "/r1/map"} & set(transport.names) == ({"/r0/map", "/r1/map"} if expected else set())
+        assert {"/r0/map", "/r1/map"} & set(transport.names) == (
+            {"/r0/map", "/r1/map"} if expected else set()
+        )
         assert ("/static_map" in transport.names) == expected
-        assert ("/r0/initialpose" in transport.names) == ("/r1/amcl_pose" in transport.names) == is_localized
+        assert (
+            ("/r0/initialpose" in transport.names)
+            == ("/r1/amcl_pose" in transport.names)
+            == is_localized
+        )
         tf = transport["/r0/tf"].topic
         assert isinstance(tf, Topic)
-        pairs = {(t.header.frame_id, t.child_frame_id) for t in tf.make(graph.stamp()).transforms}
+        pairs = {
+            (t.header.frame_id, t.child_frame_id)
+            for t in tf.make(graph.stamp()).transforms
+        }
         assert (("map", "odom") in pairs) == is_localized
         assert ("odom", "base_footprint") in pairs
         graph.close()
@@ -590,7 +760,9 @@ def test_the_map_and_the_localization_are_left_to_others(
     asyncio.run(run())
 
 
-def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def run() -> None:
         sim, graph = nav2(1, is_localized=True)
         transport = Recorder()
@@ -601,25 +773,35 @@ def test_a_pose_that_is_said_is_believed_and_nonsense_is_not(caplog: pytest.LogC
         transport.changed()
         step(sim, graph)
         message = believed.sent[-1].message
-        assert (message.pose.pose.position.x, message.header.frame_id) == (pytest.approx(10.0), "map")
+        assert (message.pose.pose.position.x, message.header.frame_id) == (
+            pytest.approx(10.0),
+            "map",
+        )
         message.pose.pose.position.x = 12.5
         said.take(message)
         step(sim, graph)
         assert believed.sent[-1].message.pose.pose.position.x == pytest.approx(12.5)
-        assert sim.robots["r0"].truth.x == pytest.approx(10.0), "nobody is moved by what it believes"
+        assert sim.robots["r0"].truth.x == pytest.approx(10.0), (
+            "nobody is moved by what it believes"
+        )
         for x, frame in ((float("nan"), "map"), (1.0, "odom")):
             message.pose.pose.position.x, message.header.frame_id = x, frame
             said.take(message)
             step(sim, graph)
             assert graph._robots[0].frames.pose.x == pytest.approx(12.5)
+
         assert caplog.text.count("initialpose: expected finite numbers") == 2
         graph.close()
 
     asyncio.run(run())
 
 
-def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(caplog: pytest.LogCaptureFixture) -> None:
-    """On /clock, and /diagnostics counts it; topics come as often as before, and commands are taken."""
+def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """On /clock, and /diagnostics counts it; topics come as often as before, and
+    commands are taken.
+    """
 
     async def run() -> None:
         sim, hub, graph = made(1)
@@ -629,16 +811,26 @@ def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(caplog: p
         for topic in ("/clock", "/r0/odom", "/diagnostics"):
             paper[topic].is_wanted = True
         paper.changed()
-        inputs = [p.topic for n, p in paper.papers if n == "/r0/cmd_vel" and p.type_name == "geometry_msgs/Twist"]
+        inputs = [
+            p.topic
+            for n, p in paper.papers
+            if n == "/r0/cmd_vel" and p.type_name == "geometry_msgs/Twist"
+        ]
         command = inputs[0]
         assert isinstance(command, Input)
         ahead = graph.types.decode_cdr(twist(), "geometry_msgs/Twist")
 
         def steps(n: int) -> dict[str, list[Any]]:
-            before = {name: len(paper[name].sent) for name in ("/clock", "/r0/odom", "/diagnostics")}
+            before = {
+                name: len(paper[name].sent)
+                for name in ("/clock", "/r0/odom", "/diagnostics")
+            }
             for _ in range(n):
                 hub.step_once()
-            return {name: [m.message for m in paper[name].sent[count:]] for name, count in before.items()}
+            return {
+                name: [m.message for m in paper[name].sent[count:]]
+                for name, count in before.items()
+            }
 
         def resets(message: Any) -> list[str]:
             (world,) = [s for s in message.status if s.name == "simulator"]
@@ -651,11 +843,17 @@ def test_time_jumps_back_when_the_world_goes_on_from_an_earlier_moment(caplog: p
         sim.history.go_on_from(0.4)
         assert sim.robots["r0"].clients == ("ros",)
         then = steps(60)
-        assert [m.clock.sec + m.clock.nanosec / 1e9 for m in then["/clock"][:2]] == pytest.approx([0.5, 0.6])
-        assert {name: len(sent) for name, sent in then.items()} == {name: len(sent) for name, sent in first.items()}
+        assert [
+            m.clock.sec + m.clock.nanosec / 1e9 for m in then["/clock"][:2]
+        ] == pytest.approx([0.5, 0.6])
+        assert {name: len(sent) for name, sent in then.items()} == {
+            name: len(sent) for name, sent in first.items()
+        }
         assert {r for m in first["/diagnostics"] for r in resets(m)} == {"0"}
         assert resets(then["/diagnostics"][0]) == ["1"]
-        assert turning(sim) == 0.0 and sim.robots["r0"].clients == (), "nobody has commanded it since"
+        assert turning(sim) == 0.0 and sim.robots["r0"].clients == (), (
+            "nobody has commanded it since"
+        )
         command.take(ahead)
         steps(5)
         assert turning(sim) > 0.4

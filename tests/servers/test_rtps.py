@@ -1,4 +1,6 @@
-"""The sockets of an RTPS participant; among others they are tried in tests/ros/test_rtps.py, in a network of their own."""
+"""The sockets of an RTPS participant; among others they are tried in
+tests/ros/test_rtps.py, in a network of their own.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from botyard.protocols.dds.environment import Environment
 from botyard.protocols.rtps import guids
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.rtps.reader import Sample
-from botyard.servers import rtps
-from botyard.servers.rtps import RtpsNode, interface_addresses
+from botyard.servers.ros import rtps
+from botyard.servers.ros.rtps import RtpsNode, interface_addresses
 from tests.servers.nearby import Nearby
 from tests.waiting import PATIENCE
 
@@ -32,7 +34,9 @@ def test_off_opens_no_socket() -> None:
 
     async def run() -> None:
         node = RtpsNode(Environment(0, "OFF"))
-        writer = node.participant.writer("rt/map", "T", Qos(durability=Durability.TRANSIENT_LOCAL), node.now())
+        writer = node.participant.writer(
+            "rt/map", "T", Qos(durability=Durability.TRANSIENT_LOCAL), node.now()
+        )
         writer.write(b"\0\1\0\0", node.now())
         node.wake()
         await asyncio.sleep(0)
@@ -58,8 +62,12 @@ class _Taken(socket.socket):
 
 
 @pytest.mark.parametrize("is_free", [True, False])
-def test_the_last_domain_has_fewer_ports(monkeypatch: pytest.MonkeyPatch, is_free: bool) -> None:
-    """Its next free port is found, and without one it is said that it cannot be entered."""
+def test_the_last_domain_has_fewer_ports(
+    monkeypatch: pytest.MonkeyPatch, is_free: bool
+) -> None:
+    """Its next free port is found, and without one it is said that it cannot be
+    entered.
+    """
 
     def udp() -> socket.socket:
         sock = _Taken(socket.AF_INET, socket.SOCK_DGRAM)
@@ -69,10 +77,15 @@ def test_the_last_domain_has_fewer_ports(monkeypatch: pytest.MonkeyPatch, is_fre
     async def run() -> None:
         monkeypatch.setattr(rtps, "_udp", udp)
         if not is_free:
-            monkeypatch.setattr(_Taken, "bind", lambda self, address: (_ for _ in ()).throw(OSError("in use")))
+            monkeypatch.setattr(
+                _Taken,
+                "bind",
+                lambda self, address: (_ for _ in ()).throw(OSError("in use")),
+            )
             with pytest.raises(PeerError, match="domain 232"):
                 RtpsNode(Nearby(232))
             return
+
         node = RtpsNode(Nearby(232))
         assert node._sockets[0].getsockname()[1] == 65414
         node.close()
@@ -101,6 +114,7 @@ def test_a_callback_may_close_the_participant() -> None:
             one.wake()
             while one.participant.peers:
                 await asyncio.sleep(0.01)
+
         assert taken
         one.close()
 

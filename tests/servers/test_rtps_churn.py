@@ -1,4 +1,5 @@
-"""Participants that come and go on sockets that lose packets: what one that stays keeps of them, see `tests.servers.rtps_churn`.
+"""Participants that come and go on sockets that lose packets: what one that stays keeps
+of them, see `tests.servers.rtps_churn`.
 
 For 20 s; ``BOTYARD_CHURN_S=600`` for longer, as ``make test-long`` does.
 """
@@ -16,14 +17,26 @@ from tests.servers.rtps_churn import Tally, come_and_go
 SECONDS = float(os.environ.get("BOTYARD_CHURN_S", "20"))
 LEASE_S = 6.0
 OF_OTHERS = (
-    "peers", "endpoints", "reader proxies", "writer proxies", "routes", "destinations", "busy", "queued", "asking", "waiting", "assemblies",
+    "peers",
+    "endpoints",
+    "reader proxies",
+    "writer proxies",
+    "routes",
+    "destinations",
+    "busy",
+    "queued",
+    "asking",
+    "waiting",
+    "assemblies",
     "held",
-)  # fmt: skip
+)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_nothing_stays_of_those_who_have_gone() -> None:
-    """All get all that they want although every twentieth packet is lost; afterwards nothing is kept of them, and memory is what it was."""
+    """All get all that they want although every twentieth packet is lost; afterwards
+    nothing is kept of them, and memory is what it was.
+    """
     tally = Tally()
     asyncio.run(come_and_go(180, LEASE_S, SECONDS, tally))
     first, last = tally.counts[0], tally.counts[-1]
@@ -33,6 +46,8 @@ def test_nothing_stays_of_those_who_have_gone() -> None:
     assert max(c["peers"] for c in tally.counts) > 1
     assert {name: last[name] for name in OF_OTHERS} == dict.fromkeys(OF_OTHERS, 0)
     assert last["files"] <= first["files"] and last["timers"] <= first["timers"] + 2
-    assert last["kept"] <= 2 + 5 * 20, "a map, a response, and what is young of the streams"
+    assert last["kept"] <= 2 + 5 * 20, (
+        "a map, a response, and what is young of the streams"
+    )
     warm = max(c["rss_kib"] for c in tally.counts[: len(tally.counts) // 2])
     assert max(c["rss_kib"] for c in tally.counts) < warm + 4096

@@ -1,4 +1,6 @@
-"""Silence is judged by what was read, after reading: whoever has spoken is not called silent by a loop that is late."""
+"""Silence is judged by what was read, after reading: whoever has spoken is not called
+silent by a loop that is late.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,25 @@ from typing import Any
 
 import pytest
 
-from botyard.interfaces.gate import REQUEST_TIME, UNREAD_GRACE_S, Gate
+from botyard.interfaces.http_admission import (
+    REQUEST_TIME,
+    UNREAD_GRACE_S,
+    HttpAdmission,
+)
 from botyard.protocols.pioneer.packet import frame
 from botyard.protocols.pioneer.session import HANDSHAKE_SECONDS, SILENCE_SECONDS, Stage
 from botyard.protocols.rtps.limits import MAX_LEASE_S
 from botyard.protocols.webgui.session import HELLO_TIMEOUT, Tokens, Viewer
-from botyard.servers import tcp
-from botyard.servers.intake import Intake
 from botyard.servers.outlet import Outlet
+from botyard.servers.pioneer import tcp
+from botyard.servers.pioneer.intake import Intake
+from botyard.servers.pioneer.tcp import RobotClient
 from botyard.servers.sockets import MAX_STUCK, has_room, has_unread
-from botyard.servers.tcp import RobotClient
 from botyard.servers.throttledlog import ThrottledLog
 from tests.protocols.rtps.test_crowds import Stranger
 from tests.protocols.rtps.test_hostile import alone
 from tests.protocols.test_session import opened, world
-from tests.protocols.test_webgui import Desk
+from tests.protocols.test_webgui import RequestHandler
 
 
 @contextlib.contextmanager
@@ -52,6 +58,7 @@ def test_what_lies_in_the_kernel_is_seen() -> None:
         assert has_unread(ours)
         fill(ours)
         assert not has_room(ours)
+
     assert not has_unread(ours) and not has_room(None)
 
 
@@ -97,13 +104,23 @@ class Transport(asyncio.Transport):
         return lambda *args, **options: None
 
 
-for _name in ("pause_reading", "resume_reading", "write_eof", "abort", "set_write_buffer_limits"):
+for _name in (
+    "pause_reading",
+    "resume_reading",
+    "write_eof",
+    "abort",
+    "set_write_buffer_limits",
+):
     setattr(Transport, _name, lambda self, *args, **options: None)
 
 
 @pytest.mark.parametrize("where", ["kernel", "queue"])
-def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither when they lie unread nor when they wait for their turn; afterwards it is, if they were no packet."""
+def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when they lie unread nor when they wait for their turn; afterwards it is,
+    if they were no packet.
+    """
     monkeypatch.setattr(tcp, "FIRST_PACKET_TIMEOUT_S", 0.0)
     monkeypatch.setattr(tcp, "LOOK_AGAIN_S", 0.0)
 
@@ -115,6 +132,7 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(where: str, monk
                 theirs.send(b"abc")
             else:
                 port.hub.intake.soon = lambda act: later.append(act)  # type: ignore[method-assign]
+
             later: list[Any] = []
             client.connection_made(Transport(ours))
             if where == "queue":
@@ -133,8 +151,12 @@ def test_a_client_whose_bytes_were_not_looked_at_is_not_refused(where: str, monk
     asyncio.run(asyncio.wait_for(scene(), 60.0))
 
 
-def test_who_has_spoken_does_not_make_room_for_the_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too many strangers: the one whose bytes wait is not the one that goes, though it stands still for longest."""
+def test_who_has_spoken_does_not_make_room_for_the_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many strangers: the one whose bytes wait is not the one that goes, though it
+    stands still for longest.
+    """
 
     async def scene() -> None:
         with pair() as (ours, theirs), pair() as (others, _far):
@@ -169,7 +191,9 @@ def test_a_session_with_unread_bytes_is_not_over(handshake: tuple[int, ...]) -> 
 
 
 def test_the_watchdog_waits_for_what_was_not_read() -> None:
-    """A robot that drives goes on while its client's bytes wait, and stops when there are none."""
+    """A robot that drives goes on while its client's bytes wait, and stops when there
+    are none.
+    """
     modem, line = opened()
     line.connection.session.has_unread = lambda: True
     modem.run(4.0)
@@ -180,12 +204,20 @@ def test_the_watchdog_waits_for_what_was_not_read() -> None:
 
 
 def test_deadlines_of_connections_that_wait_for_us() -> None:
-    """Of all pools of the page, rosbridge's HTTP and ROS 1; not without end, for a flood always waits."""
-    gate = Gate(0.0)
+    """Of all pools of the page, rosbridge's HTTP and ROS 1; not without end, for a
+    flood always waits.
+    """
+    gate = HttpAdmission(0.0)
     dropped: list[str] = []
     unread = {"late": True, "silent": False}
     for name in unread:
-        gate.comes(f"10.0.0.{len(name)}", lambda name=name: dropped.append(name), 0.0, lambda name=name: unread[name])  # type: ignore[misc]
+        gate.comes(
+            f"10.0.0.{len(name)}",
+            lambda name=name: dropped.append(name),
+            0.0,
+            lambda name=name: unread[name],
+        )  # type: ignore[misc]
+
     gate.sweep(REQUEST_TIME + 1.0)
     assert dropped == ["silent"]
     gate.sweep(REQUEST_TIME + UNREAD_GRACE_S + 1.0)
@@ -193,7 +225,7 @@ def test_deadlines_of_connections_that_wait_for_us() -> None:
 
 
 def test_a_page_whose_hello_was_not_looked_at_is_not_closed() -> None:
-    session = Viewer(Desk(), Tokens("full"), 0.0)
+    session = Viewer(RequestHandler(), Tokens("full"), 0.0)
     assert not session.is_overdue(HELLO_TIMEOUT + 1.0, has_unread=True)
     assert session.is_overdue(HELLO_TIMEOUT + 1.0)
 

@@ -1,4 +1,6 @@
-"""Many sessions on many robots: no memory is kept, nothing slows down (HSK-019, HIS-018, TST-011)."""
+"""Many sessions on many robots: no memory is kept, nothing slows down (HSK-019,
+HIS-018, TST-011).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import tracemalloc
 import pytest
 
 from botyard.protocols.pioneer.packet import command
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 
 
@@ -26,6 +28,7 @@ def session(modem: NullModem, name: str, round_: int) -> None:
         command(11, 200),
     ):
         line.send(data)
+
     modem.run(0.2)
     assert len(line.take()) > 300
     if round_ % 3 == 0:
@@ -33,6 +36,7 @@ def session(modem: NullModem, name: str, round_: int) -> None:
     else:
         line.send(bytes([0xFA, 0xFB, round_ % 256]) + bytes(range(round_ % 50)))
         line.hang_up()
+
     assert line.closed
 
 
@@ -74,6 +78,10 @@ def test_factory_robots_leave_nothing_behind() -> None:
         sim.remove_robot(robot.name)
 
     assert grown(visit, 60) < 60_000
-    assert len(sim.snapshot.rows) == 0 or not any(n.startswith("127") for n in sim.snapshot.rows)
-    assert {name: len(table) for name, table in sim.engine.tables.items() if len(table)} == {}
+    assert len(sim.snapshot.rows) == 0 or not any(
+        n.startswith("127") for n in sim.snapshot.rows
+    )
+    assert {
+        name: len(table) for name, table in sim.engine.tables.items() if len(table)
+    } == {}
     assert not [k for k in sim._devices._devices if str(k[0]).startswith("127")]

@@ -1,4 +1,6 @@
-"""A state of any nonsense costs what it would have brought back, and nothing else; states and logs go where they seem to go."""
+"""A state of any nonsense costs what it would have brought back, and nothing else;
+states and logs go where they seem to go.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ from botyard.errors import CommandLineError, KeptFileError, TempFileError
 from botyard.formats.crashstate import SavedRobot, SavedState
 from botyard.geometry import Pose
 from botyard.model.world import Program, World
-from botyard.servers import supervise as supervisor
-from botyard.servers.packetlog import PacketLog
-from botyard.servers.statefile import read_state, restore, state_of, write_state
-from botyard.servers.supervise import keep_log
-from botyard.servers.yard import Yard
+from botyard.servers.jobs import supervise as supervisor
+from botyard.servers.jobs.statefile import read_state, restore, state_of, write_state
+from botyard.servers.jobs.supervise import keep_log
+from botyard.servers.pioneer.packetlog import PacketLog
+from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.sim.simulation import Simulation
 from tests.cli.test_cli import call
 from tests.ports import free_port
@@ -36,16 +38,27 @@ from tests.ports import free_port
 posix = pytest.mark.skipif(os.name != "posix", reason="links and rights")
 WAY = Program(name="waypoints", options={"points": [[1, 2], [3, 4]]})
 REAL = SavedState(
-    tick=7, map="", speed=2.0, paused=True, visitors={"127.0.0.1": Pose(1, 2, 3)}, boxes={"Box:1": Pose(0.5, 0, -1)},
+    tick=7,
+    map="",
+    speed=2.0,
+    paused=True,
+    visitors={"127.0.0.1": Pose(1, 2, 3)},
+    boxes={"Box:1": Pose(0.5, 0, -1)},
     robots=[
-        SavedRobot(name="a", model="p3dx", pose=Pose(1.25, -2.5, 0.1), port=8101, program=WAY),
+        SavedRobot(
+            name="a", model="p3dx", pose=Pose(1.25, -2.5, 0.1), port=8101, program=WAY
+        ),
         SavedRobot(name="b", model="box", pose=Pose(9, 9, 0)),
     ],
-    factories=[8103], page=(8100, "full", "audience"),
-)  # fmt: skip
+    factories=[8103],
+    page=(8100, "full", "audience"),
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=10), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -61,10 +74,10 @@ def brought_back(path: Path) -> bool:
     sim.add_robot("p3dx", "here", pose=(4, 4, 0))
 
     async def main() -> None:
-        yard = compose(sim).yard
-        restore(yard, state)
+        robot_servers = compose(sim).robot_servers
+        restore(robot_servers, state)
         sim.step(2)
-        yard.close()
+        robot_servers.close()
 
     asyncio.run(main())
     return True
@@ -72,7 +85,13 @@ def brought_back(path: Path) -> bool:
 
 def paths_in(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     found = [at]
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in items:
         found += paths_in(inner, (*at, key))
     return found
@@ -87,7 +106,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+SLOW = settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
 
 
 @SLOW
@@ -122,7 +145,9 @@ NASTY = [
 
 
 @pytest.mark.parametrize("value", NASTY, ids=lambda v: repr(v)[:12])
-def test_a_state_with_anything_in_any_place(value: Any, real: dict[str, Any], tmp_path: Path) -> None:
+def test_a_state_with_anything_in_any_place(
+    value: Any, real: dict[str, Any], tmp_path: Path
+) -> None:
     path = tmp_path / "state"
     used = 0
     for way in filter(None, paths_in(real)):
@@ -133,6 +158,7 @@ def test_a_state_with_anything_in_any_place(value: Any, real: dict[str, Any], tm
         inner[way[-1]] = value
         path.write_text(json.dumps(changed))
         used += brought_back(path)
+
     assert used < len(paths_in(real)), "some place takes no such value"
 
 
@@ -154,7 +180,9 @@ def test_a_state_with_any_json_in_any_place(
 
 @SLOW
 @given(data=st.data())
-def test_a_state_with_any_bytes_in_it(data: st.DataObject, real: dict[str, Any], tmp_path: Path) -> None:
+def test_a_state_with_any_bytes_in_it(
+    data: st.DataObject, real: dict[str, Any], tmp_path: Path
+) -> None:
     raw = bytearray(json.dumps(real).encode())
     for _ in range(data.draw(st.integers(1, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -205,14 +233,17 @@ def test_ports_that_cannot_be_had_are_others() -> None:
 
     async def main() -> list[int]:
         first = free_port(8)
-        yard = compose(sim, port=first).yard
+        robot_servers = compose(sim, port=first).robot_servers
         for robot in sim.robots.values():
-            yard._prepare(robot)
+            robot_servers._prepare(robot)
         taken = await asyncio.start_server(lambda _r, _w: None, "127.0.0.1", first + 4)
-        wanted = {yard.servers["a"]: first + 4, yard.servers["b"]: first + 2}
-        await yard.open(wanted)
-        ports = [yard.port_of(name) - first for name in "abc"]
-        yard.close()
+        wanted = {
+            robot_servers.servers["a"]: first + 4,
+            robot_servers.servers["b"]: first + 2,
+        }
+        await robot_servers.open(wanted)
+        ports = [robot_servers.port_of(name) - first for name in "abc"]
+        robot_servers.close()
         taken.close()
         return ports
 
@@ -232,8 +263,12 @@ def test_states_are_private_and_no_way_to_other_files(tmp_path: Path) -> None:
         write_state(REAL, path)
     finally:
         os.umask(before)
+
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert os.listdir(tmp_path).sort() is None and sorted(os.listdir(tmp_path)) == ["state", "victim"]
+    assert os.listdir(tmp_path).sort() is None and sorted(os.listdir(tmp_path)) == [
+        "state",
+        "victim",
+    ]
     path.unlink()
     path.symlink_to(victim)
     with pytest.raises(OSError, match="it is a link"):
@@ -244,10 +279,14 @@ def test_states_are_private_and_no_way_to_other_files(tmp_path: Path) -> None:
     assert victim.read_text() == "precious"
 
 
-def test_a_file_of_the_user_is_no_place_for_the_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_the_user_is_no_place_for_the_state(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     thesis = tmp_path / "thesis.tex"
     thesis.write_text("precious")
-    code, _, err = call("--nomap", "--no-gui", "--state-file", str(thesis), capsys=capsys)
+    code, _, err = call(
+        "--nomap", "--no-gui", "--state-file", str(thesis), capsys=capsys
+    )
     assert code == 254 and "it is a file of another kind" in err
     assert thesis.read_text() == "precious"
     with contextlib.ExitStack() as stack:
@@ -255,9 +294,10 @@ def test_a_file_of_the_user_is_no_place_for_the_state(tmp_path: Path, capsys: py
         elsewhere = supervisor._state_path(stack, str(tmp_path / "a.log"), None)
         assert elsewhere.parent != tmp_path
         write_state(REAL, tmp_path / "b.log-state")
-        assert supervisor._state_path(stack, str(tmp_path / "b.log"), None) == tmp_path / "b.log-state", (
-            "an old state is ours"
-        )
+        assert (
+            supervisor._state_path(stack, str(tmp_path / "b.log"), None)
+            == tmp_path / "b.log-state"
+        ), "an old state is ours"
         assert supervisor._state_path(stack, "/dev/stdout", None).parent != Path("/dev")
         if os.name == "posix":
             (tmp_path / "link").symlink_to(thesis)
@@ -270,10 +310,16 @@ def test_logs_and_recordings_follow_no_links(tmp_path: Path) -> None:
     victim, link = tmp_path / "victim", tmp_path / "link"
     victim.write_text("precious")
     link.symlink_to(victim)
-    with pytest.raises(CommandLineError, match=r"--log-file: cannot write .*: it is a link"):
+    with pytest.raises(
+        CommandLineError, match=r"--log-file: cannot write .*: it is a link"
+    ):
         set_up_logging(file=str(link))
-    with pytest.raises(CommandLineError, match=r"--record-packets: cannot write .*: it is a link"):
+
+    with pytest.raises(
+        CommandLineError, match=r"--record-packets: cannot write .*: it is a link"
+    ):
         PacketLog(link, lambda: 0.0, force=True)
+
     (tmp_path / "a.log").write_text("lines")
     (tmp_path / "a.log-crash").symlink_to(victim)
     assert keep_log(str(tmp_path / "a.log")) == ""
@@ -284,6 +330,7 @@ def test_logs_and_recordings_follow_no_links(tmp_path: Path) -> None:
             pass
     finally:
         logs.close()
+
     assert victim.read_text() == "precious"
 
 
@@ -301,10 +348,13 @@ def test_old_logs_replace_regular_files_only(number: int, tmp_path: Path) -> Non
     logs.rotate()
     log.info("after")
     logs.close()
-    assert victim.read_text() == "precious" and (tmp_path / f"a.log-{number}").is_symlink()
-    assert [line.split()[-1] for line in file.read_text().splitlines()] == ["before", "after"], (
-        "it goes on in the same file"
+    assert (
+        victim.read_text() == "precious" and (tmp_path / f"a.log-{number}").is_symlink()
     )
+    assert [line.split()[-1] for line in file.read_text().splitlines()] == [
+        "before",
+        "after",
+    ], "it goes on in the same file"
 
 
 def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
@@ -313,7 +363,8 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
     with pytest.raises(KeptFileError):
         PacketLog(path, lambda: 0.0)
     assert path.read_text() == "2D-Map\n"
-    for force in (True, False):  # the second time it is one of ours
+    # the second time it is one of ours
+    for force in (True, False):
         log = PacketLog(path, lambda: 0.0, force=force)
         log.take("r", 1, 0, True, b"\x01")
         log.close()
@@ -321,19 +372,21 @@ def test_recordings_replace_recordings_only(tmp_path: Path) -> None:
 
 
 def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
-    """Odometry, battery, limits and motion go on; robots whose clients are gone stop when their time is out."""
+    """Odometry, battery, limits and motion go on; robots whose clients are gone stop
+    when their time is out.
+    """
 
-    def begin() -> Yard:
-        yard = compose(Simulation(seed=3)).yard
+    def begin() -> RobotServers:
+        robot_servers = compose(Simulation(seed=3)).robot_servers
         for name, y in (("a", 0.0), ("b", 3.0), ("c", 6.0), ("d", 9.0)):
-            yard.add("p3dx", name, Pose(0.0, y, 0.0))
-        return yard
+            robot_servers.add("p3dx", name, Pose(0.0, y, 0.0))
+        return robot_servers
 
     path = tmp_path / "state"
 
     async def first() -> tuple[Any, ...]:
-        yard = begin()
-        sim = yard.hub.sim
+        robot_servers = begin()
+        sim = robot_servers.hub.sim
         a, b = sim.robots["a"], sim.robots["b"]
         a.claim("pioneer")
         a.command(v=0.3, w=0.1)
@@ -344,21 +397,27 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         sim.hold("d", source="page")
         sim.add_robot("amigo", "127.0.0.1", pose=(5.0, 5.0, 0.0))
         sim.step(20)
-        write_state(state_of(yard), path)
-        yard.close()
+        write_state(state_of(robot_servers), path)
+        robot_servers.close()
         return a.odom, a.state, a.electrics.volts, b.truth
 
     async def second(expected: tuple[Any, ...], monkey: pytest.MonkeyPatch) -> None:
         state = read_state(path, pytest.fail)
         assert state is not None
-        yard = begin()
-        sim = yard.hub.sim
-        monkey.setattr("botyard.servers.statefile.ORPHAN_STOP_DELAY_S", 0.0)
-        restore(yard, state)
+        robot_servers = begin()
+        sim = robot_servers.hub.sim
+        monkey.setattr("botyard.servers.jobs.statefile.ORPHAN_STOP_DELAY_S", 0.0)
+        restore(robot_servers, state)
         a, b = sim.robots["a"], sim.robots["b"]
         assert (a.odom, a.state, a.electrics.volts, b.truth) == expected
-        assert sim.tick == 20 and list(sim.robots) == ["a", "b", "c", "d"] and not a.clients
-        assert (sim.holders("c"), sim.holders("d")) == (("api",), ()), "pages are gone, and hold nothing"
+        assert (
+            sim.tick == 20
+            and list(sim.robots) == ["a", "b", "c", "d"]
+            and not a.clients
+        )
+        assert (sim.holders("c"), sim.holders("d")) == (("api",), ()), (
+            "pages are gone, and hold nothing"
+        )
         sim.step(3)
         assert a.velocity.vx > 0.1, "it goes on"
         await asyncio.sleep(0)
@@ -366,16 +425,21 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         sim.step(30)
         assert a.velocity.vx == 0.0, "its client has not come back"
         assert b.velocity.vx == pytest.approx(0.2), "nobody's client drove it"
-        yard.close()
+        robot_servers.close()
 
     with pytest.MonkeyPatch.context() as monkey:
         asyncio.run(second(asyncio.run(first()), monkey))
 
 
-def test_a_world_that_is_another_one_keeps_places(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_world_that_is_another_one_keeps_places(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     said: list[str] = []
     state = replace(REAL, world=b"nonsense")
     write_state(state, tmp_path / "state")
     assert read_state(tmp_path / "state", said.append) == state and not said
     assert brought_back(tmp_path / "state")
-    assert "but nothing else is as it was: state: expected bytes of save_state" in caplog.text
+    assert (
+        "but nothing else is as it was: state: expected bytes of save_state"
+        in caplog.text
+    )

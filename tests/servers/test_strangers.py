@@ -1,4 +1,6 @@
-"""Who connects and does not behave as a client: says nothing, goes on writing after CLOSE, comes back a thousand times."""
+"""Who connects and does not behave as a client: says nothing, goes on writing after
+CLOSE, comes back a thousand times.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,13 @@ import pytest
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import PeerError
 from botyard.protocols.pioneer.packet import Parser, command, frame
-from botyard.servers.intake import Intake
-from botyard.servers.tcp import CLOSE_LINGER_S, MAX_EARLY, MAX_STRANGERS, RobotClient
+from botyard.servers.pioneer.intake import Intake
+from botyard.servers.pioneer.tcp import (
+    CLOSE_LINGER_S,
+    MAX_EARLY,
+    MAX_STRANGERS,
+    RobotClient,
+)
 from tests.golden import deviation
 from tests.ports import free_port
 from tests.running import running
@@ -51,6 +58,7 @@ def is_reset(s: socket.socket) -> bool:
         s.sendall(command(0))
     except OSError:
         return True
+
     return False
 
 
@@ -61,7 +69,9 @@ def reset(s: socket.socket) -> None:
 
 
 def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> None:
-    """As client libraries do: CLOSE, go on writing and reading for a second, then close."""
+    """As client libraries do: CLOSE, go on writing and reading for a second, then
+    close.
+    """
     deviation("close-reads-on")
     port = free_port(3)
     with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port)):
@@ -72,13 +82,17 @@ def test_after_close_the_robot_is_free_and_the_old_connection_is_read_on() -> No
             assert fresh.update()
             old.settimeout(0.0)
             while time.monotonic() - began < 1.0:
-                old.sendall(command(0) + command(11, 500))  # an error would be what users see as "Write failed"
+                old.sendall(
+                    command(0) + command(11, 500)
+                )  # an error would be what users see as "Write failed"
                 with contextlib.suppress(BlockingIOError):
                     assert old.recv(65536), "nor is it closed for reading"
                 assert fresh.update()
+
             assert fresh.x_mm == 0, "nobody obeys the old client"
             old.close()
             assert fresh.update()
+
         with PioneerClient(port=port) as third:
             assert third.update()
 
@@ -99,6 +113,7 @@ def test_who_connects_right_after_close_has_the_robot() -> None:
                 assert data, "refused"
                 if any(p.id == 0x32 for p in got.receive(data)):
                     break
+
         for s in (holder, *old):
             s.close()
 
@@ -113,11 +128,13 @@ def test_refused_connections_do_not_cut_off_those_who_said_close() -> None:
         for s in refused:
             s.sendall(frame(0))
             assert s.recv(10) == b""
+
         old.sendall(command(0))
         old.settimeout(0.0)
         with contextlib.suppress(BlockingIOError):
             while True:
                 assert old.recv(65536), "closed"
+
         assert not is_reset(old)
         for s in (old, holder, *refused):
             s.close()
@@ -143,8 +160,12 @@ def test_half_handshakes_that_come_again_and_again_keep_nobody_out() -> None:
 
             def comes_in() -> bool:
                 nonlocal came
-                with contextlib.suppress(PeerError), PioneerClient(port=port, timeout=2.0) as c:
+                with (
+                    contextlib.suppress(PeerError),
+                    PioneerClient(port=port, timeout=2.0) as c,
+                ):
                     came += c.update()
+
                 return came >= 3
 
             wait(comes_in)
@@ -161,19 +182,27 @@ def test_who_does_not_go_after_close_is_put_out() -> None:
         old.sendall(command(2))
         began = time.monotonic()
         wait(lambda: is_reset(old), pause=0.05)
-        assert CLOSE_LINGER_S - 0.5 < time.monotonic() - began < CLOSE_LINGER_S + 1.0 + stalls.end()
+        assert (
+            CLOSE_LINGER_S - 0.5
+            < time.monotonic() - began
+            < CLOSE_LINGER_S + 1.0 + stalls.end()
+        )
         many = []
-        for _ in range(40):  # not all of them are kept for so long
+        # not all of them are kept for so long
+        for _ in range(40):
             s = client(port)
             s.sendall(command(2))
             many.append(s)
+
         wait(lambda: sum(is_reset(s) for s in many) >= 20)
         for s in (old, *many):
             s.close()
 
 
 def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
-    """What a flooder has sent waits; when it goes, that goes with it, whether it says so or dies."""
+    """What a flooder has sent waits; when it goes, that goes with it, whether it says
+    so or dies.
+    """
     port = free_port(3)
     with running("-m", "office", "-r", "p3dx", "--no-gui", "-p", str(port)):
         for way in ("close", "reset", "read and close", "half"):
@@ -184,17 +213,20 @@ def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
                     flood.send(command(11, 100) * 1500)
             except TimeoutError:
                 pass
+
             stalls, began = Stalls(), time.monotonic()
             if way == "half":
                 flood.shutdown(socket.SHUT_WR)
             elif way == "reset":
                 reset(flood)
             else:
-                if way == "read and close":  # else closing over unread bytes resets it
+                # else closing over unread bytes resets it
+                if way == "read and close":
                     flood.settimeout(0.0)
                     with contextlib.suppress(BlockingIOError):
                         while flood.recv(1 << 20):
                             pass
+
                 flood.close()
 
             def is_free() -> bool:
@@ -212,18 +244,33 @@ def test_a_flood_that_is_cut_off_leaves_the_robot_free() -> None:
 def test_silent_strangers_do_not_keep_a_robot_from_its_client(tmp_path: Path) -> None:
     deviation("first-handshake-wins")
     port, file = free_port(3), tmp_path / "a.log"
-    with running("--nomap", "-r", "p3dx", "-R", "amigo", "--no-gui", "-p", str(port), "-l", str(file)) as (_, ready):
+    with running(
+        "--nomap",
+        "-r",
+        "p3dx",
+        "-R",
+        "amigo",
+        "--no-gui",
+        "-p",
+        str(port),
+        "-l",
+        str(file),
+    ) as (_, ready):
         robot, factory = ready["robots"][0]["port"], ready["factories"][0]["port"]
-        silent = [connected(robot) for _ in range(40)] + [connected(factory) for _ in range(40)]
+        silent = [connected(robot) for _ in range(40)] + [
+            connected(factory) for _ in range(40)
+        ]
         half = [connected(robot) for _ in range(5)]
         for s in half:
             s.sendall(frame(0))
             assert s.recv(10) == frame(0), "several may begin"
+
         with PioneerClient(port=robot) as first, PioneerClient(port=factory) as second:
             assert first.update()
             assert second.update()
             for s in half:
                 assert s.recv(10) == b"", "the one that was first has the robot"
+
         log = file.read_text()
         assert log.count(" connected") <= 8, "strangers are no clients"
         assert len(re.findall("refused", log)) <= 5, log
@@ -242,16 +289,22 @@ def test_garbage_is_no_client(tmp_path: Path) -> None:
                     s.sendall(b"\xfa\xfb\xff" * 1000)
             except OSError:
                 pass
+
         with connected(port) as s:
             s.sendall(b"GET / HTTP/1.1\r\n\r\n" + HELLO[:4])
             s.sendall(HELLO[4:])
             s.settimeout(PATIENCE)
-            assert s.recv(10)[:6] == frame(0), "a handshake behind garbage, in two parts"
+            assert s.recv(10)[:6] == frame(0), (
+                "a handshake behind garbage, in two parts"
+            )
+
         assert "bytes before its handshake" in file.read_text()
 
 
 def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
-    """What it sends behind that waits for the session, however much comes at once; without one, little is looked at."""
+    """What it sends behind that waits for the session, however much comes at once;
+    without one, little is looked at.
+    """
 
     async def act() -> None:
         admitted: list[bytes] = []
@@ -277,7 +330,9 @@ def test_a_stranger_is_looked_at_as_far_as_its_first_packet() -> None:
 
 def test_refused_and_reset_connections_leave_a_line_a_second(tmp_path: Path) -> None:
     port, file = free_port(3), tmp_path / "a.log"
-    with running("--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "-l", str(file)) as (process, _):
+    with running(
+        "--nomap", "-r", "p3dx", "--no-gui", "-p", str(port), "-l", str(file)
+    ) as (process, _):
         began = time.monotonic()
         for _ in range(100):
             reset(connected(port))
@@ -286,12 +341,14 @@ def test_refused_and_reset_connections_leave_a_line_a_second(tmp_path: Path) -> 
                 reset(connected(port))
             refused = [connected(port) for _ in range(100)]
             assert first.update()
+
         for s in refused:
             reset(s)
         for _ in range(50):
             s = connected(port)
             s.sendall(HELLO)
             reset(s)
+
         wait(lambda: "more like this" in file.read_text())
         took = time.monotonic() - began
         log = file.read_text()

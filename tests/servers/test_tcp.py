@@ -25,7 +25,9 @@ from tests.waiting import PATIENCE, wait
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_robots_from_start_to_end(number: int) -> None:
     port = free_port()
-    with running("-m", "office", "-r", "p3dx", "-r", "amigo:bob", "-p", str(port), "--seed", "5") as (process, ready):
+    with running(
+        "-m", "office", "-r", "p3dx", "-r", "amigo:bob", "-p", str(port), "--seed", "5"
+    ) as (process, ready):
         assert ready["ready"] is True
         assert ready["seed"] == 5
         assert [(r["name"], r["model"], r["port"]) for r in ready["robots"]] == [
@@ -33,7 +35,11 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             ("bob", "amigo", port + 1),
         ]
         with PioneerClient(port=port) as p3dx, PioneerClient(port=port + 1) as bob:
-            assert (p3dx.name, p3dx.subclass, bob.subclass) == ("AMRISim", "p3dx", "amigo")
+            assert (p3dx.name, p3dx.subclass, bob.subclass) == (
+                "AMRISim",
+                "p3dx",
+                "amigo",
+            )
             assert p3dx.request_config().trans_vel_top == 1000
             assert bob.request_config().trans_vel_top == 500
             p3dx.start_laser()
@@ -42,16 +48,19 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             for _ in range(12):
                 assert p3dx.update()
                 assert bob.update()
+
             assert p3dx.x_mm > 50
             assert abs(bob.x_mm) < 1
             assert len(p3dx.scan_mm) == 181
             assert len(bob.sonar_mm) == 8
             deviation("second-client-refused")
-            # a second client is refused, and neither the first nor the other robot notices
+            # a second client is refused, and neither the first nor the other robot
+            # notices
             with pytest.raises(PeerError, match="another client"):
                 PioneerClient(port=port, timeout=PATIENCE)
             assert p3dx.update()
             assert bob.update()
+
         # the same port serves again
         with PioneerClient(port=port) as again:
             assert again.update()
@@ -60,6 +69,7 @@ def test_two_robots_from_start_to_end(number: int) -> None:
             assert again.update()
             assert again.update()
             assert again.motors_on
+
         process.send_signal(number)
         assert process.wait(timeout=PATIENCE) == 0
 
@@ -68,7 +78,9 @@ def test_two_robots_from_start_to_end(number: int) -> None:
 def test_the_example_client_drives_around() -> None:
     port = free_port()
     example = Path(__file__).resolve().parents[2] / "examples/drive_pioneer.py"
-    with running("-m", "office", "-p", str(port), "--no-error", "--sensor-noise", "none") as (process, _):
+    with running(
+        "-m", "office", "-p", str(port), "--no-error", "--sensor-noise", "none"
+    ) as (process, _):
         result = subprocess.run(
             [sys.executable, str(example), f"127.0.0.1:{port}", "10"],
             capture_output=True,
@@ -77,28 +89,47 @@ def test_the_example_client_drives_around() -> None:
             check=True,
         )
         assert process.poll() is None
-    lines = [line.split() for line in result.stdout.splitlines() if line.startswith("x ")]
+
+    lines = [
+        line.split() for line in result.stdout.splitlines() if line.startswith("x ")
+    ]
     assert len(lines) >= 5
-    assert math.hypot(float(lines[-1][1]), float(lines[-1][4])) > 300, "it got somewhere"
+    assert math.hypot(float(lines[-1][1]), float(lines[-1][4])) > 300, (
+        "it got somewhere"
+    )
 
 
 @pytest.mark.peer
 def test_hostile_clients_cost_only_their_own_session() -> None:
     port = free_port()
     with (
-        running("--nomap", "-r", "p3dx", "-r", "amigo", "-p", str(port)) as (process, _),
+        running("--nomap", "-r", "p3dx", "-r", "amigo", "-p", str(port)) as (
+            process,
+            _,
+        ),
         PioneerClient(port=port + 1) as other,
     ):
-        for data in (b"\xfa\xfb\x00", bytes(range(256)) * 50, b"GET / HTTP/1.1\r\n\r\n", b"\xfa\xfb\xff" * 1000):
+        for data in (
+            b"\xfa\xfb\x00",
+            bytes(range(256)) * 50,
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"\xfa\xfb\xff" * 1000,
+        ):
             with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
                 s.sendall(data)
                 s.sendall(frame(0))
                 s.settimeout(PATIENCE)
-                assert s.recv(100)[:3] == b"\xfa\xfb\x03" or data.startswith(b"\xfa\xfb\xff")
+                assert s.recv(100)[:3] == b"\xfa\xfb\x03" or data.startswith(
+                    b"\xfa\xfb\xff"
+                )
+
             assert other.update()
             time.sleep(0.05)
+
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as s:
-            s.sendall(frame(0)[:4])  # hangs up in the middle of a packet
+            # hangs up in the middle of a packet
+            s.sendall(frame(0)[:4])
+
         time.sleep(0.05)
         with PioneerClient(port=port) as robot:
             assert robot.update()
@@ -108,7 +139,10 @@ def test_hostile_clients_cost_only_their_own_session() -> None:
 @pytest.mark.peer
 def test_a_client_may_end_the_simulation_from_this_machine() -> None:
     port = free_port()
-    with running("--nomap", "-p", str(port)) as (process, _), PioneerClient(port=port) as robot:
+    with (
+        running("--nomap", "-p", str(port)) as (process, _),
+        PioneerClient(port=port) as robot,
+    ):
         robot.send(239, 5)
         assert process.wait(timeout=PATIENCE) == 5
 
@@ -120,19 +154,31 @@ def test_a_taken_port_is_one_clear_line_and_248() -> None:
         s.listen()
         port = s.getsockname()[1]
         result = subprocess.run(
-            [*BOTYARD, "--nomap", "-p", str(port)], capture_output=True, text=True, timeout=PATIENCE, check=False
+            [*BOTYARD, "--nomap", "-p", str(port)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
+
     assert result.returncode == 248
     assert f"127.0.0.1:{port}" in result.stderr
     assert "choose another first port" in result.stderr
-    assert result.stderr.strip().splitlines()[-1].startswith("botyard: error: cannot listen on")
+    assert (
+        result.stderr.strip()
+        .splitlines()[-1]
+        .startswith("botyard: error: cannot listen on")
+    )
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.peer
 def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> None:
     port = free_port()
-    with running("-m", "office", "-p", str(port), "--controller", "wander") as (_, _ready):
+    with running("-m", "office", "-p", str(port), "--controller", "wander") as (
+        _,
+        _ready,
+    ):
         with PioneerClient(port=port) as robot:
             robot.send(237, 2)
             for _ in range(15):
@@ -141,7 +187,11 @@ def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> Non
             rest = (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg)
             for _ in range(5):
                 robot.update()
-            assert (robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg) == rest, "the client commands nothing"
+            assert (
+                robot.simstat.x_mm,
+                robot.simstat.y_mm,
+                robot.simstat.th_deg,
+            ) == rest, "the client commands nothing"
 
         def where() -> tuple[int, int, int]:
             with PioneerClient(port=port) as robot:
@@ -150,13 +200,26 @@ def test_a_controller_drives_until_a_client_comes_and_after_it_has_gone() -> Non
                     assert robot.update()
                 return robot.simstat.x_mm, robot.simstat.y_mm, robot.simstat.th_deg
 
-        wait(lambda: where() != rest, pause=0.5)  # while nobody is connected, it drives
+        # while nobody is connected, it drives
+        wait(lambda: where() != rest, pause=0.5)
 
 
 @pytest.mark.peer
 def test_a_client_that_never_reads_does_not_stop_the_others() -> None:
     port = free_port()
-    with running("-m", "office", "-r", "p3dx", "-r", "amigo", "-p", str(port), "--fast", "--duration", "100000") as (
+    with running(
+        "-m",
+        "office",
+        "-r",
+        "p3dx",
+        "-r",
+        "amigo",
+        "-p",
+        str(port),
+        "--fast",
+        "--duration",
+        "100000",
+    ) as (
         process,
         _,
     ):
@@ -168,6 +231,7 @@ def test_a_client_that_never_reads_does_not_stop_the_others() -> None:
         with PioneerClient(port=port + 1) as other:
             for _ in range(150):
                 assert other.update()
+
         assert process.poll() is None
         deaf.close()
 
@@ -181,8 +245,11 @@ def test_a_chosen_address_alone_is_served(address: str) -> None:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
         except OSError:
             pytest.skip("this machine has no IPv6")
+
     port = free_port()
-    with running("--nomap", "-r", "p3dx", "-p", str(port), "--bind-to-address", address) as (_, ready):
+    with running(
+        "--nomap", "-r", "p3dx", "-p", str(port), "--bind-to-address", address
+    ) as (_, ready):
         assert ready["robots"][0]["host"] == address
         with PioneerClient(address, port) as client:
             assert client.update()

@@ -1,4 +1,6 @@
-"""Steps of the world are in nobody's budget, whatever the protocol by which they are asked for."""
+"""Steps of the world are in nobody's budget, whatever the protocol by which they are
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,12 @@ from botyard.protocols.ros_messages.robot import Input
 from botyard.protocols.ros_messages.types import types
 from botyard.protocols.tcpros import wire
 from botyard.protocols.tcpros.session import Subscription
-from botyard.servers import ros1input, workclock
+from botyard.servers import workclock
 from botyard.servers.hub import Hub
-from botyard.servers.intake import Intake
 from botyard.servers.lockstep import Lockstep
-from botyard.servers.ros1input import InputLimits, Subscriber
+from botyard.servers.pioneer.intake import Intake
+from botyard.servers.ros import ros1input
+from botyard.servers.ros.ros1input import InputLimits, Subscriber
 from botyard.servers.timeshare import TimeShare
 from botyard.servers.workclock import passed, uncounted, worked
 from botyard.sim.simulation import Simulation
@@ -79,7 +82,9 @@ class SlowHub(Hub):
 
 
 def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
-    """By commands of AMBF and Pioneer clients (`Lockstep`) and by the service of ROS 2; what is told after them neither."""
+    """By commands of AMBF and Pioneer clients (`Lockstep`) and by the service of ROS 2;
+    what is told after them neither.
+    """
 
     async def main() -> None:
         sim = Simulation(step=0.01)
@@ -94,9 +99,20 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
         intake, turns = Intake(), TimeShare(0.1)
         control = Control(sim)
         control.clock = hub
-        ros = RosSimulator("/botyard", TYPES, Messages(TYPES), control, lambda: Stamp.of_us(sim.snapshot.time_us), ROS)
-        serve = next(s.serve for s in ros.services() if s.type_name.endswith("StepSimulation"))
-        request = TYPES.filled("simulation_interfaces/srv/StepSimulation_Request", {"steps": 3})
+        ros = RosSimulator(
+            "/botyard",
+            TYPES,
+            Messages(TYPES),
+            control,
+            lambda: Stamp.of_us(sim.snapshot.time_us),
+            ROS,
+        )
+        serve = next(
+            s.serve for s in ros.services() if s.type_name.endswith("StepSimulation")
+        )
+        request = TYPES.filled(
+            "simulation_interfaces/srv/StepSimulation_Request", {"steps": 3}
+        )
         lockstep.command("me", True, False, 5)
         before, tick = turns.clock(), sim.tick
         assert intake.cost(lambda _: lockstep.command("me", True, True, 5), b"") == 0.0
@@ -110,7 +126,9 @@ def test_steps_cost_no_budget_by_any_protocol(clock: Clock) -> None:
     asyncio.run(main())
 
 
-def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_make_steps_let_others_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """One piece of a connection may hold hundreds of them."""
     monkeypatch.setattr(ros1input, "TURN_TIME_S", -1.0)
     taken: list[int] = []
@@ -120,7 +138,10 @@ def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch)
         nonlocal turns
         node: Any = SimpleNamespace(name="/n", inputs={}, tell=lambda *_: None)
         heard = Subscriber(
-            node, Input("/a", "std_msgs/UInt8", lambda m: taken.append(m.data), ""), TYPES, InputLimits()
+            node,
+            Input("/a", "std_msgs/UInt8", lambda m: taken.append(m.data), ""),
+            TYPES,
+            InputLimits(),
         )
         session = Subscription("/n", "/a", "std_msgs/UInt8", "*", "")
         data = wire.encode_header({"callerid": "/p", "md5sum": "*"}) + b"".join(
@@ -130,6 +151,7 @@ def test_messages_that_make_steps_let_others_in(monkeypatch: pytest.MonkeyPatch)
         while not work.done():
             await asyncio.sleep(0)
             turns += 1
+
         await work
 
     asyncio.run(main())

@@ -1,4 +1,6 @@
-"""Robots of factories are made and removed in a part of the time, together, and for different addresses in turns."""
+"""Robots of factories are made and removed in a part of the time, together, and for
+different addresses in turns.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,18 @@ from typing import Any
 import pytest
 
 from botyard.control import Control
-from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.protocols.pioneer.conversation import PioneerSettings
 from botyard.protocols.pioneer.packet import command, frame
-from botyard.servers import factory as module
-from botyard.servers.factory import CREATION_BATCH, MAX_WAITING, REMOVAL_BATCH, FactoryServer, Workshop
 from botyard.servers.hub import Hub
+from botyard.servers.pioneer import factory as module
+from botyard.servers.pioneer.factory import (
+    CREATION_BATCH,
+    MAX_WAITING,
+    REMOVAL_BATCH,
+    FactoryServer,
+    Workshop,
+)
 from botyard.sim.simulation import Simulation
 from tests.waiting import PATIENCE
 
@@ -35,14 +43,20 @@ class Clock:
         return self.now
 
 
-async def served(act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable[None]]) -> None:
-    """A factory on a port; `act` is given the numbers of robots that were made together."""
+async def served(
+    act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable[None]],
+) -> None:
+    """A factory on a port; `act` is given the numbers of robots that were made
+    together.
+    """
     hub = Hub(Simulation(), interval=0.02)
     clock = Clock()
     workshop = Workshop(hub, clock)
     spec = hub.sim.add_robot("p3dx", "there").spec
-    desk = PioneerDesk(Control(hub.sim))
-    factory = FactoryServer(hub, spec, PioneerSettings(), desk, hub.sim.next_places, workshop)
+    desk = PioneerRequests(Control(hub.sim))
+    factory = FactoryServer(
+        hub, spec, PioneerSettings(), desk, hub.sim.next_places, workshop
+    )
     made: list[int] = []
     make = factory.make
     factory.make = lambda clients: (made.append(len(clients)), make(clients))[1]  # type: ignore[method-assign]
@@ -59,14 +73,18 @@ async def served(act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable
         await run
 
 
-def in_loop(act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable[None]]) -> None:
+def in_loop(
+    act: Callable[[Hub, FactoryServer, Clock, list[int]], Awaitable[None]],
+) -> None:
     asyncio.run(asyncio.wait_for(served(act), 100.0))
 
 
 async def connect(
     factory: FactoryServer, source: str = "127.0.0.1"
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection(*factory.address, local_addr=(source, 0))
+    reader, writer = await asyncio.open_connection(
+        *factory.address, local_addr=(source, 0)
+    )
     OPEN.append(writer)
     writer.write(HELLO)
     return reader, writer
@@ -81,8 +99,12 @@ def robots(hub: Hub) -> int:
     return len(hub.sim.robots) - 1
 
 
-def test_many_at_once_are_made_together_and_removed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+def test_many_at_once_are_made_together_and_removed_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
         removed: list[int] = []
         remove = hub.sim.remove_robots
 
@@ -110,8 +132,13 @@ def test_many_at_once_are_made_together_and_removed_together(monkeypatch: pytest
 
 
 def test_work_has_a_part_of_the_time() -> None:
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
-        clock.cost = 10.0  # each takes so long that nobody comes after the first for minutes
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
+        clock.cost = (
+            # each takes so long that nobody comes after the first for minutes
+            10.0
+        )
         await connect(factory)
         await until(lambda: made == [1])
         others = [await connect(factory) for _ in range(5)]
@@ -126,8 +153,12 @@ def test_work_has_a_part_of_the_time() -> None:
     in_loop(act)
 
 
-def test_addresses_take_turns_and_have_a_rate_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+def test_addresses_take_turns_and_have_a_rate_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
         clock.cost = 10.0
         await connect(factory)
         await until(lambda: made == [1])
@@ -138,7 +169,9 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(monkeypatch: pytest.M
         clock.cost = 0.0
         factory._workshop._room = None  # minutes later
         await until(lambda: "127.0.0.9" in hub.sim.robots)
-        assert made[1:3] == [CREATION_BATCH, 1], "the second address comes before the rest of the first"
+        assert made[1:3] == [CREATION_BATCH, 1], (
+            "the second address comes before the rest of the first"
+        )
         await until(lambda: robots(hub) == 42)
         monkeypatch.setattr(factory._workshop._sources, "_burst", 3.0)
         monkeypatch.setattr(factory._workshop._sources, "_buckets", {})
@@ -148,7 +181,9 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(monkeypatch: pytest.M
         await connect(factory, "127.0.0.9")
         await until(lambda: robots(hub) == 46)
         await asyncio.sleep(0.1)
-        assert robots(hub) == 46, "three of one address, one of the other; the rest waits"
+        assert robots(hub) == 46, (
+            "three of one address, one of the other; the rest waits"
+        )
 
     in_loop(act)
 
@@ -156,7 +191,9 @@ def test_addresses_take_turns_and_have_a_rate_of_their_own(monkeypatch: pytest.M
 def test_who_cannot_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING", 3)
 
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
         clock.cost = 10.0
         await connect(factory)
         await until(lambda: made == [1])
@@ -169,7 +206,9 @@ def test_who_cannot_wait_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_world_that_takes_no_robot_refuses(caplog: pytest.LogCaptureFixture) -> None:
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
         factory._places = lambda spec, count: [(float("nan"), 0.0, 0.0)] * count  # type: ignore[assignment,return-value]
         reader, _ = await connect(factory)
         assert await reader.read(100) == b""
@@ -181,9 +220,13 @@ def test_a_world_that_takes_no_robot_refuses(caplog: pytest.LogCaptureFixture) -
 def test_hundreds_are_removed_a_part_at_a_time() -> None:
     """The world goes on in between; who wants all of them gone at once has that too."""
 
-    async def act(hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]) -> None:
+    async def act(
+        hub: Hub, factory: FactoryServer, clock: Clock, made: list[int]
+    ) -> None:
         sim, workshop = hub.sim, factory._workshop
-        places = [(3.0 * (k % 20), 3.0 * (k // 20), 0.0) for k in range(4 * REMOVAL_BATCH)]
+        places = [
+            (3.0 * (k % 20), 3.0 * (k // 20), 0.0) for k in range(4 * REMOVAL_BATCH)
+        ]
         many = sim.add_robots(sim.robots["there"].spec, places)
         seen: list[int] = []
         remove = sim.remove_robots
@@ -193,6 +236,7 @@ def test_hundreds_are_removed_a_part_at_a_time() -> None:
         async with asyncio.timeout(PATIENCE):
             while len(sim.robots) > 2 * REMOVAL_BATCH - 10 + 1:
                 await asyncio.sleep(0.001)
+
         assert seen == [REMOVAL_BATCH, REMOVAL_BATCH, 10]
         for robot in many[2 * REMOVAL_BATCH + 10 :]:
             workshop.remove(robot)

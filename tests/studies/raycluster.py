@@ -1,8 +1,9 @@
-"""A cluster of Ray with two nodes of a processor each, on this computer: prints its address; a line of input ends the second
-node, the end of input both.
+"""A cluster of Ray with two nodes of a processor each, on this computer: prints its
+address; a line of input ends the second node, the end of input both.
 
-A process of its own, so that Ray's processes end with it, and what it does to signals and warnings is not done to the tests.
-Ray's own ports listen on all addresses of the computer, and who reaches them can run code: so who starts this sets `token_env`.
+A process of its own, so that Ray's processes end with it, and what it does to signals
+and warnings is not done to the tests. Ray's own ports listen on all addresses of the
+computer, and who reaches them can run code: so who starts this sets `token_env`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import tempfile
 
 STORE_BYTES = 80 * 2**20
 ADDRESS = "127.0.0.2"
-"""Ray replaces 127.0.0.1 by an address that others can reach. It says to whom nodes speak, not on which addresses they listen."""
+"""Ray replaces 127.0.0.1 by an address that others can reach. It says to whom nodes
+speak, not on which addresses they listen.
+"""
 HEARTBEATS = {
-    "health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_timeout_ms": 5000,
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 5000,
     "health_check_failure_threshold": 3,
-}  # fmt: skip
+}
 """A node that is lost is noticed within seconds."""
 
 
@@ -31,14 +36,25 @@ def token_env() -> dict[str, str]:
 def main() -> None:
     assert os.environ.get("RAY_AUTH_MODE") == "token", "everybody could run code here"
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    folder = tempfile.mkdtemp(prefix="ray-")  # a short path: there are sockets in it
-    # it notes the address of the cluster in a folder of the computer, which it expects to be there: here one of its own
+    # a short path: there are sockets in it
+    folder = tempfile.mkdtemp(prefix="ray-")
+    # it notes the address of the cluster in a folder of the computer, which it expects
+    # to be there: here one of its own
     os.environ["RAY_TMPDIR"] = folder
     os.mkdir(os.path.join(folder, "ray"))
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": int(sys.argv[1]), "object_store_memory": STORE_BYTES, "node_ip_address": ADDRESS}
-    head = {**node, "include_dashboard": False, "temp_dir": folder, "_system_config": HEARTBEATS}
+    node = {
+        "num_cpus": int(sys.argv[1]),
+        "object_store_memory": STORE_BYTES,
+        "node_ip_address": ADDRESS,
+    }
+    head = {
+        **node,
+        "include_dashboard": False,
+        "temp_dir": folder,
+        "_system_config": HEARTBEATS,
+    }
     cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
         second = cluster.add_node(**node)

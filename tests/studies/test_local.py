@@ -1,4 +1,6 @@
-"""Runs in processes: their results, and what becomes of those that fail, hang, die or take too much."""
+"""Runs in processes: their results, and what becomes of those that fail, hang, die or
+take too much.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from botyard.studies import table
 from botyard.studies.local import LocalStudy
 from botyard.studies.messages import Done
 from botyard.studies.plan import read_plan
-from botyard.studies.rows import Part, Row, read_rows
+from botyard.studies.results import Part, Row, read_rows
 from botyard.studies.study import Study
 from botyard.studies.table import write_csv
 from tests.running import is_running
@@ -129,8 +131,14 @@ def test_one_and_two_workers_write_the_same_table(tmp_path: Path) -> None:
         seen: list[Done] = []
         study = study.carry_out(study.left(), workers, seen.append)
         assert len(seen) == 35
-        tables.append((study.write_table().read_bytes(), write_csv(study.table(), tmp_path / "t.csv").read_bytes()))
+        tables.append(
+            (
+                study.write_table().read_bytes(),
+                write_csv(study.table(), tmp_path / "t.csv").read_bytes(),
+            )
+        )
         study.folder.clear()
+
     assert tables[0] == tables[1]
     lines = tables[0][1].decode().splitlines()
     assert lines[0] == "key,x,seed,status,error,y,z [m],good"
@@ -140,12 +148,16 @@ def test_one_and_two_workers_write_the_same_table(tmp_path: Path) -> None:
 
 def test_parquet_has_types_and_units(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, raises]}\nunits: {z: m}\n")
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [1, raises]}\nunits: {z: m}\n"
+    )
     study = study.carry_out(study.left(), 1)
     read = parquet.read_table(study.write_table())
     assert read.column("z").to_pylist() == [1 / 3, None]
     assert read.schema.field("z").metadata == {b"unit": b"m"}
-    assert [str(read.schema.field(name).type) for name in ("x", "seed", "good", "z")] == [
+    assert [
+        str(read.schema.field(name).type) for name in ("x", "seed", "good", "z")
+    ] == [
         "string",
         "int64",
         "bool",
@@ -153,28 +165,37 @@ def test_parquet_has_types_and_units(tmp_path: Path) -> None:
     ]
 
 
-def test_without_pyarrow_the_table_is_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, =a, raises]}\nunits: {z: m}\n")
+def test_without_pyarrow_the_table_is_csv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [1, =a, raises]}\nunits: {z: m}\n"
+    )
     study = study.carry_out(study.left(), 1)
     monkeypatch.setattr(table, "is_there", lambda module: module != "pyarrow")
     path = study.write_table()
     lines = [line.partition(",")[2] for line in path.read_text("utf-8").splitlines()]
     assert path.name == "table.csv"
     assert lines == [
-        "x,seed,status,error,y,z [m],good", f"1,1,ok,,1:1,{1 / 3},true", f"'=a,1,ok,,'=a:1,{1 / 3},true",
+        "x,seed,status,error,y,z [m],good",
+        f"1,1,ok,,1:1,{1 / 3},true",
+        f"'=a,1,ok,,'=a:1,{1 / 3},true",
         "raises,1,failed,ValueError: no way for 1,,,",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="process groups of POSIX")
 def test_a_program_ends_with_the_worker_that_is_killed(tmp_path: Path) -> None:
-    """The program, which has a session of its own, kills the worker that has started it, and would go on for ever."""
+    """The program, which has a session of its own, kills the worker that has started
+    it, and would go on for ever.
+    """
     (tmp_path / "program.py").write_text(
         "import os, pathlib, signal, time\npathlib.Path('pid').write_text(str(os.getpid()))\n"
         "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(1000)\n"
     )
     text = (
-        f"program: {{command: [{sys.executable}, program.py], ready: [bob]}}\nrobots: {{bob: p3dx}}\nmeasures: [time]\n"
+        f"program: {{command: [{sys.executable}, program.py], ready: "
+        f"[bob]}}\nrobots: {{bob: p3dx}}\nmeasures: [time]\n"
     )
     study = study_of(tmp_path, text + "limits: {simulated: 5, retries: 0}\n")
     study = study.carry_out(study.left(), 1)
@@ -184,12 +205,17 @@ def test_a_program_ends_with_the_worker_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_failures_are_rows_with_logs_and_the_worker_goes_on(tmp_path: Path) -> None:
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [raises, nothing, exits, 1]}\n")
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [raises, nothing, exits, 1]}\n"
+    )
     study = study.carry_out(study.left(), 1)
     rows = by_x(study)
     assert {x: (row.status, row.error) for x, row in rows.items()} == {
         "raises": ("failed", "ValueError: no way for 1"),
-        "nothing": ("failed", "BadResultError: expected a dict of results, found NoneType"),
+        "nothing": (
+            "failed",
+            "BadResultError: expected a dict of results, found NoneType",
+        ),
         "exits": ("failed", "SystemExit: 3"),
         "1": ("ok", ""),
     }
@@ -201,7 +227,9 @@ def test_failures_are_rows_with_logs_and_the_worker_goes_on(tmp_path: Path) -> N
     assert len(study.folder.parts) == 1
 
 
-def test_resume_does_what_is_left_and_a_growing_grid_what_is_new(tmp_path: Path) -> None:
+def test_resume_does_what_is_left_and_a_growing_grid_what_is_new(
+    tmp_path: Path,
+) -> None:
     text = "run: lab.py:drive\ngrid: {x: [1, raises]}\nseeds: 2\n"
     study = study_of(tmp_path, text)
     study = study.carry_out(study.left()[:3], 1)
@@ -209,12 +237,23 @@ def test_resume_does_what_is_left_and_a_growing_grid_what_is_new(tmp_path: Path)
     assert study.counts() == {"ok": 2, "failed": 1, "timeout": 0, "lost": 0, "left": 1}
     study = study.carry_out(study.left(), 2)
     assert calls(tmp_path) == ["1/1", "1/2", "raises/1", "raises/2"]
-    study = study_of(tmp_path, text.replace("[1, raises]", "[2, raises, 1]").replace("seeds: 2", "seeds: 3"))
+    study = study_of(
+        tmp_path,
+        text.replace("[1, raises]", "[2, raises, 1]").replace("seeds: 2", "seeds: 3"),
+    )
     study = study.carry_out(study.left(), 2)
-    assert calls(tmp_path) == sorted(f"{x}/{s}" for x in ("1", "2", "raises") for s in (1, 2, 3))
+    assert calls(tmp_path) == sorted(
+        f"{x}/{s}" for x in ("1", "2", "raises") for s in (1, 2, 3)
+    )
     assert [run.values["x"] for run in study.left(only_failed=True)] == ["raises"] * 3
     smaller = study_of(tmp_path, text.replace("[1, raises]", "[2]"))
-    assert smaller.counts() == {"ok": 2, "failed": 0, "timeout": 0, "lost": 0, "left": 0}
+    assert smaller.counts() == {
+        "ok": 2,
+        "failed": 0,
+        "timeout": 0,
+        "lost": 0,
+        "left": 0,
+    }
     assert len(smaller.table()) == 2
 
 
@@ -230,7 +269,9 @@ def test_a_later_good_row_counts_and_a_piece_of_a_line_does_not(tmp_path: Path) 
     one = Part(part)
     one.add(next(iter(study.rows.values())))
     one.close()
-    part.write_bytes(part.read_bytes() + msgspec.json.encode(next(iter(study.rows.values())))[:-5])
+    part.write_bytes(
+        part.read_bytes() + msgspec.json.encode(next(iter(study.rows.values())))[:-5]
+    )
     assert len(list(read_rows(part))) == 1
     part.write_bytes(b"{}\n")
     with pytest.raises(CommandLineError, match=r"001\.jsonl:1: expected a row"):
@@ -239,52 +280,86 @@ def test_a_later_good_row_counts_and_a_piece_of_a_line_does_not(tmp_path: Path) 
 
 def test_the_run_of_a_killed_worker_is_repeated_and_then_lost(tmp_path: Path) -> None:
     study = study_of(
-        tmp_path, "run: lab.py:drive\ngrid: {x: [1, dies, 2, dies once, 3]}\nlimits: {retries: 2}\nseeds: 1\n"
+        tmp_path,
+        "run: lab.py:drive\ngrid: {x: [1, dies, 2, dies once, 3]}\nlimits: "
+        "{retries: 2}\nseeds: 1\n",
     )
     study = study.carry_out(study.left(), 2)
     rows = by_x(study)
     assert rows["dies"].status == "lost"
     assert rows["dies"].error == "its process died (SIGKILL), 3 times"
     assert [rows[x].status for x in ("1", "2", "3", "dies once")] == ["ok"] * 4
-    assert calls(tmp_path) == ["1/1", "2/1", "3/1", *["dies once/1"] * 2, *["dies/1"] * 3]
+    assert calls(tmp_path) == [
+        "1/1",
+        "2/1",
+        "3/1",
+        *["dies once/1"] * 2,
+        *["dies/1"] * 3,
+    ]
     assert study.folder.log(rows["dies"].key).exists()
 
 
 def test_what_hangs_is_ended_and_the_others_are_done(tmp_path: Path) -> None:
-    """Also what catches everything; the runs that were in its group are given to another worker."""
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, 2, hangs, 3, clings, 4]}\nlimits: {wall: 0.6}\n")
+    """Also what catches everything; the runs that were in its group are given to
+    another worker.
+    """
+    study = study_of(
+        tmp_path,
+        "run: lab.py:drive\ngrid: {x: [1, 2, hangs, 3, clings, 4]}\nlimits: {wall: 0.6}\n",
+    )
     study = study.carry_out(study.left(), 1)
     rows = by_x(study)
     for x in ("hangs", "clings"):
-        assert (rows[x].status, rows[x].error) == ("timeout", "it took more than 0.6 s of wall time")
+        assert (rows[x].status, rows[x].error) == (
+            "timeout",
+            "it took more than 0.6 s of wall time",
+        )
         assert study.folder.log(rows[x].key).read_text().startswith(f"said {x}\n")
+
     assert [rows[str(x)].status for x in (1, 2, 3, 4)] == ["ok"] * 4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 def test_what_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 200}\n")
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 200}\n"
+    )
     study = study.carry_out(study.left(), 1)
     rows = by_x(study)
-    assert (rows["eats"].status, rows["eats"].error) == ("failed", "MemoryError: more than 200 MiB")
+    assert (rows["eats"].status, rows["eats"].error) == (
+        "failed",
+        "MemoryError: more than 200 MiB",
+    )
     assert rows["1"].status == "ok"
     assert len(study.folder.parts) == 1
-    study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 1000}\n")
+    study = study_of(
+        tmp_path, "run: lab.py:drive\ngrid: {x: [eats, 1]}\nlimits: {memory: 1000}\n"
+    )
     study = study.carry_out(study.left(only_failed=True), 1)
     assert by_x(study)["eats"].result == {"y": 500 * 2**20}
 
 
 def test_a_world_for_a_function_its_limit_and_its_recording(tmp_path: Path) -> None:
-    text = "run: lab.py:step\nmap: office\ngrid: {x: [fine, raises, for ever]}\nlimits: {simulated: 5}\nrecord: on-failure\n"
+    text = (
+        "run: lab.py:step\nmap: office\ngrid: {x: [fine, raises, for "
+        "ever]}\nlimits: {simulated: 5}\nrecord: on-failure\n"
+    )
     study = study_of(tmp_path, text)
     study = study.carry_out(study.left(), 2)
     rows = by_x(study)
     assert rows["fine"].result["way"] > 0.3
-    assert (rows["for ever"].status, rows["for ever"].error) == ("timeout", "more than 5 s were simulated")
+    assert (rows["for ever"].status, rows["for ever"].error) == (
+        "timeout",
+        "more than 5 s were simulated",
+    )
     assert rows["raises"].status == "failed"
     there = {x: study.folder.recording(row.key).exists() for x, row in rows.items()}
     assert there == {"fine": False, "raises": True, "for ever": True}
-    assert study.folder.recording(rows["raises"].key).read_bytes().startswith(b"\x89MCAP0\r\n")
+    assert (
+        study.folder.recording(rows["raises"].key)
+        .read_bytes()
+        .startswith(b"\x89MCAP0\r\n")
+    )
 
 
 def test_a_killed_worker_of_many_runs_loses_none(tmp_path: Path) -> None:
@@ -305,8 +380,11 @@ def test_a_killed_worker_of_many_runs_loses_none(tmp_path: Path) -> None:
 
 def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
     study = study_of(tmp_path, "run: lab.py:drives\n")
-    with pytest.raises(CommandLineError, match='cannot be run: ImportError: there is no "drives"'):
+    with pytest.raises(
+        CommandLineError, match='cannot be run: ImportError: there is no "drives"'
+    ):
         study.carry_out(study.left(), 2)
+
     (tmp_path / "lab.py").write_text("import os\nprint('bye', flush=True)\nos._exit(3)")
     study = study_of(tmp_path, "run: lab.py:drive\n")
     with pytest.raises(CommandLineError, match=r"before they begin \(status 3\):\nbye"):
@@ -316,12 +394,15 @@ def test_what_cannot_be_loaded_ends_the_study(tmp_path: Path) -> None:
 def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/lab.py").write_text(
-        "import helper\ndef drive(sim, params, seed):\n    from pack import late\n    return {'y': helper.A + late.B}"
+        "import helper\ndef drive(sim, params, seed):\n    from pack import "
+        "late\n    return {'y': helper.A + late.B}"
     )
     (tmp_path / "code/helper.py").write_text("A = 1")
     (tmp_path / "code/pack").mkdir()
     (tmp_path / "code/pack/late.py").write_text("B = 2")
-    (tmp_path / "yaml.py").write_text("raise RuntimeError")  # nothing there takes the place of an installed module
+    (tmp_path / "yaml.py").write_text(
+        "raise RuntimeError"
+    )  # nothing there takes the place of an installed module
     (tmp_path / "code/msgspec.py").write_text("raise RuntimeError")
     (tmp_path / "plan.yaml").write_text("study: 1\nrun: code/lab.py:drive\n")
     study = Study.open(read_plan(tmp_path / "plan.yaml"), tmp_path / "results")
@@ -330,14 +411,22 @@ def test_a_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
 
 
 def test_what_runs_raise_read_and_return_is_theirs_alone(tmp_path: Path) -> None:
-    text = "run: lab.py:drive\ngrid: {x: [reads, halves, fails, speechless, large, 1]}\n"
+    text = (
+        "run: lab.py:drive\ngrid: {x: [reads, halves, fails, speechless, large, 1]}\n"
+    )
     study = study_of(tmp_path, text)
     study = study.carry_out(study.left(), 1)
     rows = by_x(study)
-    assert {x: (row.status, row.error.partition(":")[0]) for x, row in rows.items()} == {
-        "reads": ("ok", ""), "halves": ("failed", "BadResultError"), "fails": ("failed", "Failed"), "speechless": ("failed", "Odd"),
-        "large": ("ok", ""), "1": ("ok", ""),
-    }  # fmt: skip
+    assert {
+        x: (row.status, row.error.partition(":")[0]) for x, row in rows.items()
+    } == {
+        "reads": ("ok", ""),
+        "halves": ("failed", "BadResultError"),
+        "fails": ("failed", "Failed"),
+        "speechless": ("failed", "Odd"),
+        "large": ("ok", ""),
+        "1": ("ok", ""),
+    }
     assert rows["reads"].result == {"y": ""}
     assert len(study.folder.parts) == 1
     assert str(10**400) in write_csv(study.table(), tmp_path / "t.csv").read_text()
@@ -347,29 +436,52 @@ def test_what_runs_raise_read_and_return_is_theirs_alone(tmp_path: Path) -> None
 def test_seeds_keep_all_their_digits(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for seeds in ([2**64 - 1, 3], [2**64 - 1, -3], [-3, 2**63 - 1]):
-        study = study_of(tmp_path, f"run: lab.py:drive\ngrid: {{x: [1]}}\nseeds: {seeds}\n")
+        study = study_of(
+            tmp_path, f"run: lab.py:drive\ngrid: {{x: [1]}}\nseeds: {seeds}\n"
+        )
         study = study.carry_out(study.left(), 1)
-        assert [int(seed) for seed in parquet.read_table(study.write_table()).column("seed").to_pylist()] == seeds
+        assert [
+            int(seed)
+            for seed in parquet.read_table(study.write_table())
+            .column("seed")
+            .to_pylist()
+        ] == seeds
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes that are forked")
 def test_processes_that_runs_leave_behind_hold_nothing_up(tmp_path: Path) -> None:
-    """They hold the pipe by which the worker's end would be known; those of the worker's session end with it."""
-    odd = "leaves a heir, leaves an heir in a session of its own, pool, comes back twice, writes into pipes"
-    study = study_of(tmp_path, f"run: lab.py:drive\ngrid: {{x: [{odd}, 1]}}\nlimits: {{wall: 2, retries: 0}}\n")
+    """They hold the pipe by which the worker's end would be known; those of the
+    worker's session end with it.
+    """
+    odd = (
+        "leaves a heir, leaves an heir in a session of its own, pool, comes "
+        "back twice, writes into pipes"
+    )
+    study = study_of(
+        tmp_path,
+        f"run: lab.py:drive\ngrid: {{x: [{odd}, 1]}}\nlimits: {{wall: 2, retries: 0}}\n",
+    )
     study = study.carry_out(study.left(), 1)
     heir, other = (int(line) for line in (tmp_path / "heirs").read_text().splitlines())
     os.kill(other, signal.SIGKILL)
     assert {x: row.status for x, row in by_x(study).items()} == {
-        "leaves a heir": "lost", "leaves an heir in a session of its own": "lost", "pool": "timeout", "comes back twice": "ok",
-        "writes into pipes": "lost", "1": "ok",
-    }  # fmt: skip
+        "leaves a heir": "lost",
+        "leaves an heir in a session of its own": "lost",
+        "pool": "timeout",
+        "comes back twice": "ok",
+        "writes into pipes": "lost",
+        "1": "ok",
+    }
     wait(lambda: not is_running(heir))
     assert sum(len(list(read_rows(part))) for part in study.folder.parts) == 6
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
-def test_a_full_disk_ends_the_study_and_loses_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="a device that is always full"
+)
+def test_a_full_disk_ends_the_study_and_loses_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = study_of(tmp_path, "run: lab.py:drive\ngrid: {x: [1, 2, 3]}\n")
     monkeypatch.setattr(type(study.folder), "part", lambda *_: Path("/dev/full"))
     with pytest.raises(CommandLineError, match="results cannot be written: OSError"):

@@ -1,4 +1,6 @@
-"""Studies on Ray: a real cluster of two nodes, of which one is killed; what is sent to it, and what is said when it cannot be."""
+"""Studies on Ray: a real cluster of two nodes, of which one is killed; what is sent to
+it, and what is said when it cannot be.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,22 @@ import yaml
 
 from botyard.cli.study import run
 from botyard.errors import CommandLineError
-from botyard.studies import onray, raytask, sending
+from botyard.studies import bundle, onray, raytask
+from botyard.studies.bundle import copy_files
 from botyard.studies.groups import GROUP_S, MAX_GROUP, Pace, group_size, take_group
-from botyard.studies.keys import files_of
 from botyard.studies.messages import Item
 from botyard.studies.onray import RayStudy
 from botyard.studies.plan import LimitKeys, read_plan
-from botyard.studies.raymessages import Ended, Order, Refused, TaskGroup, decode_told, encode
-from botyard.studies.rows import Folder
-from botyard.studies.sending import copy_files
+from botyard.studies.raymessages import (
+    Ended,
+    Order,
+    Refused,
+    TaskGroup,
+    decode_told,
+    encode,
+)
+from botyard.studies.results import Folder
+from botyard.studies.run_hash import files_of
 from botyard.studies.study import Study
 from botyard.version import __version__
 from tests.cli.test_cli import call
@@ -88,8 +97,12 @@ class RayCluster:
         self.env = token_env()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.studies.raycluster", "1"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], env={**os.environ, **self.env},
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, **self.env},
+        )
         self._address = ""
 
     def _said(self, word: str) -> str:
@@ -97,6 +110,7 @@ class RayCluster:
         for line in self.process.stdout:
             if line.startswith(word):
                 return line.removeprefix(word).strip()
+
         pytest.fail("the cluster has ended")
 
     @property
@@ -119,6 +133,7 @@ def cluster() -> Iterator[RayCluster]:
         if os.environ.get("CI"):
             pytest.fail("Ray is missing, and in CI it must be there (the extra ray)")
         pytest.skip("Ray is missing: the extra ray")
+
     one = RayCluster()
     try:
         yield one
@@ -136,16 +151,26 @@ def write_lab(folder: Path, plan: str, lab: str) -> Path:
 
 def calls(folder: Path) -> list[list[str]]:
     path = folder / "calls"
-    return [line.split() for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return (
+        [line.split() for line in path.read_text("utf-8").splitlines()]
+        if path.exists()
+        else []
+    )
 
 
-def started(plan: Path, cluster: RayCluster, *options: str, **env: str) -> subprocess.Popen[str]:
+def started(
+    plan: Path, cluster: RayCluster, *options: str, **env: str
+) -> subprocess.Popen[str]:
     """Without an address where RAY_ADDRESS names it."""
     address = () if "RAY_ADDRESS" in env else (cluster.address,)
     return subprocess.Popen(
         [*BOTYARD, "study", str(plan), "--ray", *address, *options],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=plan.parent, env={**os.environ, **cluster.env, **env},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=plan.parent,
+        env={**os.environ, **cluster.env, **env},
+    )
 
 
 def said_by(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -159,7 +184,9 @@ def said_by(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
-def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayCluster, tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
     plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\nseeds: 6\n", SLOW)
     process = started(plan, cluster)
     folder = Folder(tmp_path / "plan-results")
@@ -170,6 +197,7 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
     finally:
         process.kill()
         process.communicate()
+
     assert process.returncode == 130
     assert "what has ended is kept in plan-results; --resume goes on" in err
     assert len(folder.rows()) == 3
@@ -178,7 +206,16 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
     process = started(plan, cluster, "--resume", "-n", "1", RAY_ADDRESS=cluster.address)
     out, err = said_by(process)
     assert (process.returncode, out.splitlines()[0]) == (0, "6 ok"), err
-    assert sorted(seed for _, seed in calls(tmp_path)) == ["1", "2", "3", "4", "4", "5", "5", "6"]
+    assert sorted(seed for _, seed in calls(tmp_path)) == [
+        "1",
+        "2",
+        "3",
+        "4",
+        "4",
+        "5",
+        "5",
+        "6",
+    ]
     assert len({pid for pid, _ in calls(tmp_path)[5:]}) == 1
 
 
@@ -187,7 +224,9 @@ def test_ctrl_c_keeps_what_has_ended_and_resuming_does_the_rest(cluster: RayClus
 def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> None:
     """Ray's ports listen on all addresses of the computer."""
     plan = write_lab(tmp_path, "study: 1\nrun: lab:drive\n", SLOW)
-    process = started(plan, cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2")
+    process = started(
+        plan, cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2"
+    )
     _, err = said_by(process)
     assert process.returncode == 255
     assert "or asks for a token (RAY_AUTH_MODE=token and RAY_AUTH_TOKEN" in err
@@ -196,19 +235,28 @@ def test_who_has_no_token_runs_nothing(cluster: RayCluster, tmp_path: Path) -> N
 
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
-def test_what_a_node_cannot_load_ends_the_study(cluster: RayCluster, tmp_path: Path) -> None:
+def test_what_a_node_cannot_load_ends_the_study(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
     """Here: a module whose name is computed, so that it is not sent."""
-    lab = SLOW.replace("import helper", "import importlib; helper = importlib.import_module('help' + 'er')")
+    lab = SLOW.replace(
+        "import helper",
+        "import importlib; helper = importlib.import_module('help' + 'er')",
+    )
     plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", lab)
     process = started(plan, cluster)
     _, err = said_by(process)
     assert process.returncode == 255
-    assert "plan.yaml: cannot be run: ModuleNotFoundError: No module named 'helper'" in err
+    assert (
+        "plan.yaml: cannot be run: ModuleNotFoundError: No module named 'helper'" in err
+    )
 
 
 @pytest.mark.peer
 @pytest.mark.xdist_group("ray")
-def test_the_table_is_that_of_one_computer_also_when_a_node_is_killed(cluster: RayCluster, tmp_path: Path) -> None:
+def test_the_table_is_that_of_one_computer_also_when_a_node_is_killed(
+    cluster: RayCluster, tmp_path: Path
+) -> None:
     """The last one: the cluster has but one node then."""
     local, remote = tmp_path / "local", tmp_path / "remote"
     for folder in (local, remote):
@@ -228,18 +276,24 @@ def test_the_table_is_that_of_one_computer_also_when_a_node_is_killed(cluster: R
     finally:
         process.kill()
         process.communicate()
+
     assert process.returncode == 1, err
     assert at_the_time < 20
     assert out.splitlines()[0] == "5 ok, 5 failed, 5 timeout, 5 lost"
     assert (folder.path / "table.parquet").read_bytes() == expected
     rows = folder.rows()
-    assert {row.error for row in rows.values() if row.status == "failed"} == {"FileNotFoundError: there is no it"}
+    assert {row.error for row in rows.values() if row.status == "failed"} == {
+        "FileNotFoundError: there is no it"
+    }
     for row in rows.values():
         log, recording = folder.log(row.key), folder.recording(row.key)
         assert log.exists() == (row.status != "ok")
         if row.status in ("failed", "timeout"):
             assert log.read_text("utf-8").startswith(f"said {row.values['x']}\n")
-            assert recording.read_bytes()[:6] + recording.read_bytes()[-6:] == b"\x89MCAP0MCAP0\r\n"[:6] + b"CAP0\r\n"
+            assert (
+                recording.read_bytes()[:6] + recording.read_bytes()[-6:]
+                == b"\x89MCAP0MCAP0\r\n"[:6] + b"CAP0\r\n"
+            )
         elif row.status == "ok":
             assert not recording.exists()
 
@@ -250,18 +304,30 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "study"
 
 
 def test_the_files_for_kubernetes_and_slurm_are_whole() -> None:
-    """They can be read, belong together, ask for tokens, and their command lines are botyard's."""
+    """They can be read, belong together, ask for tokens, and their command lines are
+    botyard's.
+    """
     claim, job = yaml.safe_load_all((EXAMPLES / "rayjob.yaml").read_text("utf-8"))
     kustomization = yaml.safe_load((EXAMPLES / "kustomization.yaml").read_text("utf-8"))
-    assert [(EXAMPLES / name).is_file() for name in kustomization["resources"]] == [True]
+    assert [(EXAMPLES / name).is_file() for name in kustomization["resources"]] == [
+        True
+    ]
     (files,) = kustomization["configMapGenerator"]
     plan = read_plan(EXAMPLES / "plan.yaml")
-    assert {str(path.relative_to(EXAMPLES)) for path in files_of(plan)} | {"plan.yaml"} == set(files["files"])
+    assert {str(path.relative_to(EXAMPLES)) for path in files_of(plan)} | {
+        "plan.yaml"
+    } == set(files["files"])
     head = job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
     volumes = {volume["name"]: volume for volume in head["volumes"]}
     assert volumes["study"]["configMap"]["name"] == files["name"]
-    assert volumes["results"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-    mounts = {mount["name"]: mount["mountPath"] for mount in head["containers"][0]["volumeMounts"]}
+    assert (
+        volumes["results"]["persistentVolumeClaim"]["claimName"]
+        == claim["metadata"]["name"]
+    )
+    mounts = {
+        mount["name"]: mount["mountPath"]
+        for mount in head["containers"][0]["volumeMounts"]
+    }
     script = (EXAMPLES / "slurm.sh").read_text("utf-8")
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     (line,) = re.findall(r"^botyard study (.*)$", script, re.MULTILINE)
@@ -271,16 +337,25 @@ def test_the_files_for_kubernetes_and_slurm_are_whole() -> None:
     for text, address in ((line, "$address"), (entry, "auto")):
         parameters = run.make_context("run", shlex.split(text)).params
         assert (parameters["ray"], parameters["resume"]) == (address, True)
+
     assert parameters["plan"] == Path(mounts["study"], "plan.yaml")
     assert parameters["output"].is_relative_to(mounts["results"])
-    for group in (job["spec"]["rayClusterSpec"]["headGroupSpec"], *job["spec"]["rayClusterSpec"]["workerGroupSpecs"]):
+    for group in (
+        job["spec"]["rayClusterSpec"]["headGroupSpec"],
+        *job["spec"]["rayClusterSpec"]["workerGroupSpecs"],
+    ):
         (container,) = group["template"]["spec"]["containers"]
         assert container["resources"]["requests"] == container["resources"]["limits"]
+
     version = job["spec"]["rayClusterSpec"]["rayVersion"]
-    assert f"FROM rayproject/ray:{version}-py" in (EXAMPLES.parents[1] / "deploy/Containerfile.ray").read_text("utf-8")
+    assert f"FROM rayproject/ray:{version}-py" in (
+        EXAMPLES.parents[1] / "deploy/Containerfile.ray"
+    ).read_text("utf-8")
 
 
-def test_only_files_that_the_plan_names_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_that_the_plan_names_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in (
         "pack/__init__.py",
         "pack/sub/lab.py",
@@ -296,26 +371,49 @@ def test_only_files_that_the_plan_names_are_sent(tmp_path: Path, monkeypatch: py
         path = tmp_path / "plan" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(MAP if name == "lab.yaml" else "", "utf-8")
+
     (tmp_path / "plan" / "run.sh").chmod(0o755)
     (tmp_path / "plan" / "pack/sub/lab.py").write_text("import own.beneath\n", "utf-8")
     (tmp_path / "outside.yaml").write_text(MAP, "utf-8")
     plan = tmp_path / "plan" / "plan.yaml"
-    text = "study: 1\nrun: pack.sub.lab:f\nmap: $m\nrobots: {a: $p}\ngrid: {m: [lab.yaml, office], p: [data/1.bin, p3dx]}\n"
+    text = (
+        "study: 1\nrun: pack.sub.lab:f\nmap: $m\nrobots: {a: $p}\ngrid: {m: "
+        "[lab.yaml, office], p: [data/1.bin, p3dx]}\n"
+    )
     plan.write_text(text + "files: [a.csv, run.sh]\n", "utf-8")
-    expected = ["a.csv", "data/1.bin", "lab.yaml", "own/beneath.py", "pack/__init__.py", "pack/sub/lab.py", "run.sh"]
+    expected = [
+        "a.csv",
+        "data/1.bin",
+        "lab.yaml",
+        "own/beneath.py",
+        "pack/__init__.py",
+        "pack/sub/lab.py",
+        "run.sh",
+    ]
     copied = copy_files(read_plan(plan), tmp_path / "copy")
     assert [str(path) for path in copied] == expected
     assert (
-        sorted(str(p.relative_to(tmp_path / "copy")) for p in (tmp_path / "copy").rglob("*") if p.is_file()) == expected
+        sorted(
+            str(p.relative_to(tmp_path / "copy"))
+            for p in (tmp_path / "copy").rglob("*")
+            if p.is_file()
+        )
+        == expected
     )
     assert os.access(tmp_path / "copy" / "run.sh", os.X_OK)
     plan.write_text(text.replace("office", "../outside.yaml"), "utf-8")
-    with pytest.raises(CommandLineError, match=r"\.\./outside\.yaml lies outside of the plan's folder"):
+    with pytest.raises(
+        CommandLineError, match=r"\.\./outside\.yaml lies outside of the plan's folder"
+    ):
         copy_files(read_plan(plan), tmp_path / "other")
+
     plan.write_text(text.replace("office", str(tmp_path / "outside.yaml")), "utf-8")
     assert len(copy_files(read_plan(plan), tmp_path / "other")) == 5
-    monkeypatch.setattr(sending, "MAX_SENT_BYTES", 10)
-    with pytest.raises(CommandLineError, match=r"expected files of at most 0 MiB .* found more with lab\.yaml"):
+    monkeypatch.setattr(bundle, "MAX_SENT_BYTES", 10)
+    with pytest.raises(
+        CommandLineError,
+        match=r"expected files of at most 0 MiB .* found more with lab\.yaml",
+    ):
         copy_files(read_plan(plan), tmp_path / "more")
 
 
@@ -328,7 +426,11 @@ def test_only_files_that_the_plan_names_are_sent(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_no_cluster_is_said_at_once(
-    address: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    address: str,
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(onray, "is_there", lambda _module: True)
     plan = write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", SLOW)
@@ -342,15 +444,21 @@ def test_no_cluster_is_said_at_once(
     assert kept.exists(), "results are there as long as it cannot begin anew"
 
 
-def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(onray, "is_there", lambda module: module != "ray")
     plan = read_plan(write_lab(tmp_path, "study: 1\nrun: lab.py:drive\n", SLOW))
-    with pytest.raises(CommandLineError, match='--ray needs the extra "ray", which is not installed'):
+    with pytest.raises(
+        CommandLineError, match='--ray needs the extra "ray", which is not installed'
+    ):
         RayStudy(plan, Folder(tmp_path / "results"))
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[Any]]]:
+def node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., list[Any]]]:
     """What a task says, in this process."""
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan" / "lab.py").write_text(
@@ -358,13 +466,35 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     )
     monkeypatch.chdir(tmp_path / "plan")
     monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(tmp_path / "plan"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+        "PYTHONPATH",
+        os.pathsep.join(
+            [
+                str(tmp_path / "plan"),
+                *os.environ.get("PYTHONPATH", "").split(os.pathsep),
+            ]
+        ),
     )
 
-    def said(seeds: range, seconds: float = 100.0, version: str = __version__) -> list[Any]:
-        order = Order(version=version, plan="plan.yaml", setup={"run": "lab.py:f"}, limits=LimitKeys(), record="never")
-        group = TaskGroup(items=[Item(f"{seed:064x}", {}, seed) for seed in seeds], period=0.1, seconds=seconds)
-        return [told for data in raytask.carry_out_group(encode(order), encode(group)) for told in decode_told(data)]
+    def said(
+        seeds: range, seconds: float = 100.0, version: str = __version__
+    ) -> list[Any]:
+        order = Order(
+            version=version,
+            plan="plan.yaml",
+            setup={"run": "lab.py:f"},
+            limits=LimitKeys(),
+            record="never",
+        )
+        group = TaskGroup(
+            items=[Item(f"{seed:064x}", {}, seed) for seed in seeds],
+            period=0.1,
+            seconds=seconds,
+        )
+        return [
+            told
+            for data in raytask.carry_out_group(encode(order), encode(group))
+            for told in decode_told(data)
+        ]
 
     try:
         yield said
@@ -373,25 +503,37 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         assert list(tmp_path.glob("botyard-study-*")) == []
 
 
-def test_a_task_says_each_row_once_and_its_worker_serves_the_next(node: Callable[..., list[Any]]) -> None:
+def test_a_task_says_each_row_once_and_its_worker_serves_the_next(
+    node: Callable[..., list[Any]],
+) -> None:
     for seeds in (range(1, 20), range(5, 40)):
         rows = [told.row for told in node(seeds) if isinstance(told, Ended)]
-        assert [(row.seed, row.result) for row in rows] == [(seed, {"y": seed}) for seed in seeds]
+        assert [(row.seed, row.result) for row in rows] == [
+            (seed, {"y": seed}) for seed in seeds
+        ]
         (runner,) = raytask._runners.values()
         (pid,) = runner.study.pids
         assert is_running(pid)
+
     assert raytask._without_folder.__doc__
     assert str(Path.cwd()) not in os.environ["PYTHONPATH"].split(os.pathsep)
 
 
-def test_a_task_that_takes_too_long_leaves_the_rest_to_others(node: Callable[..., list[Any]]) -> None:
+def test_a_task_that_takes_too_long_leaves_the_rest_to_others(
+    node: Callable[..., list[Any]],
+) -> None:
     rows = [told for told in node(range(300), seconds=0.0) if isinstance(told, Ended)]
     assert 1 <= len(rows) < 300
 
 
 def test_a_node_with_another_version_refuses(node: Callable[..., list[Any]]) -> None:
-    refused = [told for told in node(range(3), version="0.0.1") if isinstance(told, Refused)]
-    assert f"has botyard {__version__}, and the study is one of botyard 0.0.1" in refused[0].text
+    refused = [
+        told for told in node(range(3), version="0.0.1") if isinstance(told, Refused)
+    ]
+    assert (
+        f"has botyard {__version__}, and the study is one of botyard 0.0.1"
+        in refused[0].text
+    )
 
 
 def test_groups_take_a_second_and_at_the_end_all_workers_have_some() -> None:
@@ -399,7 +541,9 @@ def test_groups_take_a_second_and_at_the_end_all_workers_have_some() -> None:
     assert group_size(1000, 4, pace) == 1  # nothing is known
     pace.add(0.01)
     assert group_size(100_000, 4, pace) == GROUP_S / 0.01
-    assert group_size(100_000_000, 10_000, pace) == 5000  # many workers: fewer groups in a second
+    assert (
+        group_size(100_000_000, 10_000, pace) == 5000
+    )  # many workers: fewer groups in a second
     assert group_size(80, 4, pace) == 10
     assert group_size(0, 4, pace) == 1
     for _ in range(100):

@@ -1,4 +1,6 @@
-"""The plug-in of pytest, as a user has it: tests in a project of his own, programs that connect to Pioneer ports."""
+"""The plug-in of pytest, as a user has it: tests in a project of his own, programs that
+connect to Pioneer ports.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,15 @@ from botyard.testing import Coverage, Failure, inside, near, stands
 
 
 def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    """Run pytest as a process of its own, with the plug-in; where the package is installed, pytest has found it already."""
-    plugin = [] if list(entry_points(group="pytest11", name="botyard")) else ["-p", MODULE]
-    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", *args, timeout=240)
+    """Run pytest as a process of its own, with the plug-in; where the package is
+    installed, pytest has found it already.
+    """
+    plugin = (
+        [] if list(entry_points(group="pytest11", name="botyard")) else ["-p", MODULE]
+    )
+    return pytester.runpytest_subprocess(
+        *plugin, "-p", "no:cacheprovider", *args, timeout=240
+    )
 
 
 @pytest.fixture
@@ -66,7 +74,9 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_a_program_reaches_the_dock(project: pytest.Pytester) -> None:
-    """The example of the documentation: passes, leaves nothing behind, and says its seeds."""
+    """The example of the documentation: passes, leaves nothing behind, and says its
+    seeds.
+    """
     project.makepyfile(
         HEAD
         + """
@@ -92,12 +102,19 @@ def test_reaches_the_dock(world):
     result.assert_outcomes(passed=2)
     assert not (project.path / "botyard-recordings").exists()
     cases = ET.parse(project.path / "out.xml").getroot().iter("testcase")
-    seeds = [p.get("value") for case in cases for p in case.iter("property") if p.get("name") == "botyard_seed"]
+    seeds = [
+        p.get("value")
+        for case in cases
+        for p in case.iter("property")
+        if p.get("name") == "botyard_seed"
+    ]
     assert seeds == ["0", "1"]
 
 
 def test_a_failure_tells_all_that_is_needed(project: pytest.Pytester) -> None:
-    """It drives into the wall: who, where, when, the program's words, the seed, the command that repeats it, a recording that replays."""
+    """It drives into the wall: who, where, when, the program's words, the seed, the
+    command that repeats it, a recording that replays.
+    """
     project.makepyfile(
         HEAD
         + """
@@ -111,21 +128,35 @@ def test_stops_in_time(world):
     result = run(project, "--junitxml=out.xml")
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
-    assert re.search(r"Failure: \d+\.\d\d s: bob touched a wall at \(5\.\d\d, 2\.\d\d\) m", text)
+    assert re.search(
+        r"Failure: \d+\.\d\d s: bob touched a wall at \(5\.\d\d, 2\.\d\d\) m", text
+    )
     assert "seed 7" in text and "driver speaks" in text and "it went 4." in text
     assert "python -m pytest -s --botyard-page" in text and "seed7]" in text
     (path,) = (project.path / "botyard-recordings").glob("*.mcap")
     assert str(path) in text and "botyard replay" in text
     property_ = next(
-        p for p in ET.parse(project.path / "out.xml").getroot().iter("property") if p.get("name") == "botyard_recording"
+        p
+        for p in ET.parse(project.path / "out.xml").getroot().iter("property")
+        if p.get("name") == "botyard_recording"
     )
     assert property_.get("value") == str(path)
-    again = project.run(sys.executable, "-m", "botyard", "replay", str(path), "--resimulate", timeout=240)
+    again = project.run(
+        sys.executable,
+        "-m",
+        "botyard",
+        "replay",
+        str(path),
+        "--resimulate",
+        timeout=240,
+    )
     assert again.ret == 0, again.stdout.str() + again.stderr.str()
 
 
 def test_programs_that_do_not_do_as_they_should(project: pytest.Pytester) -> None:
-    """That end, that never connect, that fail under way; conditions that do not come to hold; errors in conditions."""
+    """That end, that never connect, that fail under way; conditions that do not come to
+    hold; errors in conditions.
+    """
     project.makepyfile(
         HEAD
         + """
@@ -170,7 +201,9 @@ def test_a_robot_of_the_test(world):
 
 
 def test_worlds_without_a_file_and_in_parallel(project: pytest.Pytester) -> None:
-    """Robots by the marker, options of serve, wrong markers; with xdist, each on ports of its own."""
+    """Robots by the marker, options of serve, wrong markers; with xdist, each on ports
+    of its own.
+    """
     project.makepyfile(
         HEAD
         + """
@@ -208,7 +241,7 @@ import sys
 import tomllib
 def test_without():
     loaded = [name for name in sys.modules if name.startswith("botyard")]
-    assert sorted(loaded) == ["botyard", "botyard.extensions", "botyard.testing", "botyard.testing.pytestplugin", "botyard.version"]
+    assert sorted(loaded) == ["botyard", "botyard.api.extensions", "botyard.testing", "botyard.testing.pytestplugin", "botyard.version"]
     assert "numpy" not in sys.modules
 """
     )
@@ -228,28 +261,42 @@ def test_seed(world):
     run(project, "--botyard-seed=3").assert_outcomes(passed=1)
 
 
-def test_the_page_on_robot_ci_is_true(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its test, map and command line, with a program of the name that it starts; its table's conditions; what JUnit files have."""
+def test_the_page_on_robot_ci_is_true(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its test, map and command line, with a program of the name that it starts; its
+    table's conditions; what JUnit files have.
+    """
     page = PAGE.read_text("utf-8")
-    for name, text in re.findall(r"^```\w+ (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+    for name, text in re.findall(
+        r"^```\w+ (\S+)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    ):
         (pytester.path / name).write_text(text, "utf-8")
+
     program = pytester.mkdir("bin") / "my_robot_program"
     program.write_text(f"#!{sys.executable}\n{DRIVER}", "utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
     (line,) = re.findall(r"^    python -m pytest (.*)$", page, re.MULTILINE)
-    run(pytester, line, "--junitxml=results.xml", "--botyard-seed=3").assert_outcomes(passed=1)
-    properties = [one.attrib for one in ET.parse(pytester.path / "results.xml").iter("property")]
+    run(pytester, line, "--junitxml=results.xml", "--botyard-seed=3").assert_outcomes(
+        passed=1
+    )
+    properties = [
+        one.attrib for one in ET.parse(pytester.path / "results.xml").iter("property")
+    ]
     assert {"name": "botyard_seed", "value": "3"} in properties
     for name in re.findall(r"`(botyard_\w+)`", page):
         assert name in ("botyard_seed", "botyard_recording")
-    rows = re.findall(r"^\| `((?:near|stands|inside|Coverage)\(.*?\))` \|", page, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `((?:near|stands|inside|Coverage)\(.*?\))` \|", page, re.MULTILINE
+    )
     words = re.findall(r"^\| `((?:no_contact|clearance)=[^`]*)`", page, re.MULTILINE)
     assert (len(rows), len(words)) == (4, 2)
     names = "from botyard.testing import *\narea = (1, 1.9, 4, 2.1)\n"
     code = "\n".join(
         f"@pytest.mark.botyard('lab.yaml', speed=float('inf'))\ndef test_row_{number}(world):\n"
-        "    world.call(lambda: world.sim.robots['bob'].set_controller('waypoints', points=[[5.2, 2]]))\n"
+        "    world.call(lambda: "
+        "world.sim.robots['bob'].set_controller('waypoints', points=[[5.2, 2]]))\n"
         f"    with pytest.raises(Failure, match='did not come to hold'):\n"
         f"        world.run_until(lambda _: False, deadline=1, {', '.join(words)})\n"
         f"    world.run_until({row}, deadline=60)\n"
@@ -271,7 +318,9 @@ def test_the_example_runs(pytester: pytest.Pytester) -> None:
     assert len(kept) == 3
     for path in kept:
         proof = resimulate(path)
-        assert proof.divergence is None and proof.steps > 100 and proof.states > 2, str(proof)
+        assert proof.divergence is None and proof.steps > 100 and proof.states > 2, str(
+            proof
+        )
 
 
 def test_the_package_declares_the_plug_in() -> None:

@@ -19,20 +19,27 @@ from botyard.testing.robotworld import Failure, RobotWorld, Settings
         ({"robots": "p3dx"}, "robots: expected a list of names"),
     ],
 )
-def test_wrong_settings_are_named(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+def test_wrong_settings_are_named(
+    tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ArgumentError, match=words):
         RobotWorld(Settings(options={}, **given), tmp_path)
 
 
 def test_a_guard_of_nobody_is_an_error(tmp_path: Path) -> None:
-    """A robot of a wrong name would never touch anything, and the test would hold for ever."""
+    """A robot of a wrong name would never touch anything, and the test would hold for
+    ever.
+    """
     settings = Settings(
-        robots={"bob": ("p3dx", (0, 0, 0)), "eve": ("p3dx", (0.3, 0, 0))}, speed=float("inf"), options={}
+        robots={"bob": ("p3dx", (0, 0, 0)), "eve": ("p3dx", (0.3, 0, 0))},
+        speed=float("inf"),
+        options={},
     )
     with RobotWorld(settings, tmp_path) as world:
         for names in ("bobb", ["bob", "bobb"]):
             with pytest.raises(UnknownNameError, match='did you mean "bob"'):
                 world.run_until(deadline=1, no_contact=names)
+
         assert world.sim.time == 0.0
         world.call(lambda: world.sim.robots["bob"].command(v=0.3))
         with pytest.raises(Failure, match="bob touched eve"):

@@ -1,7 +1,8 @@
-"""An event-driven simulation of sector paths that is as plain as possible, and an exhaustive look at what can still be solved.
+"""An event-driven simulation of sector paths that is as plain as possible, and an
+exhaustive look at what can still be solved.
 
-It shares nothing with the engine but the task: it looks at all robots for the next event, each time anew, and knows first come first
-served only.
+It shares nothing with the engine but the task: it looks at all robots for the next
+event, each time anew, and knows first come first served only.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ class Car:
         points = []
         for s, end in enumerate(v.ends[:-1].tolist()):
             points += [
-                (end + v.radius, 0, "release", s), (end - v.radius - bd, 1, "critical", s + 1), (end - v.radius, 2, "enter", s + 1)
-            ]  # fmt: skip
+                (end + v.radius, 0, "release", s),
+                (end - v.radius - bd, 1, "critical", s + 1),
+                (end - v.radius, 2, "enter", s + 1),
+            ]
+
         points.append((float(v.ends[-1]), 3, "finish", len(v.ends) - 1))
         self.points = sorted(points)
         self.t, self.x, self.s, self.goes = 0.0, 0.0, 0.0, True
@@ -37,10 +41,18 @@ class Car:
         if self.goes:
             up = max(0.0, (self.v.velocity - self.s) / self.v.acceleration)
             a = min(dt, up)
-            x = self.x + self.s * a + self.v.acceleration * a * a / 2 + (dt - a) * self.v.velocity
+            x = (
+                self.x
+                + self.s * a
+                + self.v.acceleration * a * a / 2
+                + (dt - a) * self.v.velocity
+            )
             return x, min(self.v.velocity, self.s + self.v.acceleration * dt)
+
         a = min(dt, self.s / self.v.deceleration)
-        return self.x + self.s * a - self.v.deceleration * a * a / 2, max(0.0, self.s - self.v.deceleration * dt)
+        return self.x + self.s * a - self.v.deceleration * a * a / 2, max(
+            0.0, self.s - self.v.deceleration * dt
+        )
 
     @property
     def rest(self) -> float:
@@ -53,7 +65,12 @@ class Car:
         if self.goes:
             a, s, top = self.v.acceleration, self.s, self.v.velocity
             run = (top * top - s * s) / (2 * a)
-            return self.t + ((math.sqrt(s * s + 2 * a * d) - s) / a if d <= run else (top - s) / a + (d - run) / top)
+            return self.t + (
+                (math.sqrt(s * s + 2 * a * d) - s) / a
+                if d <= run
+                else (top - s) / a + (d - run) / top
+            )
+
         if place >= self.rest - 1e-9:
             return math.inf
         b, s = self.v.deceleration, self.s
@@ -71,11 +88,14 @@ class Car:
             if goes and s == 0.0 and self.points and abs(self.points[0][0] - x) < 1e-9:
                 x = self.points[0][0]
             self.t, self.x, self.s = t, x, s
+
         self.goes = goes
 
 
 def first_come_first_served(task: Task) -> list[Event]:
-    """Events of a run, for tasks whose sectors are longer than braking distances, up to the end or a deadlock."""
+    """Events of a run, for tasks whose sectors are longer than braking distances, up to
+    the end or a deadlock.
+    """
     cars = [Car(task, i) for i in range(len(task))]
     starts, others = task.conflicts
     held = {(i, 0) for i in range(len(task))}
@@ -122,6 +142,7 @@ def first_come_first_served(task: Task) -> list[Event]:
             car.done = True
             car.turn(t, False)
             events.append((t, i, "stop", max(car.inside)))
+
     return events
 
 
@@ -129,7 +150,9 @@ State = tuple[tuple[int, int], ...]
 
 
 def can_end(task: Task, state: State) -> bool:
-    """Whether all robots can still come to their ends: everything is tried. A state is the oldest and newest sector that each holds."""
+    """Whether all robots can still come to their ends: everything is tried. A state is
+    the oldest and newest sector that each holds.
+    """
     starts, others = task.conflicts
     last = [len(v.ends) - 1 for v in task.vehicles]
     seen = {state}
@@ -138,18 +161,26 @@ def can_end(task: Task, state: State) -> bool:
         now = stack.pop()
         if all(head == last[i] for i, (_, head) in enumerate(now)):
             return True
-        held = {int(task.first[i]) + s for i, (tail, head) in enumerate(now) for s in range(tail, head + 1)}
+        held = {
+            int(task.first[i]) + s
+            for i, (tail, head) in enumerate(now)
+            for s in range(tail, head + 1)
+        }
         for i, (tail, head) in enumerate(now):
             moves = []
             if tail < head:
                 moves.append((tail + 1, head))
             if head < last[i]:
                 g = int(task.first[i]) + head + 1
-                if not any(c in held for c in others[starts[g] : starts[g + 1]].tolist()):
+                if not any(
+                    c in held for c in others[starts[g] : starts[g + 1]].tolist()
+                ):
                     moves.append((tail, head + 1))
+
             for move in moves:
                 after = (*now[:i], move, *now[i + 1 :])
                 if after not in seen:
                     seen.add(after)
                     stack.append(after)
+
     return False

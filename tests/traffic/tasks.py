@@ -7,8 +7,12 @@ import numpy as np
 from botyard.traffic.task import Task, Vehicle
 
 
-def random_task(seed: int, robots: int | None = None, *, short: bool = False, varied: bool = True) -> Task:
-    """Paths of random sectors, of which a random share conflicts; first and last sectors conflict with nothing."""
+def random_task(
+    seed: int, robots: int | None = None, *, short: bool = False, varied: bool = True
+) -> Task:
+    """Paths of random sectors, of which a random share conflicts; first and last
+    sectors conflict with nothing.
+    """
     rng = np.random.default_rng(seed)
     n = robots or int(rng.integers(2, 9))
     vehicles = []
@@ -20,14 +24,24 @@ def random_task(seed: int, robots: int | None = None, *, short: bool = False, va
         own = {}
         if varied:
             own = {
-                "radius": float(rng.uniform(0.2, 0.5)), "velocity": float(rng.uniform(0.3, 1.0)),
-                "acceleration": float(rng.uniform(0.1, 1.0)), "deceleration": float(rng.uniform(0.45, 1.0)),
-            }  # fmt: skip
+                "radius": float(rng.uniform(0.2, 0.5)),
+                "velocity": float(rng.uniform(0.3, 1.0)),
+                "acceleration": float(rng.uniform(0.1, 1.0)),
+                "deceleration": float(rng.uniform(0.45, 1.0)),
+            }
+
         vehicles.append(Vehicle(ends=np.cumsum(lengths), **own))
+
     rows = set()
     for _ in range(int(rng.integers(0, 4 * n))):
         i, j = rng.choice(n, 2, replace=False).tolist()
         a = int(rng.integers(1, len(vehicles[i].ends) - 1))
         b = int(rng.integers(1, len(vehicles[j].ends) - 1))
         rows.add((i, a, j, b))
-    return Task(tuple(vehicles), np.array(sorted(rows), np.int64).reshape(-1, 4), (), f"random {seed}")
+
+    return Task(
+        tuple(vehicles),
+        np.array(sorted(rows), np.int64).reshape(-1, 4),
+        (),
+        f"random {seed}",
+    )

@@ -19,8 +19,16 @@ from botyard.traffic.outcome import Ending, Outcome, find_cycle
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
-from botyard.traffic.supervisors.registry import BUILT_IN, find_supervisor, supervisor_names
-from botyard.traffic.supervisors.reserving import Bankers, FirstComeFirstServed, Priority
+from botyard.traffic.supervisors.registry import (
+    BUILT_IN,
+    find_supervisor,
+    supervisor_names,
+)
+from botyard.traffic.supervisors.reserving import (
+    Bankers,
+    FirstComeFirstServed,
+    Priority,
+)
 from botyard.traffic.task import Task, Vehicle
 from tests.traffic.naive import can_end, first_come_first_served
 from tests.traffic.tasks import random_task
@@ -30,7 +38,10 @@ LIVE = ("chained", "bankers", "order")
 
 
 def rows(out: Outcome) -> list[tuple[float, int, str, int]]:
-    return [(r["t"], r["robot"], r["kind"], r.get("sector", r.get("other"))) for r in out.events.rows()]
+    return [
+        (r["t"], r["robot"], r["kind"], r.get("sector", r.get("other")))
+        for r in out.events.rows()
+    ]
 
 
 def run(task: Task, name: str, **rules: object) -> Outcome:
@@ -58,7 +69,12 @@ def test_compiled_supervisors_do_what_their_classes_do(name: str) -> None:
         slow = Traffic(
             task,
             find_supervisor(name),
-            Rules(leaves=rules.leaves, stop_at_end=rules.stop_at_end, goes_on=True, compiled=False),
+            Rules(
+                leaves=rules.leaves,
+                stop_at_end=rules.stop_at_end,
+                goes_on=True,
+                compiled=False,
+            ),
         ).run()
         assert rows(fast) == rows(slow), seed
         assert fast.ending is slow.ending
@@ -71,7 +87,9 @@ def test_compiled_supervisors_do_what_their_classes_do(name: str) -> None:
 @pytest.mark.slow_without_jit
 @pytest.mark.parametrize("name", SAFE)
 def test_no_collision_and_no_deadlock_that_was_promised_away(name: str) -> None:
-    """Thousands of random tasks, with sectors shorter than braking distances among them."""
+    """Thousands of random tasks, with sectors shorter than braking distances among
+    them.
+    """
     completed = refused = 0
     for seed in range(1200):
         task = random_task(seed, short=seed % 2 == 1)
@@ -81,6 +99,7 @@ def test_no_collision_and_no_deadlock_that_was_promised_away(name: str) -> None:
             refused += 1
             assert name in ("bankers", "order")
             continue
+
         assert out.ending in (Ending.COMPLETED, Ending.DEADLOCK), (seed, out.describe())
         completed += out.ending is Ending.COMPLETED
         if name in LIVE:
@@ -89,6 +108,7 @@ def test_no_collision_and_no_deadlock_that_was_promised_away(name: str) -> None:
             assert len(out.cycle) >= 2, seed
             for i, j in zip(out.cycle, (*out.cycle[1:], out.cycle[0]), strict=True):
                 assert j in out.waiting[i][1]
+
     assert refused == 0, "first and last sectors of these tasks are on nobody's way"
     assert completed >= 600
 
@@ -109,18 +129,23 @@ def test_the_bankers_grants_are_safe_by_an_exhaustive_oracle(seed: int) -> None:
 
 
 def test_the_oracle_finds_what_the_banker_avoids() -> None:
-    """First come first served gets into states that cannot end: else the test above would say nothing."""
+    """First come first served gets into states that cannot end: else the test above
+    would say nothing.
+    """
     lost = 0
     for seed in range(40):
         task = random_task(seed, 2 + seed % 3, varied=False)
         if run(task, "fcfs").ending is Ending.DEADLOCK:
             lost += 1
+
     assert lost >= 3
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_safe_starts_can_be_solved(seed: int) -> None:
-    """What the Banker's test calls safe, the search can solve; the other way round not always."""
+    """What the Banker's test calls safe, the search can solve; the other way round not
+    always.
+    """
     rng = np.random.default_rng(seed)
     vehicles = tuple(Vehicle(ends=np.arange(1.0, 4.0) * 3) for _ in range(3))
     listed = {
@@ -147,7 +172,9 @@ def straight(length: float, *, sectors: int = 1, **own: float) -> Task:
     return Task((Vehicle(ends=np.linspace(0, length, sectors + 1)[1:], **own),))
 
 
-@pytest.mark.parametrize(("length", "time"), [(6.6, 11.7788), (11.6, 19.4712), (15.6, 25.6250)])
+@pytest.mark.parametrize(
+    ("length", "time"), [(6.6, 11.7788), (11.6, 19.4712), (15.6, 25.6250)]
+)
 def test_an_undisturbed_run(length: float, time: float) -> None:
     """T = L/v + v/(2a) (mmrs.md §10)."""
     out = run(straight(length), "none")
@@ -157,12 +184,16 @@ def test_an_undisturbed_run(length: float, time: float) -> None:
 
 @pytest.mark.parametrize("length", [0.3, 1.0, 6.6])
 def test_stopping_exactly_at_the_end(length: float) -> None:
-    """Speeding up to the greatest speed, or as far as there is room to brake: v² = 2 L / (1/a + 1/b)."""
+    """Speeding up to the greatest speed, or as far as there is room to brake: v² = 2 L
+    / (1/a + 1/b).
+    """
     out = run(straight(length), "none", stop_at_end=True)
     top = min(0.65, math.sqrt(2 * length / (1 / 0.2 + 1 / 0.6)))
     rest = length - top * top / 2 * (1 / 0.2 + 1 / 0.6)
     assert out.makespan == pytest.approx(top / 0.2 + top / 0.6 + rest / 0.65, abs=1e-9)
-    traffic = Traffic(straight(length), find_supervisor("none"), Rules(stop_at_end=True))
+    traffic = Traffic(
+        straight(length), find_supervisor("none"), Rules(stop_at_end=True)
+    )
     traffic.run()
     x, v = np.zeros(1), np.zeros(1)
     k.places(traffic.world, 1e4, x, v)
@@ -171,7 +202,9 @@ def test_stopping_exactly_at_the_end(length: float) -> None:
 
 @pytest.mark.parametrize("length", [0.5, 0.5 + 5e-10, 0.5 - 5e-10])
 def test_stopping_exactly_where_the_rear_leaves_a_sector(length: float) -> None:
-    """The last sector is as long as the radius: its end and the release point of the sector before are one place."""
+    """The last sector is as long as the radius: its end and the release point of the
+    sector before are one place.
+    """
     task = Task((Vehicle(ends=np.array([4.0, 4.0 + length])),))
     out = run(task, "dummy", stop_at_end=True)
     assert (out.ending, [r[2] for r in rows(out)][-1]) == (Ending.COMPLETED, "finish")
@@ -199,7 +232,10 @@ def test_a_permission_restarts_a_robot_at_rest_exactly_at_the_next_sector() -> N
 
 def test_robots_that_leave_give_their_last_sector_back() -> None:
     ends = np.array([3.0, 6.0])
-    task = Task((Vehicle(ends=ends), Vehicle(ends=np.array([9.0, 12.0, 15.0]))), np.array([[0, 0, 1, 1], [0, 1, 1, 1]]))
+    task = Task(
+        (Vehicle(ends=ends), Vehicle(ends=np.array([9.0, 12.0, 15.0]))),
+        np.array([[0, 0, 1, 1], [0, 1, 1, 1]]),
+    )
     assert run(task, "fcfs").ending is Ending.DEADLOCK
     with pytest.raises(SupervisorError, match="bankers: the start is not safe"):
         run(task, "bankers")
@@ -209,7 +245,13 @@ def test_robots_that_leave_give_their_last_sector_back() -> None:
 
 def test_different_robots() -> None:
     """Each with its own radius and motion."""
-    fast = Vehicle(ends=np.array([4.0, 8.0]), radius=0.3, velocity=2.0, acceleration=1.0, deceleration=2.0)
+    fast = Vehicle(
+        ends=np.array([4.0, 8.0]),
+        radius=0.3,
+        velocity=2.0,
+        acceleration=1.0,
+        deceleration=2.0,
+    )
     out = run(Task((fast, Vehicle(ends=np.array([4.0, 8.0])))), "dummy")
     first = {(i, kind): t for t, i, kind, _ in reversed(rows(out))}
     assert first[0, "critical"] == pytest.approx(2.0 + (4.0 - 0.3 - 1.0 - 2.0) / 2.0)
@@ -242,7 +284,9 @@ def test_a_run_is_given_up() -> None:
     assert out.makespan is None
 
 
-@pytest.mark.parametrize("bad", [{"loss": 1.5}, {"latency": -1.0}, {"time_limit": math.nan}])
+@pytest.mark.parametrize(
+    "bad", [{"loss": 1.5}, {"latency": -1.0}, {"time_limit": math.nan}]
+)
 def test_rules_are_checked(bad: dict[str, float]) -> None:
     with pytest.raises(WorldError, match=f"{next(iter(bad))}: expected 0"):
         Rules(**bad)  # type: ignore[arg-type]
@@ -258,7 +302,9 @@ def test_nobody_at_all() -> None:
 
 
 class Alternating(Supervisor):
-    """Grants every second question at once, and the others when somebody leaves a sector."""
+    """Grants every second question at once, and the others when somebody leaves a
+    sector.
+    """
 
     def on_critical(self, robot: int, sector: int) -> None:
         self.late = getattr(self, "late", [])
@@ -276,9 +322,14 @@ class Alternating(Supervisor):
 def test_a_supervisor_of_ones_own() -> None:
     task = Task(tuple(Vehicle(ends=np.arange(1.0, 6.0) * 4 + i) for i in range(3)))
     out = Traffic(task, Alternating()).run()
-    assert out.metrics["grants"] == len([1 for _, _, kind, _ in rows(out) if kind == "grant"])
+    assert out.metrics["grants"] == len(
+        [1 for _, _, kind, _ in rows(out) if kind == "grant"]
+    )
     assert out.ending in (Ending.COMPLETED, Ending.DEADLOCK)
-    assert find_supervisor("tests.traffic.test_engine:Alternating").__class__ is Alternating
+    assert (
+        find_supervisor("tests.traffic.test_engine:Alternating").__class__
+        is Alternating
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,12 +339,17 @@ def test_a_supervisor_of_ones_own() -> None:
         ("no.such:Thing", "cannot be used"),
         ("json:dumps", "cannot be used"),
         ("none.py:Thing", "cannot be used"),
-        ("leaves.py:Thing", r"cannot be used: ImportError: SystemExit: 0 \(.*leaves\.py, line 3"),
+        (
+            "leaves.py:Thing",
+            r"cannot be used: ImportError: SystemExit: 0 \(.*leaves\.py, line 3",
+        ),
         ("broken.py:Thing", r"cannot be used: ZeroDivisionError: .*broken\.py, line 1"),
         ("json:JSONDecoder", "is no"),
     ],
 )
-def test_supervisors_that_are_none(name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervisors_that_are_none(
+    name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "leaves.py").write_text("import sys\n\nsys.exit(0)\n")
     (tmp_path / "broken.py").write_text("x = 1 / 0\n")
     monkeypatch.chdir(tmp_path)
@@ -313,7 +369,9 @@ def test_a_grant_for_nobody() -> None:
 
 
 def test_priorities() -> None:
-    """Two wait for the same zone: the one that asked later gets it first if it comes first by priority."""
+    """Two wait for the same zone: the one that asked later gets it first if it comes
+    first by priority.
+    """
     ends = np.array([3.0, 6.0, 9.0])
     slow = np.array([6.0, 9.0, 12.0])
     first = np.array([0.8, 3.8, 12.0])
@@ -322,7 +380,11 @@ def test_priorities() -> None:
         np.array([[2, 1, 0, 1], [2, 1, 1, 1], [0, 1, 1, 1]]),
     )
     holds = Task(
-        tuple(Vehicle(ends=v.ends, velocity=0.1 if i == 2 else 0.65) for i, v in enumerate(task.vehicles)), task.listed
+        tuple(
+            Vehicle(ends=v.ends, velocity=0.1 if i == 2 else 0.65)
+            for i, v in enumerate(task.vehicles)
+        ),
+        task.listed,
     )
     entered = {}
     for name, supervisor in {
@@ -332,23 +394,32 @@ def test_priorities() -> None:
     }.items():
         out = Traffic(holds, supervisor).run()
         entered[name] = [i for _, i, kind, s in rows(out) if kind == "enter" and s == 1]
+
     assert entered["fcfs"] == [2, 1, 0]
     assert entered["own"] == [2, 1, 0]
     assert entered["turned"] == [2, 0, 1]
-    with pytest.raises(SupervisorError, match="expected one for each of 3 robots, found 1"):
+    with pytest.raises(
+        SupervisorError, match="expected one for each of 3 robots, found 1"
+    ):
         Traffic(task, Priority([1]))
 
 
 def test_an_order_is_kept_or_refused() -> None:
     task = generate("deadlock", 4)
-    turned = Traffic(task, FixedOrder([(i, s) for i in (3, 2, 1, 0) for s in range(1, 9)])).run()
+    turned = Traffic(
+        task, FixedOrder([(i, s) for i in (3, 2, 1, 0) for s in range(1, 9)])
+    ).run()
     assert turned.ending is Ending.COMPLETED
     finished = [i for _, i, kind, _ in rows(turned) if kind == "finish"]
     assert finished == [3, 2, 1, 0]
-    circle = [(i, 3) for i in range(4)] + [(i, s) for i in range(4) for s in range(4, 9)]
+    circle = [(i, 3) for i in range(4)] + [
+        (i, s) for i in range(4) for s in range(4, 9)
+    ]
     with pytest.raises(SupervisorError, match="wait for each other in a cycle"):
         Traffic(task, FixedOrder(circle))
-    with pytest.raises(SupervisorError, match="which conflicts with others, found no entry for it"):
+    with pytest.raises(
+        SupervisorError, match="which conflicts with others, found no entry for it"
+    ):
         Traffic(task, FixedOrder([(0, 3)]))
 
 
@@ -360,7 +431,9 @@ def test_the_shortest_circle_is_named() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families(family: str) -> None:
-    """Their disks never touch where sectors do not; the Banker brings all home; the same seed gives the same task."""
+    """Their disks never touch where sectors do not; the Banker brings all home; the
+    same seed gives the same task.
+    """
     task = generate(family, 6, 3)
     assert task.to_json() == generate(family, 6, 3).to_json()
     assert len(task) == 6
@@ -378,10 +451,19 @@ def test_the_banker_counts_its_tests() -> None:
 
 @pytest.mark.parametrize("name", ["fcfs", "chained", "bankers", "order", "dummy"])
 @pytest.mark.parametrize(
-    "rules", [{}, {"leaves": True}, {"stop_at_end": True}, {"latency": 0.3, "jitter": 0.5}, {"goes_on": True}]
+    "rules",
+    [
+        {},
+        {"leaves": True},
+        {"stop_at_end": True},
+        {"latency": 0.3, "jitter": 0.5},
+        {"goes_on": True},
+    ],
 )
 def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> None:
-    """Times never go back; sectors are asked for, granted, entered and left in order; stops and starts alternate."""
+    """Times never go back; sectors are asked for, granted, entered and left in order;
+    stops and starts alternate.
+    """
     for seed in range(25):
         task = random_task(seed, short=seed % 2 == 0)
         out = run(task, name, **rules)
@@ -390,9 +472,19 @@ def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> 
         assert out.count == len(out.events)
         for i, v in enumerate(task.vehicles):
             own = [(kind, s) for _, r, kind, s in rows(out) if r == i]
-            for kind, first in (("critical", 1), ("enter", 1), ("release", 0), ("grant", 1)):
+            for kind, first in (
+                ("critical", 1),
+                ("enter", 1),
+                ("release", 0),
+                ("grant", 1),
+            ):
                 sectors = [s for what, s in own if what == kind]
-                assert sectors == list(range(first, first + len(sectors))), (seed, i, kind)
+                assert sectors == list(range(first, first + len(sectors))), (
+                    seed,
+                    i,
+                    kind,
+                )
+
             turns = [kind for kind, _ in own if kind in ("stop", "start")]
             assert all(a != b for a, b in itertools.pairwise(turns))
             assert turns[:1] in ([], ["stop"])
@@ -400,25 +492,41 @@ def test_every_log_of_events_makes_sense(name: str, rules: dict[str, float]) -> 
             for s in range(1, len(v.ends)):
                 if ("enter", s) in at:
                     assert at["critical", s] < at["enter", s]
-                    assert name == "dummy" or at["grant", s] < at["enter", s] or v.ends[s - 1] - v.radius < v.start
+                    assert (
+                        name == "dummy"
+                        or at["grant", s] < at["enter", s]
+                        or v.ends[s - 1] - v.radius < v.start
+                    )
+
                 if ("release", s) in at:
                     assert at["enter", s] < at["release", s]
+
         if name != "dummy":
             assert out.collisions == 0, (seed, out.describe())
 
 
 @pytest.mark.slow_without_jit
 def test_messages_that_are_late_or_lost_cost_time_never_safety() -> None:
-    """Over a channel that loses a fifth of all messages, robots stand still for ever rather than meet."""
+    """Over a channel that loses a fifth of all messages, robots stand still for ever
+    rather than meet.
+    """
     endings = set()
     for seed in range(150):
         task = random_task(seed)
         for name in ("fcfs", "bankers", "chained"):
-            out = run(task, name, latency=0.1, jitter=2.0, loss=0.2 if seed % 2 else 0.0, seed=seed)
+            out = run(
+                task,
+                name,
+                latency=0.1,
+                jitter=2.0,
+                loss=0.2 if seed % 2 else 0.0,
+                seed=seed,
+            )
             assert out.collisions == 0
             endings.add((name, out.ending, seed % 2))
             if not seed % 2 and name != "fcfs":
                 assert out.ending is Ending.COMPLETED
+
     assert ("bankers", Ending.DEADLOCK, 1) in endings
 
 
@@ -435,21 +543,30 @@ def test_decisions_of_supervisors_in_python_are_timed() -> None:
     task = random_task(4)
     out = Traffic(task, find_supervisor("bankers"), Rules(compiled=False)).run()
     kinds = [kind for _, _, kind, _ in rows(out)]
-    assert out.decisions.count == sum(kinds.count(kind) for kind in ("critical", "release", "finish"))
+    assert out.decisions.count == sum(
+        kinds.count(kind) for kind in ("critical", "release", "finish")
+    )
     assert 0.0 < out.decisions.mean <= out.decisions.longest <= out.decisions.total
     assert run(task, "bankers").decisions.count == 0
 
 
-def test_supervisors_of_installed_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supervisors_of_installed_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Found by the entry-point group, as pip installs them."""
     (tmp_path / "turnstile.py").write_text(
-        "from botyard.traffic import Supervisor\n\n\nclass Turnstile(Supervisor):\n    guarantee = 'none'\n\n"
+        "from botyard.traffic import Supervisor\n\n\nclass "
+        "Turnstile(Supervisor):\n    guarantee = 'none'\n\n"
         "    def on_critical(self, robot, sector):\n        self.grant(robot, sector)\n"
     )
     info = tmp_path / "turnstile-1.0.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: turnstile\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[botyard.supervisors]\nturnstile = turnstile:Turnstile\n")
+    (info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: turnstile\nVersion: 1.0\n"
+    )
+    (info / "entry_points.txt").write_text(
+        "[botyard.supervisors]\nturnstile = turnstile:Turnstile\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "turnstile" in supervisor_names()
     task = Task((Vehicle(ends=np.array([4.0, 8.0])),))
@@ -465,7 +582,9 @@ def starts_in_conflict() -> Task:
 
 @pytest.mark.parametrize("name", [n for n in BUILT_IN if n != "order"])
 @pytest.mark.parametrize("compiled", [True, False])
-def test_a_start_in_conflicting_sectors_is_a_collision(name: str, compiled: bool) -> None:
+def test_a_start_in_conflicting_sectors_is_a_collision(
+    name: str, compiled: bool
+) -> None:
     out = run(starts_in_conflict(), name, compiled=compiled)
     assert (out.ending, out.time, out.collisions) == (Ending.COLLISION, 0.0, 1)
     assert rows(out) == [(0.0, 0, "collision", 1)]
@@ -483,20 +602,37 @@ def test_a_collision_at_the_start_is_counted_and_the_run_goes_on() -> None:
 
 def test_compat_keeps_the_rule_of_the_original_for_starts() -> None:
     out = CompatTraffic(starts_in_conflict(), find_supervisor("dummy")).run()
-    assert (out.ending, out.collisions) == (Ending.COMPLETED, 0), "collisions are looked for on entry only (mmrs.md §6)"
+    assert (out.ending, out.collisions) == (Ending.COMPLETED, 0), (
+        "collisions are looked for on entry only (mmrs.md §6)"
+    )
 
 
 def test_the_sectors_that_a_rear_or_a_front_is_in_at_the_start_count() -> None:
-    """Robot 0 stands on the border of its sectors 0 and 1: its rear is in 0, its front in 1."""
+    """Robot 0 stands on the border of its sectors 0 and 1: its rear is in 0, its front
+    in 1.
+    """
     ends = np.array([4.0, 8.0, 12.0])
-    for place, sector, hit in ((4.2, 0, True), (4.8, 0, False), (3.8, 1, True), (3.2, 1, False)):
+    for place, sector, hit in (
+        (4.2, 0, True),
+        (4.8, 0, False),
+        (3.8, 1, True),
+        (3.2, 1, False),
+    ):
         pair = np.array([[0, sector, 1, 0]], np.int64)
-        task = Task((Vehicle(ends=ends, start=place), Vehicle(ends=np.array([0.6, 9.0]))), pair, (), "rear")
+        task = Task(
+            (Vehicle(ends=ends, start=place), Vehicle(ends=np.array([0.6, 9.0]))),
+            pair,
+            (),
+            "rear",
+        )
         out = Traffic(task, find_supervisor("none"), Rules(time_limit=0.5)).run()
         assert (out.ending is Ending.COLLISION) == hit, (place, sector)
 
 
 def test_a_start_in_conflicting_sectors_cannot_be_solved() -> None:
     assert search(starts_in_conflict()) == (False, 1)
-    assert "robots 0 and 1 start in conflicting sectors 0 and 0" in check(starts_in_conflict()).remarks
+    assert (
+        "robots 0 and 1 start in conflicting sectors 0 and 0"
+        in check(starts_in_conflict()).remarks
+    )
     assert stuck_robots(starts_in_conflict()) == (0, 1)

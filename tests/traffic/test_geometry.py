@@ -1,4 +1,6 @@
-"""Paths in the plane: sectors and conflicts against brute force, motion against the engine, disks independent of sectors; plans."""
+"""Paths in the plane: sectors and conflicts against brute force, motion against the
+engine, disks independent of sectors; plans.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,24 @@ def between(path: Path2, a: float, b: float, n: int = 60) -> np.ndarray:
 def random_paths(seed: int, n: int = 5) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     return [
-        np.cumsum(np.concatenate([rng.uniform(0, 15, (1, 2)), rng.uniform(-6, 6, (rng.integers(1, 5), 2))]), axis=0)
+        np.cumsum(
+            np.concatenate(
+                [
+                    rng.uniform(0, 15, (1, 2)),
+                    rng.uniform(-6, 6, (rng.integers(1, 5), 2)),
+                ]
+            ),
+            axis=0,
+        )
         for _ in range(n)
     ]
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_conflicts_are_those_of_swept_disks(seed: int) -> None:
-    """Against points along the paths, close enough that what is missed is less than the margin."""
+    """Against points along the paths, close enough that what is missed is less than the
+    margin.
+    """
     vehicles = [Vehicle(ends=np.ones(1), radius=0.3 + 0.1 * i) for i in range(5)]
     task = task_of_paths(random_paths(seed), vehicles)
     starts, others = task.conflicts
@@ -58,6 +70,7 @@ def test_conflicts_are_those_of_swept_disks(seed: int) -> None:
             if i == j:
                 assert h not in found
                 continue
+
             gap = (
                 np.hypot(*(mine[:, None] - theirs[None]).transpose(2, 0, 1)).min()
                 - vehicles[i].radius
@@ -88,8 +101,13 @@ def test_division_is_fine_where_paths_meet_and_coarse_elsewhere() -> None:
 @pytest.mark.parametrize("name", ["fcfs", "bankers", "chained"])
 @pytest.mark.parametrize("seed", range(8))
 def test_no_disks_touch_under_safe_supervisors(name: str, seed: int) -> None:
-    """Whatever sectors say: places are computed from the events, and compared in the plane."""
-    paths = [p + np.array([100.0 * (i // 3), 0.0]) for i, p in enumerate(random_paths(seed, 6))]
+    """Whatever sectors say: places are computed from the events, and compared in the
+    plane.
+    """
+    paths = [
+        p + np.array([100.0 * (i // 3), 0.0])
+        for i, p in enumerate(random_paths(seed, 6))
+    ]
     task = task_of_paths(paths)
     if len(task.start_conflicts):
         pytest.skip("two start in conflicting sectors")
@@ -108,10 +126,13 @@ def test_disks_that_touch_are_found() -> None:
     assert out.collisions == 1
     (touch,) = touches(free)
     assert (touch.robot, touch.other) == (0, 1)
-    # 20 m at 0.65 m/s: at the crossing after 10 m; their disks meet when both are √½ m before it
+    # 20 m at 0.65 m/s: at the crossing after 10 m; their disks meet when both are √½ m
+    # before it
     assert touch.t == pytest.approx((10.0 - math.sqrt(0.5)) / 0.65 + 1.625, abs=0.01)
     with pytest.raises(TaskError, match="a path for every robot"):
-        touches(Traffic(random_task(1), find_supervisor("dummy"), Rules(goes_on=True)).run())
+        touches(
+            Traffic(random_task(1), find_supervisor("dummy"), Rules(goes_on=True)).run()
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -139,29 +160,53 @@ def test_motion_from_events_is_the_engines(seed: int, at_end: bool) -> None:
         }.get(row["kind"])
         if want is not None:
             assert place == pytest.approx(want(row["sector"]), abs=1e-6)
+
     traffic = Traffic(task, find_supervisor("bankers"), Rules(stop_at_end=at_end))
     traffic.run()
     x, speed = np.zeros(len(task)), np.zeros(len(task))
     k.places(traffic.world, out.time + 100.0, x, speed)
-    assert [float(m.place(np.array([out.time + 100.0]))[0]) for m in moving] == pytest.approx(x.tolist(), abs=1e-6)
+    assert [
+        float(m.place(np.array([out.time + 100.0]))[0]) for m in moving
+    ] == pytest.approx(x.tolist(), abs=1e-6)
 
 
-@given(st.floats(0.5, 50.0), st.floats(-6.0, 6.0), st.floats(0.2, 6.2), st.sampled_from([0.001, 0.01, 0.1]))
-def test_arcs_are_as_fine_as_asked(radius: float, start: float, sweep: float, tolerance: float) -> None:
+@given(
+    st.floats(0.5, 50.0),
+    st.floats(-6.0, 6.0),
+    st.floats(0.2, 6.2),
+    st.sampled_from([0.001, 0.01, 0.1]),
+)
+def test_arcs_are_as_fine_as_asked(
+    radius: float, start: float, sweep: float, tolerance: float
+) -> None:
     line = arc((3.0, -2.0), radius, start, sweep, tolerance)
     distance = np.hypot(*(line - np.array([3.0, -2.0])).T)
     assert distance == pytest.approx(np.full(len(line), radius))
     middles = (line[1:] + line[:-1]) / 2
-    assert (radius - np.hypot(*(middles - np.array([3.0, -2.0])).T)).max() <= tolerance * 1.001
-    assert line[0] == pytest.approx([3.0 + radius * math.cos(start), -2.0 + radius * math.sin(start)])
+    assert (
+        radius - np.hypot(*(middles - np.array([3.0, -2.0])).T)
+    ).max() <= tolerance * 1.001
+    assert line[0] == pytest.approx(
+        [3.0 + radius * math.cos(start), -2.0 + radius * math.sin(start)]
+    )
 
 
 @settings(max_examples=30)
-@given(st.lists(st.tuples(st.floats(-50, 50), st.floats(-50, 50)), min_size=2, max_size=6, unique=True))
+@given(
+    st.lists(
+        st.tuples(st.floats(-50, 50), st.floats(-50, 50)),
+        min_size=2,
+        max_size=6,
+        unique=True,
+    )
+)
 def test_splines_go_through_their_points(points: list[tuple[float, float]]) -> None:
     line = spline(np.array(points), 8)
     for p in points:
-        assert np.hypot(*(line - np.array(p)).T).min() < 1e-6 * (1 + abs(p[0]) + abs(p[1])) + 1e-4
+        assert (
+            np.hypot(*(line - np.array(p)).T).min()
+            < 1e-6 * (1 + abs(p[0]) + abs(p[1])) + 1e-4
+        )
 
 
 def test_drawings(tmp_path: Path) -> None:
@@ -183,20 +228,25 @@ def test_drawings(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(TaskError, match=message):
             paths_of_svg(path)
+
     with pytest.raises(TaskError, match="cannot be read"):
         paths_of_svg(tmp_path / "none.svg")
 
 
 def test_paths_that_are_none() -> None:
     assert len(task_of_paths([])) == 0
-    with pytest.raises(TaskError, match="path 0: expected at least two different points"):
+    with pytest.raises(
+        TaskError, match="path 0: expected at least two different points"
+    ):
         task_of_paths([np.zeros((3, 2))])
+
     with pytest.raises(TaskError, match="expected one for each of 2 paths, found 1"):
         task_of_paths(CROSS, [Vehicle(ends=np.ones(1))])
 
 
 PLAN = (
-    "Agent 0: (0,0)->(1,0)->(1,0)->(2,0)->(3,0)\nAgent 1: (2,-1)->(2,0)->(2,1)->(2,2)->(2,2);\nAgent 2: (9,9)->(9,9)\n"
+    "Agent 0: (0,0)->(1,0)->(1,0)->(2,0)->(3,0)\nAgent 1: "
+    "(2,-1)->(2,0)->(2,1)->(2,2)->(2,2);\nAgent 2: (9,9)->(9,9)\n"
 )
 LEAGUE = {"start": [[0, 0, "E"], [1, 2, "N"]], "actualPaths": ["F,W,F,F", "F,F,F,W"]}
 
@@ -208,14 +258,26 @@ def test_plans_of_the_league_of_2026(tmp_path: Path) -> None:
     """Start-Kit, Input_Output_Format.md, "Path string format"."""
     path = tmp_path / "plan.json"
     old = {"start": [[0, 0, "E"], [3, 0, "E"]], "actualPaths": ["F,F,W", "W,F,F"]}
-    new = {"start": old["start"], "actualPaths": ["[(0,0,0,E,0):(F 2,W 1)]", "[(0,3,0,E,0):(W 1,F 2)]"]}
+    new = {
+        "start": old["start"],
+        "actualPaths": ["[(0,0,0,E,0):(F 2,W 1)]", "[(0,3,0,E,0):(W 1,F 2)]"],
+    }
     plans = []
     for plan in (old, new):
         path.write_text(json.dumps(plan))
         plans.append(read_plan(path))
-    assert plans[0] == plans[1] == [[(0, 0), (1, 0), (2, 0), (2, 0)], [(0, -3), (0, -3), (1, -3), (2, -3)]]
+
+    assert (
+        plans[0]
+        == plans[1]
+        == [[(0, 0), (1, 0), (2, 0), (2, 0)], [(0, -3), (0, -3), (1, -3), (2, -3)]]
+    )
     ticks = "[(0,0,0,0,0):(F 2,W 1)] [(3,0,0,E,2):(F 1, C 3)][(7,0,1,N,0):(F 3)]"
-    path.write_text(json.dumps({"start": [[0, 0, "E"]], "actualPaths": [ticks], "agentMaxCounter": 3}))
+    path.write_text(
+        json.dumps(
+            {"start": [[0, 0, "E"]], "actualPaths": [ticks], "agentMaxCounter": 3}
+        )
+    )
     assert read_plan(path) == [[(0, 0)] * 4 + [(1, 0)] * 6 + [(1, 1)]], (
         "a move takes three ticks, beside those of waiting"
     )
@@ -231,10 +293,15 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
     assert task.order == ((0, 1), (1, 1), (1, 2), (0, 2), (1, 3), (0, 3))
     out = Traffic(task, find_supervisor("order")).run()
     assert out.ending is Ending.COMPLETED
-    entered = [(r["robot"], r["sector"]) for r in out.events.rows() if r["kind"] == "enter"]
+    entered = [
+        (r["robot"], r["sector"]) for r in out.events.rows() if r["kind"] == "enter"
+    ]
     assert entered.index((1, 1)) < entered.index((0, 2))
     path.write_text(json.dumps(LEAGUE))
-    assert read_plan(path) == [[(0, 0), (1, 0), (1, 0), (2, 0), (3, 0)], [(2, -1), (2, 0), (2, 1), (2, 2), (2, 2)]]
+    assert read_plan(path) == [
+        [(0, 0), (1, 0), (1, 0), (2, 0), (3, 0)],
+        [(2, -1), (2, 0), (2, 1), (2, 2), (2, 2)],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -244,23 +311,68 @@ def test_plans_become_tasks_with_an_order(tmp_path: Path) -> None:
         ("Agent 1: (0,0)->(1,0)", "without gaps"),
         ("Agent 0: nowhere", 'found "nowhere"'),
         ("Agent 0: (0,0)->(2,0)", r"agent 0 jumps from \(0, 0\) to \(2, 0\) at step 1"),
-        ("Agent 0: (0,0)->(1,0)\nAgent 1: (1,1)->(1,0)", r"agents 0 and 1 are both at \(1, 0\) at step 1"),
-        ('{"start": []}', "expected a plan of the League of Robot Runners: actualPaths is missing"),
-        ('{"mapFile": "a.map", "agentFile": "b", "teamSize": 2}', "with start: found its input, with mapFile"),
-        ('{"start": 1, "actualPaths": []}', "start: expected an array with an entry for each robot, found 1"),
-        ('{"start": [[0, 0, "E"]], "actualPaths": []}', "expected a path for each of 1 starts"),
-        ('{"start": [[0, 0, "X"]], "actualPaths": ["F"]}', r"start\[0\]: expected \[row, column, E, S, W or N\]"),
-        ('{"start": [[0]], "actualPaths": ["F"]}', r"start\[0\]: expected \[row, column, E, S, W or N\]"),
-        ('{"start": [[0, 0, "E"]], "actualPaths": [7]}', r"actualPaths\[0\]: expected a text of moves, found 7"),
-        ('{"start": [], "actualPaths": [], "actionModel": "MAPF"}', 'actionModel: expected MAPF_T, found "MAPF"'),
-        ('{"start": [], "actualPaths": [], "agentMaxCounter": 0}', "agentMaxCounter: expected ticks of a move"),
-        (SEGMENTS % "(F 1", r'\[\(t,row,column,heading,counter\):\(F 10,W 2\)\], found "\[\(0,0,0,E,0\):\(F1\]"'),
+        (
+            "Agent 0: (0,0)->(1,0)\nAgent 1: (1,1)->(1,0)",
+            r"agents 0 and 1 are both at \(1, 0\) at step 1",
+        ),
+        (
+            '{"start": []}',
+            "expected a plan of the League of Robot Runners: actualPaths is missing",
+        ),
+        (
+            '{"mapFile": "a.map", "agentFile": "b", "teamSize": 2}',
+            "with start: found its input, with mapFile",
+        ),
+        (
+            '{"start": 1, "actualPaths": []}',
+            "start: expected an array with an entry for each robot, found 1",
+        ),
+        (
+            '{"start": [[0, 0, "E"]], "actualPaths": []}',
+            "expected a path for each of 1 starts",
+        ),
+        (
+            '{"start": [[0, 0, "X"]], "actualPaths": ["F"]}',
+            r"start\[0\]: expected \[row, column, E, S, W or N\]",
+        ),
+        (
+            '{"start": [[0]], "actualPaths": ["F"]}',
+            r"start\[0\]: expected \[row, column, E, S, W or N\]",
+        ),
+        (
+            '{"start": [[0, 0, "E"]], "actualPaths": [7]}',
+            r"actualPaths\[0\]: expected a text of moves, found 7",
+        ),
+        (
+            '{"start": [], "actualPaths": [], "actionModel": "MAPF"}',
+            'actionModel: expected MAPF_T, found "MAPF"',
+        ),
+        (
+            '{"start": [], "actualPaths": [], "agentMaxCounter": 0}',
+            "agentMaxCounter: expected ticks of a move",
+        ),
+        (
+            SEGMENTS % "(F 1",
+            r'\[\(t,row,column,heading,counter\):\(F 10,W 2\)\], found "\[\(0,0,0,E,0\):\(F1\]"',
+        ),
         (SEGMENTS % "(F)", 'expected moves with their ticks, F 10, found "F"'),
         (SEGMENTS % "(X 1)", 'expected moves F, R, C, W or T, found "X"'),
-        (SEGMENTS % "(W 999999999)", "expected a plan of at most 10000000 steps, found more"),
-        (SEGMENTS % "(F 1)][(2,0,1,E,0):(F 1)", "tick 2: expected the state after the moves before it, tick 1"),
-        (SEGMENTS % "(F 1)][(1,1,1,E,0):(F 1)", r"tick 1: expected the state .* \(0, 1, 0\), found"),
-        ('{"start": [[0, 0, "E"]], "actualPaths": ["F,X"]}', 'expected moves F, R, C, W or T, found "X"'),
+        (
+            SEGMENTS % "(W 999999999)",
+            "expected a plan of at most 10000000 steps, found more",
+        ),
+        (
+            SEGMENTS % "(F 1)][(2,0,1,E,0):(F 1)",
+            "tick 2: expected the state after the moves before it, tick 1",
+        ),
+        (
+            SEGMENTS % "(F 1)][(1,1,1,E,0):(F 1)",
+            r"tick 1: expected the state .* \(0, 1, 0\), found",
+        ),
+        (
+            '{"start": [[0, 0, "E"]], "actualPaths": ["F,X"]}',
+            'expected moves F, R, C, W or T, found "X"',
+        ),
     ],
 )
 def test_plans_that_are_none(tmp_path: Path, text: str, message: str) -> None:
@@ -276,7 +388,9 @@ ARENA = "type octile\nheight 4\nwidth 6\nmap\n@@@@@@\n@....@\n@.T..@\n@@@@@@\n"
 def test_scenarios_of_movingai(tmp_path: Path) -> None:
     (tmp_path / "arena.map").write_text(ARENA)
     scen = tmp_path / "arena.scen"
-    scen.write_text("version 1\n0\tmaps/arena.map\t6\t4\t1\t2\t4\t2\t5.0\n0\tarena.map\t6\t4\t4\t1\t1\t1\t3.0\n")
+    scen.write_text(
+        "version 1\n0\tmaps/arena.map\t6\t4\t1\t2\t4\t2\t5.0\n0\tarena.map\t6\t4\t4\t1\t1\t1\t3.0\n"
+    )
     first, second = read_scenario(scen, 2)
     assert first == [(1, 1), (1, 2), (2, 2), (3, 2), (3, 1), (4, 1)] or first == [
         (1, 1),
@@ -289,9 +403,14 @@ def test_scenarios_of_movingai(tmp_path: Path) -> None:
     assert second == [(4, 2), (3, 2), (2, 2), (1, 2)]
     assert first == read_scenario(scen, 1)[0]
     for text, message in (
-        ("version 1\n", "at least 1 robots, found 0"), ("0 arena.map 6 4 1 x", "expected bucket, map"),
-        ("0 no.map 6 4 1 1 2 1 1", "cannot be read"), ("0 arena.map 6 4 1 1 2 2 1", r"arena\.scen:1: no path from \(1, 1\) to \(2, 2\)"),
-    ):  # fmt: skip
+        ("version 1\n", "at least 1 robots, found 0"),
+        ("0 arena.map 6 4 1 x", "expected bucket, map"),
+        ("0 no.map 6 4 1 1 2 1 1", "cannot be read"),
+        (
+            "0 arena.map 6 4 1 1 2 2 1",
+            r"arena\.scen:1: no path from \(1, 1\) to \(2, 2\)",
+        ),
+    ):
         scen.write_text(text)
         with pytest.raises(TaskError, match=message):
             read_scenario(scen, 1)

@@ -1,4 +1,6 @@
-"""Recordings of the original program: exactly its events in compatibility mode, the closed forms to 1e-6 s in exact mode."""
+"""Recordings of the original program: exactly its events in compatibility mode, the
+closed forms to 1e-6 s in exact mode.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,16 @@ from botyard.traffic.task import Task, parse_task
 
 pytestmark = pytest.mark.shared
 NAMES = [
-    "asym2", "collide2", "cross2", "late_grant", "no_supervisor", "readme3", "readme3_prefill", "ring4_deadlock", "short_sectors",
-]  # fmt: skip
+    "asym2",
+    "collide2",
+    "cross2",
+    "late_grant",
+    "no_supervisor",
+    "readme3",
+    "readme3_prefill",
+    "ring4_deadlock",
+    "short_sectors",
+]
 KINDS = {"cp": "critical", "rp": "release", "brake": "stop", "go": "start"}
 BRAKING = ["braking_distance_from_acceleration", "braking_distance_from_deceleration"]
 
@@ -43,27 +53,47 @@ def test_all_recordings_are_looked_at(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_compatibility_mode_does_what_the_original_does(recording: Recording, name: str) -> None:
+def test_compatibility_mode_does_what_the_original_does(
+    recording: Recording, name: str
+) -> None:
     data, task = recording(name)
     policy, lockstep = data["policy"], data["lockstep"]
-    grants = [(-1, robot) for robot, count in policy.get("initial", []) for _ in range(count)]
+    grants = [
+        (-1, robot) for robot, count in policy.get("initial", []) for _ in range(count)
+    ]
     grants += [tuple(row) for row in policy.get("script", [])]
     states: list[list[list[Any]]] = []
 
     def watch(_step: int, cars: list[Car]) -> None:
-        states.append([[c.x, c.v, int(c.moving), c.permits, list(c.occupied)] for c in cars])
+        states.append(
+            [[c.x, c.v, int(c.moving), c.permits, list(c.occupied)] for c in cars]
+        )
 
     run = CompatTraffic(
-        task, find_supervisor(policy["kind"]), latency_steps=policy.get("latency_steps", 1), grants=grants, watch=watch
+        task,
+        find_supervisor(policy["kind"]),
+        latency_steps=policy.get("latency_steps", 1),
+        grants=grants,
+        watch=watch,
     )
     out = run.run()
     named = ("critical", "enter", "release")
     got = [
-        (r["t"], r["kind"], r["robot"], r["sector"] if r["kind"] in named else r.get("other"))
+        (
+            r["t"],
+            r["kind"],
+            r["robot"],
+            r["sector"] if r["kind"] in named else r.get("other"),
+        )
         for r in out.events.rows()
     ]
     want = [
-        (e["t"], kind := KINDS.get(e["type"], e["type"]), e["robot"], e["sector"] if kind in named else e.get("other"))
+        (
+            e["t"],
+            kind := KINDS.get(e["type"], e["type"]),
+            e["robot"],
+            e["sector"] if kind in named else e.get("other"),
+        )
         for e in lockstep["events"]
     ]
     assert [g[1:] for g in got] == [w[1:] for w in want]
@@ -73,23 +103,38 @@ def test_compatibility_mode_does_what_the_original_does(recording: Recording, na
         for a, b in zip(mine, theirs, strict=True):
             assert a[:2] == pytest.approx(b[:2], abs=1e-9)
             assert a[2:] == b[2:]
+
     assert (out.ending is Ending.COMPLETED) == lockstep["completed"]
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("braking", BRAKING)
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
-def test_exact_times(recording: Recording, name: str, braking: str, compiled: bool) -> None:
+def test_exact_times(
+    recording: Recording, name: str, braking: str, compiled: bool
+) -> None:
     data, task = recording(name)
     policy, exact = data["policy"], data["exact"][braking]
-    grants = [(-1.0, robot) for robot, count in policy.get("initial", []) for _ in range(count)]
+    grants = [
+        (-1.0, robot)
+        for robot, count in policy.get("initial", [])
+        for _ in range(count)
+    ]
     grants += [((step + 1) * 0.1, robot) for step, robot in policy.get("script", [])]
-    rules = Rules(original_braking=braking == BRAKING[0], goes_on=True, compiled=compiled)
+    rules = Rules(
+        original_braking=braking == BRAKING[0], goes_on=True, compiled=compiled
+    )
     out = Traffic(task, find_supervisor(policy["kind"]), rules, grants=grants).run()
-    rows = [r for r in out.events.rows() if not (r["kind"] == "grant" and r["t"] == 0.0 and "initial" in policy)]
+    rows = [
+        r
+        for r in out.events.rows()
+        if not (r["kind"] == "grant" and r["t"] == 0.0 and "initial" in policy)
+    ]
     want = [(e[0], KINDS.get(e[1], e[1]), e[2]) for e in exact["events"]]
     assert [(r["kind"], r["robot"]) for r in rows] == [w[1:] for w in want]
-    assert [r["t"] for r in rows] == pytest.approx([w[0] for w in want], abs=1.01e-6)  # they have six digits
+    assert [r["t"] for r in rows] == pytest.approx(
+        [w[0] for w in want], abs=1.01e-6
+    )  # they have six digits
     assert (out.ending is Ending.COMPLETED) == exact["completed"]
 
 
@@ -104,12 +149,18 @@ def test_the_deadlock_is_named(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_recorded_permissions_as_a_script_on_the_command_line(recording: Recording, name: str, tmp_path: Path) -> None:
-    """What was granted, when, is enough to get the same run again, whoever granted it; robots that stand still wait for nobody."""
+def test_recorded_permissions_as_a_script_on_the_command_line(
+    recording: Recording, name: str, tmp_path: Path
+) -> None:
+    """What was granted, when, is enough to get the same run again, whoever granted it;
+    robots that stand still wait for nobody.
+    """
     data, _ = recording(name)
     (tmp_path / "task.json").write_text(json.dumps(data["task"]))
     events = data["lockstep"]["events"]
-    (tmp_path / "grants.json").write_text(json.dumps([[e["step"], e["robot"]] for e in events if e["type"] == "grant"]))
+    (tmp_path / "grants.json").write_text(
+        json.dumps([[e["step"], e["robot"]] for e in events if e["type"] == "grant"])
+    )
     args = [
         "traffic",
         "run",
@@ -125,11 +176,20 @@ def test_recorded_permissions_as_a_script_on_the_command_line(recording: Recordi
     assert [(e["kind"], e["robot"]) for e in result["events"]] == [
         (KINDS.get(e["type"], e["type"]), e["robot"]) for e in events
     ]
-    assert [e["t"] for e in result["events"]] == pytest.approx([e["t"] for e in events], abs=1e-9)
-    expected = "collision" if any(e["type"] == "collision" for e in events) else "deadlock"
-    assert result["outcome"] == ("completed" if data["lockstep"]["completed"] else expected)
+    assert [e["t"] for e in result["events"]] == pytest.approx(
+        [e["t"] for e in events], abs=1e-9
+    )
+    expected = (
+        "collision" if any(e["type"] == "collision" for e in events) else "deadlock"
+    )
+    assert result["outcome"] == (
+        "completed" if data["lockstep"]["completed"] else expected
+    )
     assert result["deadlock_cycle"] == []
-    assert done.return_value == {"completed": 0, "collision": 10, "deadlock": 11}[result["outcome"]]
+    assert (
+        done.return_value
+        == {"completed": 0, "collision": 10, "deadlock": 11}[result["outcome"]]
+    )
 
 
 def test_a_collision_ends_the_task(recording: Recording) -> None:

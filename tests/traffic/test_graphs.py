@@ -44,7 +44,10 @@ def test_ways_and_mutex_groups(graph: Path) -> None:
     assert [v.ends[-1] for v in task.vehicles] == [30.0, 20.0]
     assert len(task.one_sided) == 0
     conflicting = {(r, s) for r, s, _, _ in task.listed.tolist()}
-    begins = {0: [0.0, *task.vehicles[0].ends.tolist()], 1: [0.0, *task.vehicles[1].ends.tolist()]}
+    begins = {
+        0: [0.0, *task.vehicles[0].ends.tolist()],
+        1: [0.0, *task.vehicles[1].ends.tolist()],
+    }
     assert {(0, s) for s, a in enumerate(begins[0][:-1]) if a < 20.0} <= conflicting, (
         "forty metres apart, but of one group"
     )
@@ -59,14 +62,26 @@ def test_ways_and_mutex_groups(graph: Path) -> None:
     ("change", "message"),
     [
         (("levels:", "floors:"), "expected levels"),
-        (("[1, 2, {is", "[1, 9, {is"), r"levels\.L1\.lanes\[1\]: expected two places from 0 to 5, found 1 and 9"),
-        (("[30.0, 0.0]", "[30.0]"), r"levels\.L1\.vertices\[3\]: expected \[x, y, {…}\] in m, found \[30\.0\]$"),
-        (("[30.0, 0.0]", "[30.0, shelf]"), r"levels\.L1\.vertices\[3\]: expected .* found \[30\.0, \"shelf\"\]$"),
+        (
+            ("[1, 2, {is", "[1, 9, {is"),
+            r"levels\.L1\.lanes\[1\]: expected two places from 0 to 5, found 1 and 9",
+        ),
+        (
+            ("[30.0, 0.0]", "[30.0]"),
+            r"levels\.L1\.vertices\[3\]: expected \[x, y, {…}\] in m, found \[30\.0\]$",
+        ),
+        (
+            ("[30.0, 0.0]", "[30.0, shelf]"),
+            r"levels\.L1\.vertices\[3\]: expected .* found \[30\.0, \"shelf\"\]$",
+        ),
         (
             ("[0, 1, {is", "[0, 1.5, {is"),
             r"levels\.L1\.lanes\[0\]: expected \[from, to, {…}\], found \[0, 1\.5, {…}\]$",
         ),
-        (("vertices:", "places:"), r"levels\.L1: expected lists of vertices and of lanes, found {lanes: …, places: …}"),
+        (
+            ("vertices:", "places:"),
+            r"levels\.L1: expected lists of vertices and of lanes, found {lanes: …, places: …}",
+        ),
         (
             ("\n    vertices:", "\n    walls: []\n    vertices:"),
             "a building of the traffic editor: .*building_map_generator nav",
@@ -74,7 +89,9 @@ def test_ways_and_mutex_groups(graph: Path) -> None:
         (("levels:", "levels: ["), "not YAML"),
     ],
 )
-def test_graphs_that_are_none(graph: Path, change: tuple[str, str], message: str) -> None:
+def test_graphs_that_are_none(
+    graph: Path, change: tuple[str, str], message: str
+) -> None:
     graph.write_text(GRAPH.replace(*change))
     with pytest.raises(TaskError, match=message):
         read_graph(graph)
@@ -83,12 +100,17 @@ def test_graphs_that_are_none(graph: Path, change: tuple[str, str], message: str
 def test_routes_that_are_none(graph: Path) -> None:
     read = read_graph(graph)
     for routes, message in (
-        ([["dock", "nowhere"]], 'place: expected a name of the graph or a number from 0 to ., found "nowhere"'),
+        (
+            [["dock", "nowhere"]],
+            'place: expected a name of the graph or a number from 0 to ., found "nowhere"',
+        ),
         ([["3", "dock"]], "no path from place 3 to place 0"),
-        ([["dock"]], "at least two different places"), ([["dock", "west"]], "no path"),
-    ):  # fmt: skip
+        ([["dock"]], "at least two different places"),
+        ([["dock", "west"]], "no path"),
+    ):
         with pytest.raises(TaskError, match=message):
             task_of_graph(read, routes)
+
     with pytest.raises(TaskError, match='level: expected one of L1, found "L9"'):
         read_graph(graph, "L9")
     with pytest.raises(TaskError, match="cannot be read"):

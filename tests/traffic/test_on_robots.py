@@ -1,4 +1,6 @@
-"""Tasks by robots of the 2-D engine: the same endings as in the exact engine, a little later; errors of odometry do what they must."""
+"""Tasks by robots of the 2-D engine: the same endings as in the exact engine, a little
+later; errors of odometry do what they must.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,36 @@ from botyard.traffic.supervisors.registry import find_supervisor
 from botyard.traffic.task import Task, TaskError, Vehicle
 from tests.traffic.tasks import random_task
 
-SIZES = {"deadlock": 4, "warehouse": 5, "crossings": 6, "ring": 4, "corridor": 4, "star": 4}
+SIZES = {
+    "deadlock": 4,
+    "warehouse": 5,
+    "crossings": 6,
+    "ring": 4,
+    "corridor": 4,
+    "star": 4,
+}
 
 
 @pytest.mark.slow_without_jit
 @pytest.mark.parametrize(
     ("family", "robots"),
-    [("deadlock", 4), ("warehouse", 5), ("crossings", 6), ("ring", 4), ("corridor", 4), ("star", 4)],
+    [
+        ("deadlock", 4),
+        ("warehouse", 5),
+        ("crossings", 6),
+        ("ring", 4),
+        ("corridor", 4),
+        ("star", 4),
+    ],
 )
 @pytest.mark.parametrize("name", ["bankers", "fcfs"])
 @pytest.mark.parametrize("knows", ["truth", "odometry"])
-def test_robots_end_as_the_exact_engine_says(family: str, robots: int, name: str, knows: str) -> None:
-    """Nobody touches anybody, waiting is for the same reasons, and it takes at most a tenth longer, and the stops."""
+def test_robots_end_as_the_exact_engine_says(
+    family: str, robots: int, name: str, knows: str
+) -> None:
+    """Nobody touches anybody, waiting is for the same reasons, and it takes at most a
+    tenth longer, and the stops.
+    """
     task = generate(family, robots)
     exact = Traffic(task, find_supervisor(name)).run()
     run = RobotTraffic(task, find_supervisor(name), knows=knows)
@@ -40,10 +60,13 @@ def test_robots_end_as_the_exact_engine_says(family: str, robots: int, name: str
         assert out.makespan is not None
         assert exact.makespan - 1.0 < out.makespan < 1.1 * exact.makespan + 3.0
         assert out.metrics["grants"] == exact.metrics["grants"]
+
     for d in run.drivers:
         if d.done:
             end = d.path.at(np.array([d.path.length]))[0]
-            assert math.hypot(*(end - np.array([d.robot.truth.x, d.robot.truth.y]))) < 0.4
+            assert (
+                math.hypot(*(end - np.array([d.robot.truth.x, d.robot.truth.y]))) < 0.4
+            )
 
 
 def test_curves_are_followed() -> None:
@@ -59,7 +82,15 @@ def test_curves_are_followed() -> None:
     while run.step() is None:
         for d in run.drivers:
             line = d.path.at(np.linspace(0.0, d.path.length, 2000))
-            worst = max(worst, float(np.hypot(line[:, 0] - d.robot.truth.x, line[:, 1] - d.robot.truth.y).min()))
+            worst = max(
+                worst,
+                float(
+                    np.hypot(
+                        line[:, 0] - d.robot.truth.x, line[:, 1] - d.robot.truth.y
+                    ).min()
+                ),
+            )
+
     assert worst < 0.12
 
 
@@ -72,23 +103,34 @@ def test_a_collision_is_one_of_real_robots() -> None:
     head_on = [np.array([[0.0, 0.0], [8.0, 0.0]]), np.array([[8.0, 0.0], [0.0, 0.0]])]
     lane = task_of_paths(head_on, longest=3.0)
     touched = RobotTraffic(Task(lane.vehicles), find_supervisor("dummy")).run(300.0)
-    assert touched.ending is Ending.COLLISION, "they do touch, whatever conflicts are listed"
+    assert touched.ending is Ending.COLLISION, (
+        "they do touch, whatever conflicts are listed"
+    )
     assert len(free.listed) == 0
 
 
 def test_what_is_needed() -> None:
     with pytest.raises(TaskError, match="robot 0 has no path in the plane"):
         RobotTraffic(random_task(1), find_supervisor("fcfs"))
-    short = Task((Vehicle(ends=np.array([9.0]), path=np.array([[0.0, 0.0], [5.0, 0.0]])),))
-    with pytest.raises(TaskError, match="expected a path of 9 m, as long as its sectors, found 5 m"):
+    short = Task(
+        (Vehicle(ends=np.array([9.0]), path=np.array([[0.0, 0.0], [5.0, 0.0]])),)
+    )
+    with pytest.raises(
+        TaskError, match="expected a path of 9 m, as long as its sectors, found 5 m"
+    ):
         RobotTraffic(short, find_supervisor("fcfs"))
+
     with pytest.raises(WorldError, match="expected odometry or truth"):
         RobotTraffic(generate("star", 2), find_supervisor("fcfs"), knows="nothing")
-    assert RobotTraffic(Task(()), find_supervisor("fcfs")).run().ending is Ending.COMPLETED
+    assert (
+        RobotTraffic(Task(()), find_supervisor("fcfs")).run().ending is Ending.COMPLETED
+    )
 
 
 def test_odometry_that_errs_much_brings_robots_together_or_astray() -> None:
-    """What no simulation of sectors shows: robots that are wrong about their place are not where their sectors are."""
+    """What no simulation of sectors shows: robots that are wrong about their place are
+    not where their sectors are.
+    """
     task = generate("ring", 4)
     sim = Simulation(seed=3, odometry_error="random_init")
     run = RobotTraffic(task, find_supervisor("bankers"), sim, knows="odometry")

@@ -1,4 +1,6 @@
-"""A program of a user who checks types strictly: `tests/test_types.py` has mypy look at it."""
+"""A program of a user who checks types strictly: `tests/test_types.py` has mypy look at
+it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import botyard
-from botyard.learning import Environment, Exchange, ParallelEnvironment, VectorEnvironment
+from botyard.learning import (
+    Environment,
+    Exchange,
+    ParallelEnvironment,
+    VectorEnvironment,
+)
 
 
 def one_world() -> None:
@@ -21,6 +28,7 @@ def one_world() -> None:
         nearest: float = float(scan.ranges.min())
         robot.command(v=0.3, w=0.5 if nearest < 0.6 else 0.0)
         sim.step()
+
     x: float = robot.truth.x + robot.odom.th
     assert_type(sim.poses, NDArray[np.float64])
     assert_type(sim.episode, int)

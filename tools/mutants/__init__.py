@@ -1,1 +1,3 @@
-"""Mutation testing: small errors (mutants) are put into the code, one at a time, and the tests run to see whether one fails (kills it)."""
+"""Mutation testing: small errors (mutants) are put into the code, one at a time, and
+the tests run to see whether one fails (kills it).
+"""

@@ -1,9 +1,12 @@
-"""Mutation testing: ``python -m tools.mutants --count 3000 --seed 1`` (``make mutants``).
+"""Mutation testing: ``python -m tools.mutants --count 3000 --seed 1`` (``make
+mutants``).
 
-Mutants (`tools.mutants.changes`) are drawn by the seed from all that could be made in protocols, formats and the engine, without what Numba
-compiles. For each, the tests that cover its statement are run, the quick ones first, in a process of its own (`tools.mutants.trial`). The
-score is the share of mutants that are killed; some of the others are equivalent to the original, so it cannot reach 100 %. Results are
-kept as they come: the same command goes on where it was ended.
+Mutants (`tools.mutants.changes`) are drawn by the seed from all that could be made in
+protocols, formats and the engine, without what Numba compiles. For each, the tests that
+cover its statement are run, the quick ones first, in a process of its own
+(`tools.mutants.trial`). The score is the share of mutants that are killed; some of the
+others are equivalent to the original, so it cannot reach 100 %. Results are kept as
+they come: the same command goes on where it was ended.
 """
 
 from __future__ import annotations
@@ -30,18 +33,29 @@ Z95 = 1.959963984540054
 
 
 def files() -> list[Path]:
-    """Files that are mutated: those of the layers in `CODE` without kernels, which Numba has compiled."""
-    found = [path for layer in CODE for path in (ROOT / "src/botyard" / layer).rglob("*.py")]
-    return sorted(path for path in found if "kernels" not in path.parts and b"\n@kernel" not in path.read_bytes())
+    """Files that are mutated: those of the layers in `CODE` without kernels, which
+    Numba has compiled.
+    """
+    found = [
+        path for layer in CODE for path in (ROOT / "src/botyard" / layer).rglob("*.py")
+    ]
+    return sorted(
+        path
+        for path in found
+        if "kernels" not in path.parts and b"\n@kernel" not in path.read_bytes()
+    )
 
 
 def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
-    """Draw `count` different mutants, all equally likely; `within`: only of files whose paths contain that."""
+    """Draw `count` different mutants, all equally likely; `within`: only of files whose
+    paths contain that.
+    """
     pool: list[tuple[Change, bytes]] = []
     for path in files():
         name, source = path.relative_to(ROOT).as_posix(), path.read_bytes()
         if within in name:
             pool += [(change, source) for change in changes(name, source)]
+
     print(f"{len(pool)} errors could be made in {len({c.path for c, _ in pool})} files")
     random.Random(seed).shuffle(pool)
     chosen: list[tuple[Change, bytes]] = []
@@ -50,6 +64,7 @@ def draw(count: int, seed: int, within: str = "") -> list[tuple[Change, bytes]]:
             break
         if is_real(change, source):
             chosen.append((change, source))
+
     return chosen
 
 
@@ -59,46 +74,91 @@ def interval(part: int, whole: int) -> tuple[float, float]:
         return 0.0, 1.0
     p, z2 = part / whole, Z95 * Z95
     middle = (p + z2 / (2 * whole)) / (1 + z2 / whole)
-    half = Z95 * math.sqrt(p * (1 - p) / whole + z2 / (4 * whole * whole)) / (1 + z2 / whole)
+    half = (
+        Z95
+        * math.sqrt(p * (1 - p) / whole + z2 / (4 * whole * whole))
+        / (1 + z2 / whole)
+    )
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def choose(record: covered.Record, change: Change, budget: float) -> tuple[list[str], float, bool]:
-    """Tests to run, quick ones and those of the same layer first; how long they take, s; whether these are all that cover the mutant."""
+def choose(
+    record: covered.Record, change: Change, budget: float
+) -> tuple[list[str], float, bool]:
+    """Tests to run, quick ones and those of the same layer first; how long they take,
+    s; whether these are all that cover the mutant.
+    """
     layer = f"tests/{Path(change.path).parts[2]}/"
-    order = sorted(record.tests(change), key=lambda t: (record.seconds[t] * (1.0 if t.startswith(layer) else 3.0), t))
+    order = sorted(
+        record.tests(change),
+        key=lambda t: (record.seconds[t] * (1.0 if t.startswith(layer) else 3.0), t),
+    )
     taken, seconds = [], 0.0
     for test in order:
         if taken and seconds + record.seconds[test] > budget:
             break
         taken.append(test)
         seconds += record.seconds[test]
+
     return taken, seconds, len(taken) == len(order)
 
 
 def percent(part: int, whole: int) -> str:
     low, high = interval(part, whole)
-    return f"{part} of {whole}: {100.0 * part / max(1, whole):.1f} % (95 %: {100.0 * low:.1f} to {100.0 * high:.1f} %)"
+    return (
+        f"{part} of {whole}: {100.0 * part / max(1, whole):.1f} % (95 %: "
+        f"{100.0 * low:.1f} to {100.0 * high:.1f} %)"
+    )
 
 
 def main() -> int:
     """Run; status 0 unless tests fail without a mutant."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=3000, help="how many errors are drawn")
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="how many at a time")
-    parser.add_argument("--budget", type=float, default=20.0, help="for how long tests are run for one error, s")
-    parser.add_argument(
-        "--minutes", type=float, default=math.inf, help="end after this time, with what there is by then"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--within", default="", help="only files whose paths have this in them")
-    parser.add_argument("--output", type=Path, default=covered.KEPT / "mutants.md", help="file of the results")
-    parser.add_argument("tests", nargs="*", default=list(covered.SUITE), help="tests that are asked")
+    parser.add_argument(
+        "--count", type=int, default=3000, help="how many errors are drawn"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=max(1, (os.cpu_count() or 1) - 1),
+        help="how many at a time",
+    )
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=20.0,
+        help="for how long tests are run for one error, s",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="end after this time, with what there is by then",
+    )
+    parser.add_argument(
+        "--within", default="", help="only files whose paths have this in them"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=covered.KEPT / "mutants.md",
+        help="file of the results",
+    )
+    parser.add_argument(
+        "tests", nargs="*", default=list(covered.SUITE), help="tests that are asked"
+    )
     args = parser.parse_args()
     record = covered.record(args.tests, args.jobs)
     chosen = draw(args.count, args.seed, args.within)
     journal = covered.KEPT / covered.state_of(args.tests) / "outcomes"
-    known = dict(json.loads(line) for line in journal.read_text().splitlines()) if journal.exists() else {}
+    known = (
+        dict(json.loads(line) for line in journal.read_text().splitlines())
+        if journal.exists()
+        else {}
+    )
     trial.load_others()
     until = time.monotonic() + 60.0 * args.minutes
 
@@ -111,20 +171,39 @@ def main() -> int:
                 change, source = waiting.pop()
                 tests, seconds, complete = choose(record, change, args.budget)
                 if tests:
-                    running[trial.Trial(ROOT, change.path, change.applied(source), tests, seconds)] = change, complete
+                    running[
+                        trial.Trial(
+                            ROOT, change.path, change.applied(source), tests, seconds
+                        )
+                    ] = change, complete
                 else:
                     keep(journal, known, change, "unseen", "")
+
             for one in list(running):
                 if (outcome := one.poll()) is not None:
                     change, complete = running.pop(one)
                     some = outcome.verdict == "survived" and not complete
-                    keep(journal, known, change, "survived some" if some else outcome.verdict, outcome.test)
+                    keep(
+                        journal,
+                        known,
+                        change,
+                        "survived some" if some else outcome.verdict,
+                        outcome.test,
+                    )
+
             time.sleep(0.01)
     finally:
         for one in running:
             one.end()
-    asked = [(change, source, *known[key(change)]) for change, source in chosen if key(change) in known]
-    unfit = control(record, {test for *_, verdict, test in asked if verdict == "killed"})
+
+    asked = [
+        (change, source, *known[key(change)])
+        for change, source in chosen
+        if key(change) in known
+    ]
+    unfit = control(
+        record, {test for *_, verdict, test in asked if verdict == "killed"}
+    )
     report(args, asked, unfit, len(record.seconds))
     return 1 if unfit else 0
 
@@ -134,12 +213,19 @@ def key(change: Change) -> str:
     return f"{change.path}:{change.start}:{change.end}:{change.new}"
 
 
-def keep(journal: Path, known: dict[str, list[str]], change: Change, verdict: str, test: str) -> None:
+def keep(
+    journal: Path, known: dict[str, list[str]], change: Change, verdict: str, test: str
+) -> None:
     """Keep and print the outcome of a mutant."""
     known[key(change)] = [verdict, test]
     with journal.open("a", encoding="utf-8") as file:
         file.write(json.dumps([key(change), known[key(change)]]) + "\n")
-    print(f"{len(known):5} {verdict:13} {change.path}:{change.line} {change.kind} {test}"[:160], flush=True)
+    print(
+        f"{len(known):5} {verdict:13} {change.path}:{change.line} {change.kind} {test}"[
+            :160
+        ],
+        flush=True,
+    )
 
 
 def control(record: covered.Record, killers: set[str]) -> list[str]:
@@ -152,39 +238,65 @@ def control(record: covered.Record, killers: set[str]) -> list[str]:
     return [] if outcome.verdict == "survived" else outcome.test.splitlines()
 
 
-def report(args: argparse.Namespace, asked: list[tuple[Change, bytes, str, str]], unfit: list[str], tests: int) -> None:
+def report(
+    args: argparse.Namespace,
+    asked: list[tuple[Change, bytes, str, str]],
+    unfit: list[str],
+    tests: int,
+) -> None:
     """Print the score, and write it to a file with all mutants that survived."""
     asked = [item for item in asked if not (item[2] == "killed" and item[3] in unfit)]
     counts = Counter(verdict for *_, verdict, _ in asked)
     noticed = sum(counts[v] for v in NOTICED)
     seen = [item for item in asked if item[2] != "unseen"]
     lines = [
-        "# Mutants", "",
-        f"`python -m tools.mutants --count {args.count} --seed {args.seed}{f' --within {args.within}' if args.within else ''}`: "
-        f"{len(asked)} small errors were tried one at a time, and {tests} tests asked whether they notice.", "",
+        "# Mutants",
+        "",
+        f"`python -m tools.mutants --count {args.count} --seed "
+        f"{args.seed}{f' --within {args.within}' if args.within else ''}`: "
+        f"{len(asked)} small errors were tried one at a time, and {tests} tests "
+        "asked whether they notice.",
+        "",
         f"- Noticed: {percent(noticed, len(asked))}",
         f"- Noticed of those in lines that tests carry out: {percent(noticed, len(seen))}",
         f"- How: a test failed {counts['killed']}, nothing could be imported {counts['import']}, "
         f"a limit of time or memory {counts['limit']}",
-        f"- Not noticed: {counts['survived']} with all tests that carry out the line, {counts['survived some']} with those that fit into "
-        f"{args.budget:g} s, {counts['unseen']} in lines that no test carries out in its own process", "",
-        "| layer | noticed |", "|---|---|",
-    ]  # fmt: skip
+        f"- Not noticed: {counts['survived']} with all tests that carry out the "
+        f"line, {counts['survived some']} with those that fit into "
+        f"{args.budget:g} s, {counts['unseen']} in lines that no test carries "
+        "out in its own process",
+        "",
+        "| layer | noticed |",
+        "|---|---|",
+    ]
     for layer in CODE:
-        own = [item for item in asked if item[0].path.startswith(f"src/botyard/{layer}/")]
-        lines.append(f"| {layer} | {percent(sum(v in NOTICED for *_, v, _ in own), len(own))} |")
+        own = [
+            item for item in asked if item[0].path.startswith(f"src/botyard/{layer}/")
+        ]
+        lines.append(
+            f"| {layer} | {percent(sum(v in NOTICED for *_, v, _ in own), len(own))} |"
+        )
+
     if unfit:
         lines += [
             "",
             "Tests that fail in such a process by themselves (what they have noticed is left out):",
             *(f"- `{t}`" for t in unfit),
         ]
+
     print("\n".join(lines[4:]))
     lines += ["", "## Not noticed", "", "```diff"]
-    for change, source, verdict, _ in sorted(asked, key=lambda item: (item[0].path, item[0].start)):
+    for change, source, verdict, _ in sorted(
+        asked, key=lambda item: (item[0].path, item[0].start)
+    ):
         if verdict not in NOTICED:
             old, new = change.shown(source)
-            lines += [f"@ {change.path}:{change.line} {change.kind}, {verdict}", f"-{old}", f"+{new}"]
+            lines += [
+                f"@ {change.path}:{change.line} {change.kind}, {verdict}",
+                f"-{old}",
+                f"+{new}",
+            ]
+
     args.output.parent.mkdir(parents=True, exist_ok=True)
     args.output.write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
     print(f"written to {args.output}")

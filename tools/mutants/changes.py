@@ -1,8 +1,9 @@
 """Mutation operators: each mutant is a span of a file's text and its replacement.
 
-Spans are found with the syntax tree, but the text is changed, so that numbers of lines stay and a mutant is shown as a person would have
-written it. Not mutated: texts for people (docstrings, messages, and every string that nothing is compared with or looked up by),
-annotations, `__all__`, and imports for annotations only.
+Spans are found with the syntax tree, but the text is changed, so that numbers of lines
+stay and a mutant is shown as a person would have written it. Not mutated: texts for
+people (docstrings, messages, and every string that nothing is compared with or looked
+up by), annotations, `__all__`, and imports for annotations only.
 """
 
 from __future__ import annotations
@@ -57,11 +58,14 @@ class Change:
     kind : str
         The mutation operator.
     lines : tuple of int
-        First and last line of the statement (of a compound one: of its head) that it is in, from 1.
+        First and last line of the statement (of a compound one: of its head) that it is
+        in, from 1.
     function : tuple of int
-        First and last line of the innermost function around it; (0, 0) at the level of the module or a class.
+        First and last line of the innermost function around it; (0, 0) at the level of
+        the module or a class.
     at_import : bool
-        Whether it is executed while the module is imported: a default value, a decorator, or code outside of functions.
+        Whether it is executed while the module is imported: a default value, a
+        decorator, or code outside of functions.
     """
 
     path: str
@@ -84,7 +88,9 @@ class Change:
         last = source.find(b"\n", self.end)
         last = len(source) if last < 0 else last
         until = last + len(after) - len(source)
-        return " ".join(source[first:last].decode().split()), " ".join(after[first:until].decode().split())
+        return " ".join(source[first:last].decode().split()), " ".join(
+            after[first:until].decode().split()
+        )
 
     @property
     def line(self) -> int:
@@ -103,14 +109,20 @@ class _Finder:
 
     def _span(self, node: ast.AST) -> tuple[int, int]:
         n: ast.expr | ast.stmt = node  # type: ignore[assignment]
-        return self.starts[n.lineno - 1] + n.col_offset, self.starts[(n.end_lineno or 0) - 1] + (n.end_col_offset or 0)
+        return self.starts[n.lineno - 1] + n.col_offset, self.starts[
+            (n.end_lineno or 0) - 1
+        ] + (n.end_col_offset or 0)
 
     def _text(self, node: ast.AST) -> str:
         start, end = self._span(node)
         return self.source[start:end].decode()
 
-    def _operator(self, left: ast.AST, right: ast.AST, old: str, new: str) -> tuple[int, int, str] | None:
-        """Where an operator stands between two operands; None where a comment could hold the same letters."""
+    def _operator(
+        self, left: ast.AST, right: ast.AST, old: str, new: str
+    ) -> tuple[int, int, str] | None:
+        """Where an operator stands between two operands; None where a comment could
+        hold the same letters.
+        """
         start, end = self._span(left)[1], self._span(right)[0]
         gap = self.source[start:end].decode()
         if "#" in gap or old not in " ".join(gap.split()):
@@ -127,28 +139,46 @@ class _Finder:
             for test in node.ifs:
                 yield (*self._span(test), f"(not ({self._text(test)}))"), "condition"
             return
+
         span = self._span(node)
         if isinstance(node, ast.Compare):
             operands = [node.left, *node.comparators]
             for i, op in enumerate(node.ops):
                 old, others = COMPARISONS[type(op)]
                 for new in others:
-                    yield self._operator(operands[i], operands[i + 1], old, new), "comparison"
+                    yield (
+                        self._operator(operands[i], operands[i + 1], old, new),
+                        "comparison",
+                    )
         elif isinstance(node, ast.BinOp):
             old, new = ARITHMETIC.get(type(node.op), ("", ""))
-            if old and not isinstance(node.left, ast.JoinedStr) and not _is_text(node.left):
+            if (
+                old
+                and not isinstance(node.left, ast.JoinedStr)
+                and not _is_text(node.left)
+            ):
                 yield self._operator(node.left, node.right, old, new), "arithmetic"
         elif isinstance(node, ast.BoolOp):
             old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
             parts = [f"({self._text(v)})" for v in node.values]
             yield (*span, "(" + f" {new} ".join(parts) + ")"), "and/or"
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            yield (*span, f"({self._text(node.operand)})"), "sign" if isinstance(node.op, ast.USub) else "not"
+            yield (
+                (*span, f"({self._text(node.operand)})"),
+                "sign" if isinstance(node.op, ast.USub) else "not",
+            )
         elif isinstance(node, ast.Constant):
             yield from self._constant(node, parent, span)
         elif isinstance(node, ast.IfExp):
-            yield (*self._span(node.test), f"not ({self._text(node.test)})"), "condition"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            yield (
+                (*self._span(node.test), f"not ({self._text(node.test)})"),
+                "condition",
+            )
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in CALLS
+        ):
             yield (*self._span(node.func), CALLS[node.func.id]), "call"
 
     def _constant(
@@ -167,30 +197,47 @@ class _Finder:
                 yield (*span, repr(value * 0.5)), "constant"
         elif isinstance(value, bytes):
             yield (*span, repr(value + b"X" if not value else value[:-1])), "constant"
-        elif isinstance(value, str) and isinstance(parent, ast.Compare | ast.Subscript | ast.Dict | ast.MatchValue):
+        elif isinstance(value, str) and isinstance(
+            parent, ast.Compare | ast.Subscript | ast.Dict | ast.MatchValue
+        ):
             yield (*span, repr(value + "X" if not value else value[:-1])), "constant"
 
     def _statement(self, node: ast.stmt) -> Iterator[tuple[tuple[int, int, str], str]]:
         span = self._span(node)
         if isinstance(node, ast.If | ast.While):
-            yield (*self._span(node.test), f"not ({self._text(node.test)})"), "condition"
+            yield (
+                (*self._span(node.test), f"not ({self._text(node.test)})"),
+                "condition",
+            )
         elif isinstance(node, ast.Break):
             yield (*span, "continue"), "loop"
         elif isinstance(node, ast.Continue):
             yield (*span, "break"), "loop"
         elif isinstance(node, ast.Return):
-            if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
+            if node.value is not None and not (
+                isinstance(node.value, ast.Constant) and node.value.value is None
+            ):
                 yield (*span, "return None"), "return"
         elif isinstance(node, ast.AugAssign):
             old, new = ARITHMETIC.get(type(node.op), ("", ""))
-            change = self._operator(node.target, node.value, f"{old}=", f"{new}=") if old else None
+            change = (
+                self._operator(node.target, node.value, f"{old}=", f"{new}=")
+                if old
+                else None
+            )
             if change is not None:
                 yield change, "arithmetic"
         elif (
             isinstance(node, ast.Raise)
-            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await | ast.Yield))
             or (
-                isinstance(node, ast.Assign) and all(isinstance(t, ast.Attribute | ast.Subscript) for t in node.targets)
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Call | ast.Await | ast.Yield)
+            )
+            or (
+                isinstance(node, ast.Assign)
+                and all(
+                    isinstance(t, ast.Attribute | ast.Subscript) for t in node.targets
+                )
             )
         ):
             yield (*span, "pass"), "statement"
@@ -199,30 +246,58 @@ class _Finder:
         """All errors, in the order of the text."""
         yield from self._block(ast.parse(self.source).body, (0, 0), True)
 
-    def _block(self, body: list[ast.stmt], function: tuple[int, int], at_import: bool) -> Iterator[Change]:
+    def _block(
+        self, body: list[ast.stmt], function: tuple[int, int], at_import: bool
+    ) -> Iterator[Change]:
         for node in body:
             yield from self._walk(node, function, at_import)
 
-    def _walk(self, node: ast.stmt, function: tuple[int, int], at_import: bool) -> Iterator[Change]:
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Pass | ast.Global | ast.Nonlocal):
+    def _walk(
+        self, node: ast.stmt, function: tuple[int, int], at_import: bool
+    ) -> Iterator[Change]:
+        if isinstance(
+            node, ast.Import | ast.ImportFrom | ast.Pass | ast.Global | ast.Nonlocal
+        ):
             return
-        if isinstance(node, ast.Expr) and (isinstance(node.value, ast.Constant) or _is_log(node.value)):
+
+        if isinstance(node, ast.Expr) and (
+            isinstance(node.value, ast.Constant) or _is_log(node.value)
+        ):
             return
+
         if isinstance(node, ast.If) and "TYPE_CHECKING" in self._text(node.test):
             return
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
+        ):
             return
+
         own = (node.lineno, node.end_lineno or node.lineno)
-        inner = own if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else function
-        later = at_import and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        blocks = [b for f in ("body", "handlers", "orelse", "finalbody", "cases") for b in getattr(node, f, [])]
+        inner = (
+            own
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            else function
+        )
+        later = at_import and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef
+        )
+        blocks = [
+            b
+            for f in ("body", "handlers", "orelse", "finalbody", "cases")
+            for b in getattr(node, f, [])
+        ]
         if blocks:
-            own = (node.lineno, max(node.lineno, min(self._first(b) for b in blocks) - 1))
+            own = (
+                node.lineno,
+                max(node.lineno, min(self._first(b) for b in blocks) - 1),
+            )
+
         for change, kind in self._statement(node):
             yield Change(self.path, *change, kind, own, inner, at_import)
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
                 yield from self._within(child, node, own, inner, at_import)
+
         for block in blocks:
             if isinstance(block, ast.stmt):
                 yield from self._walk(block, inner, later)
@@ -230,35 +305,54 @@ class _Finder:
                 for child in ast.iter_child_nodes(block):
                     if not isinstance(child, ast.stmt):
                         line = getattr(child, "lineno", own[0])
-                        yield from self._within(child, block, (line, line), inner, later)
+                        yield from self._within(
+                            child, block, (line, line), inner, later
+                        )
+
                 yield from self._block(block.body, inner, later)
 
     @staticmethod
     def _first(block: ast.AST) -> int:
-        return block.pattern.lineno if isinstance(block, ast.match_case) else block.lineno  # type: ignore[attr-defined,no-any-return]
+        return (
+            block.pattern.lineno if isinstance(block, ast.match_case) else block.lineno
+        )  # type: ignore[attr-defined,no-any-return]
 
     def _within(
-        self, node: ast.AST, parent: ast.AST, lines: tuple[int, int], function: tuple[int, int], at_import: bool
+        self,
+        node: ast.AST,
+        parent: ast.AST,
+        lines: tuple[int, int],
+        function: tuple[int, int],
+        at_import: bool,
     ) -> Iterator[Change]:
         """Errors in expressions of one statement."""
         if isinstance(parent, ast.arg) or (
             isinstance(parent, ast.AnnAssign | ast.FunctionDef | ast.AsyncFunctionDef)
-            and (node is getattr(parent, "annotation", None) or node is getattr(parent, "returns", None))
+            and (
+                node is getattr(parent, "annotation", None)
+                or node is getattr(parent, "returns", None)
+            )
         ):
             return
+
         if isinstance(node, ast.JoinedStr) or _is_log(node):
             return
         if isinstance(node, ast.expr | ast.comprehension):
             for change, kind in self._expression(node, parent):
                 if change is not None:
                     yield Change(self.path, *change, kind, lines, function, at_import)
+
         for child in ast.iter_child_nodes(node):
             yield from self._within(child, node, lines, function, at_import)
 
 
 def _is_log(node: ast.AST) -> bool:
     """Whether it is a call that only writes a line into a log."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOGS
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in LOGS
+    )
 
 
 def _is_text(node: ast.AST) -> bool:
@@ -276,4 +370,5 @@ def is_real(change: Change, source: bytes) -> bool:
         compile(after := change.applied(source), change.path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False
+
     return ast.dump(ast.parse(after)) != ast.dump(ast.parse(source))

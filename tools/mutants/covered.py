@@ -1,6 +1,8 @@
-"""Coverage by test, and duration of each test: recorded once, and again when a file of the code or the tests changes.
+"""Coverage by test, and duration of each test: recorded once, and again when a file of
+the code or the tests changes.
 
-`coverage` records for every line the tests that execute it (dynamic contexts). Processes that a test starts are not traced.
+`coverage` records for every line the tests that execute it (dynamic contexts).
+Processes that a test starts are not traced.
 """
 
 from __future__ import annotations
@@ -34,13 +36,18 @@ SUITE = (
             "determinism",
         )
     ),
-    *(f"tests/test_{name}.py" for name in ("portable_numbers", "api", "api_errors", "state", "journal")),
+    *(
+        f"tests/test_{name}.py"
+        for name in ("portable_numbers", "api", "api_errors", "state", "journal")
+    ),
 )
 """Tests that are run: those of the layers below the servers (`make test-layers`)."""
 
 
 def pytest_runtest_logreport(report) -> None:  # type: ignore[no-untyped-def]
-    """Hook of pytest (``-p tools.mutants.covered``): writes a line for each phase of each test."""
+    """Hook of pytest (``-p tools.mutants.covered``): writes a line for each phase of
+    each test.
+    """
     with Path(os.environ["BOTYARD_TIMES"]).open("a", encoding="utf-8") as file:
         file.write(json.dumps([report.nodeid, report.duration, report.outcome]) + "\n")
 
@@ -49,9 +56,16 @@ def state_of(tests: list[str]) -> str:
     """A digest of all code and of all tests."""
     digest = hashlib.blake2b(repr((sys.version, tests)).encode(), digest_size=8)
     for path in sorted(
-        [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.toml"), *(ROOT / "tests").rglob("*.py")]
+        [
+            *(ROOT / "src").rglob("*.py"),
+            *(ROOT / "src").rglob("*.toml"),
+            *(ROOT / "tests").rglob("*.py"),
+        ]
     ):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(
+            str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0"
+        )
+
     return digest.hexdigest()
 
 
@@ -71,15 +85,24 @@ class Record:
     lines: dict[str, dict[int, set[str]]]
 
     def tests(self, change: Change) -> set[str]:
-        """Tests that cover a mutant: they execute its statement, or, for code that runs at import, any line of the function or file."""
+        """Tests that cover a mutant: they execute its statement, or, for code that runs
+        at import, any line of the function or file.
+        """
         lines = self.lines.get(change.path, {})
 
         def of(first: int, last: int) -> set[str]:
-            return set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
+            return set().union(
+                *(lines.get(line, set()) for line in range(first, last + 1))
+            )
 
         found = of(*change.lines)
         if change.at_import:
-            found |= of(*change.function) if change.function != (0, 0) else set().union(*lines.values())
+            found |= (
+                of(*change.function)
+                if change.function != (0, 0)
+                else set().union(*lines.values())
+            )
+
         return found
 
 
@@ -107,12 +130,20 @@ def record(tests: list[str], jobs: int) -> Record:
             "-p",
             "tools.mutants.covered",
         ]
-        command += [f"--cov-config={settings}", "--cov", "--cov-context=test", "--cov-report="]
+        command += [
+            f"--cov-config={settings}",
+            "--cov",
+            "--cov-context=test",
+            "--cov-report=",
+        ]
         workers = ["-n", str(jobs), "--dist", "loadgroup"] if jobs > 1 else []
-        done = subprocess.run([*command, *workers, *tests], cwd=ROOT, env=env, check=False)
+        done = subprocess.run(
+            [*command, *workers, *tests], cwd=ROOT, env=env, check=False
+        )
         if done.returncode not in (0, 1):
             raise SystemExit(f"the tests could not be run (status {done.returncode})")
         (folder / "complete").touch()
+
     return read(data, times)
 
 
@@ -125,6 +156,7 @@ def read(data: Path, times: Path) -> Record:
         seconds[name] = seconds.get(name, 0.0) + duration
         if outcome != "passed":
             bad.add(name)
+
     for name in bad:
         del seconds[name]
     found = CoverageData(str(data))
@@ -133,6 +165,9 @@ def read(data: Path, times: Path) -> Record:
     for file in found.measured_files():
         of_file = lines.setdefault(Path(file).relative_to(ROOT).as_posix(), {})
         for line, contexts in found.contexts_by_lineno(file).items():
-            names = {context.rpartition("|")[0].partition("@")[0] for context in contexts}
+            names = {
+                context.rpartition("|")[0].partition("@")[0] for context in contexts
+            }
             of_file[line] = {name for name in names if name in seconds}
+
     return Record(seconds, lines)

@@ -1,8 +1,11 @@
-"""``python -m tools.mutants.rows [ROW …] --each 3``: do the tests of a row of the feature table notice errors in its code?
+"""``python -m tools.mutants.rows [ROW …] --each 3``: do the tests of a row of the
+feature table notice errors in its code?
 
-For each row that works (`docs/reference/compatibility.toml`), mutants are drawn from the statements that its tests execute: first those
-that the fewest other rows' tests execute, for these are the row's own. The row's tests alone are asked. A mutant that survives them is a
-defect of the row, or equivalent to the original: `.mutants/rows.md` lists them.
+For each row that works (`docs/reference/compatibility.toml`), mutants are drawn from
+the statements that its tests execute: first those that the fewest other rows' tests
+execute, for these are the row's own. The row's tests alone are asked. A mutant that
+survives them is a defect of the row, or equivalent to the original: `.mutants/rows.md`
+lists them.
 """
 
 from __future__ import annotations
@@ -28,8 +31,14 @@ Drawn = tuple[Change, bytes]
 
 def rows(priorities: str = "M") -> dict[str, list[str]]:
     """Tests of the rows that work, ``path::name``."""
-    table = tomllib.loads((ROOT / "docs/reference/compatibility.toml").read_text("utf-8"))["features"]
-    return {row: v[3].split() for row, v in table.items() if v[0] in priorities and v[1] == "works"}
+    table = tomllib.loads(
+        (ROOT / "docs/reference/compatibility.toml").read_text("utf-8")
+    )["features"]
+    return {
+        row: v[3].split()
+        for row, v in table.items()
+        if v[0] in priorities and v[1] == "works"
+    }
 
 
 def tests_of(names: list[str], record: covered.Record) -> set[str]:
@@ -38,25 +47,36 @@ def tests_of(names: list[str], record: covered.Record) -> set[str]:
     return {test for test in record.seconds if test.partition("[")[0] in wanted}
 
 
-def lines_of(row_tests: dict[str, set[str]], record: covered.Record) -> dict[str, dict[tuple[str, int], int]]:
-    """For each row: the lines that its tests execute, and how many rows' tests execute each."""
+def lines_of(
+    row_tests: dict[str, set[str]], record: covered.Record
+) -> dict[str, dict[tuple[str, int], int]]:
+    """For each row: the lines that its tests execute, and how many rows' tests execute
+    each.
+    """
     rows_by_test: dict[str, set[str]] = {}
     for row, tests in row_tests.items():
         for test in tests:
             rows_by_test.setdefault(test, set()).add(row)
+
     found: dict[str, dict[tuple[str, int], int]] = {row: {} for row in row_tests}
     for path, lines in record.lines.items():
         for line, tests in lines.items():
             executing = set().union(*(rows_by_test.get(test, set()) for test in tests))
             for row in executing:
                 found[row][path, line] = len(executing)
+
     return found
 
 
 def draw(
-    lines: dict[tuple[str, int], int], pool: dict[tuple[str, int], list[Drawn]], each: int, seed: str
+    lines: dict[tuple[str, int], int],
+    pool: dict[tuple[str, int], list[Drawn]],
+    each: int,
+    seed: str,
 ) -> Iterator[Drawn]:
-    """Mutants of a row, at most one for a statement: first those of lines that the fewest rows execute."""
+    """Mutants of a row, at most one for a statement: first those of lines that the
+    fewest rows execute.
+    """
     order = [place for place in lines if place in pool]
     random.Random(seed).shuffle(order)
     order.sort(key=lines.__getitem__)
@@ -81,24 +101,50 @@ def pool_of(places: set[tuple[str, int]]) -> dict[tuple[str, int], list[Drawn]]:
         for change in changes(name, source):
             if (name, change.line) in places:
                 pool.setdefault((name, change.line), []).append((change, source))
+
     return pool
 
 
 def main() -> int:
     """Run; status 1: a mutant survived."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help="rows, such as MOT-002; default: all of --priority")
-    parser.add_argument("--priority", default="M", help="priorities of the rows, such as MS")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "rows", nargs="*", help="rows, such as MOT-002; default: all of --priority"
+    )
+    parser.add_argument(
+        "--priority", default="M", help="priorities of the rows, such as MS"
+    )
     parser.add_argument("--each", type=int, default=3, help="errors for each row")
     parser.add_argument("--seed", type=int, default=1, help="which ones")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 1), help="how many at a time")
     parser.add_argument(
-        "--minutes", type=float, default=math.inf, help="end after this time, with what there is by then"
+        "--jobs",
+        type=int,
+        default=max(1, (os.cpu_count() or 1) - 1),
+        help="how many at a time",
     )
-    parser.add_argument("--output", type=Path, default=covered.KEPT / "rows.md", help="file of the results")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="end after this time, with what there is by then",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=covered.KEPT / "rows.md",
+        help="file of the results",
+    )
     args = parser.parse_args()
-    named = {row: names for row, names in rows(args.priority).items() if not args.rows or row in args.rows}
-    files = sorted({name.partition("::")[0] for names in rows("MSC").values() for name in names})
+    named = {
+        row: names
+        for row, names in rows(args.priority).items()
+        if not args.rows or row in args.rows
+    }
+    files = sorted(
+        {name.partition("::")[0] for names in rows("MSC").values() for name in names}
+    )
     files = [
         path for path in files if not path.startswith(("tests/page/", "tests/ros/"))
     ]  # their code runs in other processes
@@ -107,12 +153,22 @@ def main() -> int:
     every = {row: tests_of(names, record) for row, names in rows("MSC").items()}
     lines = lines_of(every, record)
     pool = pool_of(set().union(*(lines[row].keys() for row in named)))
-    asked = [(row, item) for row in named for item in draw(lines[row], pool, args.each, f"{args.seed}{row}")]
+    asked = [
+        (row, item)
+        for row in named
+        for item in draw(lines[row], pool, args.each, f"{args.seed}{row}")
+    ]
     journal = covered.KEPT / covered.state_of(files) / "rows"
-    known = dict(json.loads(line) for line in journal.read_text().splitlines()) if journal.exists() else {}
+    known = (
+        dict(json.loads(line) for line in journal.read_text().splitlines())
+        if journal.exists()
+        else {}
+    )
     trial.load_others()
     until = time.monotonic() + 60.0 * args.minutes
-    waiting = [(row, item) for row, item in reversed(asked) if _key(row, item) not in known]
+    waiting = [
+        (row, item) for row, item in reversed(asked) if _key(row, item) not in known
+    ]
     running: dict[trial.Trial, tuple[str, Drawn]] = {}
     try:
         while running or (waiting and time.monotonic() < until):
@@ -120,20 +176,39 @@ def main() -> int:
                 row, (change, source) = waiting.pop()
                 tests = sorted(row_tests[row], key=record.seconds.__getitem__)
                 seconds = sum(record.seconds[test] for test in tests)
-                running[trial.Trial(ROOT, change.path, change.applied(source), tests, seconds)] = row, (change, source)
+                running[
+                    trial.Trial(
+                        ROOT, change.path, change.applied(source), tests, seconds
+                    )
+                ] = row, (change, source)
+
             for one in list(running):
                 if (outcome := one.poll()) is not None:
                     row, item = running.pop(one)
                     known[_key(row, item)] = [outcome.verdict, outcome.test]
                     with journal.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([_key(row, item), known[_key(row, item)]]) + "\n")
+                        file.write(
+                            json.dumps([_key(row, item), known[_key(row, item)]]) + "\n"
+                        )
+
                     change = item[0]
-                    print(f"{row} {outcome.verdict:9} {change.path}:{change.line} {change.kind}"[:160], flush=True)
+                    print(
+                        f"{row} {outcome.verdict:9} {change.path}:{change.line} {change.kind}"[
+                            :160
+                        ],
+                        flush=True,
+                    )
+
             time.sleep(0.01)
     finally:
         for one in running:
             one.end()
-    done = [(row, item, known[_key(row, item)][0]) for row, item in asked if _key(row, item) in known]
+
+    done = [
+        (row, item, known[_key(row, item)][0])
+        for row, item in asked
+        if _key(row, item) in known
+    ]
     unseen = [row for row in named if not row_tests[row]]
     return report(args.output, done, unseen)
 
@@ -146,14 +221,22 @@ def report(output: Path, done: list[tuple[str, Drawn, str]], unseen: list[str]) 
     """Write the score and all mutants that survived; 1 if there is one."""
     counts = Counter(verdict for *_, verdict in done)
     lines = [
-        "# Mutants of rows", "",
+        "# Mutants of rows",
+        "",
         f"- Noticed by the tests of the row: {percent(sum(counts[v] for v in NOTICED), len(done))}",
-        f"- Rows whose tests run in other processes alone: {' '.join(unseen) or 'none'}", "", "```diff",
-    ]  # fmt: skip
+        f"- Rows whose tests run in other processes alone: {' '.join(unseen) or 'none'}",
+        "",
+        "```diff",
+    ]
     for row, (change, source), verdict in done:
         if verdict not in NOTICED:
             old, new = change.shown(source)
-            lines += [f"@ {row} {change.path}:{change.line} {change.kind}", f"-{old}", f"+{new}"]
+            lines += [
+                f"@ {row} {change.path}:{change.line} {change.kind}",
+                f"-{old}",
+                f"+{new}",
+            ]
+
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text("\n".join([*lines, "```", ""]), encoding="utf-8")
     print("\n".join(lines[2:4]), f"written to {output}", sep="\n")

@@ -1,8 +1,11 @@
-"""Trial of one mutant: a process of its own imports the mutated module and runs tests until one fails.
+"""Trial of one mutant: a process of its own imports the mutated module and runs tests
+until one fails.
 
-The process is forked from one that has imported third-party packages (the compiler, pytest) and nothing of botyard, so a mutant costs
-little more than its tests. The mutated text is supplied by an import hook: no file changes. Processor time, memory and size of files are
-limited; temporary files are in a folder of its own, which is its working directory, too. Needs fork (not on Windows).
+The process is forked from one that has imported third-party packages (the compiler,
+pytest) and nothing of botyard, so a mutant costs little more than its tests. The
+mutated text is supplied by an import hook: no file changes. Processor time, memory and
+size of files are limited; temporary files are in a folder of its own, which is its
+working directory, too. Needs fork (not on Windows).
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ class Outcome:
     Attributes
     ----------
     verdict : str
-        ``killed`` (a test has failed), ``import`` (no test could be run), ``limit`` (of time or memory, or the process died) or
-        ``survived``.
+        ``killed`` (a test has failed), ``import`` (no test could be run), ``limit`` (of
+        time or memory, or the process died) or ``survived``.
     test : str
         The test that has failed, or how the process ended.
     """
@@ -51,10 +54,33 @@ class Outcome:
 
 
 OTHERS = (
-    "numba", "numpy", "pytest", "hypothesis", "hypothesis.strategies", "hypothesis.extra.numpy", "_hypothesis_pytestplugin", "msgspec",
-    "yaml", "PIL.Image", "PIL.ImageDraw", "platformdirs", "click", "shapely", "ezdxf", "rosbags.typesys",
-    "starlette.applications", "uvicorn", "websockets", "rich", "pymunk", "asyncio", "email", "sqlite3", "xml.dom.minidom", "http.server",
-)  # fmt: skip
+    "numba",
+    "numpy",
+    "pytest",
+    "hypothesis",
+    "hypothesis.strategies",
+    "hypothesis.extra.numpy",
+    "_hypothesis_pytestplugin",
+    "msgspec",
+    "yaml",
+    "PIL.Image",
+    "PIL.ImageDraw",
+    "platformdirs",
+    "click",
+    "shapely",
+    "ezdxf",
+    "rosbags.typesys",
+    "starlette.applications",
+    "uvicorn",
+    "websockets",
+    "rich",
+    "pymunk",
+    "asyncio",
+    "email",
+    "sqlite3",
+    "xml.dom.minidom",
+    "http.server",
+)
 """Third-party modules that the tests import, as far as they are installed."""
 
 
@@ -84,7 +110,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.loader.text = text
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self.module:
             return None
@@ -112,7 +141,8 @@ def module_name(path: str) -> str:
 
 
 class Trial:
-    """A running trial. Made by a process with a single thread: a fork copies one thread only, but the locks of all.
+    """A running trial. Made by a process with a single thread: a fork copies one thread
+    only, but the locks of all.
 
     Parameters
     ----------
@@ -123,14 +153,21 @@ class Trial:
     tests : list of str
         Ids of tests.
     seconds : float
-        How long they take without a mutant, when each line is traced. Their limit of processor time is twice that, plus `STARTUP_CPU_S`;
-        on the clock it is ten times as long, for a machine may be busy.
+        How long they take without a mutant, when each line is traced. Their limit of
+        processor time is twice that, plus `STARTUP_CPU_S`; on the clock it is ten times
+        as long, for a machine may be busy.
     stop : bool
         Whether to stop at the first failure; else `Outcome.test` has a line for each.
     """
 
     def __init__(
-        self, root: Path, path: str, text: bytes | None, tests: list[str], seconds: float, stop: bool = True
+        self,
+        root: Path,
+        path: str,
+        text: bytes | None,
+        tests: list[str],
+        seconds: float,
+        stop: bool = True,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="botyard-mutant-"))
         limit = STARTUP_CPU_S + 2.0 * seconds
@@ -152,6 +189,7 @@ class Trial:
             return None
         else:
             status = self.end()
+
         outcome = _outcome(status, self.folder / "outcome")
         shutil.rmtree(self.folder, ignore_errors=True)
         return outcome
@@ -175,10 +213,19 @@ class Trial:
         while (outcome := self.poll()) is None:
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
+
         return outcome
 
 
-def _child(root: Path, path: str, text: bytes | None, tests: list[str], folder: Path, limit: float, stop: bool) -> None:
+def _child(
+    root: Path,
+    path: str,
+    text: bytes | None,
+    tests: list[str],
+    folder: Path,
+    limit: float,
+    stop: bool,
+) -> None:
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -209,8 +256,17 @@ def _child(root: Path, path: str, text: bytes | None, tests: list[str], folder: 
         "no:anyio",
         f"--basetemp={folder / 'pytest'}",
     ]
-    options += [f"--rootdir={root}", "-c", str(root / "pyproject.toml"), *(["-x"] if stop else [])]
-    status = int(pytest.main([*options, *(f"{root}/{test}" for test in tests)], plugins=[watcher]))
+    options += [
+        f"--rootdir={root}",
+        "-c",
+        str(root / "pyproject.toml"),
+        *(["-x"] if stop else []),
+    ]
+    status = int(
+        pytest.main(
+            [*options, *(f"{root}/{test}" for test in tests)], plugins=[watcher]
+        )
+    )
     (folder / "outcome").write_text(json.dumps([status, watcher.failed]))
     os._exit(0)
 
@@ -220,7 +276,11 @@ def _outcome(status: int, file: Path) -> Outcome:
     try:
         result, failed = json.loads(file.read_text())
     except (OSError, ValueError):
-        return Outcome("limit", f"ended by signal {-code}" if code < 0 else f"ended with status {code}")
+        return Outcome(
+            "limit",
+            f"ended by signal {-code}" if code < 0 else f"ended with status {code}",
+        )
+
     if failed:
         return Outcome("killed", "\n".join(failed))
     if result in (0, 5):

@@ -1,4 +1,6 @@
-"""A text protocol over TCP: `list`, `pose ann`, `drive ann 0.3 0.1`, `place ann 1 2 0`; each line is answered by `ok …` or `error …`."""
+"""A text protocol over TCP: `list`, `pose ann`, `drive ann 0.3 0.1`, `place ann 1 2 0`;
+each line is answered by `ok …` or `error …`.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,15 @@ class TextSession:
                 if len(line) > MAX_LINE:
                     self.is_closed = True
                     raise ValueError(f"expected a line of at most {MAX_LINE} bytes")
-                answer = " ".join(["ok", *self._do(line.decode("utf-8", "replace").split())])
+
+                answer = " ".join(
+                    ["ok", *self._do(line.decode("utf-8", "replace").split())]
+                )
             except (BotyardError, ValueError) as error:
                 answer = f"error {shown(error, 200)}"
+
             self._answers += answer.encode() + b"\n"
+
         if self.is_closed:
             self._line = b""
 
@@ -39,7 +46,9 @@ class TextSession:
             case ["list"]:
                 return [shown(name) for name in self.door.sim.robots]
             case ["pose", name]:
-                return [f"{x:.3f}" for x in self.door.control.robot(name).state.pose_world]
+                return [
+                    f"{x:.3f}" for x in self.door.control.robot(name).state.pose_world
+                ]
             case ["drive", name, v, w]:
                 timeout = self.door.options["timeout"]
                 self.door.do(Drive(robot=name, v=float(v), w=float(w), timeout=timeout))
@@ -48,7 +57,10 @@ class TextSession:
             case ["quit"]:
                 self.is_closed = True
             case _:
-                raise ValueError("expected list, pose NAME, drive NAME V W, place NAME X Y TH, or quit")
+                raise ValueError(
+                    "expected list, pose NAME, drive NAME V W, place NAME X Y TH, or quit"
+                )
+
         return []
 
     def data_to_send(self) -> bytes:
@@ -64,6 +76,19 @@ class TextSession:
 
 
 interface = Interface(
-    name="textproto", about="lines of text over TCP", carrier=Carrier.TCP, session=TextSession, port=7717,
-    options=(Option("timeout", float, 1.0, "a robot stops so long after the last drive, s of wall time", 0.0, 3600.0),),
-)  # fmt: skip
+    name="textproto",
+    about="lines of text over TCP",
+    carrier=Carrier.TCP,
+    session=TextSession,
+    port=7717,
+    options=(
+        Option(
+            "timeout",
+            float,
+            1.0,
+            "a robot stops so long after the last drive, s of wall time",
+            0.0,
+            3600.0,
+        ),
+    ),
+)

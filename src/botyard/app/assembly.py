@@ -1,4 +1,6 @@
-"""Assembles a run from its options: the parts of the simulator, its robots and its ports."""
+"""Assembles a run from its options: the parts of the simulator, its robots and its
+ports.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +25,31 @@ from botyard.formats.models import resource_folders
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program, World
+from botyard.processes.safefile import is_device
 from botyard.protocols.pioneer.conversation import PioneerSettings
-from botyard.safefile import is_device
 from botyard.servers.addresses import is_loopback
-from botyard.servers.aside import MIB, JobLimits
-from botyard.servers.tcp import RobotPortServer
-from botyard.servers.yard import Yard
+from botyard.servers.jobs.child_jobs import MIB, JobLimits
+from botyard.servers.pioneer.robot_servers import RobotServers
+from botyard.servers.pioneer.tcp import RobotPortServer
 from botyard.sim.simulation import Simulation
 from botyard.version import __version__
 
 DEFAULT_CAPACITY = 252.0
-"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7 Ah."""
+"""Capacity of batteries under --simulate-batteries, Wh: three lead-acid batteries of 7
+Ah.
+"""
 
 
-def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None) -> Parts:
+def assemble(
+    sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None
+) -> Parts:
     """Assemble the parts of a simulator from options; no port is open yet."""
     settings = place.settings
-    interval = o.update_interval / 1000.0 if o.update_interval else settings.step or default_step(o).step_s
+    interval = (
+        o.update_interval / 1000.0
+        if o.update_interval
+        else settings.step or default_step(o).step_s
+    )
     parts = compose(
         sim,
         interval=None if o.fast else interval,
@@ -49,13 +59,17 @@ def assemble(sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable
         port=o.port,
         patient=o.compat == "amrisim",
         equip=lambda spec: _with_battery(spec, o.simulate_batteries),
-        program=Program(name=o.controller, options=named_values(o.controller_option)) if o.controller else None,
+        program=Program(name=o.controller, options=named_values(o.controller_option))
+        if o.controller
+        else None,
         read_only=o.read_only,
         allow_exit=o.allow_client_exit,
         folders=_map_folders(sim, o),
         reading=o.reading(),
         limits=JobLimits(time=o.job_time, memory=o.job_memory * MIB),
-        pictures=Path() if o.log_file is None or is_device(o.log_file) else Path(o.log_file).parent,
+        pictures=Path()
+        if o.log_file is None or is_device(o.log_file)
+        else Path(o.log_file).parent,
         rotate_logs=rotate_logs,
         watchdog=o.ambf_watchdog,
     )
@@ -79,12 +93,15 @@ def _settings(o: RunOptions) -> PioneerSettings:
         gripper_layout=o.gripper_layout,
         log_packets=o.log_packets_received,
         log_movement=o.log_movement_sent,
-        siminfo_flags=(0 if o.unattended else 1) | (2 if o.restarting_after_crash else 0),
+        siminfo_flags=(0 if o.unattended else 1)
+        | (2 if o.restarting_after_crash else 0),
     )
 
 
 def _map_folders(sim: Simulation, o: RunOptions) -> list[Path]:
-    """Folders from which clients may load maps: the working directory, ``--map-dir``, that of the first map, and the user's."""
+    """Folders from which clients may load maps: the working directory, ``--map-dir``,
+    that of the first map, and the user's.
+    """
     folders = [Path.cwd(), *map(Path, o.map_dir), *resource_folders()]
     if sim.scene.source:
         folders.append(Path(sim.scene.source).resolve().parent)
@@ -98,13 +115,18 @@ def _with_battery(spec: RobotSpec, simulate: bool) -> RobotSpec:
     return replace(spec, battery=replace(spec.battery, capacity_wh=DEFAULT_CAPACITY))
 
 
-def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotChoice]) -> None:
+def add_robots(
+    robot_servers: RobotServers,
+    world: World,
+    o: RunOptions,
+    choices: Sequence[RobotChoice],
+) -> None:
     """Add the robots of a world, those chosen by options, and robot factories."""
-    yard.populate(world)
-    specs = [yard.find_model(c.model) for c in choices]
-    sim = yard.hub.sim
+    robot_servers.populate(world)
+    specs = [robot_servers.find_model(c.model) for c in choices]
+    sim = robot_servers.hub.sim
     for i, (choice, spec) in enumerate(zip(choices, specs, strict=True)):
-        yard.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
+        robot_servers.add(choice.model, choice.name, _start_pose(sim, spec, o.start, i))
     made = itertools.count()
 
     def places(spec: RobotSpec, count: int) -> list[Pose]:
@@ -113,14 +135,20 @@ def add_robots(yard: Yard, world: World, o: RunOptions, choices: Sequence[RobotC
         last = o.start[-1]
         if isinstance(last, Pose):
             return sim.free_places(spec, last, count)
-        return [_start_pose(sim, spec, (last,), next(made)) or Pose() for _ in range(count)]
+        return [
+            _start_pose(sim, spec, (last,), next(made)) or Pose() for _ in range(count)
+        ]
 
     for model in o.factories:
-        yard.add_factory(model, places)
+        robot_servers.add_factory(model, places)
 
 
-def _start_pose(sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], index: int) -> Pose | None:
-    """Start pose of robot `index`: the start of its number, else beside the last one; None: by the map."""
+def _start_pose(
+    sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], index: int
+) -> Pose | None:
+    """Start pose of robot `index`: the start of its number, else beside the last one;
+    None: by the map.
+    """
     if not starts:
         return None
     start = starts[min(index, len(starts) - 1)]
@@ -130,6 +158,7 @@ def _start_pose(sim: Simulation, spec: RobotSpec, starts: Sequence[Pose | str], 
         bounds = sim.scene.bounds
         assert bounds is not None  # the command line was checked
         return Pose(bounds[0] - 2.0, bounds[1] - 2.0 - index, 0.0)
+
     return sim.random_free_place(spec, index)
 
 
@@ -141,7 +170,8 @@ async def open_interfaces(
     kept: Sequence[Any] = (),
     rest: Collection[str] = (),
 ) -> Run:
-    """Register all interfaces, and start those that the options ask for, until the stack is left.
+    """Register all interfaces, and start those that the options ask for, until the
+    stack is left.
 
     Parameters
     ----------
@@ -152,33 +182,39 @@ async def open_interfaces(
     """
     if not is_loopback(o.bind_to_address):
         logging.getLogger("botyard").warning(
-            "robots can be commanded by anybody who can reach %s: the Pioneer protocol has no passwords",
+            "robots can be commanded by anybody who can reach %s: the Pioneer "
+            "protocol has no passwords",
             o.bind_to_address,
         )
+
     if o.record_packets is not None:
-        from botyard.servers.packetlog import PacketLog
+        from botyard.servers.pioneer.packetlog import PacketLog
 
         sim = parts.hub.sim
         packets = PacketLog(o.record_packets, lambda: sim.time, force=o.force)
         stack.callback(packets.close)
-        parts.yard.desk.taps.add(packets.take)
+        parts.robot_servers.desk.taps.add(packets.take)
         parts.recordings.has_packets = True
+
     _record(parts, o)
     stack.callback(parts.recordings.close)
     run = Run(parts, o, ports, kept)
     if o.log_timing_stats is not None:
-        from botyard.servers.metrics import TimingLog
+        from botyard.servers.web.metrics import TimingLog
 
-        stack.callback(TimingLog(parts.yard, o.log_timing_stats).close)
+        stack.callback(TimingLog(parts.robot_servers, o.log_timing_stats).close)
+
     await begin_interfaces(stack, run, rest)
     return run
 
 
 def _record(parts: Parts, o: RunOptions) -> None:
-    """Begin to record, as the options say. CommandLineError: the file cannot be written."""
+    """Begin to record, as the options say. CommandLineError: the file cannot be
+    written.
+    """
     if o.record is None:
         return
-    from botyard.recording.beginning import choose
+    from botyard.recording.start import choose
 
     path = Path(o.record)
     while o.restarting_after_crash and path.exists():  # what led to the crash is kept
@@ -197,16 +233,25 @@ def _record(parts: Parts, o: RunOptions) -> None:
     try:
         parts.recordings.begin(path, choices)
     except OSError as error:
-        raise CommandLineError(f"--record: cannot write {path}: {error.strerror}") from None
+        raise CommandLineError(
+            f"--record: cannot write {path}: {error.strerror}"
+        ) from None
 
 
-def about(yard: Yard) -> str:
+def about(robot_servers: RobotServers) -> str:
     """Description of the run, for the log (LOG-007)."""
-    sim = yard.hub.sim
-    robots = ", ".join(f"{name} ({robot.spec.name})" for name, robot in sim.robots.items() if robot.spec.drive)
-    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    sim = robot_servers.hub.sim
+    robots = ", ".join(
+        f"{name} ({robot.spec.name})"
+        for name, robot in sim.robots.items()
+        if robot.spec.drive
+    )
+    system = (
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    )
     return (
-        f"botyard {__version__} ({system}), process {os.getpid()}, map {sim.scene.source or 'none'}, "
+        f"botyard {__version__} ({system}), process {os.getpid()}, map "
+        f"{sim.scene.source or 'none'}, "
         f"robots: {robots or 'none'}, seed {sim.seed}"
     )
 

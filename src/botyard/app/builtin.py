@@ -1,7 +1,8 @@
 """Built-in interfaces: declaration, options of the run, and how a run serves each.
 
-`botyard.interfaces.registry` names them by entries, like those of other packages. Options of theirs are options of
-the run (`botyard.app.options`) under shorter names: ``--interface ros2:domain=7`` is ``--ros2 --ros-domain-id 7``.
+`botyard.interfaces.registry` names them by entries, like those of other packages.
+Options of theirs are options of the run (`botyard.app.options`) under shorter names:
+``--interface ros2:domain=7`` is ``--ros2 --ros-domain-id 7``.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ DEFAULT_STEP_S: Final = 0.1
 AMBF_STEP_S: Final = 0.005
 """Default time step with AMBF's objects, whose clients expect small steps."""
 ROS2_STEP_S: Final = 0.02
-"""Default time step with ROS 2: Nav2's controllers and filters expect odometry and transforms at 20 to 50 Hz."""
+"""Default time step with ROS 2: Nav2's controllers and filters expect odometry and
+transforms at 20 to 50 Hz.
+"""
 NO_WISH: Final = Wish()
 """That of interfaces of other packages, and of those that a command runs."""
 WISHES: Final[dict[str, Wish]] = {}
@@ -70,11 +73,21 @@ def _option(name: str, of: str) -> Option:
     option = OPTIONS[of]
     kind = option.kind
     value = (
-        bool if isinstance(kind, Flag) else int if isinstance(kind, Whole) else float if isinstance(kind, Real) else str
+        bool
+        if isinstance(kind, Flag)
+        else int
+        if isinstance(kind, Whole)
+        else float
+        if isinstance(kind, Real)
+        else str
     )
     low, high = -float("inf"), float("inf")
     if isinstance(kind, (Whole, Real)):
-        low, high = (x if y is None else float(y) for x, y in ((low, kind.low), (high, kind.high)))
+        low, high = (
+            x if y is None else float(y)
+            for x, y in ((low, kind.low), (high, kind.high))
+        )
+
     words = kind.words if isinstance(kind, OneOf) else ()
     default = option.default
     return Option(name, value, default, option.about or option.help, low, high, words)
@@ -93,7 +106,14 @@ def _built_in(
     WISHES[name] = Wish(**wish)
     options = tuple(_option(n, of) for n, of in WISHES[name].fields.items())
     return Interface(
-        name=name, about=about, carrier=carrier, server=serve, extras=extras, level=level, port=port, options=options
+        name=name,
+        about=about,
+        carrier=carrier,
+        server=serve,
+        extras=extras,
+        level=level,
+        port=port,
+        options=options,
     )
 
 
@@ -102,13 +122,18 @@ def _built_in(
 
 def _pioneer(run: Run, interface: Interface) -> Switch:
     ports = run.take_ports
-    return Switch(interface.about, False, lambda: run.parts.yard.open_ports(ports()), run.parts.yard.close_ports)
+    return Switch(
+        interface.about,
+        False,
+        lambda: run.parts.robot_servers.open_ports(ports()),
+        run.parts.robot_servers.close_ports,
+    )
 
 
 def _mdns(run: Run, interface: Interface) -> Switch:
     from botyard.app.served import MdnsService
 
-    announced = MdnsService(run.parts.yard)
+    announced = MdnsService(run.parts.robot_servers)
     return Switch(interface.about, False, announced.start, announced.stop)
 
 
@@ -128,8 +153,14 @@ def _lockstep(run: Run, interface: Interface) -> Switch:
 def _metrics(run: Run, interface: Interface) -> Switch:
     from botyard.app.served import MetricsService
 
-    figures = MetricsService(run.parts.yard, run.o)
-    return Switch(interface.about, False, figures.start, figures.stop, address=lambda: figures.address)
+    figures = MetricsService(run.parts.robot_servers, run.o)
+    return Switch(
+        interface.about,
+        False,
+        figures.start,
+        figures.stop,
+        address=lambda: figures.address,
+    )
 
 
 def _page(run: Run, interface: Interface) -> Switch:
@@ -139,17 +170,29 @@ def _page(run: Run, interface: Interface) -> Switch:
     async def stop() -> None:
         await run.page().stop()
 
-    return Switch(interface.about, False, start, stop, address=lambda: run.page().address if run.has_page else None)
+    return Switch(
+        interface.about,
+        False,
+        start,
+        stop,
+        address=lambda: run.page().address if run.has_page else None,
+    )
 
 
 PIONEER: Final = _built_in(
-    "pioneer", "Pioneer protocol (ARIA, p2os) over TCP, a port for each robot", serve=_pioneer, port=8101,
+    "pioneer",
+    "Pioneer protocol (ARIA, p2os) over TCP, a port for each robot",
+    serve=_pioneer,
+    port=8101,
     is_asked=lambda _o: True,
     fields={
-        "port": "port", "robot_name": "robot_name", "warn_unsupported": "warn_unsupported_commands", "gripper_layout": "gripper_layout",
+        "port": "port",
+        "robot_name": "robot_name",
+        "warn_unsupported": "warn_unsupported_commands",
+        "gripper_layout": "gripper_layout",
         "srisim_compat": "srisim_compat",
     },
-)  # fmt: skip
+)
 WISHES["discovery"] = Wish(
     is_asked=lambda o: not o.no_network_discovery,
     asking={"no_network_discovery": False},
@@ -157,35 +200,61 @@ WISHES["discovery"] = Wish(
 )
 DISCOVERY: Final = discovery.interface
 MDNS: Final = _built_in(
-    "mdns", "announces the robots by multicast DNS", "discovery", serve=_mdns, level=Level.WATCH,
-    is_asked=lambda o: o.mdns, asking={"mdns": True},
-)  # fmt: skip
+    "mdns",
+    "announces the robots by multicast DNS",
+    "discovery",
+    serve=_mdns,
+    level=Level.WATCH,
+    is_asked=lambda o: o.mdns,
+    asking={"mdns": True},
+)
 LOCKSTEP: Final = _built_in(
-    "lockstep", "clients step the world, whatever their protocol", serve=_lockstep,
-    is_asked=lambda _o: True, fields={"watchdog": "ambf_watchdog"},
-)  # fmt: skip
+    "lockstep",
+    "clients step the world, whatever their protocol",
+    serve=_lockstep,
+    is_asked=lambda _o: True,
+    fields={"watchdog": "ambf_watchdog"},
+)
 
 
 AMBF: Final = replace(
     _built_in(
-        "ambf", "AMBF's objects without ROS", serve=lambda run, it: run.ros.link_switch(it), carrier=Carrier.TCP, port=AMBF_PORT,
-        is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0, asking={"ambf": "2.0"},
-        is_offered=lambda o: o.ambf is not None,  # its types and its step are those of the whole run
+        "ambf",
+        "AMBF's objects without ROS",
+        serve=lambda run, it: run.ros.link_switch(it),
+        carrier=Carrier.TCP,
+        port=AMBF_PORT,
+        is_asked=lambda o: o.ambf is not None and o.ambf_port >= 0,
+        asking={"ambf": "2.0"},
+        is_offered=lambda o: (
+            o.ambf is not None
+        ),  # its types and its step are those of the whole run
         step_s=lambda o: None if o.ambf is None else AMBF_STEP_S,
         fields={
-            "generation": "ambf", "port": "ambf_port", "namespace": "ambf_namespace", "min_freq": "ambf_min_freq",
+            "generation": "ambf",
+            "port": "ambf_port",
+            "namespace": "ambf_namespace",
+            "min_freq": "ambf_min_freq",
             "max_freq": "ambf_max_freq",
         },
-        tolerated=lambda o: "--ambf-port chooses another one" if o.ambf_port == AMBF_PORT else None,  # else somebody wants just that one
+        tolerated=lambda o: (
+            "--ambf-port chooses another one" if o.ambf_port == AMBF_PORT else None
+        ),  # else somebody wants just that one
     ),
     clients=64,
-    byte_rate=16.0 * 2**20,  # states and commands of many objects at 1000 Hz
+    # states and commands of many objects at 1000 Hz
+    byte_rate=16.0 * 2**20,
     work_share=0.5,
-)  # fmt: skip
+)
 _ROS_FIELDS: Final = {
-    "names": "ros_names", "time": "ros_time", "frames": "ros_frames", "localization": "localization", "map": "ros_map",
-    "cmd_vel_timeout": "cmd_vel_timeout", "scan_rate": "scan_rate",
-}  # fmt: skip
+    "names": "ros_names",
+    "time": "ros_time",
+    "frames": "ros_frames",
+    "localization": "localization",
+    "map": "ros_map",
+    "cmd_vel_timeout": "cmd_vel_timeout",
+    "scan_rate": "scan_rate",
+}
 """Options of all interfaces of ROS, which show the same graph."""
 ROSMASTER: Final = _built_in(
     "rosmaster",
@@ -194,53 +263,105 @@ ROSMASTER: Final = _built_in(
     port=MASTER_PORT,
 )
 ROS1: Final = _built_in(
-    "ros1", "ROS 1 (TCPROS)", serve=lambda run, it: run.ros.ros1_switch(it),
-    is_asked=lambda o: o.ros1 or o.ros_master is not None
-    or (o.ambf is not None and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)),
+    "ros1",
+    "ROS 1 (TCPROS)",
+    serve=lambda run, it: run.ros.ros1_switch(it),
+    is_asked=lambda o: (
+        o.ros1
+        or o.ros_master is not None
+        or (
+            o.ambf is not None
+            and not (o.ros2 or o.ros_domain_id is not None or o.zenoh or o.zenoh_router)
+        )
+    ),
     asking={"ros1": True},
     fields={"master": "ros_master", "wait": "ros_wait", **_ROS_FIELDS},
-)  # fmt: skip
+)
 ROS2: Final = _built_in(
-    "ros2", "ROS 2 (DDS)", serve=lambda run, it: run.ros.ros2_switch(it),
-    is_asked=lambda o: o.ros2 or o.ros_domain_id is not None, asking={"ros2": True},
+    "ros2",
+    "ROS 2 (DDS)",
+    serve=lambda run, it: run.ros.ros2_switch(it),
+    is_asked=lambda o: o.ros2 or o.ros_domain_id is not None,
+    asking={"ros2": True},
     step_s=lambda o: ROS2_STEP_S if o.ros2 or o.ros_domain_id is not None else None,
     fields={"domain": "ros_domain_id", "distro": "ros_distro", **_ROS_FIELDS},
-)  # fmt: skip
+)
 ZENOH: Final = _built_in(
-    "zenoh", "ROS 2 (Zenoh)", "zenoh", serve=lambda run, it: run.ros.zenoh_switch(it),
-    is_asked=lambda o: o.zenoh or o.zenoh_router, asking={"zenoh": True},
+    "zenoh",
+    "ROS 2 (Zenoh)",
+    "zenoh",
+    serve=lambda run, it: run.ros.zenoh_switch(it),
+    is_asked=lambda o: o.zenoh or o.zenoh_router,
+    asking={"zenoh": True},
     step_s=lambda o: ROS2_STEP_S if o.zenoh or o.zenoh_router else None,
-    fields={"router": "zenoh_router", "domain": "ros_domain_id", "distro": "ros_distro", **_ROS_FIELDS},
-)  # fmt: skip
+    fields={
+        "router": "zenoh_router",
+        "domain": "ros_domain_id",
+        "distro": "ros_distro",
+        **_ROS_FIELDS,
+    },
+)
 ROSBRIDGE: Final = replace(
     _built_in(
-        "rosbridge", "ROS by the rosbridge protocol", serve=lambda run, it: run.ros.rosbridge_switch(it),
-        carrier=Carrier.WEBSOCKET, port=ROSBRIDGE_PORT,
-        is_asked=lambda o: o.rosbridge is not None, asking={"rosbridge": ROSBRIDGE_PORT},
-        fields={"port": "rosbridge", "token": "rosbridge_token", "distro": "ros_distro", **_ROS_FIELDS},
+        "rosbridge",
+        "ROS by the rosbridge protocol",
+        serve=lambda run, it: run.ros.rosbridge_switch(it),
+        carrier=Carrier.WEBSOCKET,
+        port=ROSBRIDGE_PORT,
+        is_asked=lambda o: o.rosbridge is not None,
+        asking={"rosbridge": ROSBRIDGE_PORT},
+        fields={
+            "port": "rosbridge",
+            "token": "rosbridge_token",
+            "distro": "ros_distro",
+            **_ROS_FIELDS,
+        },
     ),
     clients=100,
-)  # fmt: skip
+)
 FOXGLOVE: Final = replace(
     _built_in(
-        "foxglove", "live data for Foxglove and Lichtblick", serve=lambda run, it: run.ros.foxglove_switch(it),
-        carrier=Carrier.WEBSOCKET, port=FOXGLOVE_PORT,
-        is_asked=lambda o: o.foxglove is not None, asking={"foxglove": FOXGLOVE_PORT},
-        fields={"port": "foxglove", "token": "foxglove_token", "distro": "ros_distro", **_ROS_FIELDS},
+        "foxglove",
+        "live data for Foxglove and Lichtblick",
+        serve=lambda run, it: run.ros.foxglove_switch(it),
+        carrier=Carrier.WEBSOCKET,
+        port=FOXGLOVE_PORT,
+        is_asked=lambda o: o.foxglove is not None,
+        asking={"foxglove": FOXGLOVE_PORT},
+        fields={
+            "port": "foxglove",
+            "token": "foxglove_token",
+            "distro": "ros_distro",
+            **_ROS_FIELDS,
+        },
     ),
     clients=100,
-)  # fmt: skip
+)
 METRICS: Final = _built_in(
-    "metrics", "figures for Prometheus over HTTP", serve=_metrics, level=Level.WATCH,
-    is_asked=lambda o: o.metrics_port is not None, asking={"metrics_port": 0}, fields={"port": "metrics_port"},
-)  # fmt: skip
+    "metrics",
+    "figures for Prometheus over HTTP",
+    serve=_metrics,
+    level=Level.WATCH,
+    is_asked=lambda o: o.metrics_port is not None,
+    asking={"metrics_port": 0},
+    fields={"port": "metrics_port"},
+)
 PAGE: Final = _built_in(
-    "page", "the page", serve=_page, level=Level.OWN, port=8100,
-    is_asked=lambda o: not o.no_gui, asking={"no_gui": False},
+    "page",
+    "the page",
+    serve=_page,
+    level=Level.OWN,
+    port=8100,
+    is_asked=lambda o: not o.no_gui,
+    asking={"no_gui": False},
     fields={
-        "port": "gui_port", "address": "gui_address", "token": "gui_token", "lite_graphics": "lite_graphics", "no_graphics": "no_graphics",
+        "port": "gui_port",
+        "address": "gui_address",
+        "token": "gui_token",
+        "lite_graphics": "lite_graphics",
+        "no_graphics": "no_graphics",
     },
-)  # fmt: skip
+)
 VDA5050: Final = Interface(
     name="vda5050",
     about="AGVs of VDA 5050 over MQTT",
@@ -270,25 +391,48 @@ def with_interfaces(o: RunOptions) -> RunOptions:
             continue
         _, said = parse_choice(text)
         wish = WISHES[name]
-        changed = replace(o, **{wish.fields[option]: value for option, value in said.items() if option in wish.fields})
+        changed = replace(
+            o,
+            **{
+                wish.fields[option]: value
+                for option, value in said.items()
+                if option in wish.fields
+            },
+        )
         o = changed if wish.is_asked(changed) else replace(changed, **wish.asking)
+
     return o
 
 
 class DefaultStep(NamedTuple):
-    """The default time step of a run, s, and the name of the interface that needs it; empty: none does."""
+    """The default time step of a run, s, and the name of the interface that needs it;
+    empty: none does.
+    """
 
     step_s: float
     interface: str
 
 
 def default_step(o: RunOptions) -> DefaultStep:
-    """The smallest step of the interfaces that are asked for. With ``--update-sim-time`` they change nothing: the pace is the user's."""
-    wanted = [] if o.update_sim_time else [(wish.step_s(o), name) for name, wish in WISHES.items()]
+    """The smallest step of the interfaces that are asked for. With
+    ``--update-sim-time`` they change nothing: the pace is the user's.
+    """
+    wanted = (
+        []
+        if o.update_sim_time
+        else [(wish.step_s(o), name) for name, wish in WISHES.items()]
+    )
     return min(
         (DefaultStep(step, name) for step, name in wanted if step is not None),
         default=DefaultStep(DEFAULT_STEP_S, ""),
     )
 
 
-__all__ = ["NO_WISH", "WISHES", "DefaultStep", "Wish", "default_step", "with_interfaces"]
+__all__ = [
+    "NO_WISH",
+    "WISHES",
+    "DefaultStep",
+    "Wish",
+    "default_step",
+    "with_interfaces",
+]

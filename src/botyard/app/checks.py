@@ -1,4 +1,6 @@
-"""Checks of options before anything runs: missing extras, contradictions, files that cannot be written."""
+"""Checks of options before anything runs: missing extras, contradictions, files that
+cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from botyard.app.needs import Needs
 from botyard.app.options import RunOptions
-from botyard.codeload import is_code
 from botyard.errors import CommandLineError, KeptFileError, WorldError, did_you_mean
 from botyard.geometry import Pose
 from botyard.names import body_name, check_name, shown
-from botyard.safefile import Beginnings, check_replaceable
+from botyard.processes.codeload import is_code
+from botyard.processes.safefile import Beginnings, check_replaceable
 from botyard.servers.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ def _is_token(text: str) -> bool:
     """Whether the page accepts a text as a token (`tokenOf` in web/src/stores/kept.ts)."""
     return (
         len(text) <= MAX_TOKEN
-        and re.fullmatch(r"[\x21-\x7e\xa1-\xff]([\x20-\x7e\xa1-\xff]*[\x21-\x7e\xa1-\xff])?", text) is not None
+        and re.fullmatch(
+            r"[\x21-\x7e\xa1-\xff]([\x20-\x7e\xa1-\xff]*[\x21-\x7e\xa1-\xff])?", text
+        )
+        is not None
     )
 
 
@@ -49,7 +54,9 @@ def check_options(o: RunOptions) -> None:
         An environment variable of ROS is invalid.
     """
     needs = Needs()
-    needs.add_options({name: getattr(o, name) for name in RunOptions.__dataclass_fields__})
+    needs.add_options(
+        {name: getattr(o, name) for name in RunOptions.__dataclass_fields__}
+    )
     for name in (o.map, o.map_argument):
         needs.add_file(name)
     needs.check()
@@ -59,12 +66,19 @@ def check_options(o: RunOptions) -> None:
 
         for text in o.interface:
             parse_choice(text)
+
     if o.controller_option and not o.controller:
-        raise CommandLineError("--controller-option: expected --controller with it, which it is an option of")
-    if o.controller and not is_code(o.controller):  # code is imported later, and refused then
+        raise CommandLineError(
+            "--controller-option: expected --controller with it, which it is an option of"
+        )
+
+    if o.controller and not is_code(
+        o.controller
+    ):  # code is imported later, and refused then
         from botyard.controllers.registry import find_controller
 
         find_controller(o.controller)
+
     for option, token in (
         ("--gui-token", o.gui_token),
         ("--rosbridge-token", o.rosbridge_token),
@@ -73,11 +87,16 @@ def check_options(o: RunOptions) -> None:
         if token is None or (not token and option == "--gui-token") or _is_token(token):
             continue
         raise CommandLineError(
-            f"{option}: expected 1 to {MAX_TOKEN} characters that a header of HTTP can carry (printable Latin-1, no space at the ends), "
+            f"{option}: expected 1 to {MAX_TOKEN} characters that a header of "
+            "HTTP can carry (printable Latin-1, no space at the ends), "
             f'found "{shown(token)}"'
         )
+
     if not o.no_gui and o.gui_token == "off" and not is_loopback(o.gui_address):
-        raise CommandLineError("--gui-token off: only on this machine; with --gui-address the page needs a token")
+        raise CommandLineError(
+            "--gui-token off: only on this machine; with --gui-address the page needs a token"
+        )
+
     check_can_be_written("--snapshot", o.snapshot, force=o.force)
     check_can_be_written("--save-scenario", o.save_scenario, force=o.force)
     check_can_be_written("--record", o.record, force=o.force)
@@ -91,21 +110,31 @@ def check_options(o: RunOptions) -> None:
     ):
         if value not in (None, ()) and o.record is None:
             raise CommandLineError(f"{option}: only with --record")
+
     if o.record_on_stall and o.record_last is None:
         raise CommandLineError("--record-on-stall: only with --record-last")
-    if o.record_last is not None and (o.record_split is not None or o.record_split_time is not None):
+    if o.record_last is not None and (
+        o.record_split is not None or o.record_split_time is not None
+    ):
         raise CommandLineError(
-            "--record-last: what is kept in memory is not split (--record-split, --record-split-time)"
+            "--record-last: what is kept in memory is not split (--record-split, "
+            "--record-split-time)"
         )
-    if o.record_packets is not None:
-        from botyard.servers.packetlog import BEGINS
 
-        check_can_be_written("--record-packets", o.record_packets, force=o.force, begins=BEGINS)
+    if o.record_packets is not None:
+        from botyard.servers.pioneer.packetlog import BEGINS
+
+        check_can_be_written(
+            "--record-packets", o.record_packets, force=o.force, begins=BEGINS
+        )
+
     if o.snapshot is not None:
         check_picture("--snapshot", o.snapshot)
 
 
-def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool) -> bool:
+def check_world(
+    o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: bool
+) -> bool:
     """Check the options together with the world. Returns whether any body has mass.
 
     Parameters
@@ -131,17 +160,26 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
     for spec in made:
         if not spec.drive:
             raise CommandLineError(
-                f"--robot-factory: robot factory: {spec.name} cannot drive, so no client could use it"
+                f"--robot-factory: robot factory: {spec.name} cannot drive, so "
+                "no client could use it"
             )
+
     if o.port + len(choices) + len(o.factories) - 1 > 65535:
         raise CommandLineError(
-            f"{len(choices) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
+            f"{len(choices) + len(o.factories)} robots do not fit on the ports "
+            f"from {o.port} to 65535"
         )
+
     names = _names(
-        [body_name(b.name) for b in boxes], [p.name for p in world.robots], [(c.name, s) for c, s in zip(choices, specs, strict=True)]
-    )  # fmt: skip
+        [body_name(b.name) for b in boxes],
+        [p.name for p in world.robots],
+        [(c.name, s) for c, s in zip(choices, specs, strict=True)],
+    )
     if o.joystick is not None and not asks and o.joystick not in names:
-        raise CommandLineError(f'--joystick: no robot "{o.joystick}"{did_you_mean(o.joystick, names)}')
+        raise CommandLineError(
+            f'--joystick: no robot "{o.joystick}"{did_you_mean(o.joystick, names)}'
+        )
+
     if o.joystick is not None and not sys.stdin.isatty():
         raise CommandLineError("--joystick needs a terminal for its keys")
     if "outside" in o.start and choices and world.scene.bounds is None:
@@ -151,8 +189,11 @@ def check_world(o: RunOptions, world: World, boxes: Iterable[BoxObject], asks: b
             from botyard.engine.commands import check_pose
 
             check_pose(start)
+
     models = (*(placed.spec for placed in world.robots), *specs, *made)
-    return any(box.dynamics is not None for box in boxes) or any(spec.dynamics is not None for spec in models)
+    return any(box.dynamics is not None for box in boxes) or any(
+        spec.dynamics is not None for spec in models
+    )
 
 
 def _model(name: str) -> RobotSpec:
@@ -161,7 +202,9 @@ def _model(name: str) -> RobotSpec:
     return find_robot(name)
 
 
-def _names(boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]) -> list[str]:
+def _names(
+    boxes: list[str], placed: list[str], chosen: list[tuple[str | None, RobotSpec]]
+) -> list[str]:
     """Names that the robots will get."""
     taken = {*boxes, *placed}
     names = list(placed)
@@ -173,37 +216,65 @@ def _names(boxes: list[str], placed: list[str], chosen: list[tuple[str | None, R
                 n += 1
                 name = f"{spec.name}_{n:03d}"
         elif name in taken:
-            raise WorldError(f'a body named "{name}" is there already; names must be unique')
+            raise WorldError(
+                f'a body named "{name}" is there already; names must be unique'
+            )
+
         taken.add(name)
         names.append(name)
+
     return names
 
 
 def _check_ros(o: RunOptions) -> None:
     master = o.ros_master or ""
-    if master.partition(":")[0] == EMBEDDED and (port := master.partition(":")[2]) and not port.isdigit():
-        raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{master}"')
-    ros1, ros2 = o.ros1 or o.ros_master is not None, o.ros2 or o.ros_domain_id is not None
+    if (
+        master.partition(":")[0] == EMBEDDED
+        and (port := master.partition(":")[2])
+        and not port.isdigit()
+    ):
+        raise CommandLineError(
+            f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{master}"'
+        )
+
+    ros1, ros2 = (
+        o.ros1 or o.ros_master is not None,
+        o.ros2 or o.ros_domain_id is not None,
+    )
     if ros2 or o.zenoh or o.zenoh_router:
         from botyard.protocols.dds.environment import Environment
 
         Environment.read(domain=o.ros_domain_id)
+
     for name in (o.map, o.map_argument):
         if name is None or not name.startswith("ros:"):
             continue
         if not (ros1 or ros2):
-            raise CommandLineError(f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is")
+            raise CommandLineError(
+                f"-m {name}: expected --ros1 or --ros2 with it, which says where the topic is"
+            )
+
         if master.startswith(EMBEDDED):
-            raise CommandLineError(f"-m {name}: with a master of our own there is no map before we have started")
+            raise CommandLineError(
+                f"-m {name}: with a master of our own there is no map before we have started"
+            )
 
 
-def check_can_be_written(option: str, name: str | Path | None, *, force: bool = False, begins: Beginnings = ()) -> None:
-    """Check that an option's output file can be written, without writing it. See `botyard.safefile.replacing`.
+def check_can_be_written(
+    option: str,
+    name: str | Path | None,
+    *,
+    force: bool = False,
+    begins: Beginnings = (),
+) -> None:
+    """Check that an option's output file can be written, without writing it. See
+    `botyard.processes.safefile.replacing`.
 
     Raises
     ------
     CommandLineError
-        Its folder does not exist, it is a folder, it is not writable, or it is a file that botyard did not write.
+        Its folder does not exist, it is a folder, it is not writable, or it is a file
+        that botyard did not write.
     """
     if name is None:
         return
@@ -223,17 +294,28 @@ def check_can_be_written(option: str, name: str | Path | None, *, force: bool = 
             raise CommandLineError(f"{option}: {error}") from None
         except OSError as error:
             reason = str(error.strerror)
+
     raise CommandLineError(f"{option}: cannot write {path}: {reason}")
 
 
 def check_picture(option: str, name: str) -> None:
-    """Check that there is a format of pictures with the suffix of an option's file. CommandLineError: there is none."""
+    """Check that there is a format of pictures with the suffix of an option's file.
+    CommandLineError: there is none.
+    """
     from PIL import Image
 
     suffix = Path(name).suffix.lower()
     kind = Image.registered_extensions().get(suffix)
     if kind is None or kind not in Image.SAVE:
-        raise CommandLineError(f'{option}: cannot write {name}: no format of pictures has the suffix "{suffix}"')
+        raise CommandLineError(
+            f'{option}: cannot write {name}: no format of pictures has the suffix "{suffix}"'
+        )
 
 
-__all__ = ["EMBEDDED", "check_can_be_written", "check_options", "check_picture", "check_world"]
+__all__ = [
+    "EMBEDDED",
+    "check_can_be_written",
+    "check_options",
+    "check_picture",
+    "check_world",
+]

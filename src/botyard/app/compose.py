@@ -12,21 +12,21 @@ from botyard.control import Control
 from botyard.control.driving import stop_expired_drivers
 from botyard.control.world import LogFiles
 from botyard.formats.base import Options
-from botyard.interfaces.pioneer.desk import PioneerDesk
+from botyard.interfaces.pioneer.requests import PioneerRequests
 from botyard.model.robot import RobotSpec
 from botyard.model.world import Program
 from botyard.protocols.ambf.stepping import WATCHDOG
 from botyard.protocols.pioneer.conversation import PioneerSettings
-from botyard.servers.aside import JobLimits
 from botyard.servers.hub import Hub
+from botyard.servers.jobs.child_jobs import JobLimits
+from botyard.servers.jobs.maploading import MapLoader
+from botyard.servers.jobs.masskernels import mass_kernels
+from botyard.servers.jobs.movies import Movies
+from botyard.servers.jobs.pictures import Pictures
+from botyard.servers.jobs.recordings import Recordings
+from botyard.servers.jobs.threads import LoopHost
 from botyard.servers.lockstep import Lockstep
-from botyard.servers.maploading import MapLoader
-from botyard.servers.masskernels import mass_kernels
-from botyard.servers.movies import Movies
-from botyard.servers.pictures import Pictures
-from botyard.servers.recordings import Recordings
-from botyard.servers.threads import LoopHost
-from botyard.servers.yard import Yard
+from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.sim.simulation import Simulation
 
 
@@ -40,7 +40,7 @@ class Parts:
         Runs the steps at their pace.
     control : Control
         The control surface.
-    yard : Yard
+    robot_servers : RobotServers
         Robots and their ports, interfaces.
     maps : MapLoader
         Loads maps.
@@ -58,7 +58,7 @@ class Parts:
 
     hub: Hub
     control: Control
-    yard: Yard
+    robot_servers: RobotServers
     maps: MapLoader
     pictures: Pictures
     recordings: Recordings
@@ -73,10 +73,12 @@ class Parts:
         self.recordings.close()
         self.movies.close()
         self.lockstep.close()
-        self.yard.close()
+        self.robot_servers.close()
 
     async def ended(self) -> None:
-        """After `close`: wait until tasks and threads have ended and transports are closed, which takes a few iterations of the loop."""
+        """After `close`: wait until tasks and threads have ended and transports are
+        closed, which takes a few iterations of the loop.
+        """
         await self.hub.background.aclose()
         await self.work.ended()
         for _ in range(5):
@@ -112,7 +114,7 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     interval, duration
         See `Hub`.
     settings, host, port, patient, equip, program
-        See `Yard`.
+        See `RobotServers`.
     read_only, allow_exit
         See `Control`.
     folders, reading, limits
@@ -132,14 +134,18 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
     control.mass_kernels = lambda: mass_kernels(work)
     control.end = work.end_soon
     control.stepper = lockstep = Lockstep(hub, watchdog)
-    control.maps = maps = MapLoader(sim, work, folders=folders, options=reading, limits=limits)
+    control.maps = maps = MapLoader(
+        sim, work, folders=folders, options=reading, limits=limits
+    )
     control.painter = painter = Pictures(sim, work, pictures, limits)
     if rotate_logs is not None:
         control.logs = LogFiles(rotate_logs, time.monotonic)
-    desk = PioneerDesk(control)
-    control.recordings = recordings = Recordings(sim, work, pictures, desk.taps, patient=interval is None)
+    desk = PioneerRequests(control)
+    control.recordings = recordings = Recordings(
+        sim, work, pictures, desk.taps, patient=interval is None
+    )
     control.filmer = movies = Movies(hub, work, pictures, limits)
-    yard = Yard(
+    robot_servers = RobotServers(
         hub,
         desk,
         settings or PioneerSettings(),
@@ -149,8 +155,10 @@ def compose(  # noqa: PLR0913 - a keyword for each setting of a part
         equip=equip,
         program=program,
     )
-    maps.populate = yard.receive
-    return Parts(hub, control, yard, maps, painter, recordings, movies, lockstep, work)
+    maps.populate = robot_servers.receive
+    return Parts(
+        hub, control, robot_servers, maps, painter, recordings, movies, lockstep, work
+    )
 
 
 __all__ = ["Parts", "compose"]

@@ -28,35 +28,58 @@ def read_value(option: Option, value: Any) -> Any:
     if option.many and option.kind.is_one(value):
         value = [value]
     if option.many != isinstance(value, list):
-        raise ValueError(f"expected {'a list' if option.many else 'one value'}, found {value!r}")
-    return tuple(map(option.kind.read, value)) if option.many else option.kind.read(value)
+        raise ValueError(
+            f"expected {'a list' if option.many else 'one value'}, found {value!r}"
+        )
+
+    return (
+        tuple(map(option.kind.read, value)) if option.many else option.kind.read(value)
+    )
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Read a configuration file; returns the raw values by the names of the options' fields.
+    """Read a configuration file; returns the raw values by the names of the options'
+    fields.
 
     Raises
     ------
     CommandLineError
-        The file cannot be read, has an option that does not exist, or a value that it cannot have; with the line.
+        The file cannot be read, has an option that does not exist, or a value that it
+        cannot have; with the line.
     """
-    known = {o.long: o for name, o in OPTIONS.items() if name not in NOT_IN_FILES and not o.hidden}
+    known = {
+        o.long: o
+        for name, o in OPTIONS.items()
+        if name not in NOT_IN_FILES and not o.hidden
+    }
     try:
-        file = YamlFile(read_source(path).text, Meter(Budget(), path, FormatError), FormatError)
+        file = YamlFile(
+            read_source(path).text, Meter(Budget(), path, FormatError), FormatError
+        )
         if not isinstance(file.data, dict):
-            raise FormatError("expected options by their long names, for example port: 9000", path, 1)
+            raise FormatError(
+                "expected options by their long names, for example port: 9000", path, 1
+            )
+
         values: dict[str, Any] = {}
         for key, value in file.data.items():
             where, option = f"$.{key}", known.get(str(key))
             if option is None:
-                raise file.fail(where, f"there is no such option{did_you_mean(str(key), known)}")
+                raise file.fail(
+                    where, f"there is no such option{did_you_mean(str(key), known)}"
+                )
+
             try:
                 read_value(option, value)
             except ValueError as error:
                 raise file.fail(where, str(error)) from None
-            values[option.name] = [value] if option.many and not isinstance(value, list) else value
+
+            values[option.name] = (
+                [value] if option.many and not isinstance(value, list) else value
+            )
     except FormatError as error:
         raise CommandLineError(f"--config: {error}") from None
+
     return values
 
 
@@ -66,7 +89,10 @@ def world_words() -> dict[str, Option]:
 
 
 def with_world_options(
-    o: RunOptions, options: Mapping[str, Any], source: str, is_given: Callable[[str], bool] = lambda _name: False
+    o: RunOptions,
+    options: Mapping[str, Any],
+    source: str,
+    is_given: Callable[[str], bool] = lambda _name: False,
 ) -> RunOptions:
     """Fill in options that are not given from those of a world file.
 
@@ -84,7 +110,8 @@ def with_world_options(
     Raises
     ------
     CommandLineError
-        The world file sets an option that it may not set, or an invalid value. Readers of files report the line.
+        The world file sets an option that it may not set, or an invalid value. Readers
+        of files report the line.
     """
     words = world_words()
     changes: dict[str, Any] = {}
@@ -96,7 +123,16 @@ def with_world_options(
             changes[option.name] = read_value(option, value)
         except ValueError as error:
             raise CommandLineError(f"{where}: {error}") from None
-    return replace(o, **{name: value for name, value in changes.items() if not is_given(name)})
+
+    return replace(
+        o, **{name: value for name, value in changes.items() if not is_given(name)}
+    )
 
 
-__all__ = ["NOT_IN_FILES", "read_config", "read_value", "with_world_options", "world_words"]
+__all__ = [
+    "NOT_IN_FILES",
+    "read_config",
+    "read_value",
+    "with_world_options",
+    "world_words",
+]

@@ -1,4 +1,6 @@
-"""Registers, starts and stops all interfaces of a run, built-in ones and those of other packages, in the same way."""
+"""Registers, starts and stops all interfaces of a run, built-in ones and those of other
+packages, in the same way.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ from botyard.errors import PortError, WorldError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.interfaces.registry import BUILT_IN, find_interface, parse_choice, plug_ins
 from botyard.servers.addresses import is_loopback
-from botyard.servers.yard import Yard
+from botyard.servers.pioneer.robot_servers import RobotServers
 
 log = logging.getLogger("botyard.interfaces")
 
 
 def _given(o: RunOptions) -> dict[str, dict[str, Any]]:
     """Options given by ``--interface``, by interface."""
-    return {interface.name: given for interface, given in map(parse_choice, o.interface)}
+    return {
+        interface.name: given for interface, given in map(parse_choice, o.interface)
+    }
 
 
 def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
@@ -29,15 +33,23 @@ def _switch(interface: Interface, given: Mapping[str, Any], run: Run) -> Switch:
     if interface.server is not None:
         return interface.server(run, interface)
     options = interface.chosen(given)
-    if "everybody" in options and "everybody" not in given and interface.name in BUILT_IN:
+    if (
+        "everybody" in options
+        and "everybody" not in given
+        and interface.name in BUILT_IN
+    ):
         options["everybody"] = not is_loopback(run.o.bind_to_address)
-    return PumpService(interface, options, options.get("port", interface.port), run.parts).switch()
+
+    return PumpService(
+        interface, options, options.get("port", interface.port), run.parts
+    ).switch()
 
 
 async def begin_interfaces(
     stack: contextlib.AsyncExitStack, run: Run, rest: Collection[str] = ()
 ) -> Mapping[str, Switch]:
-    """Register all interfaces, and start those that are asked for but for those in `rest`, until the stack is left.
+    """Register all interfaces, and start those that are asked for but for those in
+    `rest`, until the stack is left.
 
     Raises
     ------
@@ -46,40 +58,54 @@ async def begin_interfaces(
     BotyardError
         A selected interface cannot be started.
     """
-    o, yard, given = run.o, run.parts.yard, _given(run.o)
+    o, robot_servers, given = run.o, run.parts.robot_servers, _given(run.o)
     stack.push_async_callback(run.ros.close)
     asked: list[str] = []
     for name in BUILT_IN:
         interface, wish = find_interface(name), WISHES.get(name, NO_WISH)
         if interface.command or not wish.is_offered(o):
             continue
-        _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
+        _register(
+            stack, robot_servers, name, _switch(interface, given.get(name, {}), run)
+        )
         asked += [name] if wish.is_asked(o) and name not in rest else []
-    others = {i.name: i for i in plug_ins()} | {n: find_interface(n) for n in given if n not in BUILT_IN}
+
+    others = {i.name: i for i in plug_ins()} | {
+        n: find_interface(n) for n in given if n not in BUILT_IN
+    }
     for name, interface in others.items():
         try:
-            _register(stack, yard, name, _switch(interface, given.get(name, {}), run))
-        except Exception as error:  # third-party declarations may raise anything
+            _register(
+                stack, robot_servers, name, _switch(interface, given.get(name, {}), run)
+            )
+        except Exception as error:
+            # third-party declarations may raise anything
             if name in given:
                 raise
             log.warning("interface %s is left out: %r", name, error)
+
     for name in (*asked, *(n for n in given if n not in BUILT_IN)):
-        await _start(yard, name, o)
-    return yard.interfaces
+        await _start(robot_servers, name, o)
+    return robot_servers.interfaces
 
 
-def _register(stack: contextlib.AsyncExitStack, yard: Yard, name: str, switch: Switch) -> None:
+def _register(
+    stack: contextlib.AsyncExitStack,
+    robot_servers: RobotServers,
+    name: str,
+    switch: Switch,
+) -> None:
     async def end() -> None:
         with contextlib.suppress(WorldError):
-            await yard.switch(name, False)
+            await robot_servers.switch(name, False)
 
-    yard.interfaces[name] = switch
+    robot_servers.interfaces[name] = switch
     stack.push_async_callback(end)
 
 
-async def _start(yard: Yard, name: str, o: RunOptions) -> None:
+async def _start(robot_servers: RobotServers, name: str, o: RunOptions) -> None:
     try:
-        await yard.switch(name, True)
+        await robot_servers.switch(name, True)
     except PortError as error:
         hint = WISHES.get(name, NO_WISH).tolerated(o)
         if hint is None:

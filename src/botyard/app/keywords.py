@@ -11,7 +11,9 @@ from typing import Any, Final
 from botyard.app.options import OPTIONS, SECTIONS, Option, RunOptions
 from botyard.errors import ArgumentError, CommandLineError, PortError, did_you_mean
 
-KEYWORDS: Final[Mapping[str, Option]] = {o.keyword: o for o in OPTIONS.values() if o.keyword is not None}
+KEYWORDS: Final[Mapping[str, Option]] = {
+    o.keyword: o for o in OPTIONS.values() if o.keyword is not None
+}
 """The keywords of `serve`."""
 
 
@@ -29,23 +31,32 @@ def options_of(keywords: Mapping[str, Any]) -> RunOptions:
         if option is None:
             raise ArgumentError(f"serve: {_no_keyword(word)}")
         given[option.name] = option.of(value)
-    o = RunOptions(**given, noninteractive=True)  # nobody is asked, nothing is opened on a screen
+
+    o = RunOptions(
+        **given, noninteractive=True
+    )  # nobody is asked, nothing is opened on a screen
     if o.interface:
         from botyard.app.builtin import with_interfaces
 
         with python_words():
             o = with_interfaces(o)
+
     ports = o.port + len(o.robots) + len(o.factories) - 1
     if o.port and ports > 65535:
         raise ArgumentError(
-            f"port: {len(o.robots) + len(o.factories)} robots do not fit on the ports from {o.port} to 65535"
+            f"port: {len(o.robots) + len(o.factories)} robots do not fit on the "
+            f"ports from {o.port} to 65535"
         )
+
     return o
 
 
 def _no_keyword(word: str) -> str:
     """Error text for an unknown keyword."""
-    other = next((o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))), None)
+    other = next(
+        (o for o in OPTIONS.values() if word in (o.name, o.long.replace("-", "_"))),
+        None,
+    )
     if other is None:
         return f"there is no option {word}{did_you_mean(word, KEYWORDS)}"
     if other.keyword is not None:
@@ -77,7 +88,13 @@ def python_words() -> Iterator[None]:
         raise PortError(in_python(str(error))) from None
 
 
-UNITS: Final[Mapping[str, str]] = {"MS": "s", "S": "s", "MM": "m", "HZ": "Hz", "MIB": "MiB"}
+UNITS: Final[Mapping[str, str]] = {
+    "MS": "s",
+    "S": "s",
+    "MM": "m",
+    "HZ": "Hz",
+    "MIB": "MiB",
+}
 """Units in Python for the placeholders of values in the help text."""
 
 
@@ -101,9 +118,18 @@ def keyword_default(option: Option) -> Any:
 
 def signature() -> inspect.Signature:
     """Signature of `serve`, for `help`."""
-    words = [inspect.Parameter("sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation")]
+    words = [
+        inspect.Parameter(
+            "sim", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Simulation"
+        )
+    ]
     for word, option in KEYWORDS.items():
-        words.append(inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=keyword_default(option)))
+        words.append(
+            inspect.Parameter(
+                word, inspect.Parameter.KEYWORD_ONLY, default=keyword_default(option)
+            )
+        )
+
     return inspect.Signature(words, return_annotation="Serving")
 
 
@@ -113,7 +139,10 @@ def parameters() -> str:
     for section in SECTIONS:
         for word, option in KEYWORDS.items():
             if option.section == section:
-                lines.append(f"    {word} : {value_words(option)}\n        {described(option)}\n")
+                lines.append(
+                    f"    {word} : {value_words(option)}\n        {described(option)}\n"
+                )
+
     return "".join(lines)
 
 

@@ -1,6 +1,8 @@
-"""Kinds of option values: parsing from command line and files, and validation of Python values.
+"""Kinds of option values: parsing from command line and files, and validation of Python
+values.
 
-Files and the command line use the units of the option (ms, mm, degrees): `Kind.read`. Python uses SI units: `Kind.of`.
+Files and the command line use the units of the option (ms, mm, degrees): `Kind.read`.
+Python uses SI units: `Kind.of`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError, CommandLineError
 from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose
@@ -36,8 +38,11 @@ def parse_robot(text: str) -> RobotChoice:
         There is no model; the text says so.
     """
     model, colon, name = text.rpartition(":")
-    if not colon or len(model) <= 1 or "/" in name or "\\" in name:  # no colon, or one of a drive letter
+    if (
+        not colon or len(model) <= 1 or "/" in name or "\\" in name
+    ):  # no colon, or one of a drive letter
         model, name = text, ""
+
     if not model:
         raise ValueError(f'expected MODEL or MODEL:NAME, found "{text}"')
     return RobotChoice(model, name or None)
@@ -57,7 +62,10 @@ def parse_start(text: str) -> Pose | str:
     try:
         x, y, th = (float(w) for w in word.split(","))
     except ValueError:
-        raise ValueError(f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{text}"') from None
+        raise ValueError(
+            f'expected x,y,th (mm, mm, degrees), "outside" or "random", found "{text}"'
+        ) from None
+
     if not all(map(math.isfinite, (x, y, th))):
         raise ValueError(f'expected finite numbers, found "{text}"')
     return Pose(from_mm(x), from_mm(y), from_deg(th))
@@ -70,12 +78,15 @@ class Kind(ABC):
     """Type in Python, for the reference."""
 
     def is_one(self, value: object) -> bool:
-        """Whether a value stands for a list of it alone, for an option that may be given several times."""
+        """Whether a value stands for a list of it alone, for an option that may be
+        given several times.
+        """
         return False
 
     @abstractmethod
     def of(self, value: object, what: str) -> Any:
-        """Convert a Python value, in SI units, of the keyword `what` to the option's value.
+        """Convert a Python value, in SI units, of the keyword `what` to the option's
+        value.
 
         Raises
         ------
@@ -95,7 +106,9 @@ class Kind(ABC):
 
 
 def _without_name(of: Callable[[object, str], Any], value: object) -> Any:
-    """Convert a value, and drop the name from the error, since readers of files add their own."""
+    """Convert a value, and drop the name from the error, since readers of files add
+    their own.
+    """
     try:
         return of(value, "value")
     except ArgumentError as error:
@@ -149,12 +162,16 @@ class Whole(Kind):
         SI units in one of the option's; with it, Python says any number in SI units.
     """
 
-    def __init__(self, low: int | None = None, high: int | None = None, *, unit: float = 1.0) -> None:
+    def __init__(
+        self, low: int | None = None, high: int | None = None, *, unit: float = 1.0
+    ) -> None:
         self.low, self.high, self.unit = low, high, unit
         self.python = "int" if unit == 1.0 else "float"
 
     def of(self, value: object, what: str) -> Any:
-        """A whole number within bounds; where the option has a unit of its own, what that many SI units are in it."""
+        """A whole number within bounds; where the option has a unit of its own, what
+        that many SI units are in it.
+        """
         if self.unit == 1.0:
             return arguments.whole(value, what, low=self.low, high=self.high)
         low = -math.inf if self.low is None else self.low * self.unit
@@ -166,7 +183,11 @@ class Whole(Kind):
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = int(value)
-        return _without_name(lambda v, what: arguments.whole(v, what, low=self.low, high=self.high), value)  # type: ignore[no-any-return]
+
+        return _without_name(
+            lambda v, what: arguments.whole(v, what, low=self.low, high=self.high),
+            value,
+        )  # type: ignore[no-any-return]
 
 
 class Port(Whole):
@@ -181,22 +202,29 @@ class Port(Whole):
 
 
 class Real(Kind):
-    """A finite number within bounds, which are allowed themselves; but `low` is not with `above`."""
+    """A finite number within bounds, which are allowed themselves; but `low` is not
+    with `above`.
+    """
 
     python = "float"
 
-    def __init__(self, low: float = -math.inf, high: float = math.inf, *, above: bool = False) -> None:
+    def __init__(
+        self, low: float = -math.inf, high: float = math.inf, *, above: bool = False
+    ) -> None:
         self.low, self.high, self.above = float(low), float(high), above
 
     def of(self, value: object, what: str) -> float:
         """The number."""
-        return arguments.number(value, what, low=self.low, high=self.high, above=self.above)
+        return arguments.number(
+            value, what, low=self.low, high=self.high, above=self.above
+        )
 
     def read(self, value: object) -> float:
         """The number, or its text."""
         if isinstance(value, str):
             with contextlib.suppress(ValueError):
                 value = float(value)
+
         return super().read(value)  # type: ignore[no-any-return]
 
 
@@ -241,7 +269,8 @@ class StartText(Kind):
     def is_one(self, value: object) -> bool:
         """A word, or three numbers."""
         return isinstance(value, str) or (
-            isinstance(value, Sequence) and any(isinstance(v, int | float) for v in value)
+            isinstance(value, Sequence)
+            and any(isinstance(v, int | float) for v in value)
         )
 
     def of(self, value: object, what: str) -> Pose | str:
@@ -264,12 +293,17 @@ class OptionText(Kind):
         """The text, if it has a name."""
         text = Text().of(value, what)
         if not text.partition("=")[0].strip().isidentifier() or "=" not in text:
-            raise ArgumentError(f"{what}: expected NAME=VALUE, such as speed=0.4, found {arguments.found(text)}")
+            raise ArgumentError(
+                f"{what}: expected NAME=VALUE, such as speed=0.4, found {arguments.found(text)}"
+            )
+
         return text
 
 
 def named_values(texts: Iterable[str]) -> dict[str, Any]:
-    """The values of texts NAME=VALUE by their names: numbers, lists and so on as in JSON; all else is text."""
+    """The values of texts NAME=VALUE by their names: numbers, lists and so on as in
+    JSON; all else is text.
+    """
     found: dict[str, Any] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -277,6 +311,7 @@ def named_values(texts: Iterable[str]) -> dict[str, Any]:
             found[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):
             found[name.strip()] = value
+
     return found
 
 
@@ -291,7 +326,10 @@ class LimitText(Kind):
         try:
             Budget().raised([text])
         except CommandLineError as error:
-            raise ArgumentError(f"{what}: {str(error).removeprefix(f'{OPTION}: ')}") from None
+            raise ArgumentError(
+                f"{what}: {str(error).removeprefix(f'{OPTION}: ')}"
+            ) from None
+
         return text
 
 
@@ -309,6 +347,18 @@ def sequence_of(kind: Kind, value: object, what: str) -> tuple[Any, ...]:
 
 
 __all__ = [
-    "Flag", "Kind", "LimitText", "OneOf", "Port", "Real", "RobotChoice", "RobotText", "StartText", "Text", "Whole", "parse_robot",
-    "parse_start", "sequence_of",
-]  # fmt: skip
+    "Flag",
+    "Kind",
+    "LimitText",
+    "OneOf",
+    "Port",
+    "Real",
+    "RobotChoice",
+    "RobotText",
+    "StartText",
+    "Text",
+    "Whole",
+    "parse_robot",
+    "parse_start",
+    "sequence_of",
+]

@@ -1,4 +1,6 @@
-"""Which option, command or file needs which extra; checked before anything is compiled or run. Extras: `botyard.extras`."""
+"""Which option, command or file needs which extra; checked before anything is compiled
+or run. Extras: `botyard.extras`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ OF_OPTIONS: Final[Mapping[str, str]] = {
     "zenoh_router": "zenoh",
     "gantt": "plots",
 }
-"""Extras by the names of parameters of commands (``run``, ``traffic run``); other commands say what they need with `require`."""
+"""Extras by the names of parameters of commands (``run``, ``traffic run``); other
+commands say what they need with `require`.
+"""
 
 
 class Needs:
@@ -37,7 +41,9 @@ class Needs:
             found.append(what)
 
     def add_options(self, values: Mapping[str, Any]) -> None:
-        """Add the needs of given options; `values` are those of all parameters, None or False where not given."""
+        """Add the needs of given options; `values` are those of all parameters, None or
+        False where not given.
+        """
         for name, extra in OF_OPTIONS.items():
             value = values.get(name)
             if value is not None and value is not False:  # 0 is a port
@@ -55,7 +61,8 @@ class Needs:
                 self.add(one.extras[suffix], str(name))
 
     def check(self) -> None:
-        """Check that all extras are installed; the error names all that are missing, and the command that installs them.
+        """Check that all extras are installed; the error names all that are missing,
+        and the command that installs them.
 
         Raises
         ------
@@ -64,12 +71,15 @@ class Needs:
         """
         absent = missing(self.wanted)
         if absent:
-            said = list(dict.fromkeys(what for extra in absent for what in self.wanted[extra]))
+            said = list(
+                dict.fromkeys(what for extra in absent for what in self.wanted[extra])
+            )
             raise CommandLineError(lacking(said, *absent))
 
 
 def require(*extras: str, what: str, also: Iterable[str | Path] = ()) -> None:
-    """Check that `extras`, and those for reading the files `also`, are installed for `what`.
+    """Check that `extras`, and those for reading the files `also`, are installed for
+    `what`.
 
     Raises
     ------

@@ -1,8 +1,10 @@
-"""The options of a run: declared here once, for the command line, ``--config``, `botyard.serve` and the reference.
+"""The options of a run: declared here once, for the command line, ``--config``,
+`botyard.serve` and the reference.
 
-The names are those of AMRISim in all its spellings (feature table, area CLI). Each field of `RunOptions` says what kind of value it takes,
-in which section of the help text it stands, whether a world may set it, and whether `botyard.serve` has it, under which keyword, or what
-a program says instead.
+The names are those of AMRISim in all its spellings (feature table, area CLI). Each
+field of `RunOptions` says what kind of value it takes, in which section of the help
+text it stands, whether a world may set it, and whether `botyard.serve` has it, under
+which keyword, or what a program says instead.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.app.kinds import (
     Flag,
     Kind,
@@ -26,7 +29,6 @@ from botyard.app.kinds import (
     Whole,
     sequence_of,
 )
-from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.formats.budget import WHAT, Budget
 from botyard.geometry import Pose
 
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
 ERROR_MODES: Final = ("random_each_update", "random_init", "constant", "none")
 
 MAX_READ_HELP: Final = (
-    f"Another limit of what a file may ask for: {', '.join(WHAT)}. The error of a limit says its name. Repeatable."
+    "Another limit of what a file may ask for: "
+    f"{', '.join(WHAT)}. The error of a limit says its name. Repeatable."
 )
 
 WORLD, ROBOTS, TIME, PIONEER = "World", "Robots", "Time and chance", "Pioneer clients"
@@ -66,12 +69,14 @@ class Option:
     many : bool
         Whether it may be given several times; its value is a tuple then.
     world : bool
-        Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
-        file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
+        Whether a world file may set it (`botyard.formats.worldoptions`): it describes
+        the world or its pace. Never true for what names a file, an address, a port or a
+        token, opens or closes something, or belongs to the log or the page.
     keyword : str, optional
         Its keyword of `botyard.serve`.
     negated : bool
-        Whether the keyword is the opposite of the option: `page=True` means that ``--no-gui`` is not given.
+        Whether the keyword is the opposite of the option: `page=True` means that
+        ``--no-gui`` is not given.
     serve_default : object
         Its default for `botyard.serve`.
     instead : str
@@ -106,10 +111,14 @@ class Option:
     @property
     def long(self) -> str:
         """Its long name, as in configuration files."""
-        return next((f[2:].partition("/")[0] for f in self.flags if f.startswith("--")), self.name)
+        return next(
+            (f[2:].partition("/")[0] for f in self.flags if f.startswith("--")),
+            self.name,
+        )
 
     def of(self, value: object) -> Any:
-        """Convert a value of the keyword to the option's; None stays None where that is the default.
+        """Convert a value of the keyword to the option's; None stays None where that is
+        the default.
 
         Raises
         ------
@@ -148,23 +157,38 @@ def option(  # noqa: PLR0913 - a parameter for each column of the table of optio
     bare: Any = None,
     hidden: bool = False,
 ) -> Any:
-    """Declare an option of `RunOptions`. `serve`: whether `botyard.serve` has it, or its keyword there; the others are those of `Option`.
+    """Declare an option of `RunOptions`. `serve`: whether `botyard.serve` has it, or
+    its keyword there; the others are those of `Option`.
 
     `world` and `serve` have no defaults, so that both are decided for every new option.
     """
     if default is _UNSET:
         default = () if many else False if isinstance(kind, Flag) else None
     declared = {
-        "section": section, "flags": flags, "kind": kind, "default": default, "many": many, "world": world, "serve": serve,
-        "negated": negated, "serve_default": default if serve_default is _UNSET else serve_default, "instead": instead,
-        "metavar": metavar, "help": help, "about": about, "bare": bare, "hidden": hidden,
-    }  # fmt: skip
+        "section": section,
+        "flags": flags,
+        "kind": kind,
+        "default": default,
+        "many": many,
+        "world": world,
+        "serve": serve,
+        "negated": negated,
+        "serve_default": default if serve_default is _UNSET else serve_default,
+        "instead": instead,
+        "metavar": metavar,
+        "help": help,
+        "about": about,
+        "bare": bare,
+        "hidden": hidden,
+    }
     return field(default=default, metadata={"option": declared})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """The options of a run, in the order of the help text. Lengths, times and angles are those of the command line: mm, ms, degrees."""
+    """The options of a run, in the order of the help text. Lengths, times and angles
+    are those of the command line: mm, ms, degrees.
+    """
 
     @property
     def unattended(self) -> bool:
@@ -173,11 +197,16 @@ class RunOptions:
 
     def chosen_robots(self, world_has_some: bool) -> Sequence[RobotChoice]:
         """The robots of the command line; a P3-DX when nobody names any."""
-        return self.robots or (() if self.factories or world_has_some else (RobotChoice("p3dx", None),))
+        return self.robots or (
+            () if self.factories or world_has_some else (RobotChoice("p3dx", None),)
+        )
 
     def reading(self) -> Options:
         """Options of reading map files."""
-        from botyard.formats.base import Options  # what only asks for help need not load the models of worlds
+        from botyard.formats.base import (
+            # what only asks for help need not load the models of worlds
+            Options,
+        )
 
         return Options(
             budget=Budget().raised(self.max_read),
@@ -214,8 +243,8 @@ class RunOptions:
     )
     resolution: float | None = option(
         WORLD, "--resolution", "-resolution", kind=Whole(1, 100000, unit=0.001), world=False, serve=True, metavar="MM",
-        help="Size of map points, pixels, cells or units of drawings whose file does not give it. [default: 20 for points]",
-        about="Size of points, pixels, cells or units of drawings of maps that are loaded later, whose file does not give it.",
+        help="Size of map points, pixels, cells or units of drawings whose file " "does not give it. [default: 20 for points]",
+        about="Size of points, pixels, cells or units of drawings of maps that " "are loaded later, whose file does not give it.",
     )
     max_read: tuple[str, ...] = option(
         WORLD, "--max-read", kind=LimitText(), many=True, world=False, serve=True, metavar="NAME=NUMBER",
@@ -231,7 +260,7 @@ class RunOptions:
     )
     adf: tuple[str, ...] = option(
         WORLD, "--adf", many=True, world=False, serve=False, instead="Simulation.describe", metavar="FILE",
-        help="Put the bodies, joints and sensors of an AMBF description file into the world. Repeatable.",
+        help="Put the bodies, joints and sensors of an AMBF description file " "into the world. Repeatable.",
     )
     save_scenario: str | None = option(
         WORLD, "--save-scenario", world=False, serve=False, instead="Simulation.world", metavar="FILE",
@@ -243,7 +272,7 @@ class RunOptions:
     )
     force: bool = option(
         WORLD, "--force", kind=Flag(), world=False, serve=True,
-        help="Let --snapshot, --save-scenario, --record and --record-packets replace files that botyard did not write.",
+        help="Let --snapshot, --save-scenario, --record and " "--record-packets " "replace files that botyard did not write.",
         about="Let `record` and `record_packets` replace files that botyard did not write.",
     )
 
@@ -255,19 +284,19 @@ class RunOptions:
     )
     factories: tuple[str, ...] = option(
         ROBOTS, "-R", "--robot-factory", "-robot-factory", many=True, world=True, serve=True, metavar="MODEL",
-        help="Make a robot of this model for every client that connects, and take it away when the client leaves. Repeatable.",
-        about="Make a robot of this model for every client that connects, and take it away when the client leaves.",
+        help="Make a robot of this model for every client that connects, and " "take it away when the client leaves. Repeatable.",
+        about="Make a robot of this model for every client that connects, and " "take it away when the client leaves.",
     )
     start: tuple[Pose | str, ...] = option(
         ROBOTS, "--start", "-start", kind=StartText(), many=True, world=True, serve=True, metavar="X,Y,TH|outside|random",
-        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the map; or random free places. Repeatable: the nth is of "
+        help="Start pose of the first robot: mm, mm, degrees; 2 m outside of the " "map; or random free places. Repeatable: the nth is of "
         "the nth robot, the last one also of the rest, who stand beside it.",
-        about="Start pose of the first of `robots`; 2 m outside of the map; or random free places. Of several the nth is of the nth "
+        about="Start pose of the first of `robots`; 2 m outside of the map; or " "random free places. Of several the nth is of the nth "
         "robot, the last one also of the rest, who stand beside it.",
     )
     controller: str | None = option(
         ROBOTS, "--controller", world=True, serve=True, metavar="NAME",
-        help="Drive robots that no client commands: wander, walk, follow, waypoints, orca, socialforce, dwa, vfh, purepursuit, or "
+        help="Drive robots that no client commands: wander, walk, " "follow, " "waypoints, orca, socialforce, " "dwa, vfh, purepursuit, or "
         "module:name or file.py:name.",
     )
     controller_option: tuple[str, ...] = option(
@@ -276,11 +305,11 @@ class RunOptions:
     )
     allow_code: bool = option(
         ROBOTS, "--allow-code", kind=Flag(), world=False, serve=False, instead="Simulation.load",
-        help="Let the map or scenario name controllers as module:name or file.py:name, which are imported and run: with files you trust.",
+        help="Let the map or scenario name controllers as module:name or " "file.py:name, which are " "imported and run: with files you trust.",
     )
     joystick: str | None = option(
         ROBOTS, "--joystick", world=False, serve=False, instead="robot.electrics.joystick", metavar="NAME",
-        help="The keys of this terminal are the joystick of this robot; its client reads it, or lets it drive (JOYDRIVE).",
+        help="The keys of this terminal are the joystick of this robot; its " "client reads it, or lets it drive (JOYDRIVE).",
     )
     robot_name: str = option(
         ROBOTS, "--robot-name", default="AMRISim", world=True, serve=True,
@@ -298,7 +327,7 @@ class RunOptions:
     # -- Time and chance
     update_interval: float | None = option(
         TIME, "--update-interval", "-update-interval", kind=Whole(1, 60000, unit=0.001), world=True, serve="interval", metavar="MS",
-        help="Wall time between two steps. [default: what the world file says, else 100; 20 with --ros2 or --zenoh; 5 with --ambf]",
+        help="Wall time between two steps. [default: what the world file says, " "else 100; 20 with --ros2 or --zenoh; 5 with --ambf]",
         about="Wall time between two steps; `sim.dt`, which is real time, if it is not given.",
     )
     update_sim_time: int | None = option(
@@ -330,7 +359,7 @@ class RunOptions:
     odom_error_mode: str | None = option(
         TIME, "--odom-error-mode", "-odom-error-mode", kind=OneOf(*ERROR_MODES), world=True, serve=False,
         instead="Simulation(odometry_error=…)",
-        help="When odometry errors are drawn. [default: what the world file says, else random_each_update]",
+        help="When odometry errors are drawn. [default: what the world file " "says, else random_each_update]",
     )
     no_error: bool = option(
         TIME, "--no-error", "-no-error", kind=Flag(), world=True, serve=False, instead='Simulation(odometry_error="none")',
@@ -361,7 +390,7 @@ class RunOptions:
     )
     compat: str | None = option(
         PIONEER, "--compat", kind=OneOf("amrisim"), world=False, serve=False, instead="Simulation(range_step=…)",
-        help="Also copy habits of the original: look for another port when one is taken, round ranges to --resolution.",
+        help="Also copy habits of the original: look for another port when one " "is taken, round ranges to --resolution.",
     )
     srisim_compat: bool = option(
         PIONEER, "--srisim-compat", "-srisim-compat", kind=Flag(), world=False, serve=True,
@@ -369,11 +398,11 @@ class RunOptions:
     )
     no_srisim_laser_compat: bool = option(
         PIONEER, "--no-srisim-laser-compat", "-no-srisim-laser-compat", kind=Flag(), world=True, serve=True,
-        help="Commands 35–38 are those of real robots (analogue port, gripper), not of old simulated lasers.",
+        help="Commands 35–38 are those of real robots (analogue port, " "gripper), " "not of old simulated lasers.",
     )
     read_only: bool = option(
         PIONEER, "--read-only", kind=Flag(), world=False, serve=True,
-        help="Clients drive their robots and read everything, but the world stays as it is: no maps, poses, robots, pauses, ends, files.",
+        help="Clients drive their robots and read everything, but the world " "stays as it is: no maps, poses, robots, pauses, ends, files.",
     )
     allow_client_exit: bool = option(
         PIONEER, "--allow-client-exit", kind=Flag(), world=False, serve=True,
@@ -395,7 +424,7 @@ class RunOptions:
     )
     job_time: float = option(
         PIONEER, "--job-time", kind=Real(0.1, 86400), default=30.0, world=False, serve=True, metavar="S",
-        help="A map that a client or the page loads, or a picture that it asks for, may take so long.",
+        help="A map that a client or the page loads, or a picture that it asks " "for, may take so long.",
     )
     job_memory: int = option(
         PIONEER, "--job-memory", kind=Whole(256, 1048576), default=2048, world=False, serve=True, metavar="MIB",
@@ -413,31 +442,31 @@ class RunOptions:
     )
     ros_names: str = option(
         ROS, "--ros-names", kind=OneOf("default", "nav2", "amrisim", "stage", "rosaria"), default="default", world=True, serve=True,
-        help="Names of topics, services and frames: /<robot>/…, those of Nav2's bring-up, or those of another program.",
+        help="Names of topics, services and frames: /<robot>/…, those of Nav2's " "bring-up, or those of another program.",
     )
     ros_frames: str | None = option(
         ROS, "--ros-frames", kind=OneOf("plain", "prefixed"), world=True, serve=True,
-        help="Frames and transforms of each robot in its namespace (plain), or /tf and frames <robot>/… for all. [default: as the names]",
-        about="Frames and transforms of each robot in its namespace (plain), or /tf and frames ``<robot>/…`` for all (prefixed).",
+        help="Frames and transforms of each robot in its namespace (plain), or " "/tf and frames <robot>/… for all. [default: as the names]",
+        about="Frames and transforms of each robot in its namespace (plain), or " "/tf and frames ``<robot>/…`` for all (prefixed).",
     )
     localization: str = option(
         ROS, "--localization", kind=OneOf("truth", "none"), default="none", world=True, serve=True,
-        help="Who locates robots in the map: botyard, by their true poses, or a program such as AMCL or slam_toolbox (none).",
+        help="Who locates robots in the map: botyard, by their true poses, or a " "program such as AMCL or slam_toolbox (none).",
     )
     ros_map: str | None = option(
         ROS, "--ros-map", kind=OneOf("on", "off"), world=True, serve=True,
-        help="Publish the map, or leave it to a map_server. [default: on; with names nav2 only with --localization truth]",
+        help="Publish the map, or leave it to a map_server. [default: on; with " "names nav2 only with --localization truth]",
         about="Publish the map, or leave it to a map_server.",
     )
     ros_time: str | None = option(
         ROS, "--ros-time", kind=OneOf("sim", "wall"), world=True, serve=True,
-        help="Stamps of messages: simulated time, with /clock, or wall time. [default: sim; wall with names amrisim and rosaria]",
+        help="Stamps of messages: simulated time, with /clock, or wall time. " "[default: sim; wall with names amrisim and rosaria]",
     )
     scan_rate: float | None = option(
         ROS, "--scan-rate", kind=Real(0, 1e6), world=True, serve=True, metavar="HZ",
-        help="Scans of lasers and readings of sonar are published so many times a second of simulated time; 0 is in every step. "
+        help="Scans of lasers and readings of sonar are published so many times " "a second of simulated time; 0 is in every step. "
         "[default: what their models say, else 0]",
-        about="Scans of lasers and readings of sonar are published so many times a second of simulated time; 0: in every step.",
+        about="Scans of lasers and readings of sonar are published so many times " "a second of simulated time; 0: in every step.",
     )
     ros_wait: bool = option(
         ROS, "--ros-wait", kind=Flag(), world=False, serve=True,
@@ -458,23 +487,23 @@ class RunOptions:
     )
     rosbridge: int | None = option(
         ROS, "--rosbridge", kind=Whole(0, 65535), world=False, serve=True, metavar="[PORT]", bare=9090,
-        help="Serve the rosbridge protocol (roslibpy, roslib, Foxglove) over WebSockets; no ROS is needed. "
+        help="Serve the rosbridge protocol (roslibpy, roslib, Foxglove) over " "WebSockets; no ROS is needed. "
         "[port 9090 if none is given; 0: any free port]",
         about="Port of the rosbridge protocol over WebSockets (usually 9090); 0: any free port.",
     )
     rosbridge_token: str | None = option(
         ROS, "--rosbridge-token", world=False, serve=True, metavar="TEXT",
-        help="Clients of rosbridge must show this token: ws://host:9090/?token=TEXT. Pages of any site may come with it.",
+        help="Clients of rosbridge must show this token: " "ws://host:9090/?token=TEXT. " "Pages of any site may come with it.",
     )
     foxglove: int | None = option(
         ROS, "--foxglove", kind=Whole(0, 65535), world=False, serve=True, metavar="[PORT]", bare=8765,
-        help="Serve Foxglove and Lichtblick: topics, transforms, parameters and services; no ROS is needed. "
+        help="Serve Foxglove and Lichtblick: topics, transforms, parameters and " "services; no ROS is needed. "
         "[port 8765 if none is given; 0: any free port]",
         about="Port of Foxglove's WebSocket protocol (usually 8765); 0: any free port.",
     )
     foxglove_token: str | None = option(
         ROS, "--foxglove-token", world=False, serve=True, metavar="TEXT",
-        help="Clients of --foxglove must show this token: ws://host:8765/?token=TEXT. Pages of any site may come with it.",
+        help="Clients of --foxglove must show this token: " "ws://host:8765/?token=TEXT. " "Pages of any site may come with it.",
     )
     ros_domain_id: int | None = option(
         ROS, "--ros-domain-id", kind=Whole(0, 232), world=False, serve=True, metavar="N",
@@ -482,7 +511,7 @@ class RunOptions:
     )
     ros_distro: str | None = option(
         ROS, "--ros-distro", kind=OneOf("humble", "iron", "jazzy", "kilted", "lyrical", "rolling"), world=False, serve=True,
-        help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; iron and later understand each other]",
+        help="ROS 2 distribution of the peers. [default: ROS_DISTRO, or jazzy; " "iron and later understand each other]",
     )
     cmd_vel_timeout: float = option(
         ROS, "--cmd-vel-timeout", kind=Real(0), default=0.6, world=False, serve=True, metavar="S",
@@ -492,15 +521,15 @@ class RunOptions:
     # -- AMBF's objects
     ambf: str | None = option(
         AMBF, "--ambf", kind=OneOf("master", "1.0", "2.0"), world=False, serve=True,
-        help="Offer robots and the world as objects of AMBF, by this generation of its messages; over ROS 1 if nothing else is said.",
+        help="Offer robots and the world as objects of AMBF, by this " "generation " "of its messages; over ROS 1 if nothing else is said.",
     )
     ambf_watchdog: float = option(
         AMBF, "--ambf-watchdog", kind=Real(0), default=0.5, world=False, serve=True, metavar="S",
-        help="Without a command from the client that steps the world, it runs free again after so long; 0 is never.",
+        help="Without a command from the client that steps the world, it runs " "free again after so long; 0 is never.",
     )
     ambf_port: int = option(
         AMBF, "--ambf-port", kind=Whole(-1, 65535), default=7707, world=False, serve=True, metavar="N",
-        help="Where clients without ROS (botyard.clients.ambf) find AMBF's objects; 0: any free port, -1: nowhere.",
+        help="Where clients without ROS (botyard.clients.ambf) find AMBF's " "objects; 0: any free port, -1: nowhere.",
     )
     ambf_namespace: str | None = option(
         AMBF, "--ambf-namespace", world=True, serve=True, metavar="NAME",
@@ -508,7 +537,7 @@ class RunOptions:
     )
     ambf_min_freq: float | None = option(
         AMBF, "--ambf-min-freq", "--override_min_comm_freq", kind=Real(0.1, 10000), world=False, serve=True, metavar="HZ",
-        help="Rate of AMBF's states while nobody commands the object. [default: 50, or what its description says]",
+        help="Rate of AMBF's states while nobody commands the " "object. " "[default: " "50, or what its description says]",
     )
     ambf_max_freq: float | None = option(
         AMBF, "--ambf-max-freq", "--override_max_comm_freq", kind=Real(0.1, 10000), world=False, serve=True, metavar="HZ",
@@ -527,7 +556,7 @@ class RunOptions:
     )
     history: float = option(
         PAGE, "--history", kind=Real(0.0, 1440.0), default=10.0, world=False, serve=True, metavar="MINUTES",
-        help="Keep the last minutes of simulated time, to look back at on the page and to go on from; 0: keep none.",
+        help="Keep the last minutes of simulated time, to look back at on the " "page and to go on from; 0: keep none.",
     )
     gui_port: int | None = option(
         PAGE, "--gui-port", kind=Port(), world=False, serve=True, metavar="PORT",
@@ -544,7 +573,7 @@ class RunOptions:
     )
     gui_token: str | None = option(
         PAGE, "--gui-token", world=False, serve=True, metavar="TOKEN|off",
-        help="The secret that the page's address ends with; off, on this machine only, asks for none. [default: random]",
+        help="The secret that the page's address ends with; off, on this " "machine " "only, asks for none. [default: random]",
     )
     no_browser: bool = option(
         PAGE, "--no-browser", kind=Flag(), world=False, serve=False,
@@ -579,7 +608,7 @@ class RunOptions:
     interface: tuple[str, ...] = option(
         OPERATION, "--interface", many=True, world=False, serve="interfaces", metavar="NAME[:OPTION=VALUE,…]",
         help='Start an interface, with its options: one of botyard ("botyard interfaces" lists them) or of another package. Repeatable.',
-        about="Start these interfaces, with their options: of botyard (`botyard interfaces` lists them) or of other packages.",
+        about="Start these interfaces, with their options: of " "botyard " "(`botyard " "interfaces` lists them) or of other packages.",
     )
     cwd: str | None = option(
         OPERATION, "--cwd", "-cwd", world=False, serve=False, metavar="FOLDER",
@@ -591,7 +620,7 @@ class RunOptions:
     )
     log_file_max_size: int | None = option(
         OPERATION, "--log-file-max-size", "-log-file-max-size", kind=Whole(0), world=False, serve=False, instead=LOGGING, metavar="BYTES",
-        help="Begin a new log file at this size, keeping five old ones; 0 is never. [default: 5 MB when noninteractive]",
+        help="Begin a new log file at this size, keeping five old ones; 0 is " "never. [default: 5 MB when noninteractive]",
     )
     log_format: str = option(
         OPERATION, "--log-format", kind=OneOf("plain", "html", "json"), default="plain", world=False, serve=False, instead=LOGGING,
@@ -615,16 +644,16 @@ class RunOptions:
     )
     metrics_port: int | None = option(
         OPERATION, "--metrics-port", kind=Whole(0, 65535), world=False, serve=True, metavar="N",
-        help="Answer /metrics (Prometheus) and /healthz on this port too; the page answers them on its own. 0: any free port.",
+        help="Answer /metrics (Prometheus) and /healthz on this port too; the " "page answers them on its own. 0: any free port.",
     )
     daemonize: bool = option(
         OPERATION, "--daemonize/--no-daemonize", "-daemonize/-no-daemonize", kind=Flag(), world=False, serve=False,
-        help="Go on in the background, without a terminal; the command ends when the simulator is ready. Implies --noninteractive.",
+        help="Go on in the background, without a terminal; the command ends when " "the simulator is ready. Implies --noninteractive.",
     )
     no_crash_handler: bool = option(
         OPERATION, "--no-crash-handler", "-no-crash-handler", "--disable-crash-handler", "-disable-crash-handler", kind=Flag(),
         world=False, serve=False,
-        help="Do not turn faults of the program into an entry of the log and status 236; Python's own trace is printed.",
+        help="Do not turn faults of the program into an entry of the log and " "status 236; Python's own trace is printed.",
     )
     no_crash_debug: bool = option(
         OPERATION, "--no-crash-debug", "-no-crash-debug", kind=Flag(), world=False, serve=False,
@@ -636,11 +665,11 @@ class RunOptions:
     )
     state_file: str | None = option(
         OPERATION, "--state-file", world=False, serve=False, metavar="FILE",
-        help="Where a noninteractive simulator keeps what it needs to be started again. [default: beside the log, or a temporary file]",
+        help="Where a noninteractive simulator keeps what it needs to be " "started " "again. [default: beside the log, or a temporary file]",
     )
     restarting_after_crash: bool = option(
         OPERATION, "--restarting-after-crash", "-restarting-after-crash", kind=Flag(), world=False, serve=False,
-        help="Go on with what --state-file tells, and let clients know; a simulator that is started again gets this.",
+        help="Go on with what --state-file tells, and let clients know; a " "simulator that is started again gets this.",
     )
     log_packets_received: bool = option(
         OPERATION, "--log-packets-received", "-log-packets-received", kind=Flag(), world=False, serve=True,
@@ -652,19 +681,19 @@ class RunOptions:
     )
     record_packets: str | None = option(
         OPERATION, "--record-packets", world=False, serve=True, metavar="FILE",
-        help="Record all bytes between clients and robots, also in recordings (--record); botyard packets FILE prints them in words, "
+        help="Record all bytes between clients and robots, also in " "recordings " "(--record); botyard packets " "FILE prints them in words, "
         "and plays them (--play).",
-        about="Record all bytes between clients and robots, also in recordings; ``botyard packets FILE`` prints and plays them.",
+        about="Record all bytes between clients and robots, also in " "recordings; " "``botyard packets FILE`` prints and plays them.",
     )
     record: str | None = option(
         OPERATION, "--record", world=False, serve=True, metavar="FILE",
-        help="Record the run to an MCAP file, for Foxglove, PlotJuggler and ros2 bag, and to be repeated.",
+        help="Record the run to an MCAP file, for Foxglove, PlotJuggler and ros2 " "bag, and to be repeated.",
     )
     record_topic: tuple[str, ...] = option(
         OPERATION, "--record-topic", many=True, world=False, serve="record_topics", metavar="PATTERN",
         help="Record the topics that fit, such as /bob/*, and start their sensors. Repeatable. "
         "[default: odometry, poses, commands, transforms, map, log, scans that somebody reads]",
-        about="Record the topics that fit, such as ``/bob/*``, and start their sensors, instead of the usual ones.",
+        about="Record the topics that fit, such as ``/bob/*``, and start their " "sensors, instead of the usual ones.",
     )
     record_robot: tuple[str, ...] = option(
         OPERATION, "--record-robot", many=True, world=False, serve="record_robots", metavar="PATTERN",
@@ -686,8 +715,8 @@ class RunOptions:
     )
     record_last: float | None = option(
         OPERATION, "--record-last", kind=Real(0, 86400, above=True), world=False, serve=True, metavar="S",
-        help="Keep only so much simulated time in memory; the page and ROS save it, and a robot that stalls (--record-on-stall).",
-        about="Keep only so much simulated time in memory, until `SaveRecording` or a robot that stalls saves it.",
+        help="Keep only so much simulated time in memory; the page and ROS save " "it, and a robot that stalls (--record-on-stall).",
+        about="Keep only so much simulated time in memory, until " "`SaveRecording` " "or a robot that stalls saves it.",
     )
     record_on_stall: bool = option(
         OPERATION, "--record-on-stall", kind=Flag(), world=False, serve=True,
@@ -709,7 +738,10 @@ def _declared() -> dict[str, Option]:
     for one in fields(RunOptions):
         about: dict[str, Any] = dict(one.metadata["option"])
         serve = about.pop("serve")
-        found[one.name] = Option(name=one.name, keyword=one.name if serve is True else serve or None, **about)
+        found[one.name] = Option(
+            name=one.name, keyword=one.name if serve is True else serve or None, **about
+        )
+
     return found
 
 
@@ -720,4 +752,12 @@ SECTIONS: Final = (WORLD, ROBOTS, TIME, PIONEER, ROS, AMBF, PAGE, OPERATION)
 """In the order of the help text."""
 
 
-__all__ = ["ERROR_MODES", "MAX_READ_HELP", "OPTIONS", "SECTIONS", "Option", "RobotChoice", "RunOptions"]
+__all__ = [
+    "ERROR_MODES",
+    "MAX_READ_HELP",
+    "OPTIONS",
+    "SECTIONS",
+    "Option",
+    "RobotChoice",
+    "RunOptions",
+]

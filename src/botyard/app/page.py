@@ -11,12 +11,12 @@ from botyard.app.compose import Parts
 from botyard.app.options import RunOptions
 from botyard.errors import ExitCode, PortError
 from botyard.formats.models import missing_folders
-from botyard.interfaces.page.desk import PageDesk, Question
+from botyard.interfaces.page.requests import PageRequests, Question
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.names import shown
 from botyard.protocols.webgui import messages as msg
 from botyard.protocols.webgui.session import Tokens
-from botyard.servers.web import PageServer, new_token
+from botyard.servers.web.page import PageServer, new_token
 from botyard.version import __version__
 
 STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
@@ -24,7 +24,8 @@ STATIC: Final = Path(__file__).parents[1] / "ui" / "static"
 
 
 class Page:
-    """The page of a run, which can be stopped and started; it keeps its port and its tokens.
+    """The page of a run, which can be stopped and started; it keeps its port and its
+    tokens.
 
     Parameters
     ----------
@@ -37,30 +38,47 @@ class Page:
 
     Attributes
     ----------
-    desk : PageDesk
+    desk : PageRequests
         Carries out what viewers ask for.
     """
 
     def __init__(self, parts: Parts, o: RunOptions, kept: Sequence[Any] = ()) -> None:
         self._parts, self._o = parts, o
-        yard = parts.yard
+        robot_servers = parts.robot_servers
         before: Sequence[Any] = kept or (None, _token(o), new_token())
         self._port: int | None = before[0]
         self._has_history = False
         self._full: str = before[1]
         self._audience: str = before[2]
         tokens = Tokens(self._full, self._audience, o.read_only)
-        source = ViewSource(yard.hub, yard.port_of)
-        graphics: msg.Graphics = "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
+        source = ViewSource(robot_servers.hub, robot_servers.port_of)
+        graphics: msg.Graphics = (
+            "none" if o.no_graphics else "lite" if o.lite_graphics else "full"
+        )
         audience = self._audience if tokens.full else ""
-        self.desk = PageDesk(yard.hub, yard, parts.maps, source, audience=audience, graphics=graphics)
+        self.desk = PageRequests(
+            robot_servers.hub,
+            robot_servers,
+            parts.maps,
+            source,
+            audience=audience,
+            graphics=graphics,
+        )
         missing = missing_folders()
-        if missing:  # who is noninteractive has ended before
+        # who is noninteractive has ended before
+        if missing:
             self.desk.question = Question("; ".join(missing), ExitCode.MODELS_MISSING)
-        self._server = PageServer(yard, self.desk, source, tokens, STATIC, o.gui_host)
-        sim = yard.hub.sim
-        about = f"botyard {__version__} started: map {shown(sim.scene.name)}, {len(sim.robots)} robots, seed {sim.seed}"
-        self.desk.add_log(msg.LogEntry(time=time.time(), level="info", source="botyard", text=about))
+        self._server = PageServer(
+            robot_servers, self.desk, source, tokens, STATIC, o.gui_host
+        )
+        sim = robot_servers.hub.sim
+        about = (
+            f"botyard {__version__} started: map {shown(sim.scene.name)}, "
+            f"{len(sim.robots)} robots, seed {sim.seed}"
+        )
+        self.desk.add_log(
+            msg.LogEntry(time=time.time(), level="info", source="botyard", text=about)
+        )
 
     @property
     def url(self) -> str:
@@ -78,7 +96,8 @@ class Page:
         return self._server.address[1], self._full, self._audience
 
     async def start(self) -> None:
-        """Serve: on the port that was asked for; else on the one that it had before, if that is free, or any that is.
+        """Serve: on the port that was asked for; else on the one that it had before, if
+        that is free, or any that is.
 
         Raises
         ------
@@ -93,9 +112,12 @@ class Page:
                 await self._server.listen(o.gui_address, before)
             except PortError:
                 await self._server.listen(o.gui_address, o.gui_port)
+
         self._port = self._server.address[1]
         history = self._parts.hub.sim.history
-        self._has_history = bool(o.history) and not history.is_on  # a program may have its own
+        self._has_history = (
+            bool(o.history) and not history.is_on
+        )  # a program may have its own
         if self._has_history:
             history.keep(minutes=o.history)
 

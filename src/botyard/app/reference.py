@@ -13,7 +13,9 @@ from botyard.names import shown
 def _row(interface: Interface) -> tuple[str, ...]:
     wish = WISHES.get(interface.name)
     started = "yes" if wish is not None and wish.is_asked(RunOptions()) else "no"
-    carrier = {"own": "its own servers"}.get(interface.carrier.value, interface.carrier.name)
+    carrier = {"own": "its own servers"}.get(
+        interface.carrier.value, interface.carrier.name
+    )
     return (
         interface.name,
         carrier,
@@ -25,7 +27,8 @@ def _row(interface: Interface) -> tuple[str, ...]:
 
 
 def interface_rows(built_in: bool = False) -> list[tuple[str, ...]]:
-    """Of each interface: name, carrier, usual port, whether a run starts it by itself (or the command that runs it), what it lacks, about.
+    """Of each interface: name, carrier, usual port, whether a run starts it by itself
+    (or the command that runs it), what it lacks, about.
 
     Parameters
     ----------
@@ -33,11 +36,17 @@ def interface_rows(built_in: bool = False) -> list[tuple[str, ...]]:
         Those of the package alone.
     """
     rows = []
-    for name in BUILT_IN if built_in else [*BUILT_IN, *(n for n in interface_names() if n not in BUILT_IN)]:
+    for name in (
+        BUILT_IN
+        if built_in
+        else [*BUILT_IN, *(n for n in interface_names() if n not in BUILT_IN)]
+    ):
         try:
             rows.append(_row(find_interface(name)))
-        except WorldError as error:  # a package that cannot be loaded: the others are listed all the same
+        except WorldError as error:
+            # a package that cannot be loaded: the others are listed all the same
             rows.append((name, "", "", "no", shown(str(error), 200), ""))
+
     return rows
 
 
@@ -50,7 +59,15 @@ def option_rows(name: str) -> list[tuple[str, ...]]:
         See `find_interface`.
     """
     options = find_interface(name).known_options.values()
-    return [(o.name, o.expected, "" if o.default is None else str(o.default), shown(o.help, 300)) for o in options]
+    return [
+        (
+            o.name,
+            o.expected,
+            "" if o.default is None else str(o.default),
+            shown(o.help, 300),
+        )
+        for o in options
+    ]
 
 
 __all__ = ["interface_rows", "option_rows"]

@@ -1,4 +1,6 @@
-"""`RosInterfaces`: the ROS interfaces of a run, which can be turned on and off while the simulator runs."""
+"""`RosInterfaces`: the ROS interfaces of a run, which can be turned on and off while
+the simulator runs.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from botyard.app.options import RunOptions
 from botyard.errors import BotyardError, CommandLineError, PeerError, RosMasterError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.names import shown
+from botyard.processes.slow_notice import telling
 from botyard.protocols.foxglove import PORT as FOXGLOVE_PORT
 from botyard.protocols.rosbridge import PORT as ROSBRIDGE_PORT
 from botyard.protocols.tcpros import MASTER_PORT
-from botyard.waits import telling
 
 if TYPE_CHECKING:
     from botyard.interfaces.ambf import Ambf
@@ -29,13 +31,13 @@ if TYPE_CHECKING:
     from botyard.interfaces.ros.transport import Transport
     from botyard.model.scene import Scene
     from botyard.protocols.ros_messages.types import Types
-    from botyard.servers.foxglove import FoxglovePump
     from botyard.servers.pump import TcpPump
-    from botyard.servers.ros1 import Ros1
-    from botyard.servers.ros1master import Ros1Master
-    from botyard.servers.ros2 import Ros2
-    from botyard.servers.ros2zenoh import Ros2Zenoh
-    from botyard.servers.rosbridge import RosbridgePump
+    from botyard.servers.ros.ros1 import Ros1
+    from botyard.servers.ros.ros1master import Ros1Master
+    from botyard.servers.ros.ros2 import Ros2
+    from botyard.servers.ros.ros2zenoh import Ros2Zenoh
+    from botyard.servers.web.foxglove import FoxglovePump
+    from botyard.servers.web.rosbridge import RosbridgePump
 
 DEFAULT_MASTER = "http://localhost:11311"
 
@@ -58,7 +60,7 @@ class RosInterfaces:
 
     def __init__(self, parts: Parts, o: RunOptions) -> None:
         self._parts = parts
-        self._yard = parts.yard
+        self._robot_servers = parts.robot_servers
         self._o = o
         self._graph: RosGraph | None = None
         self._ros1: Ros1 | None = None
@@ -77,7 +79,9 @@ class RosInterfaces:
     def ros1_switch(self, interface: Interface) -> Switch:
         """ROS 1."""
         about = f"ROS 1 (TCPROS), master {self._master_name()}"
-        return Switch(about, False, self.begin_ros1, self.stop_ros1, self._master_problem)
+        return Switch(
+            about, False, self.begin_ros1, self.stop_ros1, self._master_problem
+        )
 
     def master_switch(self, interface: Interface) -> Switch:
         """A master of our own."""
@@ -101,7 +105,9 @@ class RosInterfaces:
         def address() -> tuple[str, int] | None:
             return None if self._rosbridge is None else self._rosbridge[1].address
 
-        return Switch(interface.about, False, start, self.stop_rosbridge, interface.lacks, address)
+        return Switch(
+            interface.about, False, start, self.stop_rosbridge, interface.lacks, address
+        )
 
     def foxglove_switch(self, interface: Interface) -> Switch:
         """Foxglove and Lichtblick."""
@@ -112,7 +118,9 @@ class RosInterfaces:
         def address() -> tuple[str, int] | None:
             return None if self._foxglove is None else self._foxglove[1].address
 
-        return Switch(interface.about, False, start, self.stop_foxglove, interface.lacks, address)
+        return Switch(
+            interface.about, False, start, self.stop_foxglove, interface.lacks, address
+        )
 
     def link_switch(self, interface: Interface) -> Switch:
         """AMBF's objects without ROS."""
@@ -134,8 +142,8 @@ class RosInterfaces:
             o = self._o
             profile = PROFILES[o.ros_names].with_frames(o.ros_frames)
             self._graph = RosGraph(
-                self._yard.hub,
-                self._yard.control,
+                self._robot_servers.hub,
+                self._robot_servers.control,
                 self._parts.maps.cells,
                 _types(o),
                 profile=profile,
@@ -145,14 +153,25 @@ class RosInterfaces:
                 timeout=o.cmd_vel_timeout,
                 scan_rate=o.scan_rate,
             )
+
         return self._graph
 
     def _master_name(self) -> str:
-        return f"{EMBEDDED}:{self._master_port()}" if self._is_master else _master_name(self._o)
+        return (
+            f"{EMBEDDED}:{self._master_port()}"
+            if self._is_master
+            else _master_name(self._o)
+        )
 
     def _master_port(self) -> int:
-        """The port of a master of our own: that of the one that we were told of, or the usual one."""
-        port = (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "").rstrip("/").rpartition(":")[2]
+        """The port of a master of our own: that of the one that we were told of, or the
+        usual one.
+        """
+        port = (
+            (self._o.ros_master or os.environ.get("ROS_MASTER_URI") or "")
+            .rstrip("/")
+            .rpartition(":")[2]
+        )
         return int(port) if port.isdigit() else MASTER_PORT
 
     def _master_problem(self) -> str:
@@ -188,11 +207,19 @@ class RosInterfaces:
             await self.start_ros1()
 
     async def begin_ros1(self) -> None:
-        """Connect to the named master; if only AMBF needs ROS, to an existing one, or start an embedded one."""
-        if self._o.ambf is None or self._o.ros1 or self._o.ros_master is not None or self._ros1_was_on:
+        """Connect to the named master; if only AMBF needs ROS, to an existing one, or
+        start an embedded one.
+        """
+        if (
+            self._o.ambf is None
+            or self._o.ros1
+            or self._o.ros_master is not None
+            or self._ros1_was_on
+        ):
             await self.start_ros1()
         else:
             await self.connect_or_start_master()
+
         self._ros1_was_on = True
 
     async def start_ros1(self) -> None:
@@ -205,37 +232,55 @@ class RosInterfaces:
         PortError
             A port of the embedded master is taken.
         """
-        from botyard.servers.ros1 import Ros1, denial_of_ending
+        from botyard.servers.ros.ros1 import Ros1, denial_of_ending
 
         graph, o = self.graph(), self._o
         uri = self._master_name()
         if uri.partition(":")[0] == EMBEDDED:
             if self._master is None:
                 self._master = await embedded_master(uri, o.bind_to_address)
-            self._yard.interfaces["rosmaster"].on = True
+            self._robot_servers.interfaces["rosmaster"].on = True
             uri = self._master.uri
-            log.info("ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri)
+            log.info(
+                "ROS 1: a master of our own at %s (export ROS_MASTER_URI=%s)", uri, uri
+            )
+
         ros = Ros1(
-            graph.types, uri, bound=o.bind_to_address, on_shutdown=self._killed, sim_time=graph.sim_time,
-            denial=partial(denial_of_ending, self._yard.control),
-        )  # fmt: skip
+            graph.types,
+            uri,
+            bound=o.bind_to_address,
+            on_shutdown=self._killed,
+            sim_time=graph.sim_time,
+            denial=partial(denial_of_ending, self._robot_servers.control),
+        )
         try:
-            with telling(f"waiting for the ROS master at {shown(ros.master_uri, MAX_URI)}", log.info):
+            with telling(
+                f"waiting for the ROS master at {shown(ros.master_uri, MAX_URI)}",
+                log.info,
+            ):
                 await ros.start()
         except PeerError as error:
             if o.unattended and not o.ros_wait:
                 await ros.close()
                 raise RosMasterError(
-                    f"no ROS master: {error} (--ros-master embedded starts one, --ros-wait waits for it)"
+                    f"no ROS master: {error} (--ros-master embedded starts one, "
+                    "--ros-wait waits for it)"
                 ) from None
-            log.warning("no ROS master: %s. It is waited for; --ros-master embedded starts one in the simulator", error)
+
+            log.warning(
+                "no ROS master: %s. It is waited for; --ros-master embedded "
+                "starts one in the simulator",
+                error,
+            )
             ros.wait()
+
         self._ros1 = ros
         if self._master is not None:
             self._master.master.is_own = ros.is_node
         self._join(ros)
-        await ros.settle()  # whoever reads "ready" finds all topics
-        self._yard.interfaces["ros1"].on = True
+        # whoever reads "ready" finds all topics
+        await ros.settle()
+        self._robot_servers.interfaces["ros1"].on = True
 
     async def connect_or_start_master(self) -> None:
         """Connect to the master, or start an embedded one if there is none.
@@ -245,22 +290,27 @@ class RosInterfaces:
         PortError
             There is none, and its port is taken.
         """
-        from botyard.servers.xmlrpc import call
+        from botyard.servers.ros.xmlrpc import call
 
         name = self._master_name()
         try:
-            with telling(f"waiting for the ROS master at {shown(name, MAX_URI)}", log.info):
+            with telling(
+                f"waiting for the ROS master at {shown(name, MAX_URI)}", log.info
+            ):
                 await call(name, "getPid", "/botyard")
         except PeerError:
             self._is_master = True
+
         await self.start_ros1()
 
     def _killed(self) -> None:
-        """``rosnode kill``, or another node took our name: the interface goes, the simulator and a master of our own stay."""
+        """``rosnode kill``, or another node took our name: the interface goes, the
+        simulator and a master of our own stay.
+        """
         self._start_task(self._leave_ros1())
 
     def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
-        self._yard.hub.background.start(work, "ROS")
+        self._robot_servers.hub.background.start(work, "ROS")
 
     def _join(self, transport: Transport) -> None:
         """Offer the robots, and AMBF's objects if enabled, on a transport."""
@@ -276,8 +326,8 @@ class RosInterfaces:
             o = self._o
             assert o.ambf is not None
             self._ambf = Ambf(
-                self._yard.hub,
-                self._yard.control,
+                self._robot_servers.hub,
+                self._robot_servers.control,
                 self._parts.lockstep,
                 self.graph().types,
                 o.ambf,
@@ -285,6 +335,7 @@ class RosInterfaces:
                 low=o.ambf_min_freq,
                 high=o.ambf_max_freq,
             )
+
         return self._ambf
 
     async def start_link(self, interface: Interface) -> None:
@@ -301,11 +352,20 @@ class RosInterfaces:
         o = self._o
         assert o.ambf is not None
         link = Link(self.graph().types, o.ambf)
-        pump = TcpPump(replace(interface, session=link.session), {}, self._yard.hub, self._yard.control)
+        pump = TcpPump(
+            replace(interface, session=link.session),
+            {},
+            self._robot_servers.hub,
+            self._robot_servers.control,
+        )
         await pump.start(o.bind_to_address, o.ambf_port)
         self._link = link, pump
         self._objects().add(link)
-        log.info("AMBF %s without ROS: port %d (botyard.clients.ambf)", o.ambf, pump.address[1])
+        log.info(
+            "AMBF %s without ROS: port %d (botyard.clients.ambf)",
+            o.ambf,
+            pump.address[1],
+        )
 
     async def stop_link(self) -> None:
         """Stop offering AMBF's objects to clients without ROS."""
@@ -330,10 +390,12 @@ class RosInterfaces:
             self._ambf.remove(transport)
 
     async def _leave_ros1(self) -> None:
-        """Disconnect from the master; an embedded one keeps running, since others may need it."""
+        """Disconnect from the master; an embedded one keeps running, since others may
+        need it.
+        """
         ros, self._ros1 = self._ros1, None
         await self._leave(ros)
-        self._yard.interfaces["ros1"].on = False
+        self._robot_servers.interfaces["ros1"].on = False
 
     async def stop_ros1(self) -> None:
         """Disconnect from the master, and stop an embedded one."""
@@ -341,7 +403,8 @@ class RosInterfaces:
         if self._master is not None:
             self._master.close()
             self._master = None
-        self._yard.interfaces["rosmaster"].on = False
+
+        self._robot_servers.interfaces["rosmaster"].on = False
 
     async def start_ros2(self) -> None:
         """Enter the DDS domain.
@@ -354,13 +417,13 @@ class RosInterfaces:
             The network cannot be used so.
         """
         from botyard.protocols.dds.environment import Environment
-        from botyard.servers.ros2 import Ros2
+        from botyard.servers.ros.ros2 import Ros2
 
         environment = Environment.read(domain=self._o.ros_domain_id)
         graph = self.graph()
         self._ros2 = Ros2(graph.types, environment)
         self._join(self._ros2)
-        self._yard.interfaces["ros2"].on = True
+        self._robot_servers.interfaces["ros2"].on = True
         log.info("ROS 2: domain %d, as %s", environment.domain, graph.node)
 
     async def stop_ros2(self) -> None:
@@ -379,13 +442,15 @@ class RosInterfaces:
             The router's port is taken.
         """
         from botyard.protocols.dds.environment import Environment
-        from botyard.servers.ros2zenoh import Ros2Zenoh
+        from botyard.servers.ros.ros2zenoh import Ros2Zenoh
 
         o, graph = self._o, self.graph()
         domain = Environment.read(domain=o.ros_domain_id).domain
-        self._zenoh = Ros2Zenoh(graph.types, domain, router=o.zenoh_router, bound=o.bind_to_address)
+        self._zenoh = Ros2Zenoh(
+            graph.types, domain, router=o.zenoh_router, bound=o.bind_to_address
+        )
         self._join(self._zenoh)
-        self._yard.interfaces["zenoh"].on = True
+        self._robot_servers.interfaces["zenoh"].on = True
         log.info("ROS 2 over Zenoh: domain %d, as %s", domain, graph.node)
 
     async def stop_zenoh(self) -> None:
@@ -404,16 +469,20 @@ class RosInterfaces:
             The port is taken.
         """
         from botyard.interfaces.ros.rosbridge import Rosbridge
-        from botyard.servers.rosbridge import RosbridgePump
+        from botyard.servers.web.rosbridge import RosbridgePump
 
-        o, graph, hub = self._o, self.graph(), self._yard.hub
+        o, graph, hub = self._o, self.graph(), self._robot_servers.hub
         bridge = Rosbridge(graph.types, graph.stamp)
         carried = replace(interface, session=bridge.session)
-        pump = RosbridgePump(carried, {"token": o.rosbridge_token}, hub, self._yard.control)
-        await pump.start(o.bind_to_address, ROSBRIDGE_PORT if o.rosbridge is None else o.rosbridge)
+        pump = RosbridgePump(
+            carried, {"token": o.rosbridge_token}, hub, self._robot_servers.control
+        )
+        await pump.start(
+            o.bind_to_address, ROSBRIDGE_PORT if o.rosbridge is None else o.rosbridge
+        )
         self._rosbridge = bridge, pump
         self._join(bridge)
-        self._yard.interfaces["rosbridge"].on = True
+        self._robot_servers.interfaces["rosbridge"].on = True
         log.info("rosbridge: ws://%s:%d", *pump.address)
 
     async def stop_rosbridge(self) -> None:
@@ -421,7 +490,9 @@ class RosInterfaces:
         found, self._rosbridge = self._rosbridge, None
         if found is not None:
             bridge, pump = found
-            await pump.stop()  # first: goals of clients that go are cancelled by services of the bridge
+            await (
+                pump.stop()
+            )  # first: goals of clients that go are cancelled by services of the bridge
             self._withdraw(bridge)
 
     async def start_foxglove(self, interface: Interface) -> None:
@@ -433,21 +504,27 @@ class RosInterfaces:
             The port is taken.
         """
         from botyard.interfaces.ros.foxglove import Foxglove
-        from botyard.servers.foxglove import FoxglovePump
+        from botyard.servers.web.foxglove import FoxglovePump
 
-        o, hub = self._o, self._yard.hub
+        o, hub = self._o, self._robot_servers.hub
         made = Foxglove(self.graph(), hub)
         pump = FoxglovePump(
-            replace(interface, session=made.session), {"token": o.foxglove_token}, hub, self._yard.control
+            replace(interface, session=made.session),
+            {"token": o.foxglove_token},
+            hub,
+            self._robot_servers.control,
         )
         try:
-            await pump.start(o.bind_to_address, FOXGLOVE_PORT if o.foxglove is None else o.foxglove)
+            await pump.start(
+                o.bind_to_address, FOXGLOVE_PORT if o.foxglove is None else o.foxglove
+            )
         except BaseException:
             made.close()
             raise
+
         self._foxglove = made, pump
         self._join(made)
-        self._yard.interfaces["foxglove"].on = True
+        self._robot_servers.interfaces["foxglove"].on = True
         log.info("foxglove: ws://%s:%d", *pump.address)
 
     async def stop_foxglove(self) -> None:
@@ -467,6 +544,7 @@ class RosInterfaces:
         if self._ambf is not None:
             self._ambf.close()
             self._ambf = None
+
         if self._graph is not None:
             self._graph.close()
         await self.stop_ros1()
@@ -491,11 +569,14 @@ async def embedded_master(name: str, bound: str) -> Ros1Master:
     PortError
         The port is taken.
     """
-    from botyard.servers.ros1master import Ros1Master
+    from botyard.servers.ros.ros1master import Ros1Master
 
     port = name.partition(":")[2]
     if port and not port.isdigit():
-        raise CommandLineError(f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{name}"')
+        raise CommandLineError(
+            f'--ros-master: expected a URI, "embedded" or "embedded:PORT", found "{name}"'
+        )
+
     master = Ros1Master(bound, int(port or MASTER_PORT))
     await master.start()
     return master
@@ -526,8 +607,11 @@ def _master_name(o: RunOptions) -> str:
     return o.ros_master or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
 
 
-def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Scene]], Scene]) -> Scene:
-    """The map that is published on a topic (``-m ros:/map``), by the interface that is switched on.
+def map_from_ros(
+    name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Scene]], Scene]
+) -> Scene:
+    """The map that is published on a topic (``-m ros:/map``), by the interface that is
+    switched on.
 
     Parameters
     ----------
@@ -549,15 +633,20 @@ def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Sc
     from botyard.interfaces.ros.firstmap import SCHEME
     from botyard.protocols.dds.environment import Environment
     from botyard.protocols.ros_messages.types import types
-    from botyard.servers import rosmap
+    from botyard.servers.ros import rosmap
 
     known, budget = types(_distro(o)), Budget().raised(o.max_read)
     waiting = f"waiting up to {rosmap.MAP_TIMEOUT_S:g} s for the map on {name.removeprefix(SCHEME)}"
     try:
         if o.ros1 or o.ros_master is not None:
             uri = _master_name(o)
-            with telling(f"{waiting} of ROS 1, whose master is {shown(uri, MAX_URI)}"):  # nothing is logged yet
-                return run(rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget))
+            with telling(
+                f"{waiting} of ROS 1, whose master is {shown(uri, MAX_URI)}"
+            ):  # nothing is logged yet
+                return run(
+                    rosmap.map_of_ros1(name, known, uri, o.bind_to_address, budget)
+                )
+
         environment = Environment.read(domain=o.ros_domain_id)
         with telling(f"{waiting} of ROS 2, domain {environment.domain}"):
             return run(rosmap.map_of_ros2(name, known, environment, budget))
@@ -565,4 +654,10 @@ def map_from_ros(name: str, o: RunOptions, run: Callable[[Coroutine[Any, Any, Sc
         raise RosMasterError(f"-m {name}: {error}") from None
 
 
-__all__ = ["DEFAULT_MASTER", "MAX_URI", "RosInterfaces", "embedded_master", "map_from_ros"]
+__all__ = [
+    "DEFAULT_MASTER",
+    "MAX_URI",
+    "RosInterfaces",
+    "embedded_master",
+    "map_from_ros",
+]

@@ -1,4 +1,6 @@
-"""Handles of a served simulator: `Running` in a thread of its own, `AsyncRunning` in the program's event loop."""
+"""Handles of a served simulator: `Running` in a thread of its own, `AsyncRunning` in
+the program's event loop.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.app.assembly import add_robots, assemble, open_interfaces
 from botyard.app.compose import Parts
 from botyard.app.keywords import python_words
 from botyard.app.options import RunOptions
 from botyard.app.served import Run
-from botyard.control import USER, AddedRobots, Control, Operation, Pause, Resume, StepNow
+from botyard.control import (
+    USER,
+    AddedRobots,
+    Control,
+    Operation,
+    Pause,
+    Resume,
+    StepNow,
+)
 from botyard.control.later import promise, resolve
 from botyard.control.time import MAX_STEPS
 from botyard.controllers.base import Call, call_in, end_call
@@ -34,7 +44,9 @@ T = TypeVar("T")
 STEPS_PER_PORTION: Final = 1000
 """Steps that `Running.step` asks for at a time."""
 WAKE_INTERVAL_S: Final = 1.0
-"""Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not interrupt a wait."""
+"""Time-out of each wait in an endless wait, s: on some systems Ctrl-C does not
+interrupt a wait.
+"""
 RETURN_GRACE_S: Final = 3.0
 """Time in which a controller has to return when the simulator is to end, s."""
 
@@ -55,7 +67,7 @@ class Opened:
 
     def address(self, interface: str) -> Address | None:
         """Address of an interface; None if it is off, or has no port of its own."""
-        found = self.parts.yard.interfaces.get(interface)
+        found = self.parts.robot_servers.interfaces.get(interface)
         address = found.address() if found is not None and found.on else None
         return None if address is None else Address(*address)
 
@@ -66,11 +78,14 @@ _serving: Final = threading.Lock()
 
 @contextlib.contextmanager
 def _serving_once(sim: Simulation) -> Iterator[None]:
-    """Nobody else serves this simulation: two threads that step one world would ruin it."""
+    """Nobody else serves this simulation: two threads that step one world would ruin
+    it.
+    """
     with _serving:
         if id(sim) in _served:
             raise NotNowError("this simulation is served already")
         _served.add(id(sim))
+
     mine = threading.get_ident()
     sim.belong_to(lambda: threading.get_ident() == mine)
     try:
@@ -83,7 +98,9 @@ def _serving_once(sim: Simulation) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
-    """Put a simulator together and open its ports, in the running event loop; all is closed when this is left."""
+    """Put a simulator together and open its ports, in the running event loop; all is
+    closed when this is left.
+    """
     place = World(scene=sim.scene, settings=Settings(step=sim.dt))
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_serving_once(sim))
@@ -91,9 +108,10 @@ async def opened(sim: Simulation, o: RunOptions) -> AsyncIterator[Opened]:
         stack.push_async_callback(parts.ended)
         try:
             with python_words():
-                parts.yard.adopt()
-                add_robots(parts.yard, place, o, o.robots)
+                parts.robot_servers.adopt()
+                add_robots(parts.robot_servers, place, o, o.robots)
                 run = await open_interfaces(stack, parts, o, {})
+
             yield Opened(parts, run)
         finally:
             parts.close()
@@ -113,20 +131,22 @@ class RunningInfo:
 
     @property
     def control(self) -> Control:
-        """The control surface, for the simulator's own thread; use `do` from other threads."""
+        """The control surface, for the simulator's own thread; use `do` from other
+        threads.
+        """
         control: Control = self._opened.parts.control
         return control
 
     @property
     def ports(self) -> dict[str, Address]:
         """Addresses of the robots for Pioneer clients, by name."""
-        servers = dict(self._opened.parts.yard.servers)
+        servers = dict(self._opened.parts.robot_servers.servers)
         return {name: Address(*s.address) for name, s in servers.items() if s.is_open}
 
     @property
     def factories(self) -> list[Address]:
         """Addresses of the robot factories, in the order in which they were given."""
-        return [Address(*s.address) for s in self._opened.parts.yard.factories]
+        return [Address(*s.address) for s in self._opened.parts.robot_servers.factories]
 
     @property
     def page(self) -> str | None:
@@ -136,7 +156,9 @@ class RunningInfo:
 
     @property
     def metrics(self) -> Address | None:
-        """Address of ``/metrics`` and ``/healthz``, with `metrics_port`; the page also answers them."""
+        """Address of ``/metrics`` and ``/healthz``, with `metrics_port`; the page also
+        answers them.
+        """
         return self._opened.address("metrics")
 
     @property
@@ -148,7 +170,10 @@ class RunningInfo:
     def interfaces(self) -> dict[str, Address]:
         """Addresses of the interfaces that are on and have one port, by name."""
         now = self._opened
-        found = {name: now.address(name) for name in tuple(now.parts.yard.interfaces)}
+        found = {
+            name: now.address(name)
+            for name in tuple(now.parts.robot_servers.interfaces)
+        }
         return {name: address for name, address in found.items() if address is not None}
 
     @property
@@ -158,10 +183,12 @@ class RunningInfo:
 
 
 class Running(RunningInfo):
-    """A simulator that runs in a thread of its own. All methods may be called from any other thread.
+    """A simulator that runs in a thread of its own. All methods may be called from any
+    other thread.
 
-    The world belongs to that thread: `call` and `do` are the ways to it while it runs. Reading a number or two (`sim.time`,
-    `robot.truth`) is harmless from elsewhere, but two numbers may then be of different steps.
+    The world belongs to that thread: `call` and `do` are the ways to it while it runs.
+    Reading a number or two (`sim.time`, `robot.truth`) is harmless from elsewhere, but
+    two numbers may then be of different steps.
 
     Attributes
     ----------
@@ -188,7 +215,8 @@ class Running(RunningInfo):
     def _run(self) -> None:
         try:
             self._status = asyncio.run(self._live())
-        except asyncio.CancelledError:  # told to stop before it was ready
+        except asyncio.CancelledError:
+            # told to stop before it was ready
             self._status = 0
         except BaseException as error:
             self.error = error
@@ -196,8 +224,13 @@ class Running(RunningInfo):
             with self._lock:
                 self._now = self._loop = self._main = None
                 waiting, self._waiting = self._waiting, set()
+
             for future in waiting:
-                resolve(future, error=NotNowError("the simulator ended before this was done"))
+                resolve(
+                    future,
+                    error=NotNowError("the simulator ended before this was done"),
+                )
+
             self._ended.set()
             self._ready.set()
 
@@ -208,10 +241,12 @@ class Running(RunningInfo):
             self._loop, self._main = loop, asyncio.current_task()
             if self._is_stopping:
                 return 0
+
         async with opened(self.sim, self._o) as now:
             self._now = now
             self._ready.set()
             status: int = await now.parts.hub.run()
+
         return status
 
     # -- life
@@ -225,6 +260,7 @@ class Running(RunningInfo):
         except BaseException:  # Ctrl-C
             self.end()
             raise
+
         if self._ended.is_set():
             self.end()
             self.raise_error()
@@ -240,16 +276,22 @@ class Running(RunningInfo):
                         loop.call_soon_threadsafe(now.parts.hub.stop)
                     elif main is not None:
                         loop.call_soon_threadsafe(main.cancel)
+
         if threading.current_thread() is self._thread:
             return
         self._join()
         atexit.unregister(self.end)
 
     def _join(self) -> None:
-        """Wait until the thread has ended. A controller that does not return from one call is ended as by a crash."""
+        """Wait until the thread has ended. A controller that does not return from one
+        call is ended as by a crash.
+        """
         call: Call | None = None
         while self._thread.is_alive():
-            before, call = call, call_in(sys._current_frames().get(self._thread.ident or 0))
+            before, call = (
+                call,
+                call_in(sys._current_frames().get(self._thread.ident or 0)),
+            )
             if before is not None and call is not None and call.frame is before.frame:
                 end_call(self._thread.ident or 0, call)
             self._thread.join(RETURN_GRACE_S)
@@ -261,7 +303,8 @@ class Running(RunningInfo):
             raise error
 
     def stop(self) -> None:
-        """End the simulator, and wait until everything is closed. Does nothing when it has ended.
+        """End the simulator, and wait until everything is closed. Does nothing when it
+        has ended.
 
         Raises
         ------
@@ -273,7 +316,8 @@ class Running(RunningInfo):
             self.raise_error()
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends by itself, or somebody ends it: its duration is over, a client, the page.
+        """Wait until the simulator ends by itself, or somebody ends it: its duration is
+        over, a client, the page.
 
         Returns
         -------
@@ -290,14 +334,18 @@ class Running(RunningInfo):
         else:
             while not self._ended.wait(WAKE_INTERVAL_S):
                 pass
+
         if self._ended.is_set():
             self._thread.join()
             self.raise_error()
+
         return self._status
 
     @property
     def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an error."""
+        """Exit status of the run; None while it goes on, or when it has ended with an
+        error.
+        """
         return self._status
 
     @property
@@ -308,7 +356,8 @@ class Running(RunningInfo):
     # -- calls and operations
 
     def call(self, f: Callable[..., T], /, *args: Any, **keywords: Any) -> T:
-        """Call something in the simulator's thread, between two steps, and return what it returns; what it raises is raised.
+        """Call something in the simulator's thread, between two steps, and return what
+        it returns; what it raises is raised.
 
         Raises
         ------
@@ -336,7 +385,9 @@ class Running(RunningInfo):
                 self._loop.call_soon_threadsafe(act)
             except RuntimeError:  # it was closed a moment ago
                 raise NotNowError("the simulator has ended") from None
+
             self._waiting.add(future)
+
         try:
             return future.result()
         finally:
@@ -344,7 +395,8 @@ class Running(RunningInfo):
                 self._waiting.discard(future)
 
     def do(self, operation: Operation[Any]) -> Any:
-        """Carry out an operation of `botyard.control` as the user, wait for its result, and return it.
+        """Carry out an operation of `botyard.control` as the user, wait for its result,
+        and return it.
 
         Ports of added robots are open then.
 
@@ -353,8 +405,8 @@ class Running(RunningInfo):
         BotyardError
             It cannot be done.
         NotNowError
-            The simulator has ended; or this is its own thread, and the operation takes longer than a moment (`control.do` answers with a
-            future).
+            The simulator has ended; or this is its own thread, and the operation takes
+            longer than a moment (`control.do` answers with a future).
         """
         arguments.instance(operation, "operation", Operation)
         if threading.current_thread() is self._thread:
@@ -362,10 +414,14 @@ class Running(RunningInfo):
             if isinstance(result, Future):
                 if not result.done():
                     raise NotNowError(
-                        "this takes several steps of the event loop, and cannot be waited for in its thread"
+                        "this takes several steps of the event loop, and cannot "
+                        "be waited for in its thread"
                     )
+
                 return result.result()
+
             return result
+
         future: Future[Any] = promise()
 
         def act() -> None:
@@ -374,6 +430,7 @@ class Running(RunningInfo):
             except BaseException as error:
                 resolve(future, error=error)
                 return
+
             if isinstance(result, Future):
                 result.add_done_callback(lambda done: _forward_result(done, future))
             else:
@@ -410,21 +467,26 @@ def _resolve_with_ports(result: Any, future: Future[Any]) -> None:
     """Resolve a future; for added robots, when their ports are open."""
     if isinstance(result, AddedRobots):
         result.served.add_done_callback(
-            lambda served: resolve(future, result, None if served.cancelled() else served.exception())
+            lambda served: resolve(
+                future, result, None if served.cancelled() else served.exception()
+            )
         )
     else:
         resolve(future, result)
 
 
 def _portions(steps: object) -> list[int]:
-    """Split a number of steps, so that a program that is interrupted leaves few of them to be made."""
+    """Split a number of steps, so that a program that is interrupted leaves few of them
+    to be made.
+    """
     left = arguments.whole(steps, "steps", low=1, high=MAX_STEPS)
     whole, rest = divmod(left, STEPS_PER_PORTION)
     return [STEPS_PER_PORTION] * whole + ([rest] if rest else [])
 
 
 class AsyncRunning(RunningInfo):
-    """A simulator that runs in the event loop of the program. Between two `await` no step is made: the world may be read and changed.
+    """A simulator that runs in the event loop of the program. Between two `await` no
+    step is made: the world may be read and changed.
 
     Attributes
     ----------
@@ -435,7 +497,9 @@ class AsyncRunning(RunningInfo):
     def __init__(self, sim: Simulation, now: Opened) -> None:
         self.sim = sim
         self._now: Opened | None = now
-        self._task: asyncio.Task[int] = asyncio.get_running_loop().create_task(now.parts.hub.run(), name="botyard")
+        self._task: asyncio.Task[int] = asyncio.get_running_loop().create_task(
+            now.parts.hub.run(), name="botyard"
+        )
         self._is_reported = False
 
     async def close(self) -> BaseException | None:
@@ -453,7 +517,9 @@ class AsyncRunning(RunningInfo):
         self._opened.parts.hub.stop()
 
     async def wait(self, timeout: float | None = None) -> int | None:
-        """Wait until the simulator ends; its exit status, or None: it runs on after `timeout` (s). Its error is raised."""
+        """Wait until the simulator ends; its exit status, or None: it runs on after
+        `timeout` (s). Its error is raised.
+        """
         if timeout is not None:
             arguments.number(timeout, "timeout", low=0.0, unit="s")
         done, _ = await asyncio.wait([self._task], timeout=timeout)
@@ -464,9 +530,16 @@ class AsyncRunning(RunningInfo):
 
     @property
     def status(self) -> int | None:
-        """Exit status of the run; None while it goes on, or when it has ended with an error."""
-        if not self._task.done() or self._task.cancelled() or self._task.exception() is not None:
+        """Exit status of the run; None while it goes on, or when it has ended with an
+        error.
+        """
+        if (
+            not self._task.done()
+            or self._task.cancelled()
+            or self._task.exception() is not None
+        ):
             return None
+
         return self._task.result()
 
     @property
@@ -475,7 +548,8 @@ class AsyncRunning(RunningInfo):
         return not self._task.done()
 
     async def do(self, operation: Operation[Any]) -> Any:
-        """Carry out an operation of `botyard.control` as the user, wait for its result, and return it.
+        """Carry out an operation of `botyard.control` as the user, wait for its result,
+        and return it.
 
         Ports of added robots are open then.
 
@@ -486,7 +560,9 @@ class AsyncRunning(RunningInfo):
         """
         arguments.instance(operation, "operation", Operation)
         result = self.control.do(USER, operation)
-        answer = await asyncio.wrap_future(result) if isinstance(result, Future) else result
+        answer = (
+            await asyncio.wrap_future(result) if isinstance(result, Future) else result
+        )
         if isinstance(answer, AddedRobots):
             await asyncio.wrap_future(answer.served)
         return answer

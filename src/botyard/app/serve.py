@@ -7,12 +7,12 @@ import threading
 from types import TracebackType
 from typing import Any, Final
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.app.keywords import options_of, parameters, python_words, signature
 from botyard.app.options import RunOptions
 from botyard.app.running import AsyncRunning, Running, opened
-from botyard.codeload import is_code
 from botyard.errors import NotNowError
+from botyard.processes.codeload import is_code
 from botyard.sim.simulation import Simulation
 
 _warmed: Final = threading.Lock()
@@ -20,10 +20,12 @@ _is_warm: set[bool] = set()
 
 
 def _warm_up(sim: Simulation) -> None:
-    """Load or compile the kernels, once a process: ports are not to be silent for seconds after they were opened."""
+    """Load or compile the kernels, once a process: ports are not to be silent for
+    seconds after they were opened.
+    """
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
-    from botyard.sim.warmup import warm_up
+    from botyard.worlds.warmup import warm_up
 
     masses = any(r.spec.dynamics is not None for r in sim.robots.values()) or any(
         b.dynamics is not None for b in sim.scene.boxes
@@ -37,10 +39,11 @@ def _warm_up(sim: Simulation) -> None:
 
 
 class Serving:
-    """What `serve` returns: a simulator that is to run. It can be used again when it has ended.
+    """What `serve` returns: a simulator that is to run. It can be used again when it
+    has ended.
 
-    ``with serving as running`` runs it in a thread of its own, ``async with serving as running`` in the running event loop, `run` until it
-    ends.
+    ``with serving as running`` runs it in a thread of its own, ``async with serving as
+    running`` in the running event loop, `run` until it ends.
     """
 
     def __init__(self, sim: Simulation, o: RunOptions) -> None:
@@ -50,18 +53,22 @@ class Serving:
         self._async: tuple[AsyncRunning, contextlib.AsyncExitStack] | None = None
 
     def _check_free(self) -> None:
-        if self._async is not None or (self._running is not None and self._running.is_running):
+        if self._async is not None or (
+            self._running is not None and self._running.is_running
+        ):
             raise NotNowError("it runs already")
 
     def start(self) -> Running:
-        """Run it in a thread of its own, and return when all ports are open. `Running.stop` ends it, and so does the end of the program.
+        """Run it in a thread of its own, and return when all ports are open.
+        `Running.stop` ends it, and so does the end of the program.
 
         Raises
         ------
         NotNowError
             It runs already.
         BotyardError
-            A port is taken, a robot model does not exist, and the like; nothing is open then.
+            A port is taken, a robot model does not exist, and the like; nothing is open
+            then.
         """
         self._check_free()
         _warm_up(self.sim)
@@ -70,7 +77,8 @@ class Serving:
         return self._running
 
     def run(self) -> int:
-        """Run it until it ends, or Ctrl-C ends it, which is a good end; its exit status.
+        """Run it until it ends, or Ctrl-C ends it, which is a good end; its exit
+        status.
 
         Raises
         ------
@@ -90,7 +98,10 @@ class Serving:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._running is not None
         self._running.end()
@@ -106,10 +117,14 @@ class Serving:
             now = await stack.enter_async_context(opened(self.sim, self._o))
             running = AsyncRunning(self.sim, now)
             self._async = running, stack.pop_all()
+
         return running
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         assert self._async is not None
         (running, stack), self._async = self._async, None
@@ -128,7 +143,8 @@ def _note(error: BaseException, other: BaseException | None) -> None:
 
 
 def serve(sim: Simulation, **options: Any) -> Serving:
-    """Serve a simulation as the command line does: Pioneer clients on TCP ports, the page, ROS, AMBF's objects.
+    """Serve a simulation as the command line does: Pioneer clients on TCP ports, the
+    page, ROS, AMBF's objects.
 
     ::
 
@@ -140,11 +156,14 @@ def serve(sim: Simulation, **options: Any) -> Serving:
 
         botyard.serve(sim).run()  # until it ends, or Ctrl-C
 
-    When the block begins, all ports are open; when it is left, all is closed, and an error of the simulator is raised. Robots that are in
-    the world already are served. Time runs by itself, in real time: between entering and leaving, only the simulator steps the world.
+    When the block begins, all ports are open; when it is left, all is closed, and an
+    error of the simulator is raised. Robots that are in the world already are served.
+    Time runs by itself, in real time: between entering and leaving, only the simulator
+    steps the world.
 
-    Neither logging nor signals are set up; the page and ROS read the log of ``botyard`` while they are served. Several simulators may run
-    at once: give them `port=0`, which takes free ports.
+    Neither logging nor signals are set up; the page and ROS read the log of ``botyard``
+    while they are served. Several simulators may run at once: give them `port=0`, which
+    takes free ports.
 
     Parameters
     ----------
@@ -161,6 +180,7 @@ def serve(sim: Simulation, **options: Any) -> Serving:
             from botyard.controllers.registry import register
 
             register(o.controller)
+
     return Serving(sim, o)
 
 

@@ -1,4 +1,6 @@
-"""`Run`: what the interfaces of a run share; and services that start and stop some of them."""
+"""`Run`: what the interfaces of a run share; and services that start and stop some of
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ from botyard.app.ros import RosInterfaces
 from botyard.errors import WorldError
 from botyard.interfaces.interface import Interface, Switch
 from botyard.servers.carriers import pump_of
+from botyard.servers.pioneer.robot_servers import RobotServers
+from botyard.servers.pioneer.tcp import RobotPortServer
 from botyard.servers.pump import Pump
-from botyard.servers.tcp import RobotPortServer
-from botyard.servers.yard import Yard
 
 if TYPE_CHECKING:
     from botyard.app.page import Page
-    from botyard.servers.http import HttpServer
+    from botyard.servers.web.http import HttpServer
 
 log = logging.getLogger("botyard.interfaces")
 
@@ -40,7 +42,11 @@ class Run:
     """
 
     def __init__(
-        self, parts: Parts, o: RunOptions, ports: Mapping[RobotPortServer, int] = {}, kept: Sequence[Any] = ()
+        self,
+        parts: Parts,
+        o: RunOptions,
+        ports: Mapping[RobotPortServer, int] = {},
+        kept: Sequence[Any] = (),
     ) -> None:
         self.parts, self.o = parts, o
         self._ports = ports
@@ -87,7 +93,9 @@ class PumpService:
         The simulator.
     """
 
-    def __init__(self, interface: Interface, options: Mapping[str, Any], port: int, parts: Parts) -> None:
+    def __init__(
+        self, interface: Interface, options: Mapping[str, Any], port: int, parts: Parts
+    ) -> None:
         self.interface = interface
         self.pump: Pump | None = None
         self._options, self._port, self._parts = options, port, parts
@@ -105,10 +113,14 @@ class PumpService:
         lacks = self.interface.lacks()
         if lacks:
             raise WorldError(lacks)
-        pump = pump_of(self.interface, self._options, self._parts.hub, self._parts.control)
-        await pump.start(self._parts.yard.host, self._port)
+        pump = pump_of(
+            self.interface, self._options, self._parts.hub, self._parts.control
+        )
+        await pump.start(self._parts.robot_servers.host, self._port)
         self.pump = pump
-        log.info("%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0])
+        log.info(
+            "%s: port %d of %s", self.interface.about, pump.address[1], pump.address[0]
+        )
 
     async def stop(self) -> None:
         """Close the port, and disconnect the clients."""
@@ -123,14 +135,23 @@ class PumpService:
 
     def switch(self) -> Switch:
         """What turns it on and off."""
-        return Switch(self.interface.about, False, self.start, self.stop, self.interface.lacks, lambda: self.address)
+        return Switch(
+            self.interface.about,
+            False,
+            self.start,
+            self.stop,
+            self.interface.lacks,
+            lambda: self.address,
+        )
 
 
 class MdnsService:
-    """Service that announces the robots by multicast DNS, as they are when it is started."""
+    """Service that announces the robots by multicast DNS, as they are when it is
+    started.
+    """
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    def __init__(self, robot_servers: RobotServers) -> None:
+        self._robot_servers = robot_servers
         self._announcement: Any = None
 
     async def start(self) -> None:
@@ -138,7 +159,10 @@ class MdnsService:
         from botyard.servers.mdns import Announcement
 
         announcement = self._announcement = Announcement()
-        await announcement.begin((s.robot.name, s.robot.spec.name, *s.address) for s in self._yard.servers.values())
+        await announcement.begin(
+            (s.robot.name, s.robot.spec.name, *s.address)
+            for s in self._robot_servers.servers.values()
+        )
 
     async def stop(self) -> None:
         """Withdraw the announcements."""
@@ -150,18 +174,24 @@ class MdnsService:
 class MetricsService:
     """``/metrics`` on a port of its own."""
 
-    def __init__(self, yard: Yard, o: RunOptions) -> None:
-        self._yard, self._host, self._port = yard, o.bind_to_address, o.metrics_port or 0
+    def __init__(self, robot_servers: RobotServers, o: RunOptions) -> None:
+        self._robot_servers, self._host, self._port = (
+            robot_servers,
+            o.bind_to_address,
+            o.metrics_port or 0,
+        )
         self._server: HttpServer | None = None
         self.address: tuple[str, int] | None = None
 
     async def start(self) -> None:
         """Answer. PortError: the port cannot be had."""
-        from botyard.servers.metrics import serve_metrics
+        from botyard.servers.web.metrics import serve_metrics
 
-        self._server, port = serve_metrics(self._yard, self._host, self._port)
+        self._server, port = serve_metrics(self._robot_servers, self._host, self._port)
         self.address = self._host, port
-        logging.getLogger("botyard").info("metrics: http://%s:%d/metrics", *self.address)
+        logging.getLogger("botyard").info(
+            "metrics: http://%s:%d/metrics", *self.address
+        )
 
     async def stop(self) -> None:
         """Close the port."""

@@ -1,4 +1,5 @@
-"""Robots' models from logs of real robots, and logs of simulated ones compared with them.
+"""Robots' models from logs of real robots, and logs of simulated ones compared with
+them.
 
 from botyard.calibration import calibrate, read_log, read_truth
 
@@ -32,10 +33,23 @@ _MODULE_OF = {
     "read_truth": "readers",
 }
 
-__all__ = ["Calibration", "Comparison", "Log", "ScanSeries", "Series", "calibrate", "compare", "read_log", "read_truth"]
+__all__ = [
+    "Calibration",
+    "Comparison",
+    "Log",
+    "ScanSeries",
+    "Series",
+    "calibrate",
+    "compare",
+    "read_log",
+    "read_truth",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        return getattr(importlib.import_module(f"botyard.calibration.{_MODULE_OF[name]}"), name)
+        return getattr(
+            importlib.import_module(f"botyard.calibration.{_MODULE_OF[name]}"), name
+        )
+
     raise AttributeError(f"module 'botyard.calibration' has no attribute '{name}'")

@@ -1,4 +1,6 @@
-"""Reads bags of ROS 1 and 2 as logs: Odometry, LaserScan, Twist, and poses of motion capture, each by the only topic or a chosen one."""
+"""Reads bags of ROS 1 and 2 as logs: Odometry, LaserScan, Twist, and poses of motion
+capture, each by the only topic or a chosen one.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ from botyard.geometry import yaw_of_quaternion
 _ODOMETRY, _SCAN = "nav_msgs/msg/Odometry", "sensor_msgs/msg/LaserScan"
 _TWISTS = ("geometry_msgs/msg/Twist", "geometry_msgs/msg/TwistStamped")
 _POSES = (
-    "geometry_msgs/msg/PoseStamped", "geometry_msgs/msg/PoseWithCovarianceStamped", "geometry_msgs/msg/TransformStamped",
-)  # fmt: skip
-_IS_TRUTH: Final = re.compile(r"truth|mocap|vicon|vrpn|optitrack|qualisys", re.IGNORECASE)
+    "geometry_msgs/msg/PoseStamped",
+    "geometry_msgs/msg/PoseWithCovarianceStamped",
+    "geometry_msgs/msg/TransformStamped",
+)
+_IS_TRUTH: Final = re.compile(
+    r"truth|mocap|vicon|vrpn|optitrack|qualisys", re.IGNORECASE
+)
 """Topics whose poses are taken for the truth when nobody names one."""
 
 UNIT_ERROR: Final = 0.1
@@ -30,7 +36,9 @@ UNIT_ERROR: Final = 0.1
 
 
 def _stamp(one: BagMessage) -> float:
-    """When what the message tells of was so: the stamp of its header, or when it was recorded, s."""
+    """When what the message tells of was so: the stamp of its header, or when it was
+    recorded, s.
+    """
     header = getattr(one.message, "header", None)
     stamp = 0 if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
     return (stamp or one.time_ns) / 1e9
@@ -42,13 +50,18 @@ def _pose(pose: Any) -> tuple[float, float, float]:
     assert at is not None
     assert q is not None
     size = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
-    if not abs(size - 1.0) < UNIT_ERROR:  # motion capture that has lost its markers sends zeros: this is no pose
+    if (
+        not abs(size - 1.0) < UNIT_ERROR
+    ):  # motion capture that has lost its markers sends zeros: this is no pose
         return at.x, at.y, math.nan
+
     return at.x, at.y, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
 def _pose_in(message: Any) -> tuple[float, float, float]:
-    """The pose of a PoseStamped, PoseWithCovarianceStamped, TransformStamped or Odometry."""
+    """The pose of a PoseStamped, PoseWithCovarianceStamped, TransformStamped or
+    Odometry.
+    """
     if hasattr(message, "transform"):
         return _pose(message.transform)
     return _pose(message.pose.pose if hasattr(message.pose, "pose") else message.pose)
@@ -59,7 +72,9 @@ def _twist(twist: Any) -> tuple[float, float, float]:
 
 
 def _series(rows: list[tuple[float, tuple[float, float, float]]]) -> Series:
-    return Series.of(np.array([at for at, _ in rows]), np.array([values for _, values in rows]))
+    return Series.of(
+        np.array([at for at, _ in rows]), np.array([values for _, values in rows])
+    )
 
 
 class _Bag:
@@ -75,24 +90,34 @@ class _Bag:
     def take(self, one: BagMessage) -> None:
         message = one.message
         if one.type == _ODOMETRY:
-            self.poses.setdefault(one.topic, []).append((_stamp(one), _pose(message.pose.pose)))
-            self.twists.setdefault(one.topic, []).append((_stamp(one), _twist(message.twist.twist)))
+            self.poses.setdefault(one.topic, []).append(
+                (_stamp(one), _pose(message.pose.pose))
+            )
+            self.twists.setdefault(one.topic, []).append(
+                (_stamp(one), _twist(message.twist.twist))
+            )
         elif one.type == _SCAN:
             self.scans.setdefault(one.topic, []).append((_stamp(one), message))
         elif one.type in _TWISTS:
             twist = message.twist if hasattr(message, "twist") else message
             self.commands.setdefault(one.topic, []).append((_stamp(one), _twist(twist)))
         else:
-            self.others.setdefault(one.topic, []).append((_stamp(one), _pose_in(message)))
+            self.others.setdefault(one.topic, []).append(
+                (_stamp(one), _pose_in(message))
+            )
 
 
 def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
     """Read a bag; errors as of `botyard.calibration.readers.read_log`."""
     bag = _Bag()
     for one in bag_messages(
-        path, Meter(budget, str(path), FormatError), (_ODOMETRY, _SCAN, *_TWISTS, *_POSES), FormatError
+        path,
+        Meter(budget, str(path), FormatError),
+        (_ODOMETRY, _SCAN, *_TWISTS, *_POSES),
+        FormatError,
     ):
         bag.take(one)
+
     every = {**bag.others, **bag.poses}
     truth_names = [name for name in every if _IS_TRUTH.search(name)]
     truth = choice.topics.get("truth")
@@ -100,13 +125,28 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
         one_of(every, truth, "topics of true poses", path, "--topic truth=")
     elif len(truth_names) == 1:
         (truth,) = truth_names
-    odometry_names = [name for name in bag.poses if name not in truth_names and name != truth]
-    odometry = one_of(odometry_names, choice.topics.get("odometry"), "topics of odometry", path, "--topic odometry=")
+
+    odometry_names = [
+        name for name in bag.poses if name not in truth_names and name != truth
+    ]
+    odometry = one_of(
+        odometry_names,
+        choice.topics.get("odometry"),
+        "topics of odometry",
+        path,
+        "--topic odometry=",
+    )
 
     def optional(found: Mapping[str, Any], role: str) -> str | None:
         if not found and role not in choice.topics:
             return None
-        return one_of(found, choice.topics.get(role), f"topics of {role}", path, f"--topic {role}=")
+        return one_of(
+            found,
+            choice.topics.get(role),
+            f"topics of {role}",
+            path,
+            f"--topic {role}=",
+        )
 
     command, scan = optional(bag.commands, "commands"), optional(bag.scans, "scans")
     return Log(
@@ -121,25 +161,39 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
 
 
 def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> ScanSeries:
-    """Scans as arrays. Ranges out of the limits of their message are none: too near NaN, too far infinite (REP-117)."""
+    """Scans as arrays. Ranges out of the limits of their message are none: too near
+    NaN, too far infinite (REP-117).
+    """
     first = messages[0][1]
     rows, returns = [], []
     for _, one in messages:
         if len(one.ranges) != len(first.ranges):
-            raise FormatError(f"{topic}: expected scans of {len(first.ranges)} ranges, found {len(one.ranges)}", path)
+            raise FormatError(
+                f"{topic}: expected scans of {len(first.ranges)} ranges, found {len(one.ranges)}",
+                path,
+            )
+
         ranges = np.asarray(one.ranges, np.float64).copy()
         ranges[ranges >= one.range_max] = np.inf
         ranges[ranges < one.range_min] = np.nan
         rows.append(ranges)
         has = len(one.intensities) == len(one.ranges)
-        returns.append(np.asarray(one.intensities, np.float64) if has else np.full(len(ranges), np.nan))
+        returns.append(
+            np.asarray(one.intensities, np.float64)
+            if has
+            else np.full(len(ranges), np.nan)
+        )
+
     times = np.array([at for at, _ in messages])
     order = np.argsort(times, kind="stable")
     intensities = np.array(returns)[order]
     return ScanSeries(
-        times[order], np.array(rows)[order], float(first.angle_min), float(first.angle_increment),
+        times[order],
+        np.array(rows)[order],
+        float(first.angle_min),
+        float(first.angle_increment),
         None if np.isnan(intensities).all() else intensities,
-    )  # fmt: skip
+    )
 
 
 __all__ = ["read_bag"]

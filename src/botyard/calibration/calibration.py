@@ -20,7 +20,7 @@ from botyard.calibration.planar import F8
 from botyard.calibration.ranges import PlacedScans, RangeFit, fit_ranges, placed_scans
 from botyard.calibration.reflectors import ReflectorFit, fit_reflectors
 from botyard.calibration.robotfile import calibrated
-from botyard.calibration.ways import end_errors, paths
+from botyard.calibration.segments import end_errors, paths
 from botyard.errors import ArgumentError, CalibrationError
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
@@ -37,7 +37,8 @@ ODOMETRY_LAWS: Final[tuple[OdometryLaw, ...]] = ("distance", "step")
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Errors in what was held out from a fit, by the robot's model before and with the values of the rest.
+    """Errors in what was held out from a fit, by the robot's model before and with the
+    values of the rest.
 
     Attributes
     ----------
@@ -63,7 +64,8 @@ class Calibration:
         The model before, and with the fitted values.
     logs : tuple of Log
         What was fitted.
-    odometry, motion, ranges, reflectors : OdometryFit, MotionFit, RangeFit, ReflectorFit or None
+    odometry, motion, ranges, reflectors : OdometryFit, MotionFit, RangeFit,
+    ReflectorFit or None
         The fits; None: the logs do not hold what they need.
     held_out : tuple of HeldOut
         Errors in what was held out.
@@ -90,11 +92,16 @@ class Calibration:
         return tuple(value for _, fit in self.groups for value in fit.values)
 
     @property
-    def groups(self) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit | ReflectorFit], ...]:
+    def groups(
+        self,
+    ) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit | ReflectorFit], ...]:
         """The fits with their names."""
         named = (
-            ("odometry", self.odometry), ("motion", self.motion), ("laser", self.ranges), ("reflectors", self.reflectors),
-        )  # fmt: skip
+            ("odometry", self.odometry),
+            ("motion", self.motion),
+            ("laser", self.ranges),
+            ("reflectors", self.reflectors),
+        )
         return tuple((name, fit) for name, fit in named if fit is not None)
 
     def value(self, name: str) -> Value:
@@ -102,6 +109,7 @@ class Calibration:
         for one in self.values:
             if one.name == name:
                 return one
+
         raise KeyError(name)
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,9 +118,12 @@ class Calibration:
             "robot": self.robot.name,
             "logs": [log.source for log in self.logs],
             "values": {value.name: value.as_dict() for value in self.values},
-            "unexplained_ranges": None if self.ranges is None else self.ranges.unexplained,
+            "unexplained_ranges": None
+            if self.ranges is None
+            else self.ranges.unexplained,
             "held_out": {
-                one.name: {"unit": one.unit, "before": one.before, "after": one.after} for one in self.held_out
+                one.name: {"unit": one.unit, "before": one.before, "after": one.after}
+                for one in self.held_out
             },
             "notes": list(self.notes),
         }
@@ -154,19 +165,23 @@ def calibrate(
     scene : Scene, optional
         The map; without it, ranges are not fitted. True poses are in its frame.
     start : Pose, optional
-        With `from_scans`: where the robot was at the begin of each log, roughly; without it that of the map.
+        With `from_scans`: where the robot was at the begin of each log, roughly;
+        without it that of the map.
     step : float
         Step of the simulations in which the values will be used, s.
     hold_out : bool
-        Whether a part of the logs is held out and predicted from the rest, too, which takes as long again.
+        Whether a part of the logs is held out and predicted from the rest, too, which
+        takes as long again.
     odometry_law : str
-        Random errors of odometry: ``distance`` fits variances for each metre and radian, which hold for any step; ``step``
-        fits the original's law, a factor that is drawn in each step, for simulations with this `step`.
+        Random errors of odometry: ``distance`` fits variances for each metre and
+        radian, which hold for any step; ``step`` fits the original's law, a factor that
+        is drawn in each step, for simulations with this `step`.
 
     Raises
     ------
     CalibrationError
-        The logs do not hold what is needed, or one is given twice; the map does not fit the scans from which the truth is to come.
+        The logs do not hold what is needed, or one is given twice; the map does not fit
+        the scans from which the truth is to come.
     ArgumentError
         `odometry_law` is none of these.
     """
@@ -174,6 +189,7 @@ def calibrate(
         raise ArgumentError(
             f'odometry_law: expected {" or ".join(ODOMETRY_LAWS)}, found "{shown(str(odometry_law), 60)}"'
         )
+
     drawn_in = step if odometry_law == "step" else None
     logs = [log.checked() for log in logs]
     _check_different(logs)
@@ -181,15 +197,25 @@ def calibrate(
     matchers = [_matcher(log, spec, scene) for log in logs]
     prepared = [
         _prepare(
-            log, truth, matcher if from_scans else None, start or (scene.start if scene else None), from_scans, notes
+            log,
+            truth,
+            matcher if from_scans else None,
+            start or (scene.start if scene else None),
+            from_scans,
+            notes,
         )
-        for log, truth, matcher in zip(logs, truths or [None] * len(logs), matchers, strict=True)
+        for log, truth, matcher in zip(
+            logs, truths or [None] * len(logs), matchers, strict=True
+        )
     ]
     logs = [one.log for one in prepared]
     odometry = _odometry(prepared, spec, drawn_in, notes)
     motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
-        notes.append("latency and accelerations: the logs hold no commands with velocities after them")
+        notes.append(
+            "latency and accelerations: the logs hold no commands with velocities after them"
+        )
+
     placed = _placed(prepared, odometry, matchers, scene, notes)
     ranges = _ranges(placed, notes)
     reflectors = _reflectors(placed, ranges, scene, spec, notes)
@@ -197,10 +223,18 @@ def calibrate(
     for matcher in matchers:
         if matcher is not None:
             matcher.close()
+
     lines = None
     if odometry is not None:
         first = next(one for one in prepared if len(one.truth) > 1)
-        lines = paths(first.log, first.truth, _clocks(first, odometry, 1), odometry.corrected, odometry.fit.values[3:6])
+        lines = paths(
+            first.log,
+            first.truth,
+            _clocks(first, odometry, 1),
+            odometry.corrected,
+            odometry.fit.values[3:6],
+        )
+
     found = Calibration(
         spec,
         calibrated(spec, odometry, motion, ranges, reflectors),
@@ -221,36 +255,53 @@ def _check_different(logs: Sequence[Log]) -> None:
     for one, other in itertools.combinations(logs, 2):
         a, b = one.odometry, other.odometry
         if np.array_equal(a.time, b.time) and np.array_equal(a.values, b.values):
-            raise CalibrationError(f"{one.source} and {other.source} are the same log: give it once")
+            raise CalibrationError(
+                f"{one.source} and {other.source} are the same log: give it once"
+            )
 
 
 def _matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:
     if scene is None or log.scans is None:
         return None
     if not spec.lasers:
-        raise CalibrationError(f"{log.source} has scans: expected a robot with a laser, found {spec.name}")
+        raise CalibrationError(
+            f"{log.source} has scans: expected a robot with a laser, found {spec.name}"
+        )
+
     return Matcher(scene, spec.lasers[0], log.scans.bearings)
 
 
 def _prepare(
-    log: Log, truth: Series | None, matcher: Matcher | None, start: Pose | None, from_scans: bool, notes: list[str]
+    log: Log,
+    truth: Series | None,
+    matcher: Matcher | None,
+    start: Pose | None,
+    from_scans: bool,
+    notes: list[str],
 ) -> _Prepared:
     if from_scans:
         if matcher is None:
             raise CalibrationError(
-                f"{log.source}: expected scans and a map for the truth, found {'no map' if log.scans else 'no scans'}"
+                f"{log.source}: expected scans and a map for the truth, found "
+                f"{'no map' if log.scans else 'no scans'}"
             )
+
         if start is None:
             raise CalibrationError(
-                f"{log.source}: expected the pose at the begin of the log, found none, and none in the map"
+                f"{log.source}: expected the pose at the begin of the log, found "
+                "none, and none in the map"
             )
+
         found, unexplained = matched_truth(log, matcher, np.array(start, np.float64))
         if unexplained > MAX_UNEXPLAINED:
             raise CalibrationError(
-                f"{log.source}: the map does not fit the scans: it does not explain {100 * unexplained:.0f} % of the ranges "
+                f"{log.source}: the map does not fit the scans: it does not "
+                f"explain {100 * unexplained:.0f} % of the ranges "
                 "(another map, another start, or another laser)"
             )
+
         return _Prepared(replace(log, has_exact_clock=True), found, 0.0)
+
     if truth is None:
         return _Prepared(log, log.truth, 0.0)
     log = replace(log, has_exact_clock=False)
@@ -259,21 +310,36 @@ def _prepare(
     try:
         return _Prepared(log, truth, clock_offset(log.odometry, truth))
     except CalibrationError as error:
-        common = min(log.span[1], float(truth.time[-1])) - max(log.span[0], float(truth.time[0]))
-        if common < 0.5 * min(log.span[1] - log.span[0], float(truth.time[-1] - truth.time[0])):
+        common = min(log.span[1], float(truth.time[-1])) - max(
+            log.span[0], float(truth.time[0])
+        )
+        if common < 0.5 * min(
+            log.span[1] - log.span[0], float(truth.time[-1] - truth.time[0])
+        ):
             raise CalibrationError(f"{log.source}: {error}") from None
+
         notes.append(f"{log.source}: {error}; its clock is taken for that of the truth")
         return _Prepared(log, truth, 0.0)
 
 
 def _odometry(
-    prepared: Sequence[_Prepared], spec: RobotSpec, drawn_in: float | None, notes: list[str]
+    prepared: Sequence[_Prepared],
+    spec: RobotSpec,
+    drawn_in: float | None,
+    notes: list[str],
 ) -> OdometryFit | None:
     some = [one for one in prepared if len(one.truth) > 1]
     if not some:
         notes.append("odometry: there are no true poses")
         return None
-    found = fit_odometry([o.log for o in some], [o.truth for o in some], [o.offset for o in some], spec, drawn_in)
+
+    found = fit_odometry(
+        [o.log for o in some],
+        [o.truth for o in some],
+        [o.offset for o in some],
+        spec,
+        drawn_in,
+    )
     if found.outliers:
         notes.append(f"odometry: {found.outliers} true poses were left out as outliers")
     return found
@@ -288,16 +354,21 @@ def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
 
 
 def _placed(
-    prepared: Sequence[_Prepared], odometry: OdometryFit | None, matchers: Sequence[Matcher | None], scene: Scene | None,
+    prepared: Sequence[_Prepared],
+    odometry: OdometryFit | None,
+    matchers: Sequence[Matcher | None],
+    scene: Scene | None,
     notes: list[str],
-) -> list[PlacedScans] | None:  # fmt: skip
+) -> list[PlacedScans] | None:
     """The scans at their poses; None: there are no scans, or no map."""
     if all(one.log.scans is None for one in prepared):
         notes.append("laser: the logs hold no scans")
         return None
+
     if scene is None:
         notes.append("laser: there is no map to compare scans with (--map)")
         return None
+
     some = [i for i, one in enumerate(prepared) if len(one.truth) > 1]
     markers: F8 = np.zeros(3) if odometry is None else odometry.fit.values[3:6]
     offsets = [_clocks(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
@@ -318,17 +389,26 @@ def _ranges(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | No
         notes.append("laser: there are too few scans at true poses")
     elif not found.fits_map:
         notes.append(
-            f"laser: the map does not fit: it does not explain {100 * found.unexplained:.0f} % of the ranges "
+            "laser: the map does not fit: it does not explain "
+            f"{100 * found.unexplained:.0f} % of the ranges "
             "(another map, or true poses in another frame); the laser's values are not used"
         )
+
     return found
 
 
 def _reflectors(
-    placed: list[PlacedScans] | None, ranges: RangeFit | None, scene: Scene | None, spec: RobotSpec, notes: list[str]
+    placed: list[PlacedScans] | None,
+    ranges: RangeFit | None,
+    scene: Scene | None,
+    spec: RobotSpec,
+    notes: list[str],
 ) -> ReflectorFit | None:
-    if placed is None or scene is None or ranges is None or not ranges.fits_map:  # a note says so already
+    if (
+        placed is None or scene is None or ranges is None or not ranges.fits_map
+    ):  # a note says so already
         return None
+
     found, why = fit_reflectors(placed, scene, spec.lasers[0].reflector, ranges)
     if why:
         notes.append(f"reflectors: {why}")
@@ -342,11 +422,18 @@ def _untold(found: Calibration) -> list[str]:
         "left scale": "without way forward the scales cannot be told",
         "turning spread": "without turns the random part of turning cannot be told",
         "forward spread": "the errors of the true poses hide the random part forward",
-    } | dict.fromkeys(ALPHAS, "the other variances explain the errors, or those of the true poses hide it")
+    } | dict.fromkeys(
+        ALPHAS,
+        "the other variances explain the errors, or those of the true poses hide it",
+    )
     if found.reflectors is not None:
         reasons |= found.reflectors.reasons
     names = [value.name for value in found.values if not value.is_told]
-    return [f"the logs do not tell {name}" + (f": {reasons[name]}" if name in reasons else "") for name in names]
+    return [
+        f"the logs do not tell {name}"
+        + (f": {reasons[name]}" if name in reasons else "")
+        for name in names
+    ]
 
 
 # -- what is held out
@@ -359,35 +446,79 @@ def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepar
     one = prepared[0]
     begin, end = one.log.span
     middle = end - HELD_OUT * (end - begin)
-    return [replace(one, log=one.log.part(begin, middle))], [replace(one, log=one.log.part(middle, end))]
+    return [replace(one, log=one.log.part(begin, middle))], [
+        replace(one, log=one.log.part(middle, end))
+    ]
 
 
 def _held_out(
-    prepared: Sequence[_Prepared], odometry: OdometryFit | None, spec: RobotSpec, step: float, drawn_in: float | None
+    prepared: Sequence[_Prepared],
+    odometry: OdometryFit | None,
+    spec: RobotSpec,
+    step: float,
+    drawn_in: float | None,
 ) -> tuple[HeldOut, ...]:
     rest, held = _split(prepared)
     found: list[HeldOut] = []
     if all(len(one.truth) > 1 for one in prepared):
         try:
-            fit = fit_odometry([o.log for o in rest], [o.truth for o in rest], [o.offset for o in rest], spec, drawn_in)
+            fit = fit_odometry(
+                [o.log for o in rest],
+                [o.truth for o in rest],
+                [o.offset for o in rest],
+                spec,
+                drawn_in,
+            )
             markers, last = fit.fit.values[3:6], held[-1]
-            offset = _clocks(last, odometry, len(prepared))  # a clock is nothing that a robot's model predicts
+            offset = _clocks(
+                last, odometry, len(prepared)
+            )  # a clock is nothing that a robot's model predicts
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
         except CalibrationError:  # too little of it
             pass
         else:
-            found.append(HeldOut("place by odometry after 10 ways", "m", before[0], after[0]))
-            found.append(HeldOut("heading by odometry after 10 ways", "rad", before[1], after[1]))
+            found.append(
+                HeldOut("place by odometry after 10 ways", "m", before[0], after[0])
+            )
+            found.append(
+                HeldOut("heading by odometry after 10 ways", "rad", before[1], after[1])
+            )
+
     motion = fit_motion([one.log for one in rest], spec.limits, step)
     if motion is not None:
         limits = spec.limits
-        old = np.array([spec.commands.latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a])
-        errors = [motion_error([one.log for one in held], spec.limits, step, v) for v in (old, motion.fit.values)]
+        old = np.array(
+            [
+                spec.commands.latency,
+                limits.accel.x,
+                limits.decel.x,
+                limits.accel.a,
+                limits.decel.a,
+            ]
+        )
+        errors = [
+            motion_error([one.log for one in held], spec.limits, step, v)
+            for v in (old, motion.fit.values)
+        ]
         if errors[0] is not None and errors[1] is not None:
-            found.append(HeldOut("speed by the commands", "m/s", errors[0][0], errors[1][0]))
-            found.append(HeldOut("yaw rate by the commands", "rad/s", errors[0][1], errors[1][1]))
-    return tuple(one for one in found if math.isfinite(one.before) and math.isfinite(one.after))
+            found.append(
+                HeldOut("speed by the commands", "m/s", errors[0][0], errors[1][0])
+            )
+            found.append(
+                HeldOut("yaw rate by the commands", "rad/s", errors[0][1], errors[1][1])
+            )
+
+    return tuple(
+        one for one in found if math.isfinite(one.before) and math.isfinite(one.after)
+    )
 
 
-__all__ = ["DEFAULT_STEP_S", "ODOMETRY_LAWS", "Calibration", "HeldOut", "OdometryLaw", "calibrate"]
+__all__ = [
+    "DEFAULT_STEP_S",
+    "ODOMETRY_LAWS",
+    "Calibration",
+    "HeldOut",
+    "OdometryLaw",
+    "calibrate",
+]

@@ -34,7 +34,9 @@ WHOLE: Final = Choice()
 """Of a log of one robot, everything."""
 
 
-def one_of(names: Iterable[str], wanted: str | None, what: str, path: Path, option: str) -> str:
+def one_of(
+    names: Iterable[str], wanted: str | None, what: str, path: Path, option: str
+) -> str:
     """The name that is wanted, or the only one."""
     names = list(names)
     if wanted is None and len(names) == 1:

@@ -1,4 +1,6 @@
-"""The clocks of a log and of measured poses: what is to be added to the times of one for those of the other."""
+"""The clocks of a log and of measured poses: what is to be added to the times of one
+for those of the other.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +17,54 @@ GRID_S: Final = 0.05
 MAX_GRID: Final = 1_000_000
 """Longest signal."""
 MIN_OVERLAP_S: Final = 10.0
-"""Motions are compared where they have at least so much time in common, or half of the shorter one."""
+"""Motions are compared where they have at least so much time in common, or half of the
+shorter one.
+"""
 MIN_LIKENESS: Final = 0.5
 """Least correlation of two motions that are taken for the same."""
 SMOOTHING_S: Final = 0.3
 
 
 def _motion(poses: Series) -> tuple[F8, float]:
-    """Speed and yaw rate on the grid, (n, 2), each with mean 0 and deviation 1 where it varies; and the time of the first."""
+    """Speed and yaw rate on the grid, (n, 2), each with mean 0 and deviation 1 where it
+    varies; and the time of the first.
+    """
     twists = twist_of(between(poses.values[:-1], poses.values[1:]))
     duration = poses.time[-1] - poses.time[0]
     if not 0.0 < duration <= GRID_S * MAX_GRID:
-        raise CalibrationError(f"expected poses of at most {GRID_S * MAX_GRID:g} s, found {duration:g} s")
-    path = np.concatenate([np.zeros((1, 2)), np.cumsum(np.stack([twists[:, 0], twists[:, 2]], axis=1), axis=0)])
+        raise CalibrationError(
+            f"expected poses of at most {GRID_S * MAX_GRID:g} s, found {duration:g} s"
+        )
+
+    path = np.concatenate(
+        [
+            np.zeros((1, 2)),
+            np.cumsum(np.stack([twists[:, 0], twists[:, 2]], axis=1), axis=0),
+        ]
+    )
     grid = np.arange(poses.time[0], poses.time[-1], GRID_S)
     ends, begins = grid + SMOOTHING_S / 2.0, grid - SMOOTHING_S / 2.0
-    rates = np.stack([np.interp(ends, poses.time, p) - np.interp(begins, poses.time, p) for p in path.T], axis=1)
-    rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array([0.0, 1.0])  # markers may look backward
+    rates = np.stack(
+        [
+            np.interp(ends, poses.time, p) - np.interp(begins, poses.time, p)
+            for p in path.T
+        ],
+        axis=1,
+    )
+    rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array(
+        [0.0, 1.0]
+    )  # markers may look backward
     rates -= rates.mean(axis=0)
     spread = rates.std(axis=0)
     floor = np.array([1e-3, 1e-3]) * SMOOTHING_S
-    return np.where(spread > floor, rates / np.maximum(spread, 1e-12), 0.0), float(grid[0])
+    return np.where(spread > floor, rates / np.maximum(spread, 1e-12), 0.0), float(
+        grid[0]
+    )
 
 
 def clock_offset(odometry: Series, truth: Series) -> float:
-    """What to add to the times of `truth` for those of `odometry`, s, by the likeness of speeds and yaw rates.
+    """What to add to the times of `truth` for those of `odometry`, s, by the likeness
+    of speeds and yaw rates.
 
     Raises
     ------
@@ -50,10 +75,19 @@ def clock_offset(odometry: Series, truth: Series) -> float:
 
     (a, begin_a), (b, begin_b) = _motion(odometry), _motion(truth)
     if not a.any() or not b.any():
-        raise CalibrationError("the clocks cannot be compared: the robot moves evenly, or not at all")
-    likeness = sum(signal.correlate(a[:, k], b[:, k], mode="full", method="fft") for k in range(2))
-    ones_a, ones_b = ((np.abs(one) > 0.0).any(axis=1).astype(np.float64) for one in (a, b))
-    common = np.maximum(signal.correlate(ones_a, ones_b, mode="full", method="fft"), 1.0)
+        raise CalibrationError(
+            "the clocks cannot be compared: the robot moves evenly, or not at all"
+        )
+
+    likeness = sum(
+        signal.correlate(a[:, k], b[:, k], mode="full", method="fft") for k in range(2)
+    )
+    ones_a, ones_b = (
+        (np.abs(one) > 0.0).any(axis=1).astype(np.float64) for one in (a, b)
+    )
+    common = np.maximum(
+        signal.correlate(ones_a, ones_b, mode="full", method="fft"), 1.0
+    )
     least = min(MIN_OVERLAP_S / GRID_S, 0.5 * min(len(a), len(b)))
     kinds = float((a.any(axis=0) & b.any(axis=0)).sum())
     likeness = np.where(common >= least, likeness / (max(1.0, kinds) * common), -np.inf)
@@ -61,8 +95,10 @@ def clock_offset(odometry: Series, truth: Series) -> float:
     best = int(np.argmax(likeness * np.minimum(1.0, 0.9 + 0.1 * common / common.max())))
     if not likeness[best] >= MIN_LIKENESS:
         raise CalibrationError(
-            f"the true poses do not fit the odometry: their motions are alike by {likeness[best]:.2f} at best, expected {MIN_LIKENESS:g}"
+            "the true poses do not fit the odometry: their motions are alike by "
+            f"{likeness[best]:.2f} at best, expected {MIN_LIKENESS:g}"
         )
+
     lag = best - (len(b) - 1)
     return begin_a + lag * GRID_S - begin_b
 

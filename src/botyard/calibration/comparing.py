@@ -1,4 +1,6 @@
-"""A real log and a simulated one: drift of odometry, scans against the map, rates, jitter and latency, side by side with 95 % intervals."""
+"""A real log and a simulated one: drift of odometry, scans against the map, rates,
+jitter and latency, side by side with 95 % intervals.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from botyard.calibration.log import Log, Series
 from botyard.calibration.matching import Matcher, matched_truth, spread_scans
 from botyard.calibration.motion import fit_motion
 from botyard.calibration.planar import F8, between, wrap
-from botyard.calibration.ways import cut, ways_of
+from botyard.calibration.segments import cut, ways_of
 from botyard.errors import CalibrationError, CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.pictures.reportpage import document, escaped, image, plain_table
-from botyard.safefile import write_text
+from botyard.processes.safefile import write_text
 from botyard.studies.statistics import Interval, mean_interval
 
 WAY_S: Final = 1.0
@@ -29,7 +31,9 @@ STRAIGHT_RAD_M: Final = 0.1
 """Ways that turn by less on each m are straight."""
 MIN_FORWARD_M: Final = 0.05
 MIN_TURN_RAD: Final = 0.1
-"""Ways that are shorter, or turn by less, tell nothing of drift on each m, or for each turn."""
+"""Ways that are shorter, or turn by less, tell nothing of drift on each m, or for each
+turn.
+"""
 MAX_SCANS: Final = 200
 PERCENTILE: Final = 95.0
 ROUNDING_S: Final = 1e-9
@@ -64,8 +68,13 @@ class Quantity:
     def is_alike(self) -> bool | None:
         """Whether the intervals meet; None: there are not two."""
         a, b = self.real, self.simulated
-        if a is None or b is None or any(map(math.isnan, (a.low, a.high, b.low, b.high))):
+        if (
+            a is None
+            or b is None
+            or any(map(math.isnan, (a.low, a.high, b.low, b.high)))
+        ):
             return None
+
         return a.low <= b.high and b.low <= a.high
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,14 +84,19 @@ class Quantity:
             if one is None:
                 return None
             numbers = {"value": one.value, "low": one.low, "high": one.high}
-            return {name: number if math.isfinite(number) else None for name, number in numbers.items()} | {
-                "number": one.number
-            }
+            return {
+                name: number if math.isfinite(number) else None
+                for name, number in numbers.items()
+            } | {"number": one.number}
 
         return {
-            "group": self.group, "name": self.name, "unit": self.unit, "real": plain(self.real), "simulated": plain(self.simulated),
+            "group": self.group,
+            "name": self.name,
+            "unit": self.unit,
+            "real": plain(self.real),
+            "simulated": plain(self.simulated),
             "alike": self.is_alike,
-        }  # fmt: skip
+        }
 
     def row(self) -> tuple[str, ...]:
         """The texts of `HEADS`."""
@@ -142,15 +156,19 @@ class Comparison:
     def notes(self) -> tuple[str, ...]:
         """What the logs do not tell."""
         return tuple(
-            f"{name}: {note}" for name, one in zip(self.names, self.measured, strict=True) for note in one.notes
+            f"{name}: {note}"
+            for name, one in zip(self.names, self.measured, strict=True)
+            for note in one.notes
         )
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "real": self.names[0], "simulated": self.names[1], "quantities": [one.as_dict() for one in self.quantities],
+            "real": self.names[0],
+            "simulated": self.names[1],
+            "quantities": [one.as_dict() for one in self.quantities],
             "notes": list(self.notes),
-        }  # fmt: skip
+        }
 
 
 def compare(
@@ -167,7 +185,8 @@ def compare(
     Parameters
     ----------
     real, simulated : Log
-        As `botyard.calibration.readers.read_log` reads them; a log without true poses has them by scans, with `scene`.
+        As `botyard.calibration.readers.read_log` reads them; a log without true poses
+        has them by scans, with `scene`.
     spec : RobotSpec
         The robot.
     scene : Scene, optional
@@ -177,14 +196,21 @@ def compare(
     step : float
         Step of the simulation, s.
     """
-    both = tuple(measure(one.checked(), spec, scene, start, step) for one in (real, simulated))
+    both = tuple(
+        measure(one.checked(), spec, scene, start, step) for one in (real, simulated)
+    )
     keys = list(dict.fromkeys([*both[0].quantities, *both[1].quantities]))
     keys.sort(key=lambda key: GROUPS.index(key[0]))
-    quantities = tuple(Quantity(*key, both[0].quantities.get(key), both[1].quantities.get(key)) for key in keys)
+    quantities = tuple(
+        Quantity(*key, both[0].quantities.get(key), both[1].quantities.get(key))
+        for key in keys
+    )
     return Comparison((real.source, simulated.source), quantities, (both[0], both[1]))
 
 
-def measure(log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, step: float) -> Measured:
+def measure(
+    log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, step: float
+) -> Measured:
     """What one log tells."""
     found: dict[tuple[str, str, str], Interval] = {}
     notes = list(log.problems)
@@ -199,10 +225,17 @@ def measure(log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, 
             residuals, unexplained = _scan_residuals(log, truth, matcher)
             found |= _of_scans(residuals, unexplained)
         else:
-            notes.append("scans: there are no true poses, and no start to find them from (--start)")
+            notes.append(
+                "scans: there are no true poses, and no start to find them from (--start)"
+            )
+
         matcher.close()
     else:
-        notes.append("scans: " + ("there is no map (--map)" if scene is None else "the log holds none"))
+        notes.append(
+            "scans: "
+            + ("there is no map (--map)" if scene is None else "the log holds none")
+        )
+
     if len(truth) > 1:
         try:
             found |= _drift(log, truth)
@@ -210,6 +243,7 @@ def measure(log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, 
             notes.append(f"drift: {error}")
     else:
         notes.append("drift: there are no true poses")
+
     found |= _timing(log)
     motion = fit_motion([log], spec.limits, step)
     if motion is None:
@@ -217,34 +251,55 @@ def measure(log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, 
     else:
         for one in motion.values:
             if one.is_told:
-                found["timing", one.name, one.unit] = Interval(one.value, one.low, one.high, 1)
+                found["timing", one.name, one.unit] = Interval(
+                    one.value, one.low, one.high, 1
+                )
+
     return Measured(found, residuals, np.diff(log.odometry.time), tuple(notes))
 
 
 def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
-    """Errors of odometry on each m and for each turn: their means, and how they scatter."""
+    """Errors of odometry on each m and for each turn: their means, and how they
+    scatter.
+    """
     ways = ways_of(log, truth, 0.0)
     pieces = cut(ways, 0.0)
     real = between(ways.truth[:-1], ways.truth[1:])
-    odometry = between(log.odometry.at(ways.knots[:-1]), log.odometry.at(ways.knots[1:]))
+    odometry = between(
+        log.odometry.at(ways.knots[:-1]), log.odometry.at(ways.knots[1:])
+    )
     way = np.add.reduceat(np.abs(pieces.twists[:, 0]), pieces.first)
     turned = np.add.reduceat(pieces.twists[:, 2], pieces.first)
     straight = (way > MIN_FORWARD_M) & (np.abs(turned) < STRAIGHT_RAD_M * way)
     forward = (way > MIN_FORWARD_M) & (np.abs(odometry[:, 0]) > 0.5 * way)
     turning = np.abs(turned) > MIN_TURN_RAD
-    along = (odometry[forward, 0] - real[forward, 0]) * np.sign(real[forward, 0]) / way[forward]
+    along = (
+        (odometry[forward, 0] - real[forward, 0])
+        * np.sign(real[forward, 0])
+        / way[forward]
+    )
     # the whole turn of a way, not only what is left of it beyond half turns
     heading = wrap(odometry[:, 2] - real[:, 2])
     aside = heading[straight] / way[straight]
-    turns = heading[turning] * np.sign(turned[turning]) / np.abs(turned[turning]) * 2.0 * math.pi
+    turns = (
+        heading[turning]
+        * np.sign(turned[turning])
+        / np.abs(turned[turning])
+        * 2.0
+        * math.pi
+    )
     found = {}
     for name, unit, values in (
-        ("drift along on each m", "m/m", along), ("drift of heading on each straight m", "rad/m", aside),
+        ("drift along on each m", "m/m", along),
+        ("drift of heading on each straight m", "rad/m", aside),
         ("drift of heading for each turn of 360°", "rad", turns),
-    ):  # fmt: skip
+    ):
         if len(values) > 2:
             found["drift", name, unit] = mean_interval(values.tolist())
-            found["drift", f"{name}: scatter of ways of {WAY_S:g} s", unit] = _deviation(values)
+            found["drift", f"{name}: scatter of ways of {WAY_S:g} s", unit] = (
+                _deviation(values)
+            )
+
     return found
 
 
@@ -253,22 +308,37 @@ def _deviation(values: F8) -> Interval:
     n = len(values)
     squares = (values - values.mean()) ** 2
     variance = float(squares.sum()) / (n - 1)
-    spread = math.sqrt(max(0.0, float(((squares - squares.mean()) ** 2).mean()))) / math.sqrt(n)
-    low, high = (math.sqrt(max(0.0, variance + sign * 1.96 * spread)) for sign in (-1.0, 1.0))
+    spread = math.sqrt(
+        max(0.0, float(((squares - squares.mean()) ** 2).mean()))
+    ) / math.sqrt(n)
+    low, high = (
+        math.sqrt(max(0.0, variance + sign * 1.96 * spread)) for sign in (-1.0, 1.0)
+    )
     return Interval(math.sqrt(variance), low, high, n)
 
 
 def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
-    """Residuals of ranges at poses fitted near the true ones, and of each scan the share that the map does not explain."""
+    """Residuals of ranges at poses fitted near the true ones, and of each scan the
+    share that the map does not explain.
+    """
     assert log.scans is not None
-    inside = log.scans.chosen((log.scans.time >= truth.time[0]) & (log.scans.time <= truth.time[-1]))
+    inside = log.scans.chosen(
+        (log.scans.time >= truth.time[0]) & (log.scans.time <= truth.time[-1])
+    )
     if not len(inside):
         return np.zeros(0), np.zeros(0)
     scans = spread_scans(inside, float(inside.time[-1] - inside.time[0]) / MAX_SCANS)
-    poses = matcher.match(matcher.laser_poses(truth.at(scans.time)), scans.ranges, has_prior=False)
+    poses = matcher.match(
+        matcher.laser_poses(truth.at(scans.time)), scans.ranges, has_prior=False
+    )
     expected = matcher.expect(poses)
     where = matcher.usable(scans.ranges) & expected.good
-    share = np.array([matcher.unexplained(poses[i : i + 1], scans.ranges[i : i + 1]) for i in range(len(scans))])
+    share = np.array(
+        [
+            matcher.unexplained(poses[i : i + 1], scans.ranges[i : i + 1])
+            for i in range(len(scans))
+        ]
+    )
     return (scans.ranges - expected.ranges)[where], share
 
 
@@ -276,10 +346,15 @@ def _of_scans(residuals: F8, unexplained: F8) -> dict[tuple[str, str, str], Inte
     if len(residuals) < 3:
         return {}
     near = residuals[np.abs(residuals) < 0.15]
-    found = {("scans", "ranges that the map does not explain", "%"): mean_interval((100.0 * unexplained).tolist())}
+    found = {
+        ("scans", "ranges that the map does not explain", "%"): mean_interval(
+            (100.0 * unexplained).tolist()
+        )
+    }
     if len(near) > 2:
         found["scans", "mean residual of ranges", "m"] = mean_interval(near.tolist())
         found["scans", "standard deviation of ranges", "m"] = _deviation(near)
+
     return found
 
 
@@ -287,7 +362,11 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
     """Rates and jitter of what the log holds."""
     found = {}
     scans = np.zeros(0) if log.scans is None else log.scans.time
-    for name, times in (("odometry", log.odometry.time), ("scans", scans), ("commands", log.commands.time)):
+    for name, times in (
+        ("odometry", log.odometry.time),
+        ("scans", scans),
+        ("commands", log.commands.time),
+    ):
         if len(times) < 3:
             continue
         periods = np.diff(times)
@@ -295,8 +374,13 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
         rate = (len(times) - 1) / float(times[-1] - times[0])
         jitter = float(np.percentile(np.abs(periods - middle), PERCENTILE))
         jitter = jitter if jitter > ROUNDING_S else 0.0
-        found["timing", f"rate of {name}", "Hz"] = Interval(rate, math.nan, math.nan, len(times))
-        found["timing", f"jitter of {name} (95 % of periods)", "s"] = Interval(jitter, math.nan, math.nan, len(times))
+        found["timing", f"rate of {name}", "Hz"] = Interval(
+            rate, math.nan, math.nan, len(times)
+        )
+        found["timing", f"jitter of {name} (95 % of periods)", "s"] = Interval(
+            jitter, math.nan, math.nan, len(times)
+        )
+
     return found
 
 
@@ -304,20 +388,29 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
 
 
 def write_comparison(found: Comparison, path: Path, *, force: bool = False) -> None:
-    """Write the comparison as a page of HTML that stands alone; errors as of `botyard.calibration.report.write_report`."""
+    """Write the comparison as a page of HTML that stands alone; errors as of
+    `botyard.calibration.report.write_report`.
+    """
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "calibrate"))
-    parts = [f"<p>Real: {escaped(found.names[0], 300)}<br>Simulated: {escaped(found.names[1], 300)}</p>"]
+    parts = [
+        f"<p>Real: {escaped(found.names[0], 300)}<br>Simulated: {escaped(found.names[1], 300)}</p>"
+    ]
     for group in GROUPS:
         rows = [one.row() for one in found.quantities if one.group == group]
         if rows:
-            parts += [f"<h2>{group.capitalize()}</h2>", plain_table(HEADS, rows, texts=2)]
+            parts += [
+                f"<h2>{group.capitalize()}</h2>",
+                plain_table(HEADS, rows, texts=2),
+            ]
+
     if found.notes:
         parts += [
             "<h2>What the logs do not tell</h2><ul>",
             *(f"<li>{escaped(one, 1000)}</li>" for one in found.notes),
             "</ul>",
         ]
+
     parts += [image(figure, name) for name, figure in _figures(found)]
     write_text(path, document("Reality and simulation", parts), force=force)
 
@@ -327,21 +420,38 @@ def _figures(found: Comparison) -> Sequence[tuple[str, Any]]:
 
     shown = []
     for label, arrays in (
-        ("residual of ranges [m]", [np.clip(one.residuals, -0.2, 0.2) for one in found.measured]),
+        (
+            "residual of ranges [m]",
+            [np.clip(one.residuals, -0.2, 0.2) for one in found.measured],
+        ),
         ("period of odometry [s]", [one.periods for one in found.measured]),
     ):
         if not all(map(len, arrays)):
             continue
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.subplots()
-        every = np.concatenate(arrays)  # where all are the same but for rounding, that is not what is shown
-        bins = np.histogram_bin_edges(every, 60, (float(every.min()) - LEAST_BIN, float(every.max()) + LEAST_BIN))
+        every = np.concatenate(
+            arrays
+        )  # where all are the same but for rounding, that is not what is shown
+        bins = np.histogram_bin_edges(
+            every, 60, (float(every.min()) - LEAST_BIN, float(every.max()) + LEAST_BIN)
+        )
         for name, values in zip(("real", "simulated"), arrays, strict=True):
             axes.hist(values, bins.tolist(), histtype="step", density=True, label=name)
         axes.set_xlabel(label)
         axes.legend(fontsize=8)
         shown.append((label, figure))
+
     return shown
 
 
-__all__ = ["GROUPS", "HEADS", "Comparison", "Measured", "Quantity", "compare", "measure", "write_comparison"]
+__all__ = [
+    "GROUPS",
+    "HEADS",
+    "Comparison",
+    "Measured",
+    "Quantity",
+    "compare",
+    "measure",
+    "write_comparison",
+]

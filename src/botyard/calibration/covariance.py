@@ -1,4 +1,6 @@
-"""Covariance of the deviations of ways: a sum of known banded matrices, whose factors are estimated by maximum likelihood."""
+"""Covariance of the deviations of ways: a sum of known banded matrices, whose factors
+are estimated by maximum likelihood.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,28 @@ from typing import Any, Final
 import numpy as np
 
 from botyard.calibration.planar import F8
-from botyard.calibration.ways import Pieces, chain
+from botyard.calibration.segments import Pieces, chain
 
 NO_MOTION: Final = 1e-12
 MIN_VARIANCE: Final = 1e-14
 PRIOR_FOLDS: Final = 4.0
-"""How little is known of the variances beforehand: standard deviation of their logarithm."""
+"""How little is known of the variances beforehand: standard deviation of their
+logarithm.
+"""
 MAX_NEWTON_STEPS: Final = 30
 
 
 class Covariance:
-    """Covariance of the ways' deviations, as a sum of known matrices with unknown factors: lower bands of each, see `bands_of`."""
+    """Covariance of the ways' deviations, as a sum of known matrices with unknown
+    factors: lower bands of each, see `bands_of`.
+    """
 
-    def __init__(self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None) -> None:
-        """Of each log pieces with corrected twists, true headings at the knots, and true ways; `step` as of `bands_of`."""
+    def __init__(
+        self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None
+    ) -> None:
+        """Of each log pieces with corrected twists, true headings at the knots, and
+        true ways; `step` as of `bands_of`.
+        """
         self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
 
     def only(self, parts: Sequence[int]) -> Covariance:
@@ -41,7 +51,8 @@ class Covariance:
         return found
 
     def fit(self, deviations: F8, usual: F8, first: F8) -> tuple[F8, F8]:
-        """The n variances by maximum likelihood, and the covariance of their logarithms.
+        """The n variances by maximum likelihood, and the covariance of their
+        logarithms.
 
         Parameters
         ----------
@@ -58,14 +69,22 @@ class Covariance:
             lower = self.lower(np.exp(logs))
             white = whitened(lower, deviations)
             away = (logs - guess) / PRIOR_FOLDS
-            return float(np.log(lower[0]).sum() + 0.5 * white @ white + 0.5 * away @ away)
+            return float(
+                np.log(lower[0]).sum() + 0.5 * white @ white + 0.5 * away @ away
+            )
 
-        logs, hessian = _minimum(cost, np.log(first), (math.log(MIN_VARIANCE), math.log(10.0)))
+        logs, hessian = _minimum(
+            cost, np.log(first), (math.log(MIN_VARIANCE), math.log(10.0))
+        )
         return np.exp(logs), np.linalg.pinv(hessian)
 
 
-def _minimum(function: Callable[[F8], float], at: F8, bounds: tuple[float, float]) -> tuple[F8, Any]:
-    """The minimum of a smooth function of few variables by Newton's method, damped (Levenberg), and the Hessian there."""
+def _minimum(
+    function: Callable[[F8], float], at: F8, bounds: tuple[float, float]
+) -> tuple[F8, Any]:
+    """The minimum of a smooth function of few variables by Newton's method, damped
+    (Levenberg), and the Hessian there.
+    """
     damping, value = 1.0, function(at)
     for _ in range(MAX_NEWTON_STEPS):
         gradient, hessian = _derivatives(function, at)
@@ -77,71 +96,95 @@ def _minimum(function: Callable[[F8], float], at: F8, bounds: tuple[float, float
             if then <= value or damping > 1e8:
                 break
             damping *= 8.0
+
         moved = float(np.abs(there - at).max())
         if then <= value:
             at, value = there, then
         damping = max(damping / 8.0, 1e-6)
         if moved < 1e-3:
             break
+
     return at, _derivatives(function, at)[1]
 
 
-def _derivatives(function: Callable[[F8], float], at: F8, step: float = 0.02) -> tuple[Any, Any]:
+def _derivatives(
+    function: Callable[[F8], float], at: F8, step: float = 0.02
+) -> tuple[Any, Any]:
     """Gradient and Hessian by differences."""
     n = len(at)
     unit = np.eye(n) * step
-    up, down = np.array([function(at + one) for one in unit]), np.array([function(at - one) for one in unit])
+    up, down = (
+        np.array([function(at + one) for one in unit]),
+        np.array([function(at - one) for one in unit]),
+    )
     middle = function(at)
     hessian = np.diag(up + down - 2.0 * middle)
     for i in range(n):
         for j in range(i):
-            # f(+, +) + f(−, −) − those of single steps: the mixed difference with two more values
+            # f(+, +) + f(−, −) − those of single steps: the mixed difference with two
+            # more values
             both = function(at + unit[i] + unit[j]) + function(at - unit[i] - unit[j])
-            hessian[i, j] = hessian[j, i] = 0.5 * (both - up[i] - up[j] - down[i] - down[j] + 2.0 * middle)
+            hessian[i, j] = hessian[j, i] = 0.5 * (
+                both - up[i] - up[j] - down[i] - down[j] + 2.0 * middle
+            )
+
     return (up - down) / (2.0 * step), hessian / (step * step)
 
 
 def whitened(lower: F8, deviations: F8) -> F8:
-    """Deviations in units of what is to be expected: the lower bands of the Cholesky factor, inverted, times these."""
+    """Deviations in units of what is to be expected: the lower bands of the Cholesky
+    factor, inverted, times these.
+    """
     from scipy.linalg import solve_banded
 
     found: F8 = solve_banded((len(lower) - 1, 0), lower, deviations)
     return found
 
 
-def bands_of(pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None) -> F8:
+def bands_of(
+    pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None
+) -> F8:
     """Lower bands, (n, 6, 3 k), of the random parts of odometry, places and headings.
 
-    With a `step`, s, the random parts are ε forward and ε turning, drawn for each step (n = 4). Without one they are α1 … α4,
-    variances for each metre and radian (n = 6), see `botyard.model.robot.OdometryDrift`.
+    With a `step`, s, the random parts are ε forward and ε turning, drawn for each step
+    (n = 4). Without one they are α1 … α4, variances for each metre and radian (n = 6),
+    see `botyard.model.robot.OdometryDrift`.
     """
     starts, middles, ends = chain(pieces, twists)
     k = len(ends)
     rest = ends[pieces.way, :2] - starts[:, :2]
-    forward = np.stack([np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1)
+    forward = np.stack(
+        [np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1
+    )
     turning = np.stack([-rest[:, 1], rest[:, 0], np.ones(len(middles))], axis=1)
     far, turn_by = np.abs(twists[:, 0]), np.abs(twists[:, 2])
     if step is None:
         parts = [(turning, turn_by), (turning, far), (forward, far), (forward, turn_by)]
     else:
-        # ε holds for a step: of a piece of another duration as much as keeps the variance for each second
+        # ε holds for a step: of a piece of another duration as much as keeps the
+        # variance for each second
         weight = step / np.maximum(pieces.duration, NO_MOTION)
         parts = [(forward, weight * far * far), (turning, weight * turn_by * turn_by)]
+
     count = len(parts) + 2
     blocks = np.zeros((count, k, 3, 3))
     for n, (one, weight) in enumerate(parts):
         outer = one[:, :, None] * one[:, None, :] * weight[:, None, None]
         blocks[n] = np.add.reduceat(outer, pieces.first)
-    below = np.zeros((count, k, 3, 3))  # of each way with the one before
+
+    # of each way with the one before
+    below = np.zeros((count, k, 3, 3))
     c, s = np.cos(heading[:-1]), np.sin(heading[:-1])
     turn = np.zeros((k, 3, 3))
     turn[:, 0, 0] = turn[:, 1, 1] = c
     turn[:, 0, 1], turn[:, 1, 0] = s, -s
     blocks[-2] = 2.0 * np.eye(3) * np.array([1.0, 1.0, 0.0])
-    # the end of one way is the begin of the next, in whose frame it is −I: in the frame of the one before it is turned
+    # the end of one way is the begin of the next, in whose frame it is −I: in the frame
+    # of the one before it is turned
     before = turn[1:] @ np.swapaxes(turn[:-1], 1, 2)
     below[-2, 1:] = -before
-    # an error of the heading at the begin turns the whole way, (x, y) → (y, −x); at the end it is only the heading's
+    # an error of the heading at the begin turns the whole way, (x, y) → (y, −x); at the
+    # end it is only the heading's
     begin = np.stack([true_ways[:, 1], -true_ways[:, 0], -np.ones(k)], axis=1)
     end = np.array([0.0, 0.0, 1.0])
     blocks[-1] = begin[:, :, None] * begin[:, None, :] + np.outer(end, end)
@@ -152,7 +195,10 @@ def bands_of(pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float
             if row >= column:
                 bands[:, row - column, column::3] = blocks[:, :, row, column]
             # row 3 i + row, column 3 (i − 1) + column
-            bands[:, 3 + row - column, column : 3 * (k - 1) : 3] = below[:, 1:, row, column]
+            bands[:, 3 + row - column, column : 3 * (k - 1) : 3] = below[
+                :, 1:, row, column
+            ]
+
     return bands
 
 

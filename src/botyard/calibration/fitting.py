@@ -1,4 +1,6 @@
-"""Least squares with intervals. Parameters that the information matrix leaves open are found: they keep their first values."""
+"""Least squares with intervals. Parameters that the information matrix leaves open are
+found: they keep their first values.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from botyard.calibration.planar import F8
 from botyard.studies.statistics import student_quantile
 
 UNTOLD_SHARE: Final = 0.3
-"""A parameter cannot be told from data that leave more than this share of what is not known of it beforehand (`Parameter.prior`)."""
+"""A parameter cannot be told from data that leave more than this share of what is not
+known of it beforehand (`Parameter.prior`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class Parameter:
     start : float
         First value; it stays when the data cannot tell it.
     prior : float
-        How far from that it may usually be (one standard deviation): the scale by which it is judged what the data tell.
+        How far from that it may usually be (one standard deviation): the scale by which
+        it is judged what the data tell.
     low, high : float
         Bounds.
     """
@@ -52,7 +57,8 @@ class Value:
     value : float
         The estimate; where it cannot be told what it was before.
     low, high : float
-        Ends of the 95 % interval; NaN where it cannot be told, but for an end that is known, a bound.
+        Ends of the 95 % interval; NaN where it cannot be told, but for an end that is
+        known, a bound.
     before : float
         What the robot's model has; NaN: nothing.
     is_told : bool
@@ -74,8 +80,16 @@ class Value:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: None in place of NaN."""
-        numbers = {"value": self.value, "low": self.low, "high": self.high, "before": self.before}
-        plain = {name: number if math.isfinite(number) else None for name, number in numbers.items()}
+        numbers = {
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "before": self.before,
+        }
+        plain = {
+            name: number if math.isfinite(number) else None
+            for name, number in numbers.items()
+        }
         return {"unit": self.unit, "about": self.about, **plain, "told": self.is_told}
 
 
@@ -84,7 +98,15 @@ def untold(name: str, unit: str, about: str, before: float) -> Value:
     return Value(name, unit, about, before, math.nan, math.nan, before, is_told=False)
 
 
-def estimated(name: str, unit: str, about: str, value: float, deviation: float, freedom: int, before: float) -> Value:
+def estimated(
+    name: str,
+    unit: str,
+    about: str,
+    value: float,
+    deviation: float,
+    freedom: int,
+    before: float,
+) -> Value:
     """A value with its interval, by Student's distribution."""
     half = student_quantile(max(1, freedom)) * deviation
     return Value(name, unit, about, value, value - half, value + half, before)
@@ -97,7 +119,8 @@ class Direction:
     Attributes
     ----------
     information : float
-        Its eigenvalue: how many times more the data tell of it than was known beforehand, squared.
+        Its eigenvalue: how many times more the data tell of it than was known
+        beforehand, squared.
     weights : mapping of str to float
         Parts of the parameters, squared; they add up to 1.
     """
@@ -121,7 +144,8 @@ class Fit:
     told : tuple of bool
         Which of them the data tell.
     directions : tuple of Direction
-        Eigenvalues and eigenvectors of the information matrix of all parameters, the least first.
+        Eigenvalues and eigenvectors of the information matrix of all parameters, the
+        least first.
     freedom : int
         Degrees of freedom of the residuals.
     residuals : array
@@ -153,7 +177,15 @@ class Fit:
         if not self.told[i]:
             return untold(one.name, one.unit, one.about, one.start)
         deviation = math.sqrt(self.covariance[i, i])
-        return estimated(one.name, one.unit, one.about, float(self.values[i]), deviation, self.freedom, one.start)
+        return estimated(
+            one.name,
+            one.unit,
+            one.about,
+            float(self.values[i]),
+            deviation,
+            self.freedom,
+            one.start,
+        )
 
     def derived(
         self,
@@ -164,7 +196,9 @@ class Fit:
         needs: Sequence[str],
         before: float,
     ) -> Value:
-        """A function of the parameters, with its interval by the delta method; `needs` are those without which it is not known."""
+        """A function of the parameters, with its interval by the delta method; `needs`
+        are those without which it is not known.
+        """
         if not self.tells(*needs):
             return untold(name, unit, about, before)
         names = [one.name for one in self.parameters]
@@ -177,9 +211,14 @@ class Fit:
             if self.told[i]:
                 step = np.zeros(len(names))
                 step[i] = 1e-4 * one.prior
-                gradient[i] = (at(self.values + step) - at(self.values - step)) / (2.0 * step[i])
+                gradient[i] = (at(self.values + step) - at(self.values - step)) / (
+                    2.0 * step[i]
+                )
+
         deviation = math.sqrt(max(0.0, float(gradient @ self.covariance @ gradient)))
-        return estimated(name, unit, about, at(self.values), deviation, self.freedom, before)
+        return estimated(
+            name, unit, about, at(self.values), deviation, self.freedom, before
+        )
 
 
 Residuals = Callable[[F8], F8]
@@ -194,7 +233,8 @@ def least_squares(
     start: F8 | None = None,
     difference: float = 1e-4,
 ) -> Fit:
-    """Fit parameters to residuals. What the data cannot tell keeps its first value, and is found one after the other, the worst first.
+    """Fit parameters to residuals. What the data cannot tell keeps its first value, and
+    is found one after the other, the worst first.
 
     Parameters
     ----------
@@ -205,18 +245,25 @@ def least_squares(
     is_scaled : bool
         Whether the residuals' standard deviation is 1; else it is estimated.
     loss : str
-        As of `scipy.optimize.least_squares`; residuals beyond 3 standard deviations are outliers to it.
+        As of `scipy.optimize.least_squares`; residuals beyond 3 standard deviations are
+        outliers to it.
     start : (p,) array, optional
         Where to begin, if not at the first values.
     difference : float
-        Share of the priors by which parameters are changed for derivatives: of residuals with small jumps more than these.
+        Share of the priors by which parameters are changed for derivatives: of
+        residuals with small jumps more than these.
     """
     from scipy import optimize
 
     parameters = tuple(parameters)
-    values = np.array([one.start for one in parameters]) if start is None else start.copy()
+    values = (
+        np.array([one.start for one in parameters]) if start is None else start.copy()
+    )
     prior = np.array([one.prior for one in parameters])
-    low, high = np.array([one.low for one in parameters]), np.array([one.high for one in parameters])
+    low, high = (
+        np.array([one.low for one in parameters]),
+        np.array([one.high for one in parameters]),
+    )
     told = np.ones(len(parameters), bool)
     directions: tuple[Direction, ...] = ()
     while True:
@@ -227,9 +274,16 @@ def least_squares(
             return residuals(whole)
 
         solution = optimize.least_squares(
-            some, np.clip(values[told], low[told], high[told]), bounds=(low[told], high[told]), x_scale=prior[told],
-            loss=loss, f_scale=3.0, jac=lambda at, some=some, scale=prior[told]: _jacobian(some, at, scale, difference) / scale,
-        )  # fmt: skip
+            some,
+            np.clip(values[told], low[told], high[told]),
+            bounds=(low[told], high[told]),
+            x_scale=prior[told],
+            loss=loss,
+            f_scale=3.0,
+            jac=lambda at, some=some, scale=prior[told]: (
+                _jacobian(some, at, scale, difference) / scale
+            ),
+        )
         values[told] = solution.x
         jacobian = _jacobian(some, solution.x, prior[told], difference)
         r = some(solution.x)
@@ -239,7 +293,11 @@ def least_squares(
         if not directions:
             directions = _directions(information, parameters)
         # what remains unknown of each, as a share of what was not known beforehand
-        shares = np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(told.sum()))))) if told.any() else np.zeros(0)
+        shares = (
+            np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(told.sum())))))
+            if told.any()
+            else np.zeros(0)
+        )
         if not len(shares) or shares.max() <= UNTOLD_SHARE:
             break
         worst = np.flatnonzero(told)[int(shares.argmax())]
@@ -250,18 +308,24 @@ def least_squares(
             information = np.zeros((0, 0))
             freedom = max(1, len(r))
             break
+
     covariance = np.zeros((len(parameters),) * 2)
     if told.any():
         found = np.linalg.inv(information) * np.outer(prior[told], prior[told])
         covariance[np.ix_(told, told)] = found
-    return Fit(parameters, values, covariance, tuple(told.tolist()), directions, freedom, r)
+
+    return Fit(
+        parameters, values, covariance, tuple(told.tolist()), directions, freedom, r
+    )
 
 
 def _variance(r: F8, freedom: int) -> float:
     """Variance of residuals, by those that are no outliers."""
     spread = 1.4826 * float(np.median(np.abs(r)))
     inside = r[np.abs(r) <= 5.0 * spread] if spread else r
-    return max(float(inside @ inside) / max(1, freedom - (len(r) - len(inside))), 1e-300)
+    return max(
+        float(inside @ inside) / max(1, freedom - (len(r) - len(inside))), 1e-300
+    )
 
 
 def _jacobian(residuals: Residuals, at: F8, scale: F8, difference: float) -> F8:
@@ -270,18 +334,32 @@ def _jacobian(residuals: Residuals, at: F8, scale: F8, difference: float) -> F8:
     for i, size in enumerate(scale):
         step = np.zeros(len(at))
         step[i] = difference * size
-        columns.append((residuals(at + step) - residuals(at - step)) / (2.0 * difference))
+        columns.append(
+            (residuals(at + step) - residuals(at - step)) / (2.0 * difference)
+        )
+
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
-def _directions(information: F8, parameters: Sequence[Parameter]) -> tuple[Direction, ...]:
+def _directions(
+    information: F8, parameters: Sequence[Parameter]
+) -> tuple[Direction, ...]:
     eigenvalues, vectors = np.linalg.eigh(information)
     return tuple(
         Direction(
-            max(0.0, float(eigenvalues[k])), {one.name: float(vectors[i, k] ** 2) for i, one in enumerate(parameters)}
+            max(0.0, float(eigenvalues[k])),
+            {one.name: float(vectors[i, k] ** 2) for i, one in enumerate(parameters)},
         )
         for k in range(len(eigenvalues))
     )
 
 
-__all__ = ["Direction", "Fit", "Parameter", "Value", "estimated", "least_squares", "untold"]
+__all__ = [
+    "Direction",
+    "Fit",
+    "Parameter",
+    "Value",
+    "estimated",
+    "least_squares",
+    "untold",
+]

@@ -1,4 +1,6 @@
-"""What a log holds, whatever file it came from: odometry, velocities, commands, scans and true poses of one robot."""
+"""What a log holds, whatever file it came from: odometry, velocities, commands, scans
+and true poses of one robot.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ class Series:
     time : (n,) array
         Ascending, s.
     values : (n, 3) array
-        Poses: x, y (m), heading (rad); or velocities: forward, left (m/s), yaw rate (rad/s).
+        Poses: x, y (m), heading (rad); or velocities: forward, left (m/s), yaw rate
+        (rad/s).
     """
 
     time: F8 = field(default_factory=_no_times)
@@ -43,8 +46,13 @@ class Series:
 
     @classmethod
     def of(cls, time: F8, values: F8) -> Series:
-        """A series of rows in any order: sorted by time; rows that are not finite, and all but the last one of a time, are left out."""
-        time, values = np.asarray(time, np.float64), np.asarray(values, np.float64).reshape(-1, 3)
+        """A series of rows in any order: sorted by time; rows that are not finite, and
+        all but the last one of a time, are left out.
+        """
+        time, values = (
+            np.asarray(time, np.float64),
+            np.asarray(values, np.float64).reshape(-1, 3),
+        )
         good = np.isfinite(time) & np.isfinite(values).all(axis=1)
         time, values = time[good], values[good]
         order = np.argsort(time, kind="stable")
@@ -53,12 +61,15 @@ class Series:
         return cls(time[last], values[last])
 
     def check_sizes(self, what: str) -> None:
-        """Raise CalibrationError if numbers are beyond `MAX_SIZE`: of wild ones, sums and squares are none."""
+        """Raise CalibrationError if numbers are beyond `MAX_SIZE`: of wild ones, sums
+        and squares are none.
+        """
         wild = np.flatnonzero((np.abs(self.values) > MAX_SIZE).any(axis=1))
         if len(wild):
             found, at = self.values[wild[0]], float(self.time[wild[0]])
             raise CalibrationError(
-                f"{what}: expected numbers within ±{MAX_SIZE:g}, found {found[np.abs(found).argmax()]:g} at {at:.3f} s"
+                f"{what}: expected numbers within ±{MAX_SIZE:g}, found "
+                f"{found[np.abs(found).argmax()]:g} at {at:.3f} s"
             )
 
     def between(self, begin: float, end: float) -> Series:
@@ -88,7 +99,8 @@ class ScanSeries:
     angle_min, increment : float
         Bearing of the first beam in the laser's frame, and between two, rad.
     intensities : (n, r) array or None
-        Laser return of each range, in the laser's own units; those of simulated ones are 1 for what is ordinary. NaN where there is none.
+        Laser return of each range, in the laser's own units; those of simulated ones
+        are 1 for what is ordinary. NaN where there is none.
     """
 
     time: F8
@@ -103,13 +115,20 @@ class ScanSeries:
     @property
     def bearings(self) -> F8:
         """Bearing of each beam in the laser's frame, rad."""
-        found: F8 = self.angle_min + self.increment * np.arange(self.ranges.shape[1], dtype=np.float64)
+        found: F8 = self.angle_min + self.increment * np.arange(
+            self.ranges.shape[1], dtype=np.float64
+        )
         return found
 
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> ScanSeries:
         """Some of the scans."""
         intensities = None if self.intensities is None else self.intensities[which]
-        return replace(self, time=self.time[which], ranges=self.ranges[which], intensities=intensities)
+        return replace(
+            self,
+            time=self.time[which],
+            ranges=self.ranges[which],
+            intensities=intensities,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +176,18 @@ class Log:
             It has no odometry, or numbers that are too large.
         """
         if len(self.odometry) < 2:
-            raise CalibrationError(f"{self.source}: expected odometry, found {len(self.odometry)} poses of it")
+            raise CalibrationError(
+                f"{self.source}: expected odometry, found {len(self.odometry)} poses of it"
+            )
+
         for what, rows in (
-            ("odometry", self.odometry), ("velocities", self.velocities), ("commands", self.commands), ("true poses", self.truth),
-        ):  # fmt: skip
+            ("odometry", self.odometry),
+            ("velocities", self.velocities),
+            ("commands", self.commands),
+            ("true poses", self.truth),
+        ):
             rows.check_sizes(f"{self.source}: {what}")
+
         return self
 
     @property

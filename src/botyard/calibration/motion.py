@@ -1,8 +1,11 @@
-"""How a robot follows its velocity commands: latency, acceleration and deceleration, from the velocities that it measured.
+"""How a robot follows its velocity commands: latency, acceleration and deceleration,
+from the velocities that it measured.
 
-The model is that of botyard's robots (`botyard.engine.kernels.motion.ramp`) in continuous time: a command counts from `latency` after it
-was sent; until the next one the velocity approaches it with constant acceleration when it grows and constant deceleration when it falls.
-A change of sign passes through zero, where the rest of the step is lost, as it is in a simulation.
+The model is that of botyard's robots (`botyard.engine.kernels.motion.ramp`) in
+continuous time: a command counts from `latency` after it was sent; until the next one
+the velocity approaches it with constant acceleration when it grows and constant
+deceleration when it falls. A change of sign passes through zero, where the rest of the
+step is lost, as it is in a simulation.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ MIN_ROWS: Final = 20
 """Fewest measured velocities."""
 SAME_COMMAND: Final = 1e-9
 DIFFERENCE: Final = 0.02
-"""Share of the priors for derivatives: velocities jump a little with the ramps where a change of sign falls together with a command."""
+"""Share of the priors for derivatives: velocities jump a little with the ramps where a
+change of sign falls together with a command.
+"""
 MAX_REFINEMENTS: Final = 300
 """Evaluations of the exact model."""
 
@@ -60,7 +65,9 @@ class MotionFit:
 
 
 def measured_velocities(log: Log) -> Series:
-    """The velocities that the robot measured; of a log without them the differences of odometry, in the middle between two poses."""
+    """The velocities that the robot measured; of a log without them the differences of
+    odometry, in the middle between two poses.
+    """
     if len(log.velocities):
         return log.velocities
     time, poses = log.odometry.time, log.odometry.values
@@ -68,8 +75,18 @@ def measured_velocities(log: Log) -> Series:
     return Series(0.5 * (time[1:] + time[:-1]), twists)
 
 
-def ramped(times: F8, targets: F8, accel: float, decel: float, step: float, at: F8, *, is_smooth: bool) -> F8:
-    """Velocities at some times of a robot that follows targets, each in force from its time on, and begins with the first one.
+def ramped(
+    times: F8,
+    targets: F8,
+    accel: float,
+    decel: float,
+    step: float,
+    at: F8,
+    *,
+    is_smooth: bool,
+) -> F8:
+    """Velocities at some times of a robot that follows targets, each in force from its
+    time on, and begins with the first one.
 
     Parameters
     ----------
@@ -78,11 +95,13 @@ def ramped(times: F8, targets: F8, accel: float, decel: float, step: float, at: 
     accel, decel : float
         Ramps, m/s² or rad/s².
     step : float
-        Of the simulation, s: where a velocity changes its sign, it stays 0 until the step is over.
+        Of the simulation, s: where a velocity changes its sign, it stays 0 until the
+        step is over.
     at : (n,) array
         s.
     is_smooth : bool
-        Half a step is lost at each change of sign, which is the mean, so that the result changes smoothly with the ramps.
+        Half a step is lost at each change of sign, which is the mean, so that the
+        result changes smoothly with the ramps.
     """
     knots, values = [float(times[0])], [float(targets[0])]
     velocity, ends = float(targets[0]), np.append(times[1:], np.inf).tolist()
@@ -98,16 +117,23 @@ def ramped(times: F8, targets: F8, accel: float, decel: float, step: float, at: 
                 now = end
             else:
                 now, velocity = now + needed, goal
+
             knots.append(now)
             values.append(velocity)
             if turns and velocity == 0.0 and now < end:
-                over = now + 0.5 * step if is_smooth else begin + math.ceil((now - begin) / step - 1e-9) * step
+                over = (
+                    now + 0.5 * step
+                    if is_smooth
+                    else begin + math.ceil((now - begin) / step - 1e-9) * step
+                )
                 now = min(end, over)
                 knots.append(now)
                 values.append(0.0)
+
         if end < np.inf and knots[-1] < end:
             knots.append(end)
             values.append(velocity)
+
     return np.interp(at, knots, values)
 
 
@@ -132,11 +158,21 @@ class _Problem:
                 continue
             parts = []
             for axis, limit in ((0, limits.max_speed.x), (2, limits.max_speed.a)):
-                changes = _changes(log.commands.time, log.commands.values[:, axis], limit or np.inf)
+                changes = _changes(
+                    log.commands.time, log.commands.values[:, axis], limit or np.inf
+                )
                 first = np.concatenate([[changes[0][0] - 10.0], changes[0]])
                 # before the first command it was as fast as then
-                parts.append((first, np.concatenate([measured.values[:1, axis], changes[1]]), measured.values[:, axis]))
+                parts.append(
+                    (
+                        first,
+                        np.concatenate([measured.values[:1, axis], changes[1]]),
+                        measured.values[:, axis],
+                    )
+                )
+
             self._rows.append((measured.time, parts))
+
         self.count = sum(len(time) for time, _ in self._rows)
 
     def residuals(self, values: F8, *, is_smooth: bool = True) -> tuple[F8, F8]:
@@ -155,11 +191,15 @@ class _Problem:
                     is_smooth=is_smooth,
                 )
                 found[axis].append(predicted - measured)
+
         return np.concatenate(found[0]), np.concatenate(found[1])
 
 
-def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float, latency: float = 0.0) -> MotionFit | None:
-    """Fit latency and ramps of all logs together; None: they hold no commands, or no velocities after them.
+def fit_motion(
+    logs: Sequence[Log], limits: MotionLimits, step: float, latency: float = 0.0
+) -> MotionFit | None:
+    """Fit latency and ramps of all logs together; None: they hold no commands, or no
+    velocities after them.
 
     Parameters
     ----------
@@ -179,34 +219,71 @@ def fit_motion(logs: Sequence[Log], limits: MotionLimits, step: float, latency: 
     before = [latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
     starts = [0.0] + [value or USUAL_RAMP[k // 2] for k, value in enumerate(before[1:])]
     names = (
-        ("latency", "s", "time from a command to the motion that it causes: commands.latency"),
-        ("accel x", "m/s²", "forward acceleration: limits.accel[0]"), ("decel x", "m/s²", "forward deceleration: limits.decel[0]"),
-        ("accel a", "rad/s²", "rotational acceleration: limits.accel[2] (there in °/s²)"),
-        ("decel a", "rad/s²", "rotational deceleration: limits.decel[2] (there in °/s²)"),
-    )  # fmt: skip
-    parameters = [Parameter(*names[0], min(latency, MAX_LATENCY_S), 0.2, 0.0, MAX_LATENCY_S)]
+        (
+            "latency",
+            "s",
+            "time from a command to the motion that it causes: commands.latency",
+        ),
+        ("accel x", "m/s²", "forward acceleration: limits.accel[0]"),
+        ("decel x", "m/s²", "forward deceleration: limits.decel[0]"),
+        (
+            "accel a",
+            "rad/s²",
+            "rotational acceleration: limits.accel[2] (there in °/s²)",
+        ),
+        (
+            "decel a",
+            "rad/s²",
+            "rotational deceleration: limits.decel[2] (there in °/s²)",
+        ),
+    )
+    parameters = [
+        Parameter(*names[0], min(latency, MAX_LATENCY_S), 0.2, 0.0, MAX_LATENCY_S)
+    ]
     parameters += [
         Parameter(*name, start, 0.5 * start, MIN_RAMP, MAX_RAMP)
         for name, start in zip(names[1:], starts[1:], strict=True)
     ]
     values = _search(problem, np.array(starts))
     for _ in range(2):
-        sizes = [max(1.4826 * float(np.median(np.abs(part))), 1e-4) for part in problem.residuals(values)]
+        sizes = [
+            max(1.4826 * float(np.median(np.abs(part))), 1e-4)
+            for part in problem.residuals(values)
+        ]
 
         def scaled(v: F8, sizes: list[float] = sizes) -> F8:
-            return np.concatenate([part / size for part, size in zip(problem.residuals(v), sizes, strict=True)])
+            return np.concatenate(
+                [
+                    part / size
+                    for part, size in zip(problem.residuals(v), sizes, strict=True)
+                ]
+            )
 
-        fit = least_squares(parameters, scaled, is_scaled=False, loss="soft_l1", start=values, difference=DIFFERENCE)
+        fit = least_squares(
+            parameters,
+            scaled,
+            is_scaled=False,
+            loss="soft_l1",
+            start=values,
+            difference=DIFFERENCE,
+        )
         values = fit.values.copy()
+
     fit = _refined(problem, fit)
     deviation = np.array(
-        [float(np.sqrt(np.mean(part * part))) for part in problem.residuals(fit.values, is_smooth=False)]
+        [
+            float(np.sqrt(np.mean(part * part)))
+            for part in problem.residuals(fit.values, is_smooth=False)
+        ]
     )
     return MotionFit(fit, tuple(fit.value(one.name) for one in parameters), deviation)
 
 
-def motion_error(logs: Sequence[Log], limits: MotionLimits, step: float, values: F8) -> tuple[float, float] | None:
-    """Root mean square difference of predicted and measured velocities, m/s and rad/s; None: the logs have none.
+def motion_error(
+    logs: Sequence[Log], limits: MotionLimits, step: float, values: F8
+) -> tuple[float, float] | None:
+    """Root mean square difference of predicted and measured velocities, m/s and rad/s;
+    None: the logs have none.
 
     Parameters
     ----------
@@ -219,20 +296,31 @@ def motion_error(logs: Sequence[Log], limits: MotionLimits, step: float, values:
     if not problem.count:
         return None
     values = np.where(values > 0.0, values, [0.0, *[MAX_RAMP] * 4])
-    x, a = (float(np.sqrt(np.mean(part * part))) for part in problem.residuals(values, is_smooth=False))
+    x, a = (
+        float(np.sqrt(np.mean(part * part)))
+        for part in problem.residuals(values, is_smooth=False)
+    )
     return x, a
 
 
 def _refined(problem: _Problem, fit: Fit) -> Fit:
-    """The fit of the exact model, which jumps a little with the ramps, near that of the smooth one, whose intervals it keeps."""
+    """The fit of the exact model, which jumps a little with the ramps, near that of the
+    smooth one, whose intervals it keeps.
+    """
     from scipy import optimize
 
     told = np.array(fit.told)
     if not told.any():
         return fit
     deviations = np.sqrt(np.diag(fit.covariance))[told]
-    sizes = [max(1.4826 * float(np.median(np.abs(part))), 1e-4) for part in problem.residuals(fit.values)]
-    low, high = (np.array([getattr(one, end) for one in fit.parameters]) for end in ("low", "high"))
+    sizes = [
+        max(1.4826 * float(np.median(np.abs(part))), 1e-4)
+        for part in problem.residuals(fit.values)
+    ]
+    low, high = (
+        np.array([getattr(one, end) for one in fit.parameters])
+        for end in ("low", "high")
+    )
 
     def whole(part: F8) -> F8:
         values = fit.values.copy()
@@ -249,11 +337,21 @@ def _refined(problem: _Problem, fit: Fit) -> Fit:
     n = int(told.sum())
     best = np.zeros(n)
     for size in (4.0, 2.0):  # it has many small minima
-        simplex = best + np.concatenate([np.zeros((1, n)), size * np.eye(n)]) - 0.25 * size
+        simplex = (
+            best + np.concatenate([np.zeros((1, n)), size * np.eye(n)]) - 0.25 * size
+        )
         best = optimize.minimize(
-            lambda part: cost(whole(part)), best, method="Nelder-Mead",
-            options={"maxfev": MAX_REFINEMENTS, "initial_simplex": simplex, "xatol": 0.05, "fatol": 0.05},
-        ).x  # fmt: skip
+            lambda part: cost(whole(part)),
+            best,
+            method="Nelder-Mead",
+            options={
+                "maxfev": MAX_REFINEMENTS,
+                "initial_simplex": simplex,
+                "xatol": 0.05,
+                "fatol": 0.05,
+            },
+        ).x
+
     return replace(fit, values=whole(best))
 
 
@@ -263,12 +361,16 @@ def _search(problem: _Problem, starts: F8) -> F8:
     best, least = starts, np.inf
     for latency in FIRST_LATENCIES_S:
         for x in FIRST_FACTORS:
-            trial = starts * np.array([0.0, x, x, x, x]) + np.array([latency, 0.0, 0.0, 0.0, 0.0])
+            trial = starts * np.array([0.0, x, x, x, x]) + np.array(
+                [latency, 0.0, 0.0, 0.0, 0.0]
+            )
             cost = sum(
-                float(np.mean(np.abs(part))) / size for part, size in zip(problem.residuals(trial), usual, strict=True)
+                float(np.mean(np.abs(part))) / size
+                for part, size in zip(problem.residuals(trial), usual, strict=True)
             )
             if cost < least:
                 best, least = trial, cost
+
     return np.clip(best, [0.0, *[MIN_RAMP] * 4], [MAX_LATENCY_S, *[MAX_RAMP] * 4])
 
 

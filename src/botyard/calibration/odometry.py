@@ -1,14 +1,19 @@
-"""Odometry: wheel scales and separation, and the random part, from the ways between true poses.
+"""Odometry: wheel scales and separation, and the random part, from the ways between
+true poses.
 
-The true way between two measured poses is compared with that of odometry in between. Its deviations come from three sources: the
-systematic errors that are looked for, the random errors of odometry, which add up on the way, and the errors of the measured poses, which
-neighbouring ways have in common. The latter two give the covariance of all deviations (block tridiagonal), whose parameters are
-estimated by maximum likelihood; with it the former are a generalised least-squares fit.
+The true way between two measured poses is compared with that of odometry in between.
+Its deviations come from three sources: the systematic errors that are looked for, the
+random errors of odometry, which add up on the way, and the errors of the measured
+poses, which neighbouring ways have in common. The latter two give the covariance of all
+deviations (block tridiagonal), whose parameters are estimated by maximum likelihood;
+with it the former are a generalised least-squares fit.
 
-The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction of systematic odometry errors in mobile robots",
-IEEE Trans. Robotics and Automation 12 (6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual / b_nominal. The
-random part is one of the two laws of botyard's odometry (`botyard.engine.kernels.odometry`): variances α1 … α4 for each metre and radian,
-or the original's, in which each axis errs in each step by a factor 1 + ε, ε uniform.
+The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction
+of systematic odometry errors in mobile robots", IEEE Trans. Robotics and Automation 12
+(6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual /
+b_nominal. The random part is one of the two laws of botyard's odometry
+(`botyard.engine.kernels.odometry`): variances α1 … α4 for each metre and radian, or the
+original's, in which each axis errs in each step by a factor 1 + ε, ε uniform.
 """
 
 from __future__ import annotations
@@ -24,17 +29,29 @@ from botyard.calibration.covariance import Covariance, whitened
 from botyard.calibration.fitting import Fit, Parameter, Value, least_squares, untold
 from botyard.calibration.log import Log, Series
 from botyard.calibration.planar import F8, between, compose, inverse, wrap
-from botyard.calibration.ways import Pieces, Ways, chain, corrected, cut, matrix_of, ways_of
+from botyard.calibration.segments import (
+    Pieces,
+    Segments,
+    chain,
+    corrected,
+    cut,
+    matrix_of,
+    ways_of,
+)
 from botyard.errors import CalibrationError
 from botyard.model.robot import Axes, Drive, RobotSpec
 
 MIN_WAYS: Final = 3
 """Fewest ways of all logs together."""
 OUTLIER: Final = 8.0
-"""A true pose is an outlier if both ways that it ends deviate by so many times what they usually do."""
+"""A true pose is an outlier if both ways that it ends deviate by so many times what
+they usually do.
+"""
 MAX_OUTLIER_ROUNDS: Final = 5
 SPARSE_S: Final = 5.0
-"""True poses that are on average farther apart in time are single ones (returns to known places): their clock is taken for exact."""
+"""True poses that are on average farther apart in time are single ones (returns to
+known places): their clock is taken for exact.
+"""
 MAX_VARIANCE_SPREAD: Final = 0.35
 """A random part is told if the standard deviation of its logarithm is below this."""
 USUAL_BY_STEP: Final = (1e-4, 1e-4)
@@ -45,7 +62,9 @@ USUAL_MEASURED: Final = (4e-6, 4e-6)
 """Variances that are usual of measured places (2 mm) and headings (2 mrad)."""
 OTHER_UNITS: Final = 30.0
 LEAST_WAY_M: Final = 0.1
-"""Where ways by odometry or by the true poses are longer than this, and so many times the other ones, units are wrong."""
+"""Where ways by odometry or by the true poses are longer than this, and so many times
+the other ones, units are wrong.
+"""
 ALPHAS: Final = ("alpha1", "alpha2", "alpha3", "alpha4")
 """Names of the variances by distance and angle, in the order of `OdometryDrift`."""
 ROUNDS: Final = 3
@@ -89,47 +108,116 @@ class OdometryFit:
 
 def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
     found = [
-        Parameter("scale", "", "mean factor of the ways of both wheels", 1.0, 0.05, 0.3, 3.0),
-        Parameter("skew", "", "half the difference of the factors of right and left wheel", 0.0, 0.02, -0.5, 0.5),
-        Parameter("separation", "", "separation of the wheels as a multiple of the nominal one", 1.0, 0.1, 0.2, 5.0),
-        Parameter("markers x", "m", "place of the measured markers in the robot's frame", 0.0, 0.1, -2.0, 2.0),
-        Parameter("markers y", "m", "place of the measured markers in the robot's frame", 0.0, 0.1, -2.0, 2.0),
         Parameter(
-            "markers heading", "rad", "heading of the measured markers in the robot's frame", 0.0, 0.1, -4.0, 4.0
+            "scale", "", "mean factor of the ways of both wheels", 1.0, 0.05, 0.3, 3.0
+        ),
+        Parameter(
+            "skew",
+            "",
+            "half the difference of the factors of right and left wheel",
+            0.0,
+            0.02,
+            -0.5,
+            0.5,
+        ),
+        Parameter(
+            "separation",
+            "",
+            "separation of the wheels as a multiple of the nominal one",
+            1.0,
+            0.1,
+            0.2,
+            5.0,
+        ),
+        Parameter(
+            "markers x",
+            "m",
+            "place of the measured markers in the robot's frame",
+            0.0,
+            0.1,
+            -2.0,
+            2.0,
+        ),
+        Parameter(
+            "markers y",
+            "m",
+            "place of the measured markers in the robot's frame",
+            0.0,
+            0.1,
+            -2.0,
+            2.0,
+        ),
+        Parameter(
+            "markers heading",
+            "rad",
+            "heading of the measured markers in the robot's frame",
+            0.0,
+            0.1,
+            -4.0,
+            4.0,
         ),
     ]
     for i in range(logs):
         if not sparse[i]:
-            about = f"time of the truth's clock in log {i + 1}: what is added to its times"
+            about = (
+                f"time of the truth's clock in log {i + 1}: what is added to its times"
+            )
             found.append(Parameter(f"clock {i + 1}", "s", about, 0.0, 0.1, -1.0, 1.0))
+
     return found
 
 
 class _Problem:
     """Deviations of the ways of all logs."""
 
-    def __init__(self, ways: Sequence[Ways], offsets: Sequence[float], clocks: Sequence[bool], nominal: float) -> None:
+    def __init__(
+        self,
+        ways: Sequence[Segments],
+        offsets: Sequence[float],
+        clocks: Sequence[bool],
+        nominal: float,
+    ) -> None:
         self.ways, self._offsets, self._nominal = list(ways), list(offsets), nominal
         self.parameters = _parameters(len(ways), [not one for one in clocks])
         self._clock = [
-            next((i for i, one in enumerate(self.parameters) if one.name == f"clock {n + 1}"), None)
+            next(
+                (
+                    i
+                    for i, one in enumerate(self.parameters)
+                    if one.name == f"clock {n + 1}"
+                ),
+                None,
+            )
             for n in range(len(ways))
         ]
 
     def matrix(self, values: F8) -> F8:
-        return matrix_of(float(values[0]), float(values[1]), float(values[2]), self._nominal)
+        return matrix_of(
+            float(values[0]), float(values[1]), float(values[2]), self._nominal
+        )
 
     def pieces(self, values: F8) -> list[Pieces]:
         """Odometry of all logs, cut."""
         shifts = [0.0 if i is None else float(values[i]) for i in self._clock]
-        return [cut(one, base + shift) for one, base, shift in zip(self.ways, self._offsets, shifts, strict=True)]
+        return [
+            cut(one, base + shift)
+            for one, base, shift in zip(self.ways, self._offsets, shifts, strict=True)
+        ]
 
     def parts(self, values: F8) -> list[tuple[Pieces, F8, F8, F8]]:
         """Of each log pieces, corrected twists, true headings at knots, true ways."""
         matrix, found = self.matrix(values), []
         for one, pieces in zip(self.ways, self.pieces(values), strict=True):
             robot = compose(one.truth, inverse(values[3:6]))
-            found.append((pieces, corrected(pieces.twists, matrix), robot[:, 2], between(robot[:-1], robot[1:])))
+            found.append(
+                (
+                    pieces,
+                    corrected(pieces.twists, matrix),
+                    robot[:, 2],
+                    between(robot[:-1], robot[1:]),
+                )
+            )
+
         return found
 
     def deviations(self, values: F8) -> F8:
@@ -139,10 +227,13 @@ class _Problem:
             difference = true_ways - chain(pieces, twists)[2]
             difference[:, 2] = wrap(difference[:, 2])
             rows.append(difference)
+
         return np.concatenate(rows).reshape(-1)
 
     def drop_outliers(self, values: F8) -> int:
-        """Leave out true poses of which both ways deviate far more than others do, in opposite directions."""
+        """Leave out true poses of which both ways deviate far more than others do, in
+        opposite directions.
+        """
         dropped = 0
         deviations, at = self.deviations(values).reshape(-1, 3), 0
         usual = 1.4826 * np.median(np.abs(deviations), axis=0) + 1e-6
@@ -151,19 +242,28 @@ class _Problem:
             at += len(one.knots) - 1
             size = np.abs(own).max(axis=1)
             keep = np.ones(len(one.knots), bool)
-            worst = [i for i in range(1, len(own)) if min(size[i - 1], size[i]) > OUTLIER]
-            for i in worst:  # of neighbours only the worst at a time
+            worst = [
+                i for i in range(1, len(own)) if min(size[i - 1], size[i]) > OUTLIER
+            ]
+            # of neighbours only the worst at a time
+            for i in worst:
                 if keep[i - 1] and size[i - 1] + size[i] >= max(
                     size[j - 1] + size[j] for j in worst if abs(j - i) <= 1
                 ):
                     keep[i] = False
+
             dropped += int((~keep).sum())
             self.ways[n] = one._replace(knots=one.knots[keep], truth=one.truth[keep])
+
         return dropped
 
 
 def fit_odometry(
-    logs: Sequence[Log], truths: Sequence[Series], offsets: Sequence[float], spec: RobotSpec, step: float | None
+    logs: Sequence[Log],
+    truths: Sequence[Series],
+    offsets: Sequence[float],
+    spec: RobotSpec,
+    step: float | None,
 ) -> OdometryFit:
     """Fit the odometry of all logs together.
 
@@ -174,86 +274,125 @@ def fit_odometry(
     truths : sequence of Series
         True poses for each, by their own clocks.
     offsets : sequence of float
-        What to add to their times, s, roughly; what is missing is fitted, unless the clock is exact or the poses are single ones.
+        What to add to their times, s, roughly; what is missing is fitted, unless the
+        clock is exact or the poses are single ones.
     spec : RobotSpec
         The robot, for its nominal separation.
     step : float or None
-        None: the random part is by distance and angle. Else it is the original's, for simulations with this step, s.
+        None: the random part is by distance and angle. Else it is the original's, for
+        simulations with this step, s.
 
     Raises
     ------
     CalibrationError
-        There are too few true poses; or the robot is omnidirectional, which has no wheels on an axis.
+        There are too few true poses; or the robot is omnidirectional, which has no
+        wheels on an axis.
     """
     if spec.drive is not Drive.DIFF:
         raise CalibrationError(
-            f"{spec.name}: expected a robot with two driven wheels on an axis (drive diff), found drive {spec.drive.name.lower()}"
+            f"{spec.name}: expected a robot with two driven wheels on an axis "
+            f"(drive diff), found drive {spec.drive.name.lower()}"
         )
-    ways = [ways_of(log, truth, offset) for log, truth, offset in zip(logs, truths, offsets, strict=True)]
+
+    ways = [
+        ways_of(log, truth, offset)
+        for log, truth, offset in zip(logs, truths, offsets, strict=True)
+    ]
     clocks = [
-        not log.has_exact_clock and (one.knots[-1] - one.knots[0]) / len(one.knots) < SPARSE_S
+        not log.has_exact_clock
+        and (one.knots[-1] - one.knots[0]) / len(one.knots) < SPARSE_S
         for log, one in zip(logs, ways, strict=True)
     ]
     count = sum(len(one.knots) - 1 for one in ways)
     if count < MIN_WAYS:
-        raise CalibrationError(f"expected at least {MIN_WAYS} ways between true poses, found {count}")
+        raise CalibrationError(
+            f"expected at least {MIN_WAYS} ways between true poses, found {count}"
+        )
+
     for log, one, offset in zip(logs, ways, offsets, strict=True):
         _check_scale(log, one, offset)
     nominal = 2.0 * spec.pioneer.half_track
     problem = _Problem(ways, offsets, clocks, nominal)
     values = np.array([one.start for one in problem.parameters])
-    usual = np.array((*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED))
+    usual = np.array(
+        (*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED)
+    )
     variances, outliers = usual, 0
     for _ in range(MAX_OUTLIER_ROUNDS):
         dropped = problem.drop_outliers(values)
         outliers += dropped
         if not dropped:
             break
+
     for _ in range(ROUNDS):
         covariance = Covariance(problem.parts(values), step)
         lower = covariance.lower(variances)
         fit = least_squares(
-            problem.parameters, lambda v, lower=lower: whitened(lower, problem.deviations(v)), is_scaled=True,  # type: ignore[misc]
-            loss="huber", start=values,
-        )  # fmt: skip
+            problem.parameters,
+            lambda v, lower=lower: whitened(lower, problem.deviations(v)),
+            is_scaled=True,  # type: ignore[misc]
+            loss="huber",
+            start=values,
+        )
         values = fit.values.copy()
-        variances, logs_covariance = covariance.fit(problem.deviations(values), usual, variances)
+        variances, logs_covariance = covariance.fit(
+            problem.deviations(values), usual, variances
+        )
+
     parts = list(range(len(usual)))
     if step is None:
         parts, variances, logs_covariance = _told_variances(
             covariance, problem.deviations(values), usual, variances, logs_covariance
         )
+
     lower = covariance.only(parts).lower(variances)
     fit = least_squares(
-        problem.parameters, lambda v: whitened(lower, problem.deviations(v)), is_scaled=True, loss="huber", start=values
-    )  # fmt: skip
+        problem.parameters,
+        lambda v: whitened(lower, problem.deviations(v)),
+        is_scaled=True,
+        loss="huber",
+        start=values,
+    )
     rows = problem.deviations(fit.values).reshape(-1, 3)
     rms = np.array(
-        [math.sqrt(float((rows[:, :2] ** 2).sum(axis=1).mean())), math.sqrt(float((rows[:, 2] ** 2).mean()))]
+        [
+            math.sqrt(float((rows[:, :2] ** 2).sum(axis=1).mean())),
+            math.sqrt(float((rows[:, 2] ** 2).mean())),
+        ]
     )
     told = dict[int, tuple[float, float]]()
     for k, part in enumerate(parts[:-2]):
         if (spread := _spread(logs_covariance, k)) <= MAX_VARIANCE_SPREAD:
             told[part] = float(variances[k]), spread
-    random = _by_distance(fit, told, spec) if step is None else _by_step(fit, told, spec)
+
+    random = (
+        _by_distance(fit, told, spec) if step is None else _by_step(fit, told, spec)
+    )
     found = (*_values(fit, spec, nominal), *random)
     return OdometryFit(fit, found, problem.matrix(fit.values), rms, len(rows), outliers)
 
 
 def _spread(logs_covariance: F8, k: int) -> float:
-    """Standard deviation of the logarithm of the k-th standard deviation; infinite: the logs do not tell it."""
+    """Standard deviation of the logarithm of the k-th standard deviation; infinite: the
+    logs do not tell it.
+    """
     variance = float(logs_covariance[k, k])
     return 0.5 * math.sqrt(variance) if variance > 0.0 else math.inf
 
 
 def _told_variances(
-    covariance: Covariance, deviations: F8, usual: F8, variances: F8, logs_covariance: F8
+    covariance: Covariance,
+    deviations: F8,
+    usual: F8,
+    variances: F8,
+    logs_covariance: F8,
 ) -> tuple[list[int], F8, F8]:
-    """Leave out the random part that the logs tell least, as long as there is one that they do not tell.
+    """Leave out the random part that the logs tell least, as long as there is one that
+    they do not tell.
 
-    Two that always come together, as of a robot that never turns on the spot, are not told; the one that is left takes
-    both. Returns which variances are left (the last two are those of measured poses), these, and the covariance of
-    their logarithms.
+    Two that always come together, as of a robot that never turns on the spot, are not
+    told; the one that is left takes both. Returns which variances are left (the last
+    two are those of measured poses), these, and the covariance of their logarithms.
     """
     parts = list(range(len(usual)))
     while len(parts) > 2:
@@ -263,16 +402,22 @@ def _told_variances(
             break
         del parts[worst]
         variances = np.delete(variances, worst)
-        variances, logs_covariance = covariance.only(parts).fit(deviations, usual[parts], variances)
+        variances, logs_covariance = covariance.only(parts).fit(
+            deviations, usual[parts], variances
+        )
+
     return parts, variances, logs_covariance
 
 
-def _check_scale(log: Log, ways: Ways, offset: float) -> None:
+def _check_scale(log: Log, ways: Segments, offset: float) -> None:
     """Refuse odometry in other units than the true poses: no robot errs so much.
 
     Upper quartiles are compared: a few wild poses, and stops, do not count.
     """
-    places = np.stack([np.interp(ways.knots + offset, ways.time, ways.path[:, k]) for k in (0, 1)], axis=1)
+    places = np.stack(
+        [np.interp(ways.knots + offset, ways.time, ways.path[:, k]) for k in (0, 1)],
+        axis=1,
+    )
     gone, true_way = (
         float(np.percentile(np.sqrt((steps * steps).sum(axis=1)), 75.0))
         for steps in (np.diff(places, axis=0), np.diff(ways.truth[:, :2], axis=0))
@@ -280,7 +425,8 @@ def _check_scale(log: Log, ways: Ways, offset: float) -> None:
     least, most = sorted((gone, true_way))
     if most > LEAST_WAY_M and 0.0 < least * OTHER_UNITS < most:
         raise CalibrationError(
-            f"{log.source}: expected ways of about the same length by odometry and by the true poses, found {gone:.4g} m and "
+            f"{log.source}: expected ways of about the same length by odometry "
+            f"and by the true poses, found {gone:.4g} m and "
             f"{true_way:.4g} m in the same time: their units differ"
         )
 
@@ -292,78 +438,157 @@ def _bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
 
 
 def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
-    """The systematic part: by wheels, as UMBmark says it, and as parameters of the robot."""
+    """The systematic part: by wheels, as UMBmark says it, and as parameters of the
+    robot.
+    """
     error, low = _bounds(spec)
-    wheels, turning, middle = ("scale", "skew"), ("separation",), "mean proportional error of odometry"
+    wheels, turning, middle = (
+        ("scale", "skew"),
+        ("separation",),
+        "mean proportional error of odometry",
+    )
     found = [
         fit.derived(
-            "left scale", "", "true way of the left wheel for each m by odometry", lambda p: p["scale"] - p["skew"], wheels, 1.0
+            "left scale",
+            "",
+            "true way of the left wheel for each m by odometry",
+            lambda p: p["scale"] - p["skew"],
+            wheels,
+            1.0,
         ),
         fit.derived(
-            "right scale", "", "true way of the right wheel for each m by odometry", lambda p: p["scale"] + p["skew"], wheels, 1.0
+            "right scale",
+            "",
+            "true way of the right wheel for each m by odometry",
+            lambda p: p["scale"] + p["skew"],
+            wheels,
+            1.0,
         ),
         fit.derived(
-            "wheel separation", "m", "distance of the driven wheels", lambda p: p["separation"] * nominal, turning, nominal
+            "wheel separation",
+            "m",
+            "distance of the driven wheels",
+            lambda p: p["separation"] * nominal,
+            turning,
+            nominal,
         ),
         fit.derived(
-            "E_d", "", "UMBmark: right wheel's diameter by the left one's: odometry.wheel_ratio",
-            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]), wheels, spec.wheel_ratio,
-        ),
-        fit.derived("E_b", "", "UMBmark: actual by nominal separation", lambda p: p["separation"], turning, 1.0),
-        fit.derived(
-            "drift", "rad/m", "true rotation for each m that odometry has as straight",
-            lambda p: 2.0 * p["skew"] / (p["separation"] * nominal), ("skew",), 0.0,
-        ),
-        fit.derived(
-            "forward error", "", f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
-            lambda p: 1.0 / p["scale"] - 1.0, ("scale",), 0.5 * (error.x + low.x),
+            "E_d",
+            "",
+            "UMBmark: right wheel's diameter by the left one's: odometry.wheel_ratio",
+            lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]),
+            wheels,
+            spec.wheel_ratio,
         ),
         fit.derived(
-            "turning error", "", f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
-            lambda p: p["separation"] / p["scale"] - 1.0, turning, 0.5 * (error.a + low.a),
+            "E_b",
+            "",
+            "UMBmark: actual by nominal separation",
+            lambda p: p["separation"],
+            turning,
+            1.0,
         ),
-    ]  # fmt: skip
+        fit.derived(
+            "drift",
+            "rad/m",
+            "true rotation for each m that odometry has as straight",
+            lambda p: 2.0 * p["skew"] / (p["separation"] * nominal),
+            ("skew",),
+            0.0,
+        ),
+        fit.derived(
+            "forward error",
+            "",
+            f"{middle} forward: the middle of odometry.error_low[0] and odometry.error[0]",
+            lambda p: 1.0 / p["scale"] - 1.0,
+            ("scale",),
+            0.5 * (error.x + low.x),
+        ),
+        fit.derived(
+            "turning error",
+            "",
+            f"{middle} turning: the middle of odometry.error_low[2] and odometry.error[2]",
+            lambda p: p["separation"] / p["scale"] - 1.0,
+            turning,
+            0.5 * (error.a + low.a),
+        ),
+    ]
     return tuple(found)
 
 
-def _by_step(fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec) -> list[Value]:
-    """The random part of the original's law: half-widths of uniform errors, √3 times the standard deviation."""
+def _by_step(
+    fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
+) -> list[Value]:
+    """The random part of the original's law: half-widths of uniform errors, √3 times
+    the standard deviation.
+    """
     error, low = _bounds(spec)
     rows = (
-        ("forward spread", "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]", 0.5 * (error.x - low.x)),
-        ("turning spread", "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]", 0.5 * (error.a - low.a)),
-    )  # fmt: skip
+        (
+            "forward spread",
+            "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]",
+            0.5 * (error.x - low.x),
+        ),
+        (
+            "turning spread",
+            "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]",
+            0.5 * (error.a - low.a),
+        ),
+    )
     factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
     for k, (name, about, before) in enumerate(rows):
         if k not in told:
             found.append(untold(name, "", about, before))
             continue
+
         variance, spread = told[k]
-        found.append(_random(name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before))
+        found.append(
+            _random(
+                name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before
+            )
+        )
+
     return found
 
 
-def _by_distance(fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec) -> list[Value]:
-    """The random part by distance and angle: variances of odometry's own metres and radians, not of the corrected ones."""
+def _by_distance(
+    fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
+) -> list[Value]:
+    """The random part by distance and angle: variances of odometry's own metres and
+    radians, not of the corrected ones.
+    """
     scale, separation = fit["scale"], fit["separation"]
     rows = (
         ("rad²/rad", "variance of the heading for each rad", separation / scale),
-        ("rad²/m", "variance of the heading for each m", separation * separation / scale),
+        (
+            "rad²/m",
+            "variance of the heading for each m",
+            separation * separation / scale,
+        ),
         ("m²/m", "variance of the distance for each m", 1.0 / scale),
         ("m²/rad", "variance of the distance for each rad", 1.0 / (scale * separation)),
     )
     found = []
     for k, (name, (unit, about, factor)) in enumerate(zip(ALPHAS, rows, strict=True)):
-        before, about = spec.odometry_drift.as_tuple()[k], f"{about}: odometry.drift[{k}]"
+        before, about = (
+            spec.odometry_drift.as_tuple()[k],
+            f"{about}: odometry.drift[{k}]",
+        )
         if k not in told:
             found.append(untold(name, unit, about, before))
             continue
+
         variance, spread = told[k]
-        found.append(_random(name, unit, about, variance * factor, 2.0 * spread, before))
+        found.append(
+            _random(name, unit, about, variance * factor, 2.0 * spread, before)
+        )
+
     return found
 
 
-def _random(name: str, unit: str, about: str, value: float, spread: float, before: float) -> Value:
+def _random(
+    name: str, unit: str, about: str, value: float, spread: float, before: float
+) -> Value:
     """A random part; `spread`: standard deviation of its logarithm."""
     factor = math.exp(1.96 * spread)
     return Value(name, unit, about, value, value / factor, value * factor, before)

@@ -1,4 +1,6 @@
-"""Reads Pioneer packets (``--record-packets``, or the packets of a recording) as a log: odometry, velocities, commands, laser scans."""
+"""Reads Pioneer packets (``--record-packets``, or the packets of a recording) as a log:
+odometry, velocities, commands, laser scans.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,19 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
     """
     passed = [one for one in read_trace(str(path)) if not isinstance(one, Lost)]
     names = list(dict.fromkeys(one.robot for one in passed))
-    if (robot is None and len(names) != 1) or (robot is not None and robot not in names):
+    if (robot is None and len(names) != 1) or (
+        robot is not None and robot not in names
+    ):
         found = ", ".join(shown(name) for name in names[:20]) or "none"
-        raise CalibrationError(f"{path}: robots: expected {robot or 'one'}, found {found}; --of says which")
+        raise CalibrationError(
+            f"{path}: robots: expected {robot or 'one'}, found {found}; --of says which"
+        )
+
     session = _Sessions(spec)
     for one in passed:
         if one.robot == (robot or names[0]):
             session.take(one)
+
     return session.log(str(path), robot or names[0])
 
 
@@ -92,33 +100,57 @@ class _Sessions:
         elif packet.id == C.LATVEL:
             self._target[1] = from_mm(value)
         elif packet.id == C.VEL2:
-            right, left = ((byte - 256 if byte > 127 else byte) * self._scales.vel2_div for byte in packet.byte_pair())
+            right, left = (
+                (byte - 256 if byte > 127 else byte) * self._scales.vel2_div
+                for byte in packet.byte_pair()
+            )
             self._target[0] = from_mm((left + right) / 2.0)
             self._target[2] = (right - left) / 2.0 * self._scales.diff_conv
         elif packet.id in (C.STOP, C.ESTOP):
             self._target = [0.0, 0.0, 0.0]
         else:
             return
+
         self._commands.append((at, self._target[0], self._target[1], self._target[2]))
 
     def _report(self, sip: Sip, at: float) -> None:
-        if self._last is not None and (sip.x or sip.y):  # at 0, 0 odometry may have been reset: no way was gone
+        if self._last is not None and (
+            sip.x or sip.y
+        ):  # at 0, 0 odometry may have been reset: no way was gone
             self._x += _wrapped(sip.x - self._last[0]) * self._scales.dist_conv
             self._y += _wrapped(sip.y - self._last[1]) * self._scales.dist_conv
+
         self._last = sip.x, sip.y
-        self._odometry.append((at, from_mm(self._x), from_mm(self._y), sip.th * self._scales.angle_conv))
-        left, right = sip.left_vel * self._scales.vel_conv, sip.right_vel * self._scales.vel_conv
-        turn = from_deg(sip.rot_vel10 / 10.0) if sip.rot_vel10 else (right - left) / 2.0 * self._scales.diff_conv
-        self._velocities.append((at, from_mm((left + right) / 2.0), from_mm(sip.lat_vel), turn))
+        self._odometry.append(
+            (at, from_mm(self._x), from_mm(self._y), sip.th * self._scales.angle_conv)
+        )
+        left, right = (
+            sip.left_vel * self._scales.vel_conv,
+            sip.right_vel * self._scales.vel_conv,
+        )
+        turn = (
+            from_deg(sip.rot_vel10 / 10.0)
+            if sip.rot_vel10
+            else (right - left) / 2.0 * self._scales.diff_conv
+        )
+        self._velocities.append(
+            (at, from_mm((left + right) / 2.0), from_mm(sip.lat_vel), turn)
+        )
 
     def _scan(self, part: LaserPart, at: float) -> None:
         if part.device or part.first != (0 if part.first == 0 else len(self._part)):
             return
-        # packets 0x61 say 0 of what is ordinary, else the return less 1; packets 0x60 say nothing of it
-        returns = [one + 1.0 for one in part.reflectance] or [math.nan] * len(part.ranges_mm)
+        # packets 0x61 say 0 of what is ordinary, else the return less 1; packets 0x60
+        # say nothing of it
+        returns = [one + 1.0 for one in part.reflectance] or [math.nan] * len(
+            part.ranges_mm
+        )
         beams = list(zip(part.ranges_mm, returns, strict=True))
         self._part = beams if part.first == 0 else [*self._part, *beams]
-        if self._laser is not None and len(self._part) == part.total == self._laser.samples:
+        if (
+            self._laser is not None
+            and len(self._part) == part.total == self._laser.samples
+        ):
             self._scans.append((at, self._part))
 
     def log(self, source: str, robot: str) -> Log:
@@ -135,10 +167,21 @@ class _Sessions:
                 beams = beams[:, ::-1]
             times, returns = np.array([at for at, _ in self._scans]), beams[..., 1]
             scans = ScanSeries(
-                times, beams[..., 0] / 1000.0, -self._laser.fov / 2.0, self._laser.increment,
+                times,
+                beams[..., 0] / 1000.0,
+                -self._laser.fov / 2.0,
+                self._laser.increment,
                 None if np.isnan(returns).all() else returns,
-            )  # fmt: skip
-        return Log(source, robot, series(self._odometry), series(self._velocities), series(self._commands), scans)
+            )
+
+        return Log(
+            source,
+            robot,
+            series(self._odometry),
+            series(self._velocities),
+            series(self._commands),
+            scans,
+        )
 
 
 def _wrapped(difference: int) -> int:

@@ -17,11 +17,15 @@ def wrap(angle: F8) -> F8:
 def rotate(xy: F8, heading: F8) -> F8:
     """Vectors (…, 2), turned counter-clockwise."""
     c, s = np.cos(heading), np.sin(heading)
-    return np.stack([c * xy[..., 0] - s * xy[..., 1], s * xy[..., 0] + c * xy[..., 1]], axis=-1)
+    return np.stack(
+        [c * xy[..., 0] - s * xy[..., 1], s * xy[..., 0] + c * xy[..., 1]], axis=-1
+    )
 
 
 def compose(a: F8, b: F8) -> F8:
-    """The poses `b`, given in the frames of `a`, in the frame of `a`; broadcast against each other."""
+    """The poses `b`, given in the frames of `a`, in the frame of `a`; broadcast against
+    each other.
+    """
     a, b = np.broadcast_arrays(a, b)
     xy = a[..., :2] + rotate(b[..., :2], a[..., 2])
     return np.concatenate([xy, wrap(a[..., 2:] + b[..., 2:])], axis=-1)
@@ -40,21 +44,30 @@ def inverse(pose: F8) -> F8:
 
 
 def arc(twist: F8) -> F8:
-    """End points (…, 2) of constant body twists (forward, left, turned) in the frame of their start: the exponential map of SE(2)."""
+    """End points (…, 2) of constant body twists (forward, left, turned) in the frame of
+    their start: the exponential map of SE(2).
+    """
     th = twist[..., 2]
     small = np.abs(th) < 1e-4
     safe = np.where(small, 1.0, th)
     s = np.where(small, 1.0 - th * th / 6.0, np.sin(safe) / safe)
     c = np.where(small, th / 2.0, (1.0 - np.cos(safe)) / safe)
-    return np.stack([s * twist[..., 0] - c * twist[..., 1], c * twist[..., 0] + s * twist[..., 1]], axis=-1)
+    return np.stack(
+        [s * twist[..., 0] - c * twist[..., 1], c * twist[..., 0] + s * twist[..., 1]],
+        axis=-1,
+    )
 
 
 def twist_of(pose: F8) -> F8:
-    """The constant body twists that lead from the origin to the poses: the logarithm of SE(2), inverse of `arc`."""
+    """The constant body twists that lead from the origin to the poses: the logarithm of
+    SE(2), inverse of `arc`.
+    """
     th = pose[..., 2]
     half = 0.5 * th
     small = np.abs(half) < 1e-4
-    a = np.where(small, 1.0 - half * half / 3.0, half / np.tan(np.where(small, 1.0, half)))
+    a = np.where(
+        small, 1.0 - half * half / 3.0, half / np.tan(np.where(small, 1.0, half))
+    )
     x, y = pose[..., 0], pose[..., 1]
     return np.stack([a * x + half * y, -half * x + a * y, th], axis=-1)
 
@@ -71,9 +84,20 @@ def interpolated(times: F8, poses: F8, at: F8) -> F8:
         s.
     """
     heading = np.unwrap(poses[:, 2])
-    columns = [np.interp(at, times, values) for values in (poses[:, 0], poses[:, 1], heading)]
+    columns = [
+        np.interp(at, times, values) for values in (poses[:, 0], poses[:, 1], heading)
+    ]
     columns[2] = wrap(columns[2])
     return np.stack(columns, axis=-1)
 
 
-__all__ = ["arc", "between", "compose", "interpolated", "inverse", "rotate", "twist_of", "wrap"]
+__all__ = [
+    "arc",
+    "between",
+    "compose",
+    "interpolated",
+    "inverse",
+    "rotate",
+    "twist_of",
+    "wrap",
+]

@@ -1,9 +1,12 @@
-"""Errors of a laser's ranges: bias, noise of ranges and of bearings, and noise that grows with the range.
+"""Errors of a laser's ranges: bias, noise of ranges and of bearings, and noise that
+grows with the range.
 
-Scans are compared with what the map lets expect at the true poses. The pose of each scan is fitted again (three numbers for each, which
-take up errors of the true poses, of the mount and of the map's frame), and what these could explain is projected out of the residuals.
-The parameters are those of botyard's lasers: a uniform error of each range (``range_noise``) and of each bearing (``angle_noise``), and a
-Gaussian one in proportion to the range (``range_share``); the device ``normal_errors`` has the bias.
+Scans are compared with what the map lets expect at the true poses. The pose of each
+scan is fitted again (three numbers for each, which take up errors of the true poses, of
+the mount and of the map's frame), and what these could explain is projected out of the
+residuals. The parameters are those of botyard's lasers: a uniform error of each range
+(``range_noise``) and of each bearing (``angle_noise``), and a Gaussian one in
+proportion to the range (``range_share``); the device ``normal_errors`` has the bias.
 """
 
 from __future__ import annotations
@@ -17,7 +20,13 @@ import numpy as np
 
 from botyard.calibration.fitting import Value, estimated, untold
 from botyard.calibration.log import Log, ScanSeries, Series
-from botyard.calibration.matching import MAX_UNEXPLAINED, MIN_BEAMS, UNEXPLAINED_M, Matcher, spread_scans
+from botyard.calibration.matching import (
+    MAX_UNEXPLAINED,
+    MIN_BEAMS,
+    UNEXPLAINED_M,
+    Matcher,
+    spread_scans,
+)
 from botyard.calibration.planar import F8, compose, inverse
 from botyard.model.sensors import LaserSpec
 from botyard.studies.statistics import student_quantile
@@ -28,7 +37,9 @@ MIN_SCANS: Final = 8
 FINE_SPREADS_M: Final = (0.2, 0.1, 0.05, 0.05)
 """Residuals that count half when the true poses are known already."""
 OUTLIER: Final = 5.0
-"""Residuals beyond so many standard deviations are outliers: something that the map does not have."""
+"""Residuals beyond so many standard deviations are outliers: something that the map
+does not have.
+"""
 MAX_BIAS_DEVIATION_M: Final = 0.02
 """A bias is told if its standard deviation is below this."""
 
@@ -104,37 +115,52 @@ def placed_scans(
     markers: F8,
     matchers: Sequence[Matcher | None],
 ) -> list[PlacedScans]:
-    """The scans of logs at their poses; of those logs that have any while the true poses are known.
+    """The scans of logs at their poses; of those logs that have any while the true
+    poses are known.
 
     Parameters
     ----------
     logs, truths, offsets : sequences
-        As of `botyard.calibration.odometry.fit_odometry`; true poses are in the map's frame, roughly.
+        As of `botyard.calibration.odometry.fit_odometry`; true poses are in the map's
+        frame, roughly.
     markers : (3,) array
         Pose of what was measured in the robot's frame.
     matchers : sequence of Matcher or None
         Of the map, for each log.
     """
     found = []
-    for log, truth, offset, matcher in zip(logs, truths, offsets, matchers, strict=True):
+    for log, truth, offset, matcher in zip(
+        logs, truths, offsets, matchers, strict=True
+    ):
         if log.scans is None or matcher is None or not len(truth):
             continue
         scans = _thinned(log, truth, offset)
         if scans is None:
             continue
         robot = compose(truth.at(scans.time - offset), inverse(markers))
-        poses = matcher.match(matcher.laser_poses(robot), scans.ranges, has_prior=False, spreads=FINE_SPREADS_M)
+        poses = matcher.match(
+            matcher.laser_poses(robot),
+            scans.ranges,
+            has_prior=False,
+            spreads=FINE_SPREADS_M,
+        )
         found.append(PlacedScans(matcher, scans, poses))
+
     return found
 
 
 def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans]:
-    """The same with poses fitted to ranges from which a bias, m, is subtracted, which would shift them: a scan sees to one side only."""
+    """The same with poses fitted to ranges from which a bias, m, is subtracted, which
+    would shift them: a scan sees to one side only.
+    """
     found = []
     for one in placed:
         ranges = one.scans.ranges - bias
-        poses = one.matcher.match(one.poses, ranges, has_prior=False, spreads=FINE_SPREADS_M[-2:])
+        poses = one.matcher.match(
+            one.poses, ranges, has_prior=False, spreads=FINE_SPREADS_M[-2:]
+        )
         found.append(replace(one, scans=replace(one.scans, ranges=ranges), poses=poses))
+
     return found
 
 
@@ -152,7 +178,9 @@ class _Sums:
     def __init__(self) -> None:
         self.scans = 0
         self._unexplained: list[tuple[float, int]] = []
-        self._rows: list[tuple[F8, F8, F8, F8]] = []  # of each scan: residuals, gradients, ranges, slopes
+        self._rows: list[
+            tuple[F8, F8, F8, F8]
+        ] = []  # of each scan: residuals, gradients, ranges, slopes
         self.outliers = 0
 
     def add(self, matcher: Matcher, poses: F8, measured: F8) -> None:
@@ -162,7 +190,11 @@ class _Sums:
         where = usable & expected.good
         r = np.where(where, measured - expected.ranges, 0.0)
         near = r[where & (np.abs(r) < UNEXPLAINED_M)]
-        spread = 1.4826 * float(np.median(np.abs(near - np.median(near)))) if len(near) else 0.0
+        spread = (
+            1.4826 * float(np.median(np.abs(near - np.median(near))))
+            if len(near)
+            else 0.0
+        )
         inside = where & (np.abs(r) <= max(OUTLIER * spread, 1e-3))
         self.outliers += int(where.sum() - inside.sum())
         for i in range(len(poses)):
@@ -177,14 +209,24 @@ class _Sums:
         """The four values."""
         bias, spread = self._bias()
         weights = [np.ones(len(row[0])) for row in self._rows]
-        for _ in range(3):  # weights need the noise, and the noise the weights
+        # weights need the noise, and the noise the weights
+        for _ in range(3):
             coefficients, covariance = self._noise(bias, weights)
-            weights = [1.0 / np.maximum(self._features(row) @ coefficients, 1e-10) for row in self._rows]
+            weights = [
+                1.0 / np.maximum(self._features(row) @ coefficients, 1e-10)
+                for row in self._rows
+            ]
+
         count = sum(len(row[0]) for row in self._rows)
         left = np.concatenate([row[0] - bias for row in self._rows])
-        share = sum(a * n for a, n in self._unexplained) / sum(n for _, n in self._unexplained)
+        share = sum(a * n for a, n in self._unexplained) / sum(
+            n for _, n in self._unexplained
+        )
         return RangeFit(
-            values=(self._bias_value(bias, spread), *_noise_values(coefficients, covariance, self.scans, laser)),
+            values=(
+                self._bias_value(bias, spread),
+                *_noise_values(coefficients, covariance, self.scans, laser),
+            ),
             unexplained=share,
             deviation=float(np.sqrt(np.mean(left * left))),
             scans=self.scans,
@@ -200,25 +242,34 @@ class _Sums:
         return estimated("range_bias", "m", about, bias, spread, self.scans - 1, 0.0)
 
     def _bias(self) -> tuple[float, float]:
-        """Mean error of ranges and its standard deviation, apart from what the pose of each scan explains; scans are independent."""
+        """Mean error of ranges and its standard deviation, apart from what the pose of
+        each scan explains; scans are independent.
+        """
         upper, lower = np.zeros(len(self._rows)), np.zeros(len(self._rows))
         for i, (r, g, _, _) in enumerate(self._rows):
             rest = _projected(g, np.ones(len(r)))
             upper[i], lower[i] = rest @ r, rest @ rest
+
         bias = float(upper.sum() / max(lower.sum(), 1e-300))
         errors = upper - bias * lower
         n = len(self._rows)
-        return bias, math.sqrt(float(errors @ errors) * n / max(1, n - 1)) / max(float(lower.sum()), 1e-300)
+        return bias, math.sqrt(float(errors @ errors) * n / max(1, n - 1)) / max(
+            float(lower.sum()), 1e-300
+        )
 
     @staticmethod
     def _features(row: tuple[F8, F8, F8, F8]) -> F8:
-        """What the variance of a range is the sum of: a constant, the square of the slope, the square of the range."""
+        """What the variance of a range is the sum of: a constant, the square of the
+        slope, the square of the range.
+        """
         return np.stack([np.ones(len(row[0])), row[3] ** 2, row[2] ** 2], axis=1)
 
     def _noise(self, bias: float, weights: list[F8]) -> tuple[F8, F8]:
-        """Coefficients of the variance (`_features`) and their covariance, scans being independent; they may come out below 0.
+        """Coefficients of the variance (`_features`) and their covariance, scans being
+        independent; they may come out below 0.
 
-        The square of a residual from which the pose has been projected out has the mean Σ M_ij² v_j.
+        The square of a residual from which the pose has been projected out has the mean
+        Σ M_ij² v_j.
         """
         normal, rights, squares = np.zeros((3, 3)), np.zeros((len(self._rows), 3)), []
         for i, (row, weight) in enumerate(zip(self._rows, weights, strict=True)):
@@ -230,10 +281,18 @@ class _Sums:
             normal += features.T @ (features * scale[:, None])
             rights[i] = features.T @ (scale * (m @ r) ** 2)
             squares.append(features.T @ (features * scale[:, None]))
+
         size = np.sqrt(np.diag(normal))
-        back = np.linalg.inv(normal / np.outer(size, size) + 1e-12 * np.eye(3)) / np.outer(size, size)
+        back = np.linalg.inv(
+            normal / np.outer(size, size) + 1e-12 * np.eye(3)
+        ) / np.outer(size, size)
         coefficients = back @ rights.sum(axis=0)
-        errors = np.stack([right - own @ coefficients for right, own in zip(rights, squares, strict=True)])
+        errors = np.stack(
+            [
+                right - own @ coefficients
+                for right, own in zip(rights, squares, strict=True)
+            ]
+        )
         return coefficients, back @ (errors.T @ errors) @ back
 
 
@@ -244,23 +303,48 @@ def _projected(g: F8, v: F8) -> F8:
     return found
 
 
-def _noise_values(coefficients: F8, covariance: F8, scans: int, laser: LaserSpec) -> list[Value]:
-    """Roots of the coefficients: half-widths of uniform errors are √3 times the standard deviation."""
+def _noise_values(
+    coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
+) -> list[Value]:
+    """Roots of the coefficients: half-widths of uniform errors are √3 times the
+    standard deviation.
+    """
     uniform = math.sqrt(3.0)
     rows = (
-        ("range_noise", "m", "half-width of the uniform error of each range: lasers[0].range_noise", uniform, laser.range_noise),
         (
-            "angle_noise", "rad", "half-width of the uniform error of each bearing: lasers[0].angle_noise (there in °)", uniform,
+            "range_noise",
+            "m",
+            "half-width of the uniform error of each range: lasers[0].range_noise",
+            uniform,
+            laser.range_noise,
+        ),
+        (
+            "angle_noise",
+            "rad",
+            "half-width of the uniform error of each bearing: lasers[0].angle_noise (there in °)",
+            uniform,
             laser.angle_noise,
         ),
-        ("range_share", "", "part of the standard deviation that grows with the range: lasers[0].range_share", 1.0, laser.range_share),
-    )  # fmt: skip
+        (
+            "range_share",
+            "",
+            "part of the standard deviation that grows with the range: lasers[0].range_share",
+            1.0,
+            laser.range_share,
+        ),
+    )
     found = []
     for k, (name, unit, about, factor, before) in enumerate(rows):
-        half = student_quantile(max(1, scans - 1)) * math.sqrt(max(0.0, float(covariance[k, k])))
+        half = student_quantile(max(1, scans - 1)) * math.sqrt(
+            max(0.0, float(covariance[k, k]))
+        )
         middle = float(coefficients[k])
-        value, low, high = (factor * math.sqrt(max(0.0, one)) for one in (middle, middle - half, middle + half))
+        value, low, high = (
+            factor * math.sqrt(max(0.0, one))
+            for one in (middle, middle - half, middle + half)
+        )
         found.append(Value(name, unit, about, value, low, high, before))
+
     return found
 
 

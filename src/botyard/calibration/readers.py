@@ -1,4 +1,6 @@
-"""Reads logs: recordings of botyard, bags of ROS 1 and 2, Pioneer packets (``--record-packets``) and CSV tables."""
+"""Reads logs: recordings of botyard, bags of ROS 1 and 2, Pioneer packets
+(``--record-packets``) and CSV tables.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,16 @@ from botyard.recording.reader import Reader
 BAGS: Final = (".bag", ".db3", ".mcap")
 
 
-def read_log(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()) -> Log:
+def read_log(
+    path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()
+) -> Log:
     """Read a log of any kind.
 
     Parameters
     ----------
     path : Path
-        An MCAP file of ``--record``; a ``.bag``, ``.db3`` or ``.mcap`` of ROS, or the folder of a bag of ROS 2; a ``.csv``; a file of
-        ``--record-packets``.
+        An MCAP file of ``--record``; a ``.bag``, ``.db3`` or ``.mcap`` of ROS, or the
+        folder of a bag of ROS 2; a ``.csv``; a file of ``--record-packets``.
     spec : RobotSpec
         The robot: scales of its packets, its laser.
     choice : Choice
@@ -47,8 +51,11 @@ def read_log(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget
     """
     if path.suffix.lower() == ".csv":
         return read_csv(path, spec, choice, budget)
-    if path.is_dir() or (path.suffix.lower() in BAGS and not _is_recording(path, budget)):
+    if path.is_dir() or (
+        path.suffix.lower() in BAGS and not _is_recording(path, budget)
+    ):
         return read_bag(path, choice, budget)
+
     if path.suffix.lower() == ".mcap":
         return _of_recording(path, choice, budget)
     return read_packets(path, spec, choice.robot)
@@ -62,6 +69,7 @@ def _is_recording(path: Path, budget: Budget) -> bool:
                 return False
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", path) from None
+
     with Reader(str(path), budget) as reader:
         return "botyard" in reader.metadata
 
@@ -69,7 +77,11 @@ def _is_recording(path: Path, budget: Budget) -> bool:
 def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     run = load(path, budget=budget)
     if not run.robots and run.problems:
-        raise FormatError(f"expected a robot, found none: {'; '.join(map(shown, run.problems[:3]))}", path)
+        raise FormatError(
+            f"expected a robot, found none: {'; '.join(map(shown, run.problems[:3]))}",
+            path,
+        )
+
     name = one_of(run.robots, choice.robot, "robots", path, "--of")
     row = run.robots.index(name)
     scans = None
@@ -86,9 +98,13 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
             assert found.intensities is not None
             returns = found.intensities[:, row][there][:, beams].astype(np.float64)
             scans = ScanSeries(
-                run.time[there], ranges[there][:, beams], float(found.angle_min[row]), float(found.increment[row]),
+                run.time[there],
+                ranges[there][:, beams],
+                float(found.angle_min[row]),
+                float(found.increment[row]),
                 None if np.isnan(returns).all() else returns,
-            )  # fmt: skip
+            )
+
     return Log(
         source=str(path),
         robot=name,
@@ -102,8 +118,11 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     )
 
 
-def read_truth(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()) -> Series:
-    """True poses of a file: a CSV table with ``time``, ``x``, ``y``, ``heading``, or a log of any kind that has true poses.
+def read_truth(
+    path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()
+) -> Series:
+    """True poses of a file: a CSV table with ``time``, ``x``, ``y``, ``heading``, or a
+    log of any kind that has true poses.
 
     Raises
     ------
@@ -115,8 +134,10 @@ def read_truth(path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budg
     truth = read_log(path, spec, choice, budget).truth
     if len(truth) < 2:
         raise CalibrationError(
-            f"{path}: expected at least two true poses (columns time, x, y, heading), found {len(truth)}"
+            f"{path}: expected at least two true poses (columns time, x, y, "
+            f"heading), found {len(truth)}"
         )
+
     truth.check_sizes(f"{path}: true poses")
     return truth
 

@@ -1,4 +1,6 @@
-"""Reports of calibrations: a table for the terminal, and one page of HTML that stands alone."""
+"""Reports of calibrations: a table for the terminal, and one page of HTML that stands
+alone.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.pictures.reportpage import document, escaped, image, plain_table
-from botyard.safefile import write_text
+from botyard.processes.safefile import write_text
 
 BINS: Final = 60
 HEADS: Final = ("value", "fitted", "95 % interval", "before", "unit", "what it is")
@@ -28,10 +30,14 @@ def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for one in values:
         before = "" if math.isnan(one.before) else f"{one.before:.5g}"
-        fitted, interval = "cannot be told", "" if math.isnan(one.low) else f"at least {one.low:.5g}"
+        fitted, interval = (
+            "cannot be told",
+            "" if math.isnan(one.low) else f"at least {one.low:.5g}",
+        )
         if one.is_told:
             fitted, interval = f"{one.value:.5g}", f"{one.low:.5g} … {one.high:.5g}"
         rows.append((one.name, fitted, interval, before, one.unit, one.about))
+
     return rows
 
 
@@ -56,25 +62,42 @@ def _page(found: Calibration) -> str:
     logs = ", ".join(escaped(log.source, 200) for log in found.logs)
     parts = [f"<p>Model {escaped(found.base.name)}, fitted to {logs}.</p>"]
     if found.notes:
-        parts += ["<h2>What to know</h2><ul>", *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes), "</ul>"]
+        parts += [
+            "<h2>What to know</h2><ul>",
+            *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes),
+            "</ul>",
+        ]
+
     for name, fit in found.groups:
-        parts += [f"<h2>{name.capitalize()}</h2>", plain_table(HEADS, value_rows(fit.values), is_last_text=True)]
+        parts += [
+            f"<h2>{name.capitalize()}</h2>",
+            plain_table(HEADS, value_rows(fit.values), is_last_text=True),
+        ]
         if isinstance(fit, ReflectorFit):
-            parts.append(f"<p>{fit.returned} of {fit.beams} beams on reflectors were returned as such.</p>")
+            parts.append(
+                f"<p>{fit.returned} of {fit.beams} beams on reflectors were returned as such.</p>"
+            )
         elif isinstance(fit, RangeFit):
             parts.append(
-                f"<p>{fit.ranges} ranges of {fit.scans} scans, {fit.outliers} outliers left out; the map does not explain "
+                f"<p>{fit.ranges} ranges of {fit.scans} scans, {fit.outliers} "
+                "outliers left out; the map does not explain "
                 f"{100 * fit.unexplained:.1f} % of the ranges.</p>"
             )
         else:
             parts.append(_identifiability(fit.fit))
+
     if found.held_out:
-        rows = [(one.name, one.unit, f"{one.before:.4g}", f"{one.after:.4g}") for one in found.held_out]
+        rows = [
+            (one.name, one.unit, f"{one.before:.4g}", f"{one.after:.4g}")
+            for one in found.held_out
+        ]
         parts += [
-            "<h2>Held out</h2><p>Errors (root mean squares) in a part of the logs that was not used, before and with the values fitted to "
+            "<h2>Held out</h2><p>Errors (root mean squares) in a part of the "
+            "logs that was not used, before and with the values fitted to "
             "the rest.</p>",
             plain_table(("error", "unit", "before", "after"), rows),
         ]
+
     parts += [image(figure, name) for name, figure in _figures(found)]
     return document(f"Calibration of {found.base.name}", parts)
 
@@ -84,11 +107,22 @@ def _identifiability(fit: Fit) -> str:
     rows = []
     for one in fit.directions:
         main = sorted(one.weights.items(), key=lambda item: -item[1])[:3]
-        mix = ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in main if weight > 0.05)
+        mix = ", ".join(
+            f"{name} {100 * weight:.0f} %" for name, weight in main if weight > 0.05
+        )
         known = 1.0 / math.sqrt(1.0 + one.information)
-        rows.append((mix, f"{one.information:.3g}", f"{known:.2g}", "no" if known > UNTOLD_SHARE else "yes"))
+        rows.append(
+            (
+                mix,
+                f"{one.information:.3g}",
+                f"{known:.2g}",
+                "no" if known > UNTOLD_SHARE else "yes",
+            )
+        )
+
     return (
-        "<p>What the logs tell: eigenvalues of the information matrix, in units of what is usually known beforehand, the least first. "
+        "<p>What the logs tell: eigenvalues of the information matrix, in units "
+        "of what is usually known beforehand, the least first. "
         "What remains unknown is given as a share of that.</p>"
         + plain_table(("combination", "information", "remains unknown", "told"), rows)
     )
@@ -99,14 +133,23 @@ def _figures(found: Calibration) -> Any:
     if found.paths is not None:
         figure, axes = _axes("x [m]", "y [m]")
         truth, before, after = found.paths
-        for line, label in ((truth, "true"), (before, "odometry"), (after, "corrected odometry")):
+        for line, label in (
+            (truth, "true"),
+            (before, "odometry"),
+            (after, "corrected odometry"),
+        ):
             axes.plot(line[:, 0], line[:, 1], lw=1.0, label=label)
+
         axes.set_aspect("equal")
         axes.legend(fontsize=8)
         yield "path by truth and odometry", figure
+
     for name, fit in found.groups:
         if isinstance(fit, (OdometryFit, MotionFit)):
-            values, label = fit.fit.residuals, f"residuals of {name} in standard deviations"
+            values, label = (
+                fit.fit.residuals,
+                f"residuals of {name} in standard deviations",
+            )
             figure, axes = _axes(label, "number")
             axes.hist(np.clip(values, -6.0, 6.0), BINS)
         elif isinstance(fit, ReflectorFit):
@@ -115,6 +158,7 @@ def _figures(found: Calibration) -> Any:
             label = "residuals of ranges [m]"
             figure, axes = _axes(label, "number")
             axes.hist(fit.residuals, BINS)
+
         yield label, figure
 
 

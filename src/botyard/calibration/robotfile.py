@@ -18,29 +18,47 @@ from botyard.model.devices import make_spec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.robot import NO_DRIFT, Axes, OdometryDrift, RobotSpec
 from botyard.model.robotfile import to_table
-from botyard.safefile import MARK
+from botyard.processes.safefile import MARK
 
 DIGITS: Final = 6
 """Digits of numbers that are written."""
 
 
 def calibrated(
-    spec: RobotSpec, odometry: OdometryFit | None, motion: MotionFit | None, ranges: RangeFit | None,
+    spec: RobotSpec,
+    odometry: OdometryFit | None,
+    motion: MotionFit | None,
+    ranges: RangeFit | None,
     reflectors: ReflectorFit | None = None,
-) -> RobotSpec:  # fmt: skip
-    """The robot with the values that are told; the others stay, but for a limit that a bound contradicts."""
+) -> RobotSpec:
+    """The robot with the values that are told; the others stay, but for a limit that a
+    bound contradicts.
+    """
     if odometry is not None:
         spec = _with_odometry(spec, odometry)
     if motion is not None:
         accel, decel = (
-            replace(old, **{axis: _told(motion.value(f"{name} {axis}"), getattr(old, axis)) for axis in "xa"})
-            for name, old in (("accel", spec.limits.accel), ("decel", spec.limits.decel))
+            replace(
+                old,
+                **{
+                    axis: _told(motion.value(f"{name} {axis}"), getattr(old, axis))
+                    for axis in "xa"
+                },
+            )
+            for name, old in (
+                ("accel", spec.limits.accel),
+                ("decel", spec.limits.decel),
+            )
         )
         spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
         latency = motion.value("latency")
         if latency.is_told:
             jitter = min(spec.commands.jitter, latency.value)
-            spec = replace(spec, commands=replace(spec.commands, latency=latency.value, jitter=jitter))
+            spec = replace(
+                spec,
+                commands=replace(spec.commands, latency=latency.value, jitter=jitter),
+            )
+
     if ranges is not None and ranges.fits_map and spec.lasers:
         first = spec.lasers[0]
         first = replace(
@@ -56,8 +74,16 @@ def calibrated(
         if bias:
             others = (*others, make_spec("normal_errors", range_bias=bias))
         spec = replace(spec, devices=others)
+
     if reflectors is not None and spec.lasers:
-        spec = replace(spec, lasers=(replace(spec.lasers[0], reflector=reflectors.rule), *spec.lasers[1:]))
+        spec = replace(
+            spec,
+            lasers=(
+                replace(spec.lasers[0], reflector=reflectors.rule),
+                *spec.lasers[1:],
+            ),
+        )
+
     return spec
 
 
@@ -67,7 +93,9 @@ def _told(value: Value, old: float) -> float:
 
 def _significant(value: Value, usual: float = 0.0) -> float:
     """The value if its interval says that it is not the usual one, else that."""
-    return value.value if value.is_told and not value.low <= usual <= value.high else usual
+    return (
+        value.value if value.is_told and not value.low <= usual <= value.high else usual
+    )
 
 
 def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
@@ -78,30 +106,46 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
     drift = spec.odometry_drift
     if by_distance := names.issuperset(ALPHAS):
         drift = OdometryDrift(
-            *(_told(odometry.value(name), old) for name, old in zip(ALPHAS, drift.as_tuple(), strict=True))
+            *(
+                _told(odometry.value(name), old)
+                for name, old in zip(ALPHAS, drift.as_tuple(), strict=True)
+            )
         )
-    for axis, name, alphas in (("x", "forward", ALPHAS[2:]), ("a", "turning", ALPHAS[:2])):
+
+    for axis, name, alphas in (
+        ("x", "forward", ALPHAS[2:]),
+        ("a", "turning", ALPHAS[:2]),
+    ):
         most, least = getattr(high, axis), getattr(low, axis)
         middle = _told(odometry.value(f"{name} error"), 0.5 * (most + least))
         if not by_distance:
             spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
-        elif any(odometry.value(alpha).is_told for alpha in alphas):  # all that is random is in these
+        elif any(
+            odometry.value(alpha).is_told for alpha in alphas
+        ):  # all that is random is in these
             spread = 0.0
         else:
             spread = 0.5 * (most - least)
+
         found[axis] = middle - spread, middle + spread
+
     return replace(
         spec,
         odometry_drift=drift if by_distance else NO_DRIFT,
         odometry_error=Axes(found["x"][1], high.y, found["a"][1]),
         odometry_error_low=Axes(found["x"][0], low.y, found["a"][0]),
         perfect_odometry=False,
-        wheel_ratio=_significant(odometry.value("E_d"), 1.0) if odometry.value("E_d").is_told else spec.wheel_ratio,
+        wheel_ratio=_significant(odometry.value("E_d"), 1.0)
+        if odometry.value("E_d").is_told
+        else spec.wheel_ratio,
     )
 
 
-def robot_text(spec: RobotSpec, base: RobotSpec, name: str, remarks: Sequence[str]) -> str:
-    """The contents of a robot file, TOML: what differs from `base` if that is a model of the library, else everything.
+def robot_text(
+    spec: RobotSpec, base: RobotSpec, name: str, remarks: Sequence[str]
+) -> str:
+    """The contents of a robot file, TOML: what differs from `base` if that is a model
+    of the library, else everything.
 
     Parameters
     ----------
@@ -120,14 +164,25 @@ def robot_text(spec: RobotSpec, base: RobotSpec, name: str, remarks: Sequence[st
     whole = to_table(spec)
     if _is_of_library(base) and name.lower() != base.name.lower():
         before = to_table(base)
-        table: dict[str, Any] = {"extends": base.name, "description": spec.description} | _differences(whole, before)
+        table: dict[str, Any] = {
+            "extends": base.name,
+            "description": spec.description,
+        } | _differences(whole, before)
     else:
         table = whole
+
     lines = [f"# {MARK}", *(f"# {line}" for line in remarks)]
     tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
-    lines += [f"{key} = {_toml(value)}" for key, value in table.items() if key not in tables]
+    lines += [
+        f"{key} = {_toml(value)}" for key, value in table.items() if key not in tables
+    ]
     for key, value in tables.items():
-        lines += ["", f"[{key}]", *(f"{inner} = {_toml(one)}" for inner, one in value.items())]
+        lines += [
+            "",
+            f"[{key}]",
+            *(f"{inner} = {_toml(one)}" for inner, one in value.items()),
+        ]
+
     text = "\n".join(lines) + "\n"
     if not _agree(to_table(parse_robot(text, name)), whole):
         raise ModelError(f"robot {spec.name}: its file would not give back the robot")
@@ -151,11 +206,14 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
         if isinstance(value, Mapping) and isinstance(old, Mapping):
             value = {key: one for key, one in value.items() if one != old.get(key)}
         found[name] = value
+
     return found
 
 
 def _agree(a: Any, b: Any) -> bool:
-    """Whether two tables are the same up to the digits that are written, and values that are left out."""
+    """Whether two tables are the same up to the digits that are written, and values
+    that are left out.
+    """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return all(_agree(a.get(key), b.get(key)) for key in {*a, *b})
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
@@ -168,11 +226,25 @@ def _agree(a: Any, b: Any) -> bool:
 def _toml(value: Any) -> str:
     """A value of TOML; tables inside of lists are inline."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{name} = {_toml(one)}" for name, one in value.items() if one is not None) + " }"
+        return (
+            "{ "
+            + ", ".join(
+                f"{name} = {_toml(one)}"
+                for name, one in value.items()
+                if one is not None
+            )
+            + " }"
+        )
+
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, float):
-        return repr(float(f"{value:.{DIGITS}g}")) if math.isfinite(value) else ("-inf" if value < 0 else "inf")
+        return (
+            repr(float(f"{value:.{DIGITS}g}"))
+            if math.isfinite(value)
+            else ("-inf" if value < 0 else "inf")
+        )
+
     return json.dumps(value)
 
 

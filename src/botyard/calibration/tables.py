@@ -21,19 +21,45 @@ from botyard.model.robot import RobotSpec
 from botyard.names import shown
 
 _UNITS: Final[Mapping[str, tuple[str, float]]] = {
-    "s": ("s", 1.0), "ms": ("s", 1e-3), "us": ("s", 1e-6), "µs": ("s", 1e-6), "ns": ("s", 1e-9),
-    "m": ("m", 1.0), "cm": ("m", 1e-2), "mm": ("m", 1e-3),
-    "rad": ("rad", 1.0), "deg": ("rad", math.pi / 180.0), "°": ("rad", math.pi / 180.0),
-    "m/s": ("m/s", 1.0), "mm/s": ("m/s", 1e-3), "cm/s": ("m/s", 1e-2),
-    "rad/s": ("rad/s", 1.0), "deg/s": ("rad/s", math.pi / 180.0), "°/s": ("rad/s", math.pi / 180.0),
-}  # fmt: skip
+    "s": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "us": ("s", 1e-6),
+    "µs": ("s", 1e-6),
+    "ns": ("s", 1e-9),
+    "m": ("m", 1.0),
+    "cm": ("m", 1e-2),
+    "mm": ("m", 1e-3),
+    "rad": ("rad", 1.0),
+    "deg": ("rad", math.pi / 180.0),
+    "°": ("rad", math.pi / 180.0),
+    "m/s": ("m/s", 1.0),
+    "mm/s": ("m/s", 1e-3),
+    "cm/s": ("m/s", 1e-2),
+    "rad/s": ("rad/s", 1.0),
+    "deg/s": ("rad/s", math.pi / 180.0),
+    "°/s": ("rad/s", math.pi / 180.0),
+}
 """Units of columns: what they measure, and how large they are."""
 _COLUMNS: Final[Mapping[str, str]] = {
-    "time": "s", "x": "m", "y": "m", "heading": "rad", "vx": "m/s", "vy": "m/s", "yaw rate": "rad/s",
-    "odom x": "m", "odom y": "m", "odom heading": "rad", "left wheel": "m", "right wheel": "m",
-    "command vx": "m/s", "command vy": "m/s", "command yaw rate": "rad/s",
-}  # fmt: skip
-"""Columns that are read, and their unit if none is. Those of true poses are ``x``, ``y``, ``heading``, as `botyard export` has them."""
+    "time": "s",
+    "x": "m",
+    "y": "m",
+    "heading": "rad",
+    "vx": "m/s",
+    "vy": "m/s",
+    "yaw rate": "rad/s",
+    "odom x": "m",
+    "odom y": "m",
+    "odom heading": "rad",
+    "left wheel": "m",
+    "right wheel": "m",
+    "command vx": "m/s",
+    "command vy": "m/s",
+    "command yaw rate": "rad/s",
+}
+"""Columns that are read, and their unit if none is. Those of true poses are ``x``,
+``y``, ``heading``, as `botyard export` has them.
+"""
 _WORDS: Final[Mapping[str, str]] = {
     "yaw": "heading",
     "theta": "heading",
@@ -53,27 +79,40 @@ def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
         match = _HEADER.match(text)
         assert match is not None
         words = match[1].lower().replace("_", " ").split()
-        name = " ".join([*words[:-1], _WORDS.get(words[-1], words[-1])]) if words else ""
+        name = (
+            " ".join([*words[:-1], _WORDS.get(words[-1], words[-1])]) if words else ""
+        )
         if name not in _COLUMNS:
             continue
         usual = _COLUMNS[name]
         kind, size = _UNITS.get((match[2] or usual).strip(), ("", 0.0))
         if kind != usual:
-            units = ", ".join(unit for unit, (what, _) in _UNITS.items() if what == usual)
-            raise FormatError(f'column "{shown(text)}": expected one of the units {units}', path, 1)
+            units = ", ".join(
+                unit for unit, (what, _) in _UNITS.items() if what == usual
+            )
+            raise FormatError(
+                f'column "{shown(text)}": expected one of the units {units}', path, 1
+            )
+
         if name in found:
             raise FormatError(f'expected one column "{name}", found two', path, 1)
         found[name] = place, size
+
     if "time" not in found:
         listed = ", ".join(shown(text, 40) for text in header[:20])
-        raise FormatError(f'expected a column "time [s]", found {listed or "none"}', path, 1)
+        raise FormatError(
+            f'expected a column "time [s]", found {listed or "none"}', path, 1
+        )
+
     return found
 
 
 def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log:
-    """Read a table with a header; columns that are not known are passed over, empty cells are values that are missing.
+    """Read a table with a header; columns that are not known are passed over, empty
+    cells are values that are missing.
 
-    Cells are apart by what the header has most of: commas, semicolons or tabs. Where it is not the comma, that may be the decimal point.
+    Cells are apart by what the header has most of: commas, semicolons or tabs. Where it
+    is not the comma, that may be the decimal point.
 
     Raises
     ------
@@ -96,16 +135,25 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
                 continue
             meter.add("cells", len(columns), rows.line_num)
             if len(row) < len(header):
-                raise FormatError(f"expected {len(header)} values, found {len(row)}", path, rows.line_num)
-            cells = row if separator == "," else [cell.replace(",", ".") for cell in row]
+                raise FormatError(
+                    f"expected {len(header)} values, found {len(row)}",
+                    path,
+                    rows.line_num,
+                )
+
+            cells = (
+                row if separator == "," else [cell.replace(",", ".") for cell in row]
+            )
             values = [
-                _number(cells[place], size, header[place], path, rows.line_num) for place, size in columns.values()
+                _number(cells[place], size, header[place], path, rows.line_num)
+                for place, size in columns.values()
             ]
             robots.setdefault("" if robot is None else row[robot], []).append(values)
     except UnicodeDecodeError as error:
         raise FormatError(f"cannot be read: {error}", path) from None
     except csv.Error as error:
         raise FormatError(f"cannot be read: {error}", path, rows.line_num) from None
+
     name = one_of(robots, choice.robot, "robots", path, "--of")
     table = dict(zip(columns, np.array(robots[name], np.float64).T, strict=True))
     return _of_columns(table, path, name, spec)
@@ -117,7 +165,11 @@ def _number(text: str, size: float, column: str, path: Path, line: int) -> float
     try:
         return float(text) * size
     except ValueError:
-        raise FormatError(f'column "{shown(column)}": expected a number, found "{shown(text)}"', path, line) from None
+        raise FormatError(
+            f'column "{shown(column)}": expected a number, found "{shown(text)}"',
+            path,
+            line,
+        ) from None
 
 
 def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec) -> Log:
@@ -128,14 +180,28 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
         if not has:
             return Series()
         if names[0] not in has or names[2] not in has:
-            listed, found = ", ".join(f'"{one}"' for one in names), ", ".join(f'"{one}"' for one in has)
-            raise FormatError(f"expected the columns {listed}, found {found} alone", path, 1)
+            listed, found = (
+                ", ".join(f'"{one}"' for one in names),
+                ", ".join(f'"{one}"' for one in has),
+            )
+            raise FormatError(
+                f"expected the columns {listed}, found {found} alone", path, 1
+            )
+
         none = np.zeros(len(time))
-        return Series.of(time, np.stack([table.get(one, none) for one in names], axis=1))
+        return Series.of(
+            time, np.stack([table.get(one, none) for one in names], axis=1)
+        )
 
     odometry = series("odom x", "odom y", "odom heading")
     if {"left wheel", "right wheel"} <= {*table}:
-        odometry = _of_wheels(time, table["left wheel"], table["right wheel"], 2.0 * spec.pioneer.half_track)
+        odometry = _of_wheels(
+            time,
+            table["left wheel"],
+            table["right wheel"],
+            2.0 * spec.pioneer.half_track,
+        )
+
     return Log(
         source=str(path),
         robot=name,
@@ -151,7 +217,9 @@ def _of_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
     good = np.isfinite(time) & np.isfinite(left) & np.isfinite(right)
     time, left, right = time[good], left[good], right[good]
     turned = np.diff(right - left) / separation
-    twists = np.stack([np.diff(left + right) / 2.0, np.zeros(len(turned)), turned], axis=1)
+    twists = np.stack(
+        [np.diff(left + right) / 2.0, np.zeros(len(turned)), turned], axis=1
+    )
     heading = np.concatenate([[0.0], np.cumsum(turned)])[: len(time)]
     steps = arc(twists)
     c, s = np.cos(heading[:-1]), np.sin(heading[:-1])

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from botyard import codeload
 from botyard.app.checks import check_can_be_written
 from botyard.cli.listing import FORCE, print_table
 from botyard.errors import BotyardError, CommandLineError
+from botyard.processes import codeload
 
 if TYPE_CHECKING:
     from botyard.learning.benchmark import Result
@@ -29,21 +29,43 @@ ALL: Final = "all"
 
 @click.group("bench")
 def command() -> None:
-    """Benchmarks: programs that drive robots in seeded worlds, with confidence intervals."""
+    """Benchmarks: programs that drive robots in seeded worlds, with confidence
+    intervals.
+    """
 
 
 @command.command("navigation")
 @click.option(
-    "--policy", "-p", "policies", multiple=True, metavar="NAME",
-    help="What drives: straight, dwa, vfh, orca, or your own as module:Class or file.py:Class. Repeatable. [default: the four]",
-)  # fmt: skip
+    "--policy",
+    "-p",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="What drives: straight, dwa, vfh, orca, or your own as module:Class or "
+    "file.py:Class. Repeatable. [default: the four]",
+)
 @click.option(
-    "--worlds", "-n", type=click.IntRange(3, MAX_WORLDS), default=300, show_default=True, metavar="NUMBER",
+    "--worlds",
+    "-n",
+    type=click.IntRange(3, MAX_WORLDS),
+    default=300,
+    show_default=True,
+    metavar="NUMBER",
     help="Worlds, a third of them of each class: rooms, clutter, crowds.",
-)  # fmt: skip
-@click.option("--seed", type=click.IntRange(0, 2**31), default=1, show_default=True, help="Seed of the benchmark.")
+)
 @click.option(
-    "--threads", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads; results do not depend on it."
+    "--seed",
+    type=click.IntRange(0, 2**31),
+    default=1,
+    show_default=True,
+    help="Seed of the benchmark.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Threads; results do not depend on it.",
 )
 @click.option(
     "--csv",
@@ -52,17 +74,30 @@ def command() -> None:
     metavar="FILE",
     help="Write a row for each world.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, for programs."
+)
 @FORCE
 def navigation(
-    policies: tuple[str, ...], worlds: int, seed: int, threads: int, csv_file: Path | None, as_json: bool, force: bool
+    policies: tuple[str, ...],
+    worlds: int,
+    seed: int,
+    threads: int,
+    csv_file: Path | None,
+    as_json: bool,
+    force: bool,
 ) -> int:
-    """Let policies drive a robot with a lidar in seeded worlds: success, time, clearance, smoothness, with 95 % intervals.
+    """Let policies drive a robot with a lidar in seeded worlds: success, time,
+    clearance, smoothness, with 95 % intervals.
 
-    If a policy fails, the results of those before it are printed and written, and the exit status says so.
+    If a policy fails, the results of those before it are printed and written, and the
+    exit status says so.
     """
     if worlds % 3:
-        raise CommandLineError(f"--worlds: expected a multiple of 3, a third for each class, found {worlds}")
+        raise CommandLineError(
+            f"--worlds: expected a multiple of 3, a third for each class, found {worlds}"
+        )
+
     titles = _line(_titles())
     check_can_be_written("--csv", csv_file, force=force, begins=(titles.encode(),))
     from botyard.learning.baselines import BASELINES
@@ -79,19 +114,39 @@ def navigation(
                 began = time.monotonic()
                 results += _run(name, made[name], kind, worlds // 3, seed, threads)
                 if not as_json:
-                    click.echo(f"{name}: {kind}, {worlds // 3} worlds, {time.monotonic() - began:.1f} s", err=True)
-            tables[name] = {"digest": digest_of(results), "rows": _summaries(results, CLASSES)}
+                    click.echo(
+                        f"{name}: {kind}, {worlds // 3} worlds, {time.monotonic() - began:.1f} s",
+                        err=True,
+                    )
+
+            tables[name] = {
+                "digest": digest_of(results),
+                "rows": _summaries(results, CLASSES),
+            }
             lines += [f"{_line([name])},{line}" for line in lines_of(results)]
-    finally:  # also of Ctrl-C: an hour of other policies is not lost
+    finally:
+        # also of Ctrl-C: an hour of other policies is not lost
         if tables:
             if csv_file is not None:
-                from botyard.safefile import write_text
+                from botyard.processes.safefile import write_text
 
-                write_text(csv_file, "\n".join([*lines, ""]), force=force, begins=(titles.encode(),))
+                write_text(
+                    csv_file,
+                    "\n".join([*lines, ""]),
+                    force=force,
+                    begins=(titles.encode(),),
+                )
+
             if as_json:
-                click.echo(json.dumps({"worlds": worlds, "seed": seed, "policies": tables}, allow_nan=False))
+                click.echo(
+                    json.dumps(
+                        {"worlds": worlds, "seed": seed, "policies": tables},
+                        allow_nan=False,
+                    )
+                )
             else:
                 _print(tables)
+
     return 0
 
 
@@ -119,16 +174,25 @@ def _policy(name: str) -> Any:
         raise CommandLineError(f"--policy: {error}") from error
 
 
-def _run(name: str, policy: Any, kind: str, count: int, seed: int, threads: int) -> list[Result]:
-    """Results of a policy. CommandLineError: the user's code has raised something, or returned what is no actions."""
+def _run(
+    name: str, policy: Any, kind: str, count: int, seed: int, threads: int
+) -> list[Result]:
+    """Results of a policy. CommandLineError: the user's code has raised something, or
+    returned what is no actions.
+    """
     from botyard.learning.benchmark import run
 
     try:
         return run(policy, kind, count, seed=seed, threads=threads)
     except BotyardError as error:
-        place = codeload.place_of(error)  # if the policy has called what refuses its arguments
-        raise CommandLineError(f"--policy {name}: {error}{place and f' ({place})'}") from error
-    except (Exception, SystemExit) as error:  # sys.exit(0) in a policy is no success
+        place = codeload.place_of(
+            error
+        )  # if the policy has called what refuses its arguments
+        raise CommandLineError(
+            f"--policy {name}: {error}{place and f' ({place})'}"
+        ) from error
+    except (Exception, SystemExit) as error:
+        # sys.exit(0) in a policy is no success
         raise CommandLineError(f"--policy {name}: {codeload.said_of(error)}") from error
 
 
@@ -145,17 +209,22 @@ def _summaries(results: Sequence[Result], kinds: Sequence[str]) -> list[dict[str
                 "class": kind,
                 "worlds": len(of),
                 "success": _numbers(share_interval(len(there), len(of))),
-                "collisions": _numbers(share_interval(sum(r.outcome == "collision" for r in of), len(of))),
+                "collisions": _numbers(
+                    share_interval(sum(r.outcome == "collision" for r in of), len(of))
+                ),
                 "time_s": _numbers(mean_interval(there)),
                 "clearance_m": _numbers(mean_interval([r.clearance_m for r in of])),
                 "turning_rad_s2": _numbers(mean_interval([r.turning for r in of])),
             }
         )
+
     return rows
 
 
 def _numbers(interval: Interval) -> list[float | None]:
-    """Value, low end and high end; None: not known. None of these quantities can be less than 0."""
+    """Value, low end and high end; None: not known. None of these quantities can be
+    less than 0.
+    """
     return [None if number != number else max(number, 0.0) for number in interval[:3]]
 
 
@@ -166,11 +235,26 @@ def _print(tables: dict[str, dict[str, Any]]) -> None:
             shares = [_shown(row[key], 100.0, 0) for key in ("success", "collisions")]
             means = [
                 _shown(row[key], 1.0, digits)
-                for key, digits in (("time_s", 1), ("clearance_m", 2), ("turning_rad_s2", 2))
+                for key, digits in (
+                    ("time_s", 1),
+                    ("clearance_m", 2),
+                    ("turning_rad_s2", 2),
+                )
             ]
             rows.append((name, row["class"], str(row["worlds"]), *shares, *means))
+
     print_table(
-        ("policy", "class", "worlds", "success, %", "collisions, %", "time, s", "clearance, m", "turning, rad/s²"), rows
+        (
+            "policy",
+            "class",
+            "worlds",
+            "success, %",
+            "collisions, %",
+            "time, s",
+            "clearance, m",
+            "turning, rad/s²",
+        ),
+        rows,
     )
     for name, table in tables.items():
         click.echo(f"{name}: digest {table['digest']}")

@@ -18,7 +18,7 @@ from botyard.errors import CommandLineError
 from botyard.formats.budget import Budget
 from botyard.geometry import Pose
 from botyard.names import escaped, shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from botyard.calibration.choice import Choice
@@ -33,16 +33,42 @@ OF_LOG, OF_SCANS = "log", "scans"
 def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Options of the commands that read logs."""
     options = (
-        click.option("--robot", "-r", "model", required=True, metavar="MODEL", help="The robot: a model or a file, as for run."),
-        click.option("--map", "-m", "map_name", metavar="MAP", help="The map, for scans."),
-        click.option("--start", type=StartParam(), metavar="X,Y,TH",
-                     help="Where the robot was at the begin, roughly, if scans must tell the rest: mm, mm, degrees. [default: the map's]"),
-        click.option("--of", "robot", metavar="NAME", help="Of logs of several robots, this one."),
-        click.option("--topic", "topics", multiple=True, metavar="ROLE=TOPIC",
-                     help="Of bags with several: odometry=, commands=, scans= or truth= and the topic."),
-        click.option("--step", type=click.FloatRange(0.001, 1.0), default=0.1, show_default=True,
-                     help="Step of the simulations in which the model is used, s."),
-    )  # fmt: skip
+        click.option(
+            "--robot",
+            "-r",
+            "model",
+            required=True,
+            metavar="MODEL",
+            help="The robot: a model or a file, as for run.",
+        ),
+        click.option(
+            "--map", "-m", "map_name", metavar="MAP", help="The map, for scans."
+        ),
+        click.option(
+            "--start",
+            type=StartParam(),
+            metavar="X,Y,TH",
+            help="Where the robot was at the begin, roughly, if scans must tell "
+            "the rest: mm, mm, degrees. [default: the map's]",
+        ),
+        click.option(
+            "--of", "robot", metavar="NAME", help="Of logs of several robots, this one."
+        ),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="ROLE=TOPIC",
+            help="Of bags with several: odometry=, commands=, scans= or truth= and the topic.",
+        ),
+        click.option(
+            "--step",
+            type=click.FloatRange(0.001, 1.0),
+            default=0.1,
+            show_default=True,
+            help="Step of the simulations in which the model is used, s.",
+        ),
+    )
     for option in reversed(options):
         function = option(function)
     return function
@@ -52,32 +78,61 @@ def with_log_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("logs", nargs=-1, required=True, type=LOG, metavar="LOG...")
 @with_log_options
 @click.option(
-    "--truth", "truths", multiple=True, metavar="FILE",
+    "--truth",
+    "truths",
+    multiple=True,
+    metavar="FILE",
     help='True poses: a CSV file or a log, one for all or one for each; "log": those of the logs; "scans": by matching these '
-         "against --map. [default: log]",
-)  # fmt: skip
-@click.option(
-    "--output", "-o", type=FILE, metavar="FILE", help="Write the robot with the fitted values: a .toml file for -r."
+    "against --map. [default: log]",
 )
-@click.option("--report", type=FILE, metavar="FILE", help="Write a page of HTML with values, intervals, residuals.")
+@click.option(
+    "--output",
+    "-o",
+    type=FILE,
+    metavar="FILE",
+    help="Write the robot with the fitted values: a .toml file for -r.",
+)
+@click.option(
+    "--report",
+    type=FILE,
+    metavar="FILE",
+    help="Write a page of HTML with values, intervals, residuals.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the values as JSON.")
 @click.option(
-    "--odometry-law", type=click.Choice(["distance", "step"]), default="distance", show_default=True,
+    "--odometry-law",
+    type=click.Choice(["distance", "step"]),
+    default="distance",
+    show_default=True,
     help='Random errors of odometry: "distance": variances for each metre and radian, for any step; "step": the original\'s law, '
-         "drawn in each step, for the step of --step.",
-)  # fmt: skip
+    "drawn in each step, for the step of --step.",
+)
 @max_read_option
 @FORCE
 def command(
-    logs: tuple[Path, ...], model: str, map_name: str | None, start: Pose | str | None, robot: str | None,
-    topics: tuple[str, ...], step: float, truths: tuple[str, ...], output: Path | None, report: Path | None, as_json: bool,
+    logs: tuple[Path, ...],
+    model: str,
+    map_name: str | None,
+    start: Pose | str | None,
+    robot: str | None,
+    topics: tuple[str, ...],
+    step: float,
+    truths: tuple[str, ...],
+    output: Path | None,
+    report: Path | None,
+    as_json: bool,
     **others: Any,
-) -> int:  # fmt: skip
-    """Fit odometry, accelerations, latency and laser of a robot's model to LOGs: recordings, bags of ROS, Pioneer packets or CSV tables."""
+) -> int:
+    """Fit odometry, accelerations, latency and laser of a robot's model to LOGs:
+    recordings, bags of ROS, Pioneer packets or CSV tables.
+    """
     require("calibrate", what="calibrate")
     force: bool = others["force"]
     if output is not None and output.suffix.lower() != ".toml":
-        raise CommandLineError(f"--output: expected a file .toml, found {shown(output.name)}")
+        raise CommandLineError(
+            f"--output: expected a file .toml, found {shown(output.name)}"
+        )
+
     for option, path in (("--output", output), ("--report", report)):
         check_can_be_written(option, path, force=force)
     from botyard.calibration.calibration import calibrate
@@ -86,45 +141,66 @@ def command(
 
     budget = Budget().raised(others["max_read"])
     spec = find_robot(model, budget)
-    choice, scene, begin = chosen(robot, topics), scene_of(map_name, budget), start_of(start)
+    choice, scene, begin = (
+        chosen(robot, topics),
+        scene_of(map_name, budget),
+        start_of(start),
+    )
     files = _truths(truths, len(logs))
     with _output_of("--output", output), telling("reading the logs"):
         found = calibrate(
             [read_log(path, spec, choice, budget) for path in logs],
             spec,
-            truths=[None if name is None else read_truth(Path(name), spec, choice, budget) for name in files],
+            truths=[
+                None if name is None else read_truth(Path(name), spec, choice, budget)
+                for name in files
+            ],
             from_scans=truths == (OF_SCANS,),
             scene=scene,
             start=begin,
             step=step,
             odometry_law=others["odometry_law"],
         )
+
     if output is not None:
         from botyard.calibration.robotfile import robot_text
-        from botyard.safefile import write_text
+        from botyard.processes.safefile import write_text
 
         sources = ", ".join(str(path) for path in logs)
-        remarks = [f"fitted to {escaped(sources)} by botyard calibrate", *map(escaped, found.notes)]
+        remarks = [
+            f"fitted to {escaped(sources)} by botyard calibrate",
+            *map(escaped, found.notes),
+        ]
         with _output_of("--output", output):
-            write_text(output, robot_text(found.robot, spec, output.stem, remarks), force=force)
+            write_text(
+                output, robot_text(found.robot, spec, output.stem, remarks), force=force
+            )
+
     if report is not None:
         from botyard.calibration.report import write_report
 
         with _output_of("--report", report):
             write_report(found, report, force=force)
+
     if as_json:
         click.echo(json.dumps(found.as_dict()))
         return 0
+
     from botyard.calibration.report import HEADS, value_rows
 
     print_table(HEADS[:-1], (row[:-1] for row in value_rows(found.values)))
     for one in found.held_out:
-        click.echo(f"held out: {one.name}: {one.before:.4g} {one.unit} before, {one.after:.4g} {one.unit} after")
+        click.echo(
+            f"held out: {one.name}: {one.before:.4g} {one.unit} before, "
+            f"{one.after:.4g} {one.unit} after"
+        )
+
     for note in found.notes:
         click.echo(f"note: {escaped(note)}", err=True)
     for written in (output, report):
         if written is not None:
             click.echo(shown(str(written)))
+
     return 0
 
 
@@ -132,10 +208,14 @@ def _truths(names: tuple[str, ...], count: int) -> list[str | None]:
     """The file of true poses of each log; None: its own."""
     if not names or names in ((OF_LOG,), (OF_SCANS,)):
         return [None] * count
-    if any(name in (OF_LOG, OF_SCANS) for name in names) or len(names) not in (1, count):
+    if any(name in (OF_LOG, OF_SCANS) for name in names) or len(names) not in (
+        1,
+        count,
+    ):
         raise CommandLineError(
             f'--truth: expected "log", "scans", one file, or one for each of the {count} logs, found {len(names)}'
         )
+
     return [*names] * (count if len(names) == 1 else 1)
 
 
@@ -148,9 +228,12 @@ def chosen(robot: str | None, topics: tuple[str, ...]) -> Choice:
         role, equals, topic = text.partition("=")
         if not equals or not topic or role not in ROLES:
             raise CommandLineError(
-                f"--topic: expected {', '.join(f'{one}=TOPIC' for one in ROLES)}, found {shown(text)}"
+                "--topic: expected "
+                f"{', '.join(f'{one}=TOPIC' for one in ROLES)}, found {shown(text)}"
             )
+
         roles[role] = topic
+
     return Choice(robot, roles)
 
 
@@ -166,7 +249,10 @@ def scene_of(name: str | None, budget: Budget) -> Scene | None:
 def start_of(start: Pose | str | None) -> Pose | None:
     """The pose of ``--start``."""
     if isinstance(start, str):
-        raise CommandLineError(f'--start: expected x,y,th (mm, mm, degrees), found "{start}"')
+        raise CommandLineError(
+            f'--start: expected x,y,th (mm, mm, degrees), found "{start}"'
+        )
+
     return start
 
 
@@ -175,7 +261,9 @@ def _output_of(option: str, path: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise CommandLineError(f"{option}: {shown(str(path))}: {error.strerror or error}") from None
+        raise CommandLineError(
+            f"{option}: {shown(str(path))}: {error.strerror or error}"
+        ) from None
 
 
 __all__ = ["LOG", "chosen", "command", "scene_of", "start_of", "with_log_options"]

@@ -1,4 +1,6 @@
-"""``botyard convert``: a map of any format as an ArMap, a ROS map or a scenario; also in the forms of the old companion tools."""
+"""``botyard convert``: a map of any format as an ArMap, a ROS map or a scenario; also
+in the forms of the old companion tools.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from botyard.cli.listing import FORCE
 from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError, FormatError, KeptFileError, MapError
 from botyard.names import escaped
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from botyard.formats.base import Source
@@ -46,7 +48,11 @@ class _Command(click.Command):
 @click.argument("source", metavar="INPUT")
 @click.argument("target", metavar="OUTPUT")
 @click.option(
-    "-r", "--resolution", type=click.FloatRange(1e-6, 1e4), metavar="M", help="Size of a pixel, cell or unit, m."
+    "-r",
+    "--resolution",
+    type=click.FloatRange(1e-6, 1e4),
+    metavar="M",
+    help="Size of a pixel, cell or unit, m.",
 )
 @click.option(
     "--threshold",
@@ -56,10 +62,20 @@ class _Command(click.Command):
     help="Pixels darker than this are solid: 0 is black, 1 white.",
 )
 @click.option("--invert", is_flag=True, help="Light pixels are solid.")
-@click.option("--trace", is_flag=True, help="Write pictures as lines (outlines) instead of points.")
-@click.option("--planar/--degrees", default=None, help="Coordinates of GeoJSON are metres, or longitude and latitude.")
 @click.option(
-    "--topic", metavar="NAME", help="Topic of the map in a bag. [default: the one called map, or the only one]"
+    "--trace",
+    is_flag=True,
+    help="Write pictures as lines (outlines) instead of points.",
+)
+@click.option(
+    "--planar/--degrees",
+    default=None,
+    help="Coordinates of GeoJSON are metres, or longitude and latitude.",
+)
+@click.option(
+    "--topic",
+    metavar="NAME",
+    help="Topic of the map in a bag. [default: the one called map, or the only one]",
 )
 @click.option(
     "--to",
@@ -68,17 +84,31 @@ class _Command(click.Command):
     help="Format of OUTPUT. [default: by its suffix]",
 )
 @click.option(
-    "--cell", type=click.FloatRange(0.001, 100.0), metavar="M", help="Size of a cell of a ROS map, m. [default: 0.05]"
+    "--cell",
+    type=click.FloatRange(0.001, 100.0),
+    metavar="M",
+    help="Size of a cell of a ROS map, m. [default: 0.05]",
 )
 @max_read_option
 @FORCE
 def command(
-    source: str, target: str, resolution: float | None, threshold: float, invert: bool, trace: bool, planar: bool | None,
-    topic: str | None, kind: str | None, cell: float | None, max_read: tuple[str, ...], force: bool,
-) -> int:  # fmt: skip
+    source: str,
+    target: str,
+    resolution: float | None,
+    threshold: float,
+    invert: bool,
+    trace: bool,
+    planar: bool | None,
+    topic: str | None,
+    kind: str | None,
+    cell: float | None,
+    max_read: tuple[str, ...],
+    force: bool,
+) -> int:
     """Convert a map, picture, drawing or world file.
 
-    OUTPUT is an ArMap (.map), a ROS map (.yaml, with its image beside it), or a scenario (.yaml, --to scenario).
+    OUTPUT is an ArMap (.map), a ROS map (.yaml, with its image beside it), or a
+    scenario (.yaml, --to scenario).
     """
     from botyard.controllers.registry import is_controller
     from botyard.formats import armap, bitmap
@@ -92,9 +122,15 @@ def command(
 
     require(what=source, also=[source])
     options = Options(
-        resolution=resolution, threshold=threshold, invert=invert, planar=planar, topic=topic, budget=Budget().raised(max_read),
-        warn=warn, is_program=is_controller,
-    )  # fmt: skip
+        resolution=resolution,
+        threshold=threshold,
+        invert=invert,
+        planar=planar,
+        topic=topic,
+        budget=Budget().raised(max_read),
+        warn=warn,
+        is_program=is_controller,
+    )
     path = Path(target)
     kind = kind or kind_of(path)
     check_can_be_written("OUTPUT", path, force=force)
@@ -103,22 +139,31 @@ def command(
         name = "" if read.suffix == ".zip" else format_of(read).name
         if kind == "armap" and name == "armap":
             _written(
-                path, lambda: armap.write(armap.read(read.name, options.budget), path, force=force)
+                path,
+                lambda: armap.write(
+                    armap.read(read.name, options.budget), path, force=force
+                ),
             )  # nothing of it is lost
             return _done(path)
+
         if kind == "armap" and name == "bitmap" and not trace:
             scene = bitmap.read_points(read, options)
             world = None
         else:
             world = read_world(read, options)
             scene = world.scene
+
         if kind == "scenario":
             assert world is not None
             notes = save(world, path, overwrite=force)
         else:
             notes = write_scene(scene, path, kind=kind, cell=cell, force=force)
             if world is not None and world.robots:
-                notes.append(f"its {len(world.robots)} robots are left out: a map has none (--to scenario keeps them)")
+                notes.append(
+                    f"its {len(world.robots)} robots are left out: a map has "
+                    "none (--to scenario keeps them)"
+                )
+
     for note in notes:
         warn(note)
     return _done(path)
@@ -132,16 +177,27 @@ def kind_of(path: Path) -> str:
     CommandLineError
         None is.
     """
-    kind = {".map": "armap", ".yaml": "rosmap", ".yml": "rosmap"}.get(path.suffix.lower())
+    kind = {".map": "armap", ".yaml": "rosmap", ".yml": "rosmap"}.get(
+        path.suffix.lower()
+    )
     if kind is None:
-        raise CommandLineError(f'OUTPUT: expected a suffix out of {" ".join(TARGETS)}, found "{path.suffix}"')
+        raise CommandLineError(
+            f'OUTPUT: expected a suffix out of {" ".join(TARGETS)}, found "{path.suffix}"'
+        )
+
     return kind
 
 
 def write_scene(
-    scene: Scene, path: Path, *, kind: str = "", cell: float | None = None, force: bool = False
+    scene: Scene,
+    path: Path,
+    *,
+    kind: str = "",
+    cell: float | None = None,
+    force: bool = False,
 ) -> list[str]:
-    """Write a map in the format of its suffix, or another `kind`; what the format cannot hold is returned in words.
+    """Write a map in the format of its suffix, or another `kind`; what the format
+    cannot hold is returned in words.
 
     Raises
     ------
@@ -156,13 +212,27 @@ def write_scene(
         made, notes = from_scene(scene)
         _written(path, lambda: armap.write(made, path, force=force))
         return notes
+
     usual = scene.resolution if scene.resolution >= 0.03 else 0.05
     raster = rasterise(scene, cell or usual)
-    _written(path, lambda: rosmap.write(path, raster.solid, raster.resolution, (raster.x, raster.y, 0.0), force=force))
+    _written(
+        path,
+        lambda: rosmap.write(
+            path,
+            raster.solid,
+            raster.resolution,
+            (raster.x, raster.y, 0.0),
+            force=force,
+        ),
+    )
     lost = (
-        ("boxes", scene.boxes), ("places", scene.places), ("areas", scene.areas), ("the home", scene.start),
-        ("the position on Earth", scene.georeference), ("what walls are to whom", scene.special_walls),
-    )  # fmt: skip
+        ("boxes", scene.boxes),
+        ("places", scene.places),
+        ("areas", scene.areas),
+        ("the home", scene.start),
+        ("the position on Earth", scene.georeference),
+        ("what walls are to whom", scene.special_walls),
+    )
     left = [what for what, some in lost if some]
     return [f"{', '.join(left)} are left out: a ROS map has none"] if left else []
 
@@ -179,19 +249,42 @@ def _done(path: Path) -> int:
     return 0
 
 
-# -- the companion tools of AMRISim, with their options and exit statuses (formats §5, §6; TOL-001 … TOL-003)
+# -- the companion tools of AMRISim, with their options and exit statuses (formats §5,
+# §6; TOL-001 … TOL-003)
 
 _SINGLE_DASH = {"-resolution": "--resolution", "-color": "--color", "-help": "--help"}
 
 
-@click.command("convertBitmapToArMap", context_settings={"help_option_names": ["-h", "--help", "-help"]})
-@click.option("-i", "input_name", metavar="FILE", help="Input. [default: standard input]")
-@click.option("-o", "output_name", metavar="FILE", help="Output. [default: the input's name with .map; out.map]")
-@click.option(
-    "-r", "--resolution", "-resolution", type=float, default=1.0, show_default=True, metavar="MM", help="mm a pixel."
+@click.command(
+    "convertBitmapToArMap",
+    context_settings={"help_option_names": ["-h", "--help", "-help"]},
 )
 @click.option(
-    "-c", "--color", "-color", type=int, metavar="N", help="Only pixels whose planes add up to N. [default: dark ones]"
+    "-i", "input_name", metavar="FILE", help="Input. [default: standard input]"
+)
+@click.option(
+    "-o",
+    "output_name",
+    metavar="FILE",
+    help="Output. [default: the input's name with .map; out.map]",
+)
+@click.option(
+    "-r",
+    "--resolution",
+    "-resolution",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="MM",
+    help="mm a pixel.",
+)
+@click.option(
+    "-c",
+    "--color",
+    "-color",
+    type=int,
+    metavar="N",
+    help="Only pixels whose planes add up to N. [default: dark ones]",
 )
 @click.option("--invert", is_flag=True, help="Light pixels become points.")
 @FORCE
@@ -205,7 +298,9 @@ def bitmap_tool(
     force: bool,
     bare: str | None,
 ) -> int:
-    """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y up, dark pixels are obstacles."""
+    """Convert a PNM picture (or a PNG …) to the points of an ArMap: x to the right, y
+    up, dark pixels are obstacles.
+    """
     import numpy as np
 
     from botyard.formats import armap, bitmap
@@ -217,16 +312,27 @@ def bitmap_tool(
 
     name = input_name or bare
     if not resolution > 0.0:
-        click.echo(f"convertBitmapToArMap: -r: expected mm a pixel, found {resolution:g}", err=True)
+        click.echo(
+            f"convertBitmapToArMap: -r: expected mm a pixel, found {resolution:g}",
+            err=True,
+        )
         return TOOL_USAGE
+
     size = resolution / 1000.0
     try:
-        source = read_source(name) if name and name != "-" else _standard_input(Budget())
+        source = (
+            read_source(name) if name and name != "-" else _standard_input(Budget())
+        )
         if color is None:
             scene = bitmap.read_points(source, Options(resolution=size, invert=invert))
         else:
-            with open_picture(source, Meter(Budget(), source.name), "the picture") as image:
-                planes = np.asarray(image if image.mode in ("L", "RGB") else image.convert("RGB"))
+            with open_picture(
+                source, Meter(Budget(), source.name), "the picture"
+            ) as image:
+                planes = np.asarray(
+                    image if image.mode in ("L", "RGB") else image.convert("RGB")
+                )
+
             total = planes if planes.ndim == 2 else planes.sum(axis=2, dtype=np.int16)
             rows, columns = np.nonzero((total == color)[::-1])
             points = np.stack([columns, rows], axis=1).astype(np.float64) * size
@@ -234,15 +340,23 @@ def bitmap_tool(
     except (MapError, OSError) as error:
         click.echo(f"convertBitmapToArMap: {escaped(str(error))}", err=True)
         return TOOL_INPUT
-    path = Path(output_name or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map"))
+
+    path = Path(
+        output_name
+        or (str(Path(name).with_suffix(".map")) if name and name != "-" else "out.map")
+    )
     try:
         armap.write(from_scene(scene)[0], path, force=force)
     except KeptFileError as error:
         click.echo(f"convertBitmapToArMap: {error}", err=True)
         return TOOL_OUTPUT
     except OSError as error:
-        click.echo(f"convertBitmapToArMap: {path}: cannot be written: {error.strerror}", err=True)
+        click.echo(
+            f"convertBitmapToArMap: {path}: cannot be written: {error.strerror}",
+            err=True,
+        )
         return TOOL_OUTPUT
+
     click.echo(f"{len(scene.points)} points written to {path}")
     return TOOL_OK
 
@@ -276,8 +390,12 @@ def saphira_tool(world_name: str, map_name: str, force: bool) -> int:
 @click.argument("map_name", metavar="IN.map")
 @click.argument("out_name", required=False, metavar="[OUT.map]")
 @FORCE
-def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None, force: bool) -> int:
-    """Replace the lines of a map by those of a Saphira world; without OUT.map the map itself is changed."""
+def saphira_lines_tool(
+    world_name: str, map_name: str, out_name: str | None, force: bool
+) -> int:
+    """Replace the lines of a map by those of a Saphira world; without OUT.map the map
+    itself is changed.
+    """
     from dataclasses import replace
 
     from botyard.formats import armap, saphira
@@ -286,7 +404,13 @@ def saphira_lines_tool(world_name: str, map_name: str, out_name: str | None, for
     lines = saphira.read(read_source(world_name), Options()).lines
     old = armap.read(map_name)
     first, *others = old.sources
-    made = replace(old, sources=(replace(first, lines=lines), *(replace(s, lines=s.lines[:0]) for s in others)))
+    made = replace(
+        old,
+        sources=(
+            replace(first, lines=lines),
+            *(replace(s, lines=s.lines[:0]) for s in others),
+        ),
+    )
     path = Path(out_name or map_name)
     _written(path, lambda: armap.write(made, path, force=force or out_name is None))
     return _done(path)

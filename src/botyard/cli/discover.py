@@ -9,33 +9,72 @@ import click
 from botyard.clients.discovery import find_hosts, probe
 from botyard.errors import PeerError
 from botyard.names import shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 
 @click.command("discover")
-@click.option("--seconds", type=click.FloatRange(0.1, 60), default=2.0, show_default=True, help="How long to listen.")
-@click.option("-p", "--port", type=click.IntRange(1, 65535), default=8101, show_default=True, help="First port to try.")
-@click.option("--no-probe", is_flag=True, help="Only list computers; do not connect to their robots.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 60),
+    default=2.0,
+    show_default=True,
+    help="How long to listen.",
+)
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=8101,
+    show_default=True,
+    help="First port to try.",
+)
+@click.option(
+    "--no-probe",
+    is_flag=True,
+    help="Only list computers; do not connect to their robots.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(seconds: float, port: int, no_probe: bool, as_json: bool) -> None:
-    """Find computers that serve robots (real ones, AMRISim, botyard), and the robots behind their ports."""
-    with telling(f"listening for {seconds:g} s to who answers", after=3.0):  # the usual time needs no word
+    """Find computers that serve robots (real ones, AMRISim, botyard), and the robots
+    behind their ports.
+    """
+    with telling(
+        f"listening for {seconds:g} s to who answers", after=3.0
+    ):  # the usual time needs no word
         hosts = find_hosts(seconds)
+
     with telling("asking the computers that have answered for their robots"):
         found = {host: [] if no_probe else probe(host, first=port) for host in hosts}
     if as_json:
         listed = {
-            h: [{"port": r.port, "class": r.class_name, "subclass": r.subclass, "busy": r.is_busy} for r in rs]
+            h: [
+                {
+                    "port": r.port,
+                    "class": r.class_name,
+                    "subclass": r.subclass,
+                    "busy": r.is_busy,
+                }
+                for r in rs
+            ]
             for h, rs in found.items()
         }
         click.echo(json.dumps(listed))
         return
+
     if not hosts:
-        raise PeerError("nobody answered; robots that listen on this machine only are found from this machine only")
+        raise PeerError(
+            "nobody answered; robots that listen on this machine only are found "
+            "from this machine only"
+        )
+
     for host, robots in found.items():
         click.echo(shown(host))
         for r in robots:
             click.echo(
                 f"  port {r.port}: "
-                + ("has a client" if r.is_busy else shown(f"{r.class_name} {r.subclass} ({r.name})", 200))
+                + (
+                    "has a client"
+                    if r.is_busy
+                    else shown(f"{r.class_name} {r.subclass} ({r.name})", 200)
+                )
             )

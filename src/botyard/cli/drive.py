@@ -1,4 +1,6 @@
-"""``botyard drive HOST:PORT``: drive a robot from the keyboard; any robot that speaks the Pioneer protocol."""
+"""``botyard drive HOST:PORT``: drive a robot from the keyboard; any robot that speaks
+the Pioneer protocol.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from botyard.cli.keyboard import Keyboard
 from botyard.clients.pioneer import PioneerClient
 from botyard.errors import CommandLineError
 from botyard.names import shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 SPEED_STEP = 50
 """mm/s for one press of an arrow key."""
@@ -45,10 +47,16 @@ class Pilot:
         if key in ("q", "b", "\x1b", "\x03", "\x04"):
             return False
         if key in ("up", "down", "w", "s"):
-            self.speed = _limited(self.speed + (SPEED_STEP if key in ("up", "w") else -SPEED_STEP), self.max_speed)
+            self.speed = _limited(
+                self.speed + (SPEED_STEP if key in ("up", "w") else -SPEED_STEP),
+                self.max_speed,
+            )
             self.robot.vel(self.speed)
         elif key in ("left", "right", "a", "d"):
-            self.turn = _limited(self.turn + (TURN_STEP if key in ("left", "a") else -TURN_STEP), self.max_turn)
+            self.turn = _limited(
+                self.turn + (TURN_STEP if key in ("left", "a") else -TURN_STEP),
+                self.max_turn,
+            )
             self.robot.rvel(self.turn)
         elif key == " ":
             self.speed = self.turn = 0
@@ -56,6 +64,7 @@ class Pilot:
         elif key in ("e", "x"):
             self.speed = self.turn = 0
             self.robot.enable(key == "e")
+
         return True
 
 
@@ -66,13 +75,18 @@ def _limited(value: int, limit: int) -> int:
 def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
     """What the terminal shows."""
     table = Table.grid(padding=(0, 2))
-    table.add_row("pose", f"x {robot.x_mm / 1000:z8.3f} m   y {robot.y_mm / 1000:z8.3f} m   th {robot.th_deg:z7.1f}°")
+    table.add_row(
+        "pose",
+        f"x {robot.x_mm / 1000:z8.3f} m   y {robot.y_mm / 1000:z8.3f} m   th {robot.th_deg:z7.1f}°",
+    )
     table.add_row(
         "speed",
-        f"{robot.vel_mm_s:z5.0f} mm/s   {robot.rot_vel_deg_s:z6.1f} °/s   wanted {pilot.speed} mm/s, {pilot.turn} °/s",
+        f"{robot.vel_mm_s:z5.0f} mm/s   {robot.rot_vel_deg_s:z6.1f} °/s   wanted "
+        f"{pilot.speed} mm/s, {pilot.turn} °/s",
     )
     state = Text(
-        "motors on" if robot.motors_on else "motors OFF (press e)", style="" if robot.motors_on else "bold yellow"
+        "motors on" if robot.motors_on else "motors OFF (press e)",
+        style="" if robot.motors_on else "bold yellow",
     )
     if robot.stalled:
         state.append("   STALLED", style="bold red")
@@ -84,17 +98,23 @@ def panel(robot: PioneerClient, pilot: Pilot) -> RenderableType:
         n, scan = len(robot.scan_mm), robot.scan_mm
         table.add_row(
             "laser m",
-            f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   left {scan[-1] / 1000:.2f}   ({n} readings)",
+            f"right {scan[0] / 1000:.2f}   ahead {scan[n // 2] / 1000:.2f}   "
+            f"left {scan[-1] / 1000:.2f}   ({n} readings)",
         )
+
     return Group(
-        Text(shown(f"{robot.name}: {robot.class_name} {robot.subclass}", 200), style="bold"),
+        Text(
+            shown(f"{robot.name}: {robot.class_name} {robot.subclass}", 200),
+            style="bold",
+        ),
         table,
         Text(HELP, style="dim"),
     )
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """``HOST:PORT``, ``HOST`` or ``:PORT`` or just a port number; default 127.0.0.1:8101.
+    """``HOST:PORT``, ``HOST`` or ``:PORT`` or just a port number; default
+    127.0.0.1:8101.
 
     Raises
     ------
@@ -105,8 +125,12 @@ def parse_address(text: str) -> tuple[str, int]:
         host, port = "", text
     else:
         host, _, port = text.partition(":")
+
     if port and not (port.isdigit() and 1 <= int(port) <= 65535):
-        raise CommandLineError(f'expected HOST:PORT with a port from 1 to 65535, found "{text}"')
+        raise CommandLineError(
+            f'expected HOST:PORT with a port from 1 to 65535, found "{text}"'
+        )
+
     return host or "127.0.0.1", int(port or 8101)
 
 
@@ -114,7 +138,9 @@ def parse_address(text: str) -> tuple[str, int]:
 @click.argument("address", default="127.0.0.1:8101", metavar="[HOST:PORT]")
 @click.option("--laser/--no-laser", default=True, help="Ask for laser scans.")
 def command(address: str, laser: bool) -> None:
-    """Drive a robot with the arrow keys; shows pose, sonar and stall live. Works with any Pioneer-protocol robot."""
+    """Drive a robot with the arrow keys; shows pose, sonar and stall live. Works with
+    any Pioneer-protocol robot.
+    """
     if not sys.stdin.isatty():
         raise CommandLineError("drive needs a terminal for its keys")
     host, port = parse_address(address)
@@ -123,13 +149,18 @@ def command(address: str, laser: bool) -> None:
         with telling(f"waiting for the robot at {shown(address, 200)}"):
             robot = stack.enter_context(PioneerClient(host, port))
             config = robot.request_config()
+
         robot.enable()
         if laser:
             robot.start_laser()
         pilot = Pilot(robot, config.trans_vel_max or 500, config.rot_vel_max or 100)
-        with Keyboard() as keys, Live(panel(robot, pilot), console=console, auto_refresh=False) as live:
+        with (
+            Keyboard() as keys,
+            Live(panel(robot, pilot), console=console, auto_refresh=False) as live,
+        ):
             while all(pilot.press(key) for key in keys.read()):
                 robot.update()
                 live.update(panel(robot, pilot), refresh=True)
+
         robot.stop()
         robot.update(0.5)

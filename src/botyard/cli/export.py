@@ -13,7 +13,7 @@ from botyard.cli.options import max_read_option
 from botyard.errors import CommandLineError
 from botyard.formats.budget import Budget
 from botyard.names import shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 
 @click.command("export")
@@ -22,14 +22,19 @@ from botyard.waits import telling
 @max_read_option
 @FORCE
 def command(source: str, target: str, max_read: tuple[str, ...], force: bool) -> int:
-    """Write a recording of --record as a table with a row for each time and robot: .csv, .parquet, .arrow."""
+    """Write a recording of --record as a table with a row for each time and robot:
+    .csv, .parquet, .arrow.
+    """
     from botyard.recording.arrays import load
     from botyard.recording.table import NEED_PYARROW, SUFFIXES, export
 
     path = Path(target)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise CommandLineError(f'OUTPUT: expected a suffix out of {" ".join(SUFFIXES)}, found "{path.suffix}"')
+        raise CommandLineError(
+            f'OUTPUT: expected a suffix out of {" ".join(SUFFIXES)}, found "{path.suffix}"'
+        )
+
     if suffix in NEED_PYARROW:
         require("tables", what=target)
     check_can_be_written("OUTPUT", path, force=force)
@@ -38,7 +43,10 @@ def command(source: str, target: str, max_read: tuple[str, ...], force: bool) ->
         try:
             rows = export(run, path, overwrite=force)
         except OSError as error:
-            raise CommandLineError(f"OUTPUT: {shown(target)}: {error.strerror or error}") from None
+            raise CommandLineError(
+                f"OUTPUT: {shown(target)}: {error.strerror or error}"
+            ) from None
+
     for problem in run.problems:
         click.echo(f"{shown(source)}: {shown(problem, 500)}", err=True)
     click.echo(f"{shown(target)}: {rows} rows")

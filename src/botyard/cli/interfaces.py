@@ -1,4 +1,6 @@
-"""``botyard interfaces``: how programs and people reach a simulator, whoever has made it."""
+"""``botyard interfaces``: how programs and people reach a simulator, whoever has made
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,23 @@ from botyard.cli.listing import print_table
 @click.command("interfaces")
 @click.argument("names", nargs=-1)
 def command(names: tuple[str, ...]) -> None:
-    """List the interfaces (or the options of those NAMED), of botyard and of other packages; botyard run --interface NAME starts one."""
+    """List the interfaces (or the options of those NAMED), of botyard and of other
+    packages; botyard run --interface NAME starts one.
+    """
     if not names:
         print_table(
-            ("interface", "carried by", "port", "from the start", "is installed", "description"), interface_rows()
+            (
+                "interface",
+                "carried by",
+                "port",
+                "from the start",
+                "is installed",
+                "description",
+            ),
+            interface_rows(),
         )
         return
+
     for name in names:
         rows = option_rows(name)
         if rows:

@@ -1,16 +1,23 @@
-"""Ctrl-C, at any moment: one line, status 130, and no trace; 0 and no word once the simulator has said that it is ready.
+"""Ctrl-C, at any moment: one line, status 130, and no trace; 0 and no word once the
+simulator has said that it is ready.
 
-Imports next to nothing, because it is there before everything else. The program is told in three ways, one after the other:
+Imports next to nothing, because it is there before everything else. The program is told
+in three ways, one after the other:
 
 * Until a command begins, the process ends at once: there is nothing to tidy up.
-* A command gets `Interrupted` raised in the main thread, or, in an event loop (`run_loop`), the loop's task is cancelled. Whatever comes
-  of that, an error on the way out, or an end that looks like a good one, `main` says that it was an interruption. Whoever swallows
-  it, or sits in C code that does not come back, has `SHUTDOWN_GRACE_S` seconds: then a thread ends the process.
-* A simulator that is ready ends in its own way (`ready`), for good: later signals ask for the same again. What keeps its event loop from
-  coming to that is ended: by a second signal, and, if it is one and the same call of a controller, after `SHUTDOWN_GRACE_S` without one.
-  The controller ends as by a crash, and the simulator then in its own way; one that stays all the same ends with the process.
+* A command gets `Interrupted` raised in the main thread, or, in an event loop
+  (`run_loop`), the loop's task is cancelled. Whatever comes of that, an error on the
+  way out, or an end that looks like a good one, `main` says that it was an
+  interruption. Whoever swallows it, or sits in C code that does not come back, has
+  `SHUTDOWN_GRACE_S` seconds: then a thread ends the process.
+* A simulator that is ready ends in its own way (`ready`), for good: later signals ask
+  for the same again. What keeps its event loop from coming to that is ended: by a
+  second signal, and, if it is one and the same call of a controller, after
+  `SHUTDOWN_GRACE_S` without one. The controller ends as by a crash, and the simulator
+  then in its own way; one that stays all the same ends with the process.
 
-Signals wake a thread through a pipe, so that this holds while the main thread is in C code, too.
+Signals wake a thread through a pipe, so that this holds while the main thread is in C
+code, too.
 """
 
 from __future__ import annotations
@@ -32,12 +39,16 @@ STATUS: Final = 130
 SHUTDOWN_GRACE_S: Final = 3.0
 """Grace period for an interrupted command to clean up, s."""
 REPEAT_WINDOW_S: Final = 0.5
-"""Signals within this time, s, count as the first one (a terminal and a supervisor both send it); a later one ends the process at once."""
+"""Signals within this time, s, count as the first one (a terminal and a supervisor both
+send it); a later one ends the process at once.
+"""
 LINE: Final = "botyard: interrupted\n"
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, in the main thread. No `Exception`, so that nobody takes it for an error that can be handled."""
+    """Ctrl-C, in the main thread. No `Exception`, so that nobody takes it for an error
+    that can be handled.
+    """
 
 
 class Held(Protocol):
@@ -62,11 +73,14 @@ class _Interrupts:
     def __init__(self) -> None:
         self.has_begun = False
         self.is_final = False
-        """Signals do what they do for good: the simulator is ready, or another part has taken them over."""
+        """Signals do what they do for good: the simulator is ready, or another part has
+        taken them over.
+        """
         self.raises = False
         """`Interrupted` is raised in the main thread, once."""
         self.action: Callable[[], None] = self.end
-        """What the first signal does, in any thread; what is settled is done at each."""
+        """What the first signal does, in any thread; what is settled is done at each.
+        """
         self.since: float | None = None
         """When the first one came (`time.monotonic`)."""
         self.status, self.line = STATUS, LINE
@@ -74,13 +88,18 @@ class _Interrupts:
         self.held: Callable[[FrameType | None], Held | None] = lambda _frame: None
         """Finds the call that a thread is in, by its present frame."""
         self.is_heard = True
-        """The event loop of a simulator that is ready has come to ending it; or there is none."""
+        """The event loop of a simulator that is ready has come to ending it; or there
+        is none.
+        """
         self.is_watched = False
-        """A thread sees signals when they come: Python's handler comes late while the main thread is in C code."""
+        """A thread sees signals when they come: Python's handler comes late while the
+        main thread is in C code.
+        """
         self._asked: float | None = None
         """When a simulator that is ready was first asked to end (`time.monotonic`)."""
         self._frame: FrameType | None = None
-        """Of the call that the main thread was in then, or that it was told to leave."""
+        """Of the call that the main thread was in then, or that it was told to leave.
+        """
         self._look_at: float | None = None
         """When the watching thread looks whether the loop has come to it."""
         self._insists = ""
@@ -90,7 +109,9 @@ class _Interrupts:
         self._is_raised = False
         """`Interrupted` was raised in it."""
         self.pokes = 0
-        """Signals that this process has sent to its main thread, and that count as none."""
+        """Signals that this process has sent to its main thread, and that count as
+        none.
+        """
         self._lock = threading.RLock()
         self._printing = threading.RLock()
         self._is_printed = False
@@ -106,7 +127,9 @@ class _Interrupts:
             raise Interrupted
 
     def note(self, number: int) -> None:
-        """A signal has come; before all is settled called twice for each, in the main thread and in the one that watches."""
+        """A signal has come; before all is settled called twice for each, in the main
+        thread and in the one that watches.
+        """
         now = time.monotonic()
         if self.is_final:
             if self._asked is None:
@@ -114,29 +137,37 @@ class _Interrupts:
                 self._remember(self._held())
             elif now - self._asked > REPEAT_WINDOW_S and not self.is_heard:
                 self._insist("all")
+
             self.action()
             return
+
         with self._lock:
             is_first = self.since is None
             if is_first:
                 self.since = now
                 if number == signal.SIGTERM:  # who sends that wants no word
                     self.status, self.line = 0, ""
+
         if is_first:
             self.action()
         elif self.since is not None and now - self.since > REPEAT_WINDOW_S:
             self.end()
 
     def left(self) -> float | None:
-        """How long the watching thread waits for the next signal before it looks (`look`), s; None: for ever."""
+        """How long the watching thread waits for the next signal before it looks
+        (`look`), s; None: for ever.
+        """
         if self.is_final:
             at = None if self.is_heard else self._look_at
         else:
             at = None if self.since is None else self.since + SHUTDOWN_GRACE_S
+
         return None if at is None else max(0.0, at - time.monotonic())
 
     def look(self) -> None:
-        """In the watching thread: the time is over in which the process should have ended, or the event loop should have come to it."""
+        """In the watching thread: the time is over in which the process should have
+        ended, or the event loop should have come to it.
+        """
         if not self.is_final:
             self.end()
         self._look_at = None
@@ -144,13 +175,23 @@ class _Interrupts:
         if held is None or held.frame is not self._frame:
             return
         if self._is_told:
-            self.line = f"botyard: {held.what} does not return: the process ends at once, and what it had open is not complete\n"
+            self.line = (
+                f"botyard: {held.what} does not return: the process ends "
+                "at once, and what it had open is not complete\n"
+            )
             self.end()
+
         self._insist("call")
 
     def _held(self) -> Held | None:
         """The call that keeps the main thread from its event loop."""
-        return None if self.is_heard else self.held(sys._current_frames().get(threading.main_thread().ident or 0))
+        return (
+            None
+            if self.is_heard
+            else self.held(
+                sys._current_frames().get(threading.main_thread().ident or 0)
+            )
+        )
 
     def _remember(self, held: Held | None) -> None:
         self._frame = None if held is None else held.frame
@@ -162,10 +203,14 @@ class _Interrupts:
         if self.is_watched:
             self._look_at = time.monotonic() + SHUTDOWN_GRACE_S
             self.pokes += 1
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)  # that also ends what waits
+            signal.pthread_kill(
+                threading.main_thread().ident or 0, signal.SIGINT
+            )  # that also ends what waits
 
     def _end_what_holds(self, frame: FrameType | None) -> None:
-        """In the main thread, between two instructions of Python: raise there what ends it, if that is wanted."""
+        """In the main thread, between two instructions of Python: raise there what ends
+        it, if that is wanted.
+        """
         on, self._insists = self._insists, ""
         if not on or self.is_heard:
             return
@@ -190,7 +235,9 @@ class _Interrupts:
             if self._is_printed:
                 return
             self._is_printed = True
-            text = "\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else ""  # a line of progress goes, the cursor comes back
+            text = (
+                "\r\x1b[K\x1b[?25h" if sys.stderr.isatty() else ""
+            )  # a line of progress goes, the cursor comes back
             os.write(2, (text + self.line).encode())
 
 
@@ -198,29 +245,42 @@ _state: Final = _Interrupts()
 
 
 def begin() -> None:
-    """Take Ctrl-C over, before anything else is done. A signal that whoever has started us had blocked comes now."""
+    """Take Ctrl-C over, before anything else is done. A signal that whoever has started
+    us had blocked comes now.
+    """
     _state.has_begun = True
     if os.name == "posix":
         read, write = os.pipe()
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        threading.Thread(target=_watch, args=(read,), name="signals", daemon=True).start()
+        threading.Thread(
+            target=_watch, args=(read,), name="signals", daemon=True
+        ).start()
         _state.is_watched = True
+
     signal.signal(signal.SIGINT, _state.on_signal)
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+        signal.pthread_sigmask(
+            signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        )
 
 
 def _watch(read: int) -> None:
-    """Thread: act on signals also while the main thread does not come to it, and see to the time limit."""
+    """Thread: act on signals also while the main thread does not come to it, and see to
+    the time limit.
+    """
     import select
 
-    if hasattr(signal, "pthread_sigmask"):  # the main thread is to get them: only there they end what waits
+    if hasattr(
+        signal, "pthread_sigmask"
+    ):  # the main thread is to get them: only there they end what waits
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
     while True:
         if not select.select([read], [], [], _state.left())[0]:
             _state.look()
             continue
+
         for number in os.read(read, 64):
             if _state.pokes:
                 _state.pokes -= 1
@@ -235,7 +295,9 @@ def command() -> None:
     before = sys.unraisablehook
 
     def unraisable(found: Any) -> None:
-        if not isinstance(found.exc_value, Interrupted):  # raised where Python cannot hand it on; the time limit counts
+        if not isinstance(
+            found.exc_value, Interrupted
+        ):  # raised where Python cannot hand it on; the time limit counts
             before(found)
 
     sys.unraisablehook = unraisable
@@ -258,7 +320,9 @@ def hand_over() -> None:
 
 
 def is_own_program() -> bool:
-    """Whether this process is the command line's own, and no program that calls `botyard.cli.main.main`."""
+    """Whether this process is the command line's own, and no program that calls
+    `botyard.cli.main.main`.
+    """
     return _state.has_begun
 
 
@@ -269,9 +333,11 @@ def was_interrupted() -> bool:
 
 @contextlib.contextmanager
 def during(action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` at the first signal instead, in any thread, until the block is left, or all is settled.
+    """Call `action` at the first signal instead, in any thread, until the block is
+    left, or all is settled.
 
-    `action` may not raise. Where `begin` was not called, Ctrl-C is taken over for so long.
+    `action` may not raise. Where `begin` was not called, Ctrl-C is taken over for so
+    long.
     """
     before, raises = _state.action, _state.raises
     old: Any = None
@@ -295,7 +361,9 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
     Interrupted
         It was.
     """
-    with contextlib.closing(work):  # also if Ctrl-C comes during the import: no warning that it was never awaited
+    with contextlib.closing(
+        work
+    ):  # also if Ctrl-C comes during the import: no warning that it was never awaited
         import asyncio
 
         async def guarded() -> T:
@@ -330,15 +398,20 @@ def check() -> None:
         raise Interrupted
 
 
-def ready(stop: Callable[[], object], held: Callable[[FrameType | None], Held | None] = lambda _frame: None) -> None:
-    """The simulator is up: from now on, SIGINT and SIGTERM make the running event loop call `stop`, and nothing else.
+def ready(
+    stop: Callable[[], object],
+    held: Callable[[FrameType | None], Held | None] = lambda _frame: None,
+) -> None:
+    """The simulator is up: from now on, SIGINT and SIGTERM make the running event loop
+    call `stop`, and nothing else.
 
     Parameters
     ----------
     stop : callable
         Ends the simulator.
     held : callable
-        Finds the call of a user's code that a thread is in, by its present frame. If it keeps the loop from ending, it is ended.
+        Finds the call of a user's code that a thread is in, by its present frame. If it
+        keeps the loop from ending, it is ended.
 
     Raises
     ------
@@ -369,6 +442,7 @@ def leave(status: int) -> NoReturn:
         if was_interrupted() and not _state.is_final:
             leave_interrupted()
         _ignore()
+
     sys.exit(status)
 
 
@@ -379,17 +453,32 @@ def leave_interrupted() -> NoReturn:
         _ignore()
         with contextlib.suppress(OSError, ValueError, AttributeError):
             sys.stderr.flush()
+
     _state.say()
     sys.exit(_state.status)
 
 
 def _ignore() -> None:
-    """Nothing is left to be interrupted; ignored signals stay so while Python ends, others would end it in the middle of that."""
+    """Nothing is left to be interrupted; ignored signals stay so while Python ends,
+    others would end it in the middle of that.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
 
 __all__ = [
-    "Held", "Interrupted", "begin", "check", "command", "during", "hand_over", "is_own_program", "leave", "leave_interrupted", "ready",
-    "run_loop", "terminate_too", "was_interrupted",
-]  # fmt: skip
+    "Held",
+    "Interrupted",
+    "begin",
+    "check",
+    "command",
+    "during",
+    "hand_over",
+    "is_own_program",
+    "leave",
+    "leave_interrupted",
+    "ready",
+    "run_loop",
+    "terminate_too",
+    "was_interrupted",
+]

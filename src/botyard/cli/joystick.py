@@ -1,4 +1,6 @@
-"""``--joystick``: the keys of the simulator's terminal are the joystick of one robot, for its client to read or to drive by."""
+"""``--joystick``: the keys of the simulator's terminal are the joystick of one robot,
+for its client to read or to drive by.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class KeyJoystick:
     robot : Robot
         The robot that the joystick is plugged into.
     read : callable
-        Keys pressed since the last call, as `botyard.cli.keyboard.Keyboard.read` gives them.
+        Keys pressed since the last call, as `botyard.cli.keyboard.Keyboard.read` gives
+        them.
     """
 
     def __init__(self, robot: Robot, read: Callable[[], list[str]]) -> None:
@@ -33,8 +36,16 @@ class KeyJoystick:
             dx = {"left": -STEP, "right": STEP}.get(key, 0.0)
             dy = {"up": STEP, "down": -STEP}.get(key, 0.0)
             if dx or dy:
-                stick.set(round(stick.x + dx, 3), round(stick.y + dy, 3), stick.throttle, True, stick.button2)
+                stick.set(
+                    round(stick.x + dx, 3),
+                    round(stick.y + dy, 3),
+                    stick.throttle,
+                    True,
+                    stick.button2,
+                )
             elif key == " ":
                 stick.set(0.0, 0.0, stick.throttle, False, False)
             elif key == "j":
-                stick.set(stick.x, stick.y, stick.throttle, stick.button1, not stick.button2)
+                stick.set(
+                    stick.x, stick.y, stick.throttle, stick.button1, not stick.button2
+                )

@@ -19,7 +19,10 @@ if sys.platform == "win32":  # pragma: no cover - not run on the development mac
             return self
 
         def __exit__(
-            self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            tb: TracebackType | None,
         ) -> None:
             return None
 
@@ -28,7 +31,10 @@ if sys.platform == "win32":  # pragma: no cover - not run on the development mac
             keys = []
             while msvcrt.kbhit():
                 ch = msvcrt.getwch()
-                keys.append(_WINDOWS_ARROWS.get(msvcrt.getwch(), "") if ch in "\x00\xe0" else ch)
+                keys.append(
+                    _WINDOWS_ARROWS.get(msvcrt.getwch(), "") if ch in "\x00\xe0" else ch
+                )
+
             return [k for k in keys if k]
 
 else:
@@ -47,7 +53,10 @@ else:
             return self
 
         def __exit__(
-            self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+            self,
+            kind: type[BaseException] | None,
+            error: BaseException | None,
+            tb: TracebackType | None,
         ) -> None:
             termios.tcsetattr(self._fd, termios.TCSADRAIN, self._saved)
 
@@ -59,6 +68,7 @@ else:
                 if not chunk:
                     return ["q"]  # the terminal is gone
                 data += chunk.decode("latin-1")
+
             return split_keys(data)
 
 
@@ -66,10 +76,15 @@ def split_keys(data: str) -> list[str]:
     """Characters of the input; arrow keys' escape sequences (CSI and SS3) become words."""
     keys, i = [], 0
     while i < len(data):
-        if data[i] == "\x1b" and data[i + 1 : i + 2] in ("[", "O") and data[i + 2 : i + 3] in _ARROWS:
+        if (
+            data[i] == "\x1b"
+            and data[i + 1 : i + 2] in ("[", "O")
+            and data[i + 2 : i + 3] in _ARROWS
+        ):
             keys.append(_ARROWS[data[i + 2]])
             i += 3
         else:
             keys.append(data[i])
             i += 1
+
     return keys

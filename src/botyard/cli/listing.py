@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-FORCE = click.option("--force", is_flag=True, help="Replace files that botyard did not write.")
+FORCE = click.option(
+    "--force", is_flag=True, help="Replace files that botyard did not write."
+)
 """Option of all commands that write files."""
 
 
 def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Print a table, the first column bold; as wide as the terminal, or 160 columns into a file. Texts are texts: no markup in them."""
+    """Print a table, the first column bold; as wide as the terminal, or 160 columns
+    into a file. Texts are texts: no markup in them.
+    """
     table = Table(box=None, pad_edge=False)
     for n, title in enumerate(titles):
         table.add_column(title, overflow="fold", style="" if n else "bold")
@@ -35,12 +39,18 @@ def print_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def file_stem(name: str) -> str:
-    """The name of a file, without its suffix, for something that a file names as it likes: never in another folder, and never hidden."""
-    stem = "".join(c if c.isalnum() or c in " -_.+()" else "_" for c in shown(name)).strip(" .")
+    """The name of a file, without its suffix, for something that a file names as it
+    likes: never in another folder, and never hidden.
+    """
+    stem = "".join(
+        c if c.isalnum() or c in " -_.+()" else "_" for c in shown(name)
+    ).strip(" .")
     return stem or "_"
 
 
-def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]], *, force: bool = False) -> None:
+def write_pictures(
+    folder: Path, pictures: Iterable[tuple[str, Image]], *, force: bool = False
+) -> None:
     """Write each picture as ``NAME.png`` into `folder` and print where.
 
     Raises
@@ -55,8 +65,11 @@ def write_pictures(folder: Path, pictures: Iterable[tuple[str, Image]], *, force
     for name, image in pictures:
         stem = first = file_stem(name)
         n = 2
-        while stem.casefold() in taken:  # two names may come to one, also where files know no capital letters
+        while (
+            stem.casefold() in taken
+        ):  # two names may come to one, also where files know no capital letters
             stem, n = f"{first}_{n}", n + 1
+
         taken.add(stem.casefold())
         path = folder / f"{stem}.png"
         save_picture(image, path, force=force)

@@ -1,7 +1,9 @@
-"""Where log lines go: to stderr, or to a file that is begun anew at a size or on demand, with five old ones kept (LOG-001 … LOG-004).
+"""Where log lines go: to stderr, or to a file that is begun anew at a size or on
+demand, with five old ones kept (LOG-001 … LOG-004).
 
-A thread writes them. A disk that is full or stuck, or a terminal that is held, costs lines and never holds up the simulation; how many were
-lost is said as soon as lines can be written again.
+A thread writes them. A disk that is full or stuck, or a terminal that is held, costs
+lines and never holds up the simulation; how many were lost is said as soon as lines can
+be written again.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from typing import Final
 
 from botyard.errors import CommandLineError
 from botyard.names import escaped
+from botyard.processes.safefile import is_device, is_replaceable_own, open_own
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.safefile import is_device, is_replaceable_own, open_own
 
 KEPT_FILES: Final = 5
 """Number of old log files: ``FILE-1``, the newest, to ``FILE-5``."""
@@ -45,14 +47,21 @@ INDENT: Final = "    "
 
 
 class _Plain(logging.Formatter):
-    """``time LEVEL message`` on one line, whatever is in the message; the lines of a trace follow, indented."""
+    """``time LEVEL message`` on one line, whatever is in the message; the lines of a
+    trace follow, indented.
+    """
 
     def __init__(self, stamp: str) -> None:
         super().__init__(datefmt=stamp)
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{self.formatTime(record, self.datefmt)} {record.levelname:<7} {escaped(record.getMessage())}"
-        return "\n".join([line, *(INDENT + escaped(row) for row in self._trace(record))])
+        line = (
+            f"{self.formatTime(record, self.datefmt)} {record.levelname:<7} "
+            f"{escaped(record.getMessage())}"
+        )
+        return "\n".join(
+            [line, *(INDENT + escaped(row) for row in self._trace(record))]
+        )
 
     def _trace(self, record: logging.LogRecord) -> list[str]:
         """The lines of the exception that goes with a record."""
@@ -62,17 +71,30 @@ class _Plain(logging.Formatter):
 
 
 class _Html(_Plain):
-    """A line of HTML; its parts have the classes of the original, so that its style sheets fit (LOG-003, formats §7)."""
+    """A line of HTML; its parts have the classes of the original, so that its style
+    sheets fit (LOG-003, formats §7).
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         robot = getattr(record, "robot", None)
         tag = record.name.rpartition(".")[2] if robot is None else robot
         text = record.getMessage().removeprefix(f"{tag}: ")
         parts = {"time": self.formatTime(record, self.datefmt), "tag": tag, "msg": text}
-        spans = [f'<span class="stage-log-{kind}">{html.escape(escaped(part))}</span>' for kind, part in parts.items()]
+        spans = [
+            f'<span class="stage-log-{kind}">{html.escape(escaped(part))}</span>'
+            for kind, part in parts.items()
+        ]
         level = record.levelname.capitalize()
         line = f'<span class="stage-log stage-log-{level} {level.lower()}">{" ".join(spans)}</span><br>'
-        return "\n".join([line, *(f"{_blanks(html.escape(INDENT + escaped(row)))}<br>" for row in self._trace(record))])
+        return "\n".join(
+            [
+                line,
+                *(
+                    f"{_blanks(html.escape(INDENT + escaped(row)))}<br>"
+                    for row in self._trace(record)
+                ),
+            ]
+        )
 
 
 def _blanks(text: str) -> str:
@@ -82,13 +104,19 @@ def _blanks(text: str) -> str:
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line: ``time`` (s), ``level``, ``source`` (the interface), ``robot`` where it is about one, ``text``."""
+    """One JSON object a line: ``time`` (s), ``level``, ``source`` (the interface),
+    ``robot`` where it is about one, ``text``.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
         if record.exc_info:
             text = f"{text}\n{self.formatException(record.exc_info)}"
-        row = {"time": round(record.created, 3), "level": record.levelname.lower(), "source": record.name}
+        row = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "source": record.name,
+        }
         robot = getattr(record, "robot", None)
         row |= ({} if robot is None else {"robot": robot}) | {"text": text}
         line = json.dumps(row, ensure_ascii=False)
@@ -98,17 +126,27 @@ class _Json(logging.Formatter):
 
 
 class _File(logging.handlers.RotatingFileHandler):
-    """A log file, and old ones beside it: ours to make, so links are not followed and only regular files are renamed and replaced."""
+    """A log file, and old ones beside it: ours to make, so links are not followed and
+    only regular files are renamed and replaced.
+    """
 
     def _open(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(open_own(self.baseFilename, append=True), encoding=self.encoding, errors=self.errors)
+        return io.TextIOWrapper(
+            open_own(self.baseFilename, append=True),
+            encoding=self.encoding,
+            errors=self.errors,
+        )
 
     def doRollover(self) -> None:  # logging's name
-        """Begin a new file; the old ones are renamed: ``FILE`` to ``FILE-1``, that to ``FILE-2`` and so on.
+        """Begin a new file; the old ones are renamed: ``FILE`` to ``FILE-1``, that to
+        ``FILE-2`` and so on.
 
         If something else has one of the names, the log goes on in the same file.
         """
-        names = [self.baseFilename, *(f"{self.baseFilename}-{n}" for n in range(1, self.backupCount + 1))]
+        names = [
+            self.baseFilename,
+            *(f"{self.baseFilename}-{n}" for n in range(1, self.backupCount + 1)),
+        ]
         if is_device(names[0]) or not all(map(is_replaceable_own, names)):
             return
         if self.stream:
@@ -133,7 +171,9 @@ class Logs(logging.Handler):
     def __init__(self, target: logging.Handler) -> None:
         super().__init__()
         self._target = target
-        self._queue: queue.Queue[logging.LogRecord | Callable[[], None] | None] = queue.Queue(WAITING)
+        self._queue: queue.Queue[logging.LogRecord | Callable[[], None] | None] = (
+            queue.Queue(WAITING)
+        )
         self.lost = 0
         """Lines that were not written so far."""
         self._reported = 0
@@ -168,6 +208,7 @@ class Logs(logging.Handler):
             self._queue.put(done.set, timeout=CLOSE_TIMEOUT_S)
         except queue.Full:
             return
+
         done.wait(CLOSE_TIMEOUT_S)
 
     def close(self) -> None:
@@ -179,11 +220,16 @@ class Logs(logging.Handler):
             try:
                 self._queue.put_nowait(None)
             except queue.Full:
-                return  # it is stuck; the thread ends with the program
+                # it is stuck; the thread ends with the program
+                return
+
             self._thread.join(CLOSE_TIMEOUT_S)
             if not self._thread.is_alive():
-                with contextlib.suppress(OSError):  # what it still holds cannot be written
+                with contextlib.suppress(
+                    OSError
+                ):  # what it still holds cannot be written
                     self._target.close()
+
         super().close()
 
     def _write(self) -> None:
@@ -194,7 +240,8 @@ class Logs(logging.Handler):
                     self._target.handle(item)
                 else:
                     item()
-            except Exception:  # whatever a disk does must not end the thread
+            except Exception:
+                # whatever a disk does must not end the thread
                 self.lost += 1
 
     def _report_losses(self, record: logging.LogRecord) -> None:
@@ -202,7 +249,9 @@ class Logs(logging.Handler):
             return
         before = self.lost
         text = f"{before - self._reported} lines of the log were lost: they could not be written"
-        self._target.handle(logging.LogRecord(record.name, logging.WARNING, "", 0, text, None, None))
+        self._target.handle(
+            logging.LogRecord(record.name, logging.WARNING, "", 0, text, None, None)
+        )
         if self.lost == before:
             self._reported = before
 
@@ -212,9 +261,11 @@ class Logs(logging.Handler):
 
 
 class Libraries(logging.Handler):
-    """Hands what libraries log, and exceptions that nothing has caught, to our log: a warning or error of each logger a second.
+    """Hands what libraries log, and exceptions that nothing has caught, to our log: a
+    warning or error of each logger a second.
 
-    Strangers can make some of them log at any rate. Traces of further ones are left out, and the next line counts them.
+    Strangers can make some of them log at any rate. Traces of further ones are left
+    out, and the next line counts them.
 
     Parameters
     ----------
@@ -233,20 +284,31 @@ class Libraries(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a line over, or count it; `handle` has the lock."""
         now, name = self._clock(), record.name
-        if not self._room.setdefault(name, TokenBucket(LIBRARY_RATE, LIBRARY_BURST, now)).take(now):
+        if not self._room.setdefault(
+            name, TokenBucket(LIBRARY_RATE, LIBRARY_BURST, now)
+        ).take(now):
             self._left_out[name] = self._left_out.get(name, 0) + 1
             return
+
         others = self._left_out.pop(name, 0)
         more = f" (and {others} more like this)" if others else ""
         text = f"{name}: {record.getMessage()}{more}"
         self._logs.handle(
             logging.LogRecord(
-                f"botyard.{name}", record.levelno, record.pathname, record.lineno, text, None, record.exc_info
+                f"botyard.{name}",
+                record.levelno,
+                record.pathname,
+                record.lineno,
+                text,
+                None,
+                record.exc_info,
             )
         )
 
     def install(self) -> None:
-        """Take the place of an earlier one, and of what Python prints of threads and of objects that nobody catches."""
+        """Take the place of an earlier one, and of what Python prints of threads and of
+        objects that nobody catches.
+        """
         root = logging.getLogger()
         for old in [h for h in root.handlers if isinstance(h, Libraries)]:
             root.removeHandler(old)
@@ -266,7 +328,9 @@ class Libraries(logging.Handler):
         if args.exc_type is not SystemExit and args.exc_value is not None:
             name = args.thread.name if args.thread is not None else "a thread"
             trace = args.exc_type, args.exc_value, args.exc_traceback
-            logging.getLogger("threading").error("internal error in %s", name, exc_info=trace)
+            logging.getLogger("threading").error(
+                "internal error in %s", name, exc_info=trace
+            )
 
     def _unraisable(self, args: sys.UnraisableHookArgs) -> None:
         if args.exc_value is None:
@@ -277,7 +341,12 @@ class Libraries(logging.Handler):
 
 
 def set_up_logging(
-    *, verbose: bool = False, quiet: bool = False, file: str | None = None, max_size: int = 0, form: str = "plain"
+    *,
+    verbose: bool = False,
+    quiet: bool = False,
+    file: str | None = None,
+    max_size: int = 0,
+    form: str = "plain",
 ) -> Logs:
     """Log lines with time stamps to stderr or to a file.
 
@@ -308,20 +377,30 @@ def set_up_logging(
         handler = logging.StreamHandler(sys.stderr)
     else:
         try:
-            handler = _File(file, maxBytes=max_size, backupCount=KEPT_FILES, encoding="utf-8")
+            handler = _File(
+                file, maxBytes=max_size, backupCount=KEPT_FILES, encoding="utf-8"
+            )
         except OSError as error:
-            raise CommandLineError(f"--log-file: cannot write {file}: {error.strerror}") from None
+            raise CommandLineError(
+                f"--log-file: cannot write {file}: {error.strerror}"
+            ) from None
+
         stamp = "%Y-%m-%d %H:%M:%S"
+
     formatters: dict[str, Callable[[], logging.Formatter]] = {
-        "plain": lambda: _Plain(stamp), "html": lambda: _Html(stamp), "json": _Json,
-    }  # fmt: skip
+        "plain": lambda: _Plain(stamp),
+        "html": lambda: _Html(stamp),
+        "json": _Json,
+    }
     handler.setFormatter(formatters[form]())
     root = logging.getLogger("botyard")
     for old in root.handlers:
         old.close()
     logs = Logs(handler)
     root.handlers[:] = [logs]
-    root.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
+    root.setLevel(
+        logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
+    )
     root.propagate = False
     logs.libraries.install()
     return logs

@@ -1,4 +1,6 @@
-"""The command ``botyard``: finds the subcommand, turns errors into one clear line and the exit code of the table."""
+"""The command ``botyard``: finds the subcommand, turns errors into one clear line and
+the exit code of the table.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,35 @@ COMMANDS: Final[Mapping[str, str]] = {
     **{
         name: f"{name}:command"
         for name in (
-            "run", "models", "maps", "convert", "scenario", "discover", "doctor", "packets", "drive", "traffic", "warmup", "interfaces",
-            "replay", "export", "render", "snapshot", "study", "bench", "calibrate", "compare",
+            "run",
+            "models",
+            "maps",
+            "convert",
+            "scenario",
+            "discover",
+            "doctor",
+            "packets",
+            "drive",
+            "traffic",
+            "warmup",
+            "interfaces",
+            "replay",
+            "export",
+            "render",
+            "snapshot",
+            "study",
+            "bench",
+            "calibrate",
+            "compare",
         )
     },
     "convertBitmapToArMap": "convert:bitmap_tool",
     "convertSfWorldToMap": "convert:saphira_tool",
     "addSfWorldLinesToMap": "convert:saphira_lines_tool",
-}  # fmt: skip
-"""Where each command is: a module of this package, and its name there. It is imported when it is asked for."""
+}
+"""Where each command is: a module of this package, and its name there. It is imported
+when it is asked for.
+"""
 
 
 class _Commands(click.Group):
@@ -51,16 +73,40 @@ class _Commands(click.Group):
 VERSIONS: Final = frozenset({"--version", "-version", "-v"})
 """Wherever one of these stands on the line, the version is all that is wanted."""
 OTHER_WORDS: Final[Mapping[str, str]] = {
-    "serve": "run", "server": "run", "start": "run", "simulate": "run", "sim": "run", "robots": "models", "list": "maps", "world": "maps",
-    "worlds": "maps", "check": "scenario check", "generate": "maps generate", "info": "doctor", "compile": "warmup", "teleop": "drive",
-    "plugins": "interfaces", "record": "run --record", "draw": "render", "movie": "render", "picture": "snapshot", "benchmark": "bench",
-    "fit": "calibrate", "diff": "compare", "experiment": "study", "sweep": "study", "help": "--help", "version": "--version",
-}  # fmt: skip
+    "serve": "run",
+    "server": "run",
+    "start": "run",
+    "simulate": "run",
+    "sim": "run",
+    "robots": "models",
+    "list": "maps",
+    "world": "maps",
+    "worlds": "maps",
+    "check": "scenario check",
+    "generate": "maps generate",
+    "info": "doctor",
+    "compile": "warmup",
+    "teleop": "drive",
+    "plugins": "interfaces",
+    "record": "run --record",
+    "draw": "render",
+    "movie": "render",
+    "picture": "snapshot",
+    "benchmark": "bench",
+    "fit": "calibrate",
+    "diff": "compare",
+    "experiment": "study",
+    "sweep": "study",
+    "help": "--help",
+    "version": "--version",
+}
 """What people type for a command, who do not know its name."""
 
 
 def _with_subcommand(args: Sequence[str]) -> list[str]:
-    """``botyard -m office`` means ``botyard run -m office``: an old command line needs only the new program name."""
+    """``botyard -m office`` means ``botyard run -m office``: an old command line needs
+    only the new program name.
+    """
     if VERSIONS & set(args):
         return ["--version"]
     if args and args[0] in COMMANDS:
@@ -68,19 +114,25 @@ def _with_subcommand(args: Sequence[str]) -> list[str]:
     return ["run", *args]
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help", "-help"]})
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help", "-help"]}
+)
 @click.version_option(__version__, prog_name="botyard")
 def program() -> None:
     """Simulate mobile robots that real robot software can connect to."""
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with the status of the table (feature table, area EXIT)."""
+    """Run the command line and exit with the status of the table (feature table, area
+    EXIT).
+    """
     typed = sys.argv[1:] if args is None else args
     interrupts.command()
     show_all_characters()
     try:
-        status = program.main(_with_subcommand(typed), prog_name="botyard", standalone_mode=False)
+        status = program.main(
+            _with_subcommand(typed), prog_name="botyard", standalone_mode=False
+        )
     except click.exceptions.NoArgsIsHelpError as error:  # its message is the help
         click.echo(error.format_message(), err=True)
         interrupts.leave(int(ExitCode.COMMAND_LINE))
@@ -91,24 +143,34 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     except BotyardError as error:
         _fail(f"{error}{_of_command(error, typed)}", error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; so do we, quietly
+        # the reader of our output has gone; so do we, quietly
+        sys.stderr.close()
         interrupts.leave(0)
     except Exception:
-        if interrupts.was_interrupted():  # an error on the way out is not worth a word
+        # an error on the way out is not worth a word
+        if interrupts.was_interrupted():
             interrupts.leave_interrupted()
         raise
+
     interrupts.leave(status if isinstance(status, int) else 0)
 
 
 def show_all_characters() -> None:
-    """Escape what the terminal's encoding lacks: a name of a robot or file must not end the program that prints it."""
+    """Escape what the terminal's encoding lacks: a name of a robot or file must not end
+    the program that prints it.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in (
+            "strict",
+            "surrogateescape",
+        ):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _no_command(typed: Sequence[str]) -> str:
-    """The error message when the first word is neither a command nor a map, but nearly a command; empty otherwise."""
+    """The error message when the first word is neither a command nor a map, but nearly
+    a command; empty otherwise.
+    """
     near = _near_command(typed[0]) if typed and typed[0] not in COMMANDS else ""
     if not near:
         return ""
@@ -118,6 +180,7 @@ def _no_command(typed: Sequence[str]) -> str:
         find_map(typed[0])
     except MapError:
         return f'No such command: {shown(typed[0])}; did you mean "botyard {near}"? ("botyard --help" lists all)'
+
     return ""
 
 
@@ -125,7 +188,9 @@ def _near_command(word: str) -> str:
     """The command that was probably meant by a word; empty: none is near."""
     if not word.isalpha():
         return ""
-    near = difflib.get_close_matches(word.lower(), [*COMMANDS, *OTHER_WORDS], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(
+        word.lower(), [*COMMANDS, *OTHER_WORDS], n=1, cutoff=0.6
+    )
     return OTHER_WORDS.get(near[0], near[0]) if near else ""
 
 
@@ -133,23 +198,45 @@ def _of_usage(error: click.UsageError, typed: Sequence[str]) -> str:
     """The error message of a command line that makes no sense."""
     if isinstance(error, click.NoSuchOption):
         return _of_option(error, typed)
-    hint = f'"{error.ctx.command_path} --help" tells more' if error.ctx else '"botyard --help" tells more'
+    hint = (
+        f'"{error.ctx.command_path} --help" tells more'
+        if error.ctx
+        else '"botyard --help" tells more'
+    )
     return f"{error.format_message()} ({hint})"
 
 
 def _of_option(error: click.NoSuchOption, typed: Sequence[str]) -> str:
-    """What is wrong with an option that does not exist: all of it, as it was typed, and the nearest that there is."""
+    """What is wrong with an option that does not exist: all of it, as it was typed, and
+    the nearest that there is.
+    """
     known: list[str] = []
     where = "botyard"
     if error.ctx is not None:
-        known = [o for p in error.ctx.command.get_params(error.ctx) for o in (*p.opts, *p.secondary_opts)]
+        known = [
+            o
+            for p in error.ctx.command.get_params(error.ctx)
+            for o in (*p.opts, *p.secondary_opts)
+        ]
         where = error.ctx.command_path
+
     word = next(
-        (w for w in (a.partition("=")[0] for a in typed) if w.startswith(error.option_name) and w not in known), error.option_name
-    )  # fmt: skip
-    near = difflib.get_close_matches(word.lstrip("-").lower(), [o.lstrip("-") for o in known], n=1, cutoff=0.6)
+        (
+            w
+            for w in (a.partition("=")[0] for a in typed)
+            if w.startswith(error.option_name) and w not in known
+        ),
+        error.option_name,
+    )
+    near = difflib.get_close_matches(
+        word.lstrip("-").lower(), [o.lstrip("-") for o in known], n=1, cutoff=0.6
+    )
     meant = [o for o in known if near and o.lstrip("-") == near[0]]
-    hint = f"; did you mean {max(meant, key=lambda o: o.startswith('--') == word.startswith('--'))}?" if meant else ""
+    hint = (
+        f"; did you mean {max(meant, key=lambda o: o.startswith('--') == word.startswith('--'))}?"
+        if meant
+        else ""
+    )
     return f'No such option: {shown(word)}{hint} ("{where} --help" lists them)'
 
 
@@ -157,12 +244,22 @@ def _of_command(error: BotyardError, typed: Sequence[str]) -> str:
     """The command that was meant by a bare word that is no map either."""
     if not isinstance(error, MapError) or not typed or not typed[0].isalpha():
         return ""
-    if typed[0] in COMMANDS:  # one that takes files as well as words of its own
+    # one that takes files as well as words of its own
+    if typed[0] in COMMANDS:
         group = program.get_command(click.Context(program), typed[0])
         word = next((w for w in typed[1:] if not w.startswith("-")), "").lower()
-        inner = list(group.commands) if isinstance(group, click.Group) and word.isalpha() else []
+        inner = (
+            list(group.commands)
+            if isinstance(group, click.Group) and word.isalpha()
+            else []
+        )
         near = next(iter(difflib.get_close_matches(word, inner, n=1, cutoff=0.6)), "")
-        return f'; did you mean the command "botyard {typed[0]} {near}"?' if near and near != word else ""
+        return (
+            f'; did you mean the command "botyard {typed[0]} {near}"?'
+            if near and near != word
+            else ""
+        )
+
     near = _near_command(typed[0])
     return f'; did you mean the command "botyard {near}"?' if near else ""
 

@@ -1,4 +1,6 @@
-"""``botyard maps``: the maps that come with botyard, what is in a map file, and maps made to measure."""
+"""``botyard maps``: the maps that come with botyard, what is in a map file, and maps
+made to measure.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from botyard.formats.registry import builtin_maps, load_scene
 from botyard.model.mapbuilder import GENERATORS
 from botyard.model.scene import Scene
 from botyard.names import escaped, shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 
 class _Maps(click.Group):
@@ -28,8 +30,11 @@ class _Maps(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put "list" in front of what is no subcommand."""
-        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")):
+        if not args or (
+            args[0] not in self.commands and args[0] not in ("--help", "-h", "-help")
+        ):
             args = ["list", *args]
+
         return super().parse_args(ctx, args)
 
 
@@ -48,7 +53,9 @@ def command() -> None:
 @max_read_option
 @FORCE
 @click.argument("files", nargs=-1)
-def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...], force: bool) -> None:
+def list_maps(
+    files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...], force: bool
+) -> None:
     """List the shipped maps (or the given FILES, of any format) and what is in them."""
     require(what="maps", also=files)
     budget = Budget().raised(max_read)
@@ -56,15 +63,32 @@ def list_maps(files: tuple[str, ...], png: Path | None, max_read: tuple[str, ...
     for file in files or builtin_maps():
         with telling(f"reading {file}"):
             scenes.append(
-                load_scene(file, warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True), budget=budget)
+                load_scene(
+                    file,
+                    warn=lambda text: click.echo(f"warning: {escaped(text)}", err=True),
+                    budget=budget,
+                )
             )
-    titles = ("map", "size m", "lines", "points", "boxes", "goals and docks", "georeference")
+
+    titles = (
+        "map",
+        "size m",
+        "lines",
+        "points",
+        "boxes",
+        "goals and docks",
+        "georeference",
+    )
     print_table(titles, map(_row, scenes))
     if png is not None:
         from botyard.pictures.draw import render_scene
 
         with telling(f"drawing pictures into {png}"):
-            write_pictures(png, ((scene.name, render_scene(scene)) for scene in scenes), force=force)
+            write_pictures(
+                png,
+                ((scene.name, render_scene(scene)) for scene in scenes),
+                force=force,
+            )
 
 
 def _row(scene: Scene) -> tuple[str, ...]:
@@ -82,15 +106,24 @@ def _row(scene: Scene) -> tuple[str, ...]:
 
 @command.group("generate")
 def generate() -> None:
-    """Make a map: the same options and seed give the same map. OUTPUT is a .map or a ROS map (.yaml)."""
+    """Make a map: the same options and seed give the same map. OUTPUT is a .map or a
+    ROS map (.yaml).
+    """
 
 
 def _limits_for(scene: Scene) -> str:
     """Options without which a map of this size is not read; none for usual ones."""
     usual, b = Budget(), scene.bounds or (0.0, 0.0, 0.0, 0.0)
     extent = max(b[2] - b[0], b[3] - b[1], *map(abs, b))
-    found = {"vertices": 2 * len(scene.segments) + len(scene.points), "extent": math.ceil(extent)}
-    return " ".join(f"{OPTION} {name}={2 * n}" for name, n in found.items() if n > getattr(usual, name))
+    found = {
+        "vertices": 2 * len(scene.segments) + len(scene.points),
+        "extent": math.ceil(extent),
+    }
+    return " ".join(
+        f"{OPTION} {name}={2 * n}"
+        for name, n in found.items()
+        if n > getattr(usual, name)
+    )
 
 
 def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
@@ -104,6 +137,7 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         with telling(f"making {path}; a large map takes a while"):
             scene = make(**values)
             notes = write_scene(scene, path, force=force)
+
         for note in notes:
             click.echo(f"warning: {escaped(note)}", err=True)
         b = scene.bounds
@@ -111,16 +145,32 @@ def _generator(name: str, make: Callable[..., Scene]) -> click.Command:
         click.echo(f"{path} written: {len(scene.segments)} walls{size}")
         more = _limits_for(scene)
         if more:
-            click.echo(f"warning: it is larger than what is read without being told so; read it with {more}", err=True)
+            click.echo(
+                "warning: it is larger than what is read without being told so; "
+                f"read it with {more}",
+                err=True,
+            )
 
     options: list[click.Parameter] = [
-        click.Option([f"--{p.replace('_', '-')}"], type=type(q.default), default=q.default, show_default=True)
+        click.Option(
+            [f"--{p.replace('_', '-')}"],
+            type=type(q.default),
+            default=q.default,
+            show_default=True,
+        )
         for p, q in parameters.items()
     ]
-    options.append(click.Option(["--force"], is_flag=True, help="Replace files that botyard did not write."))
+    options.append(
+        click.Option(
+            ["--force"], is_flag=True, help="Replace files that botyard did not write."
+        )
+    )
     about = (make.__doc__ or "").strip().split("\n")[0]
     return click.Command(
-        name, callback=run, params=[*options, click.Argument(["target"], metavar="OUTPUT")], help=about
+        name,
+        callback=run,
+        params=[*options, click.Argument(["target"], metavar="OUTPUT")],
+        help=about,
     )
 
 

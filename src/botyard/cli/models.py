@@ -13,10 +13,16 @@ from botyard.cli.options import max_read_option
 from botyard.errors import BotyardError
 from botyard.formats import arparams
 from botyard.formats.budget import Budget
-from botyard.formats.models import find_robot, is_model_file, model_names, read_models, user_models
+from botyard.formats.models import (
+    find_robot,
+    is_model_file,
+    model_names,
+    read_models,
+    user_models,
+)
 from botyard.model.robot import RobotSpec
 from botyard.names import escaped, shown
-from botyard.safefile import write_text
+from botyard.processes.safefile import write_text
 
 
 @click.command("models")
@@ -36,7 +42,8 @@ from botyard.safefile import write_text
     "--urdf",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Write a description of each model there in ROS's format (URDF): its body, wheels, sensors and gripper.",
+    help="Write a description of each model there in ROS's format (URDF): its "
+    "body, wheels, sensors and gripper.",
 )
 @max_read_option
 @FORCE
@@ -49,15 +56,30 @@ def command(
     max_read: tuple[str, ...],
     force: bool,
 ) -> None:
-    """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their size, speed and sensors."""
+    """List the robot models (or those NAMED, or of files: .p, .toml, .inc), with their
+    size, speed and sensors.
+    """
     budget = Budget().raised(max_read)
-    specs = [spec for n in names for spec in _models_of(n, budget)] if names else _all_models()
-    titles = ("model", "size m", "top speed", "sonar", "lasers", "client sees", "description")
+    specs = (
+        [spec for n in names for spec in _models_of(n, budget)]
+        if names
+        else _all_models()
+    )
+    titles = (
+        "model",
+        "size m",
+        "top speed",
+        "sonar",
+        "lasers",
+        "client sees",
+        "description",
+    )
     print_table(titles, map(_row, specs))
     if png is not None:
         from botyard.pictures.draw import render_robot
 
         write_pictures(png, ((s.name, render_robot(s)) for s in specs), force=force)
+
     driven = [s for s in specs if s.drive]
     if urdf is not None:
         _write_urdf(urdf, driven, force)
@@ -74,11 +96,17 @@ def _write_urdf(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for spec in specs:
         path = folder / f"{file_stem(spec.name)}.urdf"
-        write_text(path, to_urdf(spec, spec.name, profile=profile.name, footprint=profile.footprint), force=force)
+        write_text(
+            path,
+            to_urdf(spec, spec.name, profile=profile.name, footprint=profile.footprint),
+            force=force,
+        )
         click.echo(f"written: {path}")
 
 
-def _write_parameter_files(folder: Path, specs: Sequence[RobotSpec], force: bool) -> None:
+def _write_parameter_files(
+    folder: Path, specs: Sequence[RobotSpec], force: bool
+) -> None:
     """Parameter files of ARIA, by the subclass that clients look for."""
     folder.mkdir(parents=True, exist_ok=True)
     written: dict[Path, str] = {}
@@ -86,10 +114,12 @@ def _write_parameter_files(folder: Path, specs: Sequence[RobotSpec], force: bool
         path = folder / f"{file_stem(spec.pioneer.subclass.lower())}.p"
         if path in written:
             text = (
-                f"{shown(spec.name)}: clients look for {path.name}, as they do for {written[path]}, whose file is kept"
+                f"{shown(spec.name)}: clients look for {path.name}, as they "
+                f"do for {written[path]}, whose file is kept"
             )
             click.echo(f"botyard: warning: {text}", err=True)
             continue
+
         written[path] = shown(spec.name)
         write_text(path, arparams.from_robot(spec), force=force)
         click.echo(f"written: {path}")
@@ -115,6 +145,7 @@ def _all_models() -> list[RobotSpec]:
             specs.append(find_robot(name))
         except BotyardError as error:
             click.echo(f"botyard: warning: {escaped(str(error))}", err=True)
+
     return specs
 
 

@@ -1,4 +1,6 @@
-"""Values of command-line options: what a robot, a start pose and a list of poses look like when typed."""
+"""Values of command-line options: what a robot, a start pose and a list of poses look
+like when typed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ from typing import Final
 
 import click
 
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.app.kinds import OptionText, RobotChoice, parse_robot, parse_start
 from botyard.app.options import MAX_READ_HELP
-from botyard.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import CommandLineError
 from botyard.formats.budget import OPTION, Budget
 from botyard.geometry import Pose
@@ -19,12 +21,15 @@ class LimitParam(click.ParamType[str]):
 
     name = "NAME=NUMBER"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         """Look whether there is such a limit."""
         try:
             Budget().raised([str(value)])
         except CommandLineError as error:
             self.fail(str(error).removeprefix(f"{OPTION}: "), param, ctx)
+
         return str(value)
 
 
@@ -33,7 +38,9 @@ class NamedValueParam(click.ParamType[str]):
 
     name = "NAME=VALUE"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
         """Look whether it has a name."""
         try:
             return str(OptionText().read(value))
@@ -56,7 +63,9 @@ class RobotParam(click.ParamType[RobotChoice]):
 
     name = "MODEL[:NAME]"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> RobotChoice:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> RobotChoice:
         """Split at the last colon."""
         if isinstance(value, RobotChoice):
             return value
@@ -71,7 +80,9 @@ class StartParam(click.ParamType[Pose | str]):
 
     name = "X,Y,TH|outside|random"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Pose | str:
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Pose | str:
         """Parse."""
         if isinstance(value, Pose):
             return value

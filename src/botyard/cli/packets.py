@@ -1,4 +1,6 @@
-"""``botyard packets``: what passed between Pioneer clients and robots, of ``--record-packets`` or ``--record``, in words, and played."""
+"""``botyard packets``: what passed between Pioneer clients and robots, of
+``--record-packets`` or ``--record``, in words, and played.
+"""
 
 from __future__ import annotations
 
@@ -22,37 +24,63 @@ from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 @click.option("--robot", help="Only sessions of this robot.")
 @click.option("--session", type=int, help="Only this session.")
 @click.option(
-    "--play", "address", metavar="HOST:PORT", help="Be the recorded client for another robot, simulated or real."
-)  # fmt: skip
+    "--play",
+    "address",
+    metavar="HOST:PORT",
+    help="Be the recorded client for another robot, simulated or real.",
+)
 @click.option(
     "--speed",
     type=click.FloatRange(0.01, 1000.0),
     default=1.0,
     help="With --play: recorded per wall time. [default: 1]",
 )
-def command(file: str, robot: str | None, session: int | None, address: str | None, speed: float) -> int:
-    """Print what --record-packets or --record has of Pioneer clients: time, session, direction, packet, bytes; or play it (--play)."""
-    trace = read_trace(file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True))
-    found = [one for one in trace if isinstance(one, Lost) or _is_wanted(one, robot, session)]
+def command(
+    file: str, robot: str | None, session: int | None, address: str | None, speed: float
+) -> int:
+    """Print what --record-packets or --record has of Pioneer clients: time, session,
+    direction, packet, bytes; or play it (--play).
+    """
+    trace = read_trace(
+        file, lambda problem: click.echo(f"{shown(file)}: {shown(problem)}", err=True)
+    )
+    found = [
+        one for one in trace if isinstance(one, Lost) or _is_wanted(one, robot, session)
+    ]
     if address is not None:
         _play([one for one in found if isinstance(one, Passed)], address, speed)
         return 0
+
     talks: defaultdict[int, _SessionReader] = defaultdict(_SessionReader)
     for one in found:
         if isinstance(one, Lost):
-            click.echo(f"{one.sim:9.3f} {one.count} {one.what} are missing here: they could not be written")
+            click.echo(
+                f"{one.sim:9.3f} {one.count} {one.what} are missing here: they could not be written"
+            )
             continue
+
         for packet, what in talks[one.session].read(one):
-            _print(one.sim, f"{shown(one.robot)} #{one.session}", one.from_client, what, packet)
+            _print(
+                one.sim,
+                f"{shown(one.robot)} #{one.session}",
+                one.from_client,
+                what,
+                packet,
+            )
+
     return 0
 
 
 def _is_wanted(one: Passed, robot: str | None, session: int | None) -> bool:
-    return (robot is None or one.robot == robot) and (session is None or one.session == session)
+    return (robot is None or one.robot == robot) and (
+        session is None or one.session == session
+    )
 
 
 def _print(at: float, who: str, from_client: bool, what: str, packet: Packet) -> None:
-    click.echo(f"{at:9.3f} {who} {'→' if from_client else '←'} {what} {packet.data.hex(' ')}".rstrip())
+    click.echo(
+        f"{at:9.3f} {who} {'→' if from_client else '←'} {what} {packet.data.hex(' ')}".rstrip()
+    )
 
 
 def _play(passed: list[Passed], address: str, speed: float) -> None:
@@ -62,8 +90,14 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
         raise CommandLineError(f"--play: expected HOST:PORT, found {shown(address)}")
     sessions = sorted({one.session for one in passed})
     if len(sessions) != 1:
-        listed = ", ".join(f"{n} ({shown(next(p.robot for p in passed if p.session == n))})" for n in sessions[:20])
-        raise CommandLineError(f"--play: expected one session, found {listed or 'none'}; --session says which")
+        listed = ", ".join(
+            f"{n} ({shown(next(p.robot for p in passed if p.session == n))})"
+            for n in sessions[:20]
+        )
+        raise CommandLineError(
+            f"--play: expected one session, found {listed or 'none'}; --session says which"
+        )
+
     trace = trace_of(passed)
     reader = _SessionReader()
 
@@ -73,9 +107,17 @@ def _play(passed: list[Passed], address: str, speed: float) -> None:
     player = play(trace, host.strip("[]"), int(port), speed=speed, told=told)
     here = _last_pose(player.answers)
     parser = Parser()
-    there = _last_pose([packet for one in passed if not one.from_client for packet in parser.receive(one.data)])
+    there = _last_pose(
+        [
+            packet
+            for one in passed
+            if not one.from_client
+            for packet in parser.receive(one.data)
+        ]
+    )
     click.echo(
-        f"played: {len(trace.sent)} packets of session {sessions[0]}; last pose (x, y, th as on the wire): {here}, recorded {there}"
+        f"played: {len(trace.sent)} packets of session {sessions[0]}; last pose "
+        f"(x, y, th as on the wire): {here}, recorded {there}"
     )
 
 
@@ -88,7 +130,9 @@ def _last_pose(packets: list[Packet]) -> str:
 
 
 class _SessionReader:
-    """Decoder of one session: packet ids 0, 1 and 2 of a client have another meaning in the handshake than after it."""
+    """Decoder of one session: packet ids 0, 1 and 2 of a client have another meaning in
+    the handshake than after it.
+    """
 
     def __init__(self) -> None:
         self._parsers = {True: Parser(), False: Parser()}
@@ -108,6 +152,7 @@ class _SessionReader:
             stage = self._stage or Stage.SYNC0
             kind = P if in_handshake(stage, packet.id) else C
             self._stage = stage_after(stage, packet.id)
+
         try:
             return f"{kind(packet.id).name} ({packet.id})"
         except ValueError:

@@ -16,25 +16,31 @@ from botyard.app.options import RunOptions
 from botyard.app.page import Page
 from botyard.control import USER
 from botyard.errors import WorldError
-from botyard.interfaces.page.desk import PageDesk
+from botyard.interfaces.page.requests import PageRequests
 from botyard.protocols.webgui import messages as msg
 from botyard.servers.hub import Hub
-from botyard.servers.yard import Yard
+from botyard.servers.pioneer.robot_servers import RobotServers
 from botyard.ui import window
 
 log = logging.getLogger("botyard.page")
 
 
 def greet(
-    stack: contextlib.AsyncExitStack, page: Page, yard: Yard, o: RunOptions, asks: bool, ready: Callable[[], str]
+    stack: contextlib.AsyncExitStack,
+    page: Page,
+    robot_servers: RobotServers,
+    o: RunOptions,
+    asks: bool,
+    ready: Callable[[], str],
 ) -> None:
-    """Open the page if a person is there, and ask in it for map and robots if that is wanted.
+    """Open the page if a person is there, and ask in it for map and robots if that is
+    wanted.
 
     Parameters
     ----------
     page : Page
         Which is served until the stack is left.
-    yard : Yard
+    robot_servers : RobotServers
         Robots and their ports.
     o : RunOptions
         The command line.
@@ -46,18 +52,31 @@ def greet(
     if asks:
         desk, models = page.desk, [c.model for c in o.robots] or ["p3dx"]
         desk.start = msg.StartOffer(
-            models=models, port=o.port, verbose=o.verbose, warn_unsupported=o.warn_unsupported_commands
+            models=models,
+            port=o.port,
+            verbose=o.verbose,
+            warn_unsupported=o.warn_unsupported_commands,
         )
-        desk.starter = _Starter(desk, yard, ready).start
-        yard.hub.pause()  # time begins with the answer, or no run could be repeated
+        desk.starter = _Starter(desk, robot_servers, ready).start
+        # time begins with the answer, or no run could be repeated
+        robot_servers.hub.pause()
         click.echo(f"botyard asks for a map and robots: {page.url}")
-    _open(stack, yard.hub, o, page.url)
+
+    _open(stack, robot_servers.hub, o, page.url)
 
 
 def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -> None:
-    """Open the page in a browser if a person is there, or in a window of its own if one is wanted."""
+    """Open the page in a browser if a person is there, or in a window of its own if one
+    is wanted.
+    """
     mode = (
-        "fullscreen" if o.fullscreen_gui else "maximized" if o.maximize_gui else "minimized" if o.minimize_gui else None
+        "fullscreen"
+        if o.fullscreen_gui
+        else "maximized"
+        if o.maximize_gui
+        else "minimized"
+        if o.minimize_gui
+        else None
     )
     if mode is not None:
         try:
@@ -65,15 +84,20 @@ def _open(stack: contextlib.AsyncExitStack, hub: Hub, o: RunOptions, url: str) -
         except WorldError as error:
             log.warning("%s", error)
             return
+
         task = hub.background.start(_closed(opened, hub), "the window")
         stack.callback(opened.close)
         stack.callback(task.cancel)
-    elif sys.stdin.isatty() and _has_display() and not (o.noninteractive or o.no_browser):
+    elif (
+        sys.stdin.isatty() and _has_display() and not (o.noninteractive or o.no_browser)
+    ):
         window.open_browser(url)
 
 
 def _has_display() -> bool:
-    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return sys.platform in ("win32", "darwin") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
 
 
 async def _closed(opened: window.Window, hub: Hub) -> None:
@@ -83,6 +107,7 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
     if opened.failed:
         log.warning("the window could not be opened; the page is there for any browser")
         return
+
     log.info("the window was closed")
     hub.stop()
 
@@ -90,9 +115,11 @@ async def _closed(opened: window.Window, hub: Hub) -> None:
 class _Starter:
     """Carries out the answer of the start dialog."""
 
-    def __init__(self, desk: PageDesk, yard: Yard, ready: Callable[[], str]) -> None:
+    def __init__(
+        self, desk: PageRequests, robot_servers: RobotServers, ready: Callable[[], str]
+    ) -> None:
         self._desk = desk
-        self._yard = yard
+        self._robot_servers = robot_servers
         self._ready = ready
 
     async def start(self, request: msg.Start) -> None:
@@ -103,31 +130,44 @@ class _Starter:
         BotyardError
             The map, a model or a port is wrong; the dialog can be answered again.
         """
-        yard = self._yard
+        robot_servers = self._robot_servers
         for robot in request.robots:
-            yard.find_model(robot.model)
+            robot_servers.find_model(robot.model)
         if request.map:
             await asyncio.wrap_future(self._desk.load_map(request.map, USER))
-        if not request.robots and not yard.hub.sim.robots:  # those of a world file count
+        if (
+            not request.robots and not robot_servers.hub.sim.robots
+        ):  # those of a world file count
             raise WorldError("choose at least one robot")
+
         if request.verbose:
             logging.getLogger("botyard").setLevel(logging.DEBUG)
-        yard.port = request.port
-        yard.settings = replace(yard.settings, warn_unsupported=request.warn_unsupported)
+        robot_servers.port = request.port
+        robot_servers.settings = replace(
+            robot_servers.settings, warn_unsupported=request.warn_unsupported
+        )
         added: list[str] = []
         try:
             for robot in request.robots:
                 if robot.factory:
-                    yard.add_factory(robot.model)
+                    robot_servers.add_factory(robot.model)
                     continue
+
                 for _ in range(robot.count):
-                    added.append(yard.add(robot.model, robot.name if robot.name and robot.count == 1 else None).name)
-            await yard.open()
+                    added.append(
+                        robot_servers.add(
+                            robot.model,
+                            robot.name if robot.name and robot.count == 1 else None,
+                        ).name
+                    )
+
+            await robot_servers.open()
         except BaseException:
-            yard.remove(added)
-            for factory in yard.factories:
+            robot_servers.remove(added)
+            for factory in robot_servers.factories:
                 factory.close()
-            yard.factories.clear()
+            robot_servers.factories.clear()
             raise
-        yard.hub.resume()
+
+        robot_servers.hub.resume()
         click.echo(self._ready())

@@ -23,15 +23,35 @@ PROGRESS_S = 1.0
 
 @click.command("render")
 @click.argument("file", metavar="FILE")
-@click.argument("output", metavar="OUTPUT", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--from", "begin", type=DURATION, metavar="TIME", help="First moment, simulated time: 10s, 2min. [default: that of FILE]"
-)  # fmt: skip
-@click.option(
-    "--to", "end", type=DURATION, metavar="TIME", help="Last moment; a picture shows this one. [default: that of FILE]"
+@click.argument(
+    "output", metavar="OUTPUT", type=click.Path(dir_okay=False, path_type=Path)
 )
-@click.option("--speed", type=float, default=1.0, show_default=True, help="Simulated seconds in a second of the movie.")
-@click.option("--fps", type=float, help="Frames a second. [default: 25, and no more than there are steps]")
+@click.option(
+    "--from",
+    "begin",
+    type=DURATION,
+    metavar="TIME",
+    help="First moment, simulated time: 10s, 2min. [default: that of FILE]",
+)
+@click.option(
+    "--to",
+    "end",
+    type=DURATION,
+    metavar="TIME",
+    help="Last moment; a picture shows this one. [default: that of FILE]",
+)
+@click.option(
+    "--speed",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Simulated seconds in a second of the movie.",
+)
+@click.option(
+    "--fps",
+    type=float,
+    help="Frames a second. [default: 25, and no more than there are steps]",
+)
 @with_picture_options
 @max_read_option
 @FORCE
@@ -46,7 +66,9 @@ def command(
     force: bool,
     **options: Any,
 ) -> int:
-    """Make a movie (.mp4, .gif, .webp) or a picture (.png ...) of a recording of --record."""
+    """Make a movie (.mp4, .gif, .webp) or a picture (.png ...) of a recording of
+    --record.
+    """
     from botyard.pictures.filming import film_options, render_recording
 
     picture = chosen_picture(**options)
@@ -54,7 +76,10 @@ def command(
         film = film_options(begin=begin, end=end, speed=speed, fps=fps)
     except ArgumentError as error:
         words = str(error).replace("begin:", "--from:", 1).replace("end:", "--to:", 1)
-        raise CommandLineError(words if words.startswith("--") else f"--{words}") from None
+        raise CommandLineError(
+            words if words.startswith("--") else f"--{words}"
+        ) from None
+
     check_can_be_written("OUTPUT", output, force=force)
     said = time.monotonic()
     is_told = False
@@ -68,7 +93,9 @@ def command(
 
     budget = Budget().raised(max_read)
     try:
-        notes = render_recording(file, output, picture, film, budget=budget, force=force, progress=progress)
+        notes = render_recording(
+            file, output, picture, film, budget=budget, force=force, progress=progress
+        )
     except ArgumentError as error:
         raise CommandLineError(str(error)) from None
     except (OSError, ValueError) as error:
@@ -76,6 +103,7 @@ def command(
     finally:
         if is_told:
             click.echo(err=True)
+
     for note in notes:
         click.echo(f"{shown(file)}: {shown(note, 500)}", err=True)
     click.echo(f"{output} written")

@@ -1,4 +1,6 @@
-"""``botyard replay``: shows a recording, says what is in it, or proves that its run comes out again."""
+"""``botyard replay``: shows a recording, says what is in it, or proves that its run
+comes out again.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,16 @@ from botyard.cli.runoptions import with_some_options
 from botyard.errors import ExitCode
 from botyard.formats.budget import Budget
 from botyard.names import shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from botyard.recording.player import Player
 
 PROGRESS_S = 1.0
 """Wall time between two lines of progress at a terminal, s."""
-_NOT_HERE: Final = frozenset({"history", "start_dialog", "localization", "ros_map", "cmd_vel_timeout"})
+_NOT_HERE: Final = frozenset(
+    {"history", "start_dialog", "localization", "ros_map", "cmd_vel_timeout"}
+)
 _MORE: Final = frozenset(
     {
         "port",
@@ -52,17 +56,35 @@ REST: Final = frozenset({"pioneer", "discovery"})
 """Interfaces that are served by default, but not of recordings."""
 
 
-@click.command("replay", context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110})
+@click.command(
+    "replay",
+    context_settings={
+        "help_option_names": ["-h", "--help", "-help"],
+        "max_content_width": 110,
+    },
+)
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--resimulate", "again", is_flag=True,
-    help="Do the run again from its first state and its journal, and compare every digest and state. "
-    "Status 0: all are equal; 1: one differs, and it is said which; 2: the recording cannot be read.",
-)  # fmt: skip
+    "--resimulate",
+    "again",
+    is_flag=True,
+    help="Do the run again from its first state and its journal, and compare "
+    "every digest and state. "
+    "Status 0: all are equal; 1: one differs, and it is said which; 2: the "
+    "recording cannot be read.",
+)
 @click.option("--info", is_flag=True, help="Say what is in the file, and show nothing.")
-@click.option("--pioneer", is_flag=True, help="Give the robots their ports of the Pioneer protocol (--port).")
 @click.option(
-    "--speed", type=click.FloatRange(0.01, 1000.0), default=1.0, show_default=True, help="Simulated per wall time."
+    "--pioneer",
+    is_flag=True,
+    help="Give the robots their ports of the Pioneer protocol (--port).",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.01, 1000.0),
+    default=1.0,
+    show_default=True,
+    help="Simulated per wall time.",
 )
 @click.option("--loop", is_flag=True, help="Begin again at the end.")
 @click.option("--paused", is_flag=True, help="Stand still at first.")
@@ -79,7 +101,9 @@ def command(
     max_read: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Show a recording on the page, with a time line; and, if asked, on ports of ROS and others. Or say what is in it, or prove it."""
+    """Show a recording on the page, with a time line; and, if asked, on ports of ROS
+    and others. Or say what is in it, or prove it.
+    """
     budget = Budget().raised(max_read)
     if again:
         return _resimulate(file, budget)
@@ -90,7 +114,9 @@ def command(
     o = RunOptions(**options, history=0.0, no_network_discovery=not pioneer)
     check_options(o)
     interrupts.terminate_too()
-    logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, form=o.log_format)
+    logs = set_up_logging(
+        verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, form=o.log_format
+    )
     try:
         player = _player(file, budget)
         player.loop = loop
@@ -100,9 +126,11 @@ def command(
 
 
 def _player(file: str, budget: Budget) -> Player:
-    """Read a recording, by its states or else by its ROS messages. RecordingError: it cannot be read."""
+    """Read a recording, by its states or else by its ROS messages. RecordingError: it
+    cannot be read.
+    """
     from botyard.cli.warmup import warm_up_with_progress
-    from botyard.recording.redrawn import open_player
+    from botyard.recording.fallback import open_player
 
     warm_up_with_progress(masses=False)
     with telling(f"reading {file}"):
@@ -112,36 +140,45 @@ def _player(file: str, budget: Budget) -> Player:
     return player
 
 
-async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool) -> int:
+async def _show(
+    player: Player, file: str, o: RunOptions, pioneer: bool, speed: float, paused: bool
+) -> int:
     """Serve it until told to end."""
     import asyncio
 
     from botyard.app.assembly import assemble, open_interfaces
     from botyard.interfaces.page.recorded import RecordingLine
     from botyard.model.world import Settings, World
-    from botyard.servers.movies import RecordedMoments
+    from botyard.servers.jobs.movies import RecordedMoments
     from botyard.servers.throttledlog import watch_over
 
     log, sim = logging.getLogger("botyard"), player.sim
     watch_over(asyncio.get_running_loop(), log)
-    parts = assemble(sim, World(scene=sim.scene, settings=Settings(step=sim.dt)), o, None)
+    parts = assemble(
+        sim, World(scene=sim.scene, settings=Settings(step=sim.dt)), o, None
+    )
     parts.control.shows_recording = True
-    parts.yard.is_serving = pioneer
+    parts.robot_servers.is_serving = pioneer
     parts.hub.set_speed(speed)
     player.ended = parts.hub.pause
     parts.movies.moments = lambda: RecordedMoments(player.track)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            parts.yard.adopt()
-            doors = await open_interfaces(stack, parts, o, {}, rest=() if pioneer else REST)
+            parts.robot_servers.adopt()
+            doors = await open_interfaces(
+                stack, parts, o, {}, rest=() if pioneer else REST
+            )
             url = None
             if not o.no_gui:
                 from botyard.cli.page import greet
 
                 page = doors.page()
-                page.desk.timeline = RecordingLine(player, parts.hub, parts.control, Path(file).name)
-                greet(stack, page, parts.yard, o, False, lambda: "")
+                page.desk.timeline = RecordingLine(
+                    player, parts.hub, parts.control, Path(file).name
+                )
+                greet(stack, page, parts.robot_servers, o, False, lambda: "")
                 url = page.url
+
             interrupts.ready(parts.hub.stop)
             if paused:
                 parts.hub.pause()
@@ -150,15 +187,29 @@ async def _show(player: Player, file: str, o: RunOptions, pioneer: bool, speed: 
         finally:
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
-    raise AssertionError  # the stack swallows no exception
+
+    # the stack swallows no exception
+    raise AssertionError
 
 
 def _ready(player: Player, file: str, page: str | None, as_json: bool) -> str:
     """The line that says that everything is there."""
     if as_json:
-        return json.dumps({"ready": True, "recording": file, "begin": player.begin, "end": player.end, "page": page})
+        return json.dumps(
+            {
+                "ready": True,
+                "recording": file,
+                "begin": player.begin,
+                "end": player.end,
+                "page": page,
+            }
+        )
+
     where = f"\npage: {page}" if page else ""
-    return f"botyard ready: {shown(file)}, simulated time {player.begin:g} s to {player.end:g} s{where}"
+    return (
+        f"botyard ready: {shown(file)}, simulated time {player.begin:g} s to "
+        f"{player.end:g} s{where}"
+    )
 
 
 def _describe(path: str, budget: Budget) -> int:
@@ -170,20 +221,26 @@ def _describe(path: str, budget: Budget) -> int:
         for message in file.messages():
             counts[message.channel.topic] = counts.get(message.channel.topic, 0) + 1
             times = [min(times[0], message.time), max(times[1], message.time)]
+
         for name, values in file.metadata.items():
             for key, value in values.items():
                 click.echo(f"{shown(name, 40)} {shown(key, 40)}: {shown(value, 200)}")
+
         if counts:
-            click.echo(f"simulated time: {times[0] / 1e9:.3f} s to {times[1] / 1e9:.3f} s")
+            click.echo(
+                f"simulated time: {times[0] / 1e9:.3f} s to {times[1] / 1e9:.3f} s"
+            )
+
         for topic in sorted(counts):
             click.echo(f"{counts[topic]:9} {shown(topic, 100)}")
         for problem in file.problems:
             click.echo(f"{shown(path)}: {shown(problem, 500)}", err=True)
+
     return 0
 
 
 def _resimulate(path: str, budget: Budget) -> int:
-    from botyard.recording.proof import resimulate
+    from botyard.recording.verify import resimulate
 
     began = said = time.monotonic()
 
@@ -200,8 +257,10 @@ def _resimulate(path: str, budget: Budget) -> int:
     if proof.divergence is not None:
         click.echo(shown(str(proof.divergence), 1000))
         return ExitCode.PEER
+
     click.echo(
-        f"equal: {proof.steps} steps, {proof.changes} changes; {proof.digests} digests, {proof.states} states "
+        f"equal: {proof.steps} steps, {proof.changes} changes; {proof.digests} "
+        f"digests, {proof.states} states "
         f"and all columns of {proof.checks} steps compared "
         f"(tick {proof.begin} to {proof.end}, {time.monotonic() - began:.1f} s)"
     )

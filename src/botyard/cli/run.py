@@ -1,6 +1,8 @@
-"""``botyard run``, and bare ``botyard``: simulate robots in a map and serve them on TCP ports.
+"""``botyard run``, and bare ``botyard``: simulate robots in a map and serve them on TCP
+ports.
 
-The options of AMRISim keep their names and meanings, in all its spellings (feature table, area CLI).
+The options of AMRISim keep their names and meanings, in all its spellings (feature
+table, area CLI).
 """
 
 from __future__ import annotations
@@ -33,17 +35,24 @@ from botyard.cli.runoptions import (
     with_world_options,
     world_options,
 )
-from botyard.errors import BotyardError, CommandLineError, FolderError, FormatError, ModelsMissingError, did_you_mean
-from botyard.waits import telling
+from botyard.errors import (
+    BotyardError,
+    CommandLineError,
+    FolderError,
+    FormatError,
+    ModelsMissingError,
+    did_you_mean,
+)
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from botyard.formats.crashstate import SavedState
     from botyard.model.objects import Described
     from botyard.model.world import World
     from botyard.servers.hub import Hub
-    from botyard.servers.statefile import StateKeeper
-    from botyard.servers.tcp import RobotPortServer
-    from botyard.servers.yard import Yard
+    from botyard.servers.jobs.statefile import StateKeeper
+    from botyard.servers.pioneer.robot_servers import RobotServers
+    from botyard.servers.pioneer.tcp import RobotPortServer
     from botyard.sim.simulation import Simulation
 
 DEFAULT_LOG_SIZE = 5_000_000
@@ -62,12 +71,17 @@ Examples:
     "run",
     cls=RunCommand,
     epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help", "-help"], "max_content_width": 110},
+    context_settings={
+        "help_option_names": ["-h", "--help", "-help"],
+        "max_content_width": 110,
+    },
 )
 @with_options
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:
-    """Simulate robots in a map and serve each on a TCP port by the Pioneer protocol (ARIA, p2os and others)."""
+    """Simulate robots in a map and serve each on a TCP port by the Pioneer protocol
+    (ARIA, p2os and others).
+    """
     return run(RunOptions(**options), context)
 
 
@@ -78,17 +92,22 @@ def run(o: RunOptions, context: click.Context) -> int:
         from botyard.cli.daemon import daemonize
 
         return daemonize(context.meta[ARGUMENTS], o.log_file)
+
     if _is_supervised(o):
-        from botyard.servers.supervise import become_supervisor, supervise
+        from botyard.servers.jobs.supervise import become_supervisor, supervise
 
         here = Path.cwd()
         if o.cwd is not None:
             _change_folder(o.cwd)
         is_replaced = interrupts.is_own_program() and os.name == "posix"
-        if not is_replaced:  # else signals end this program until the next one takes them over
+        if (
+            not is_replaced
+        ):  # else signals end this program until the next one takes them over
             interrupts.hand_over()
+
         look_after = become_supervisor if is_replaced else supervise
         return look_after(context.meta[ARGUMENTS], o.log_file, o.state_file, here)
+
     interrupts.terminate_too()
     _raise_file_limit()
     if o.cwd is not None:
@@ -102,7 +121,9 @@ def run(o: RunOptions, context: click.Context) -> int:
     if o.print_config:
         click.echo(config_text(o, context, world.options, world.scene.source), nl=False)
         return 0
-    if o is not typed:  # the world has options of its own
+
+    # the world has options of its own
+    if o is not typed:
         check_options(o)
     world = replace(world, options={**world.options, **world_options(context)})
     saved = _state_before(o, remarks.append)
@@ -112,15 +133,29 @@ def run(o: RunOptions, context: click.Context) -> int:
     if size is None:
         size = DEFAULT_LOG_SIZE if o.unattended else 0
     form = "html" if o.html else o.log_format
-    logs = set_up_logging(verbose=o.verbose, quiet=o.less_verbose, file=o.log_file, max_size=size, form=form)
+    logs = set_up_logging(
+        verbose=o.verbose,
+        quiet=o.less_verbose,
+        file=o.log_file,
+        max_size=size,
+        form=form,
+    )
     guard = (
         contextlib.nullcontext()
         if o.no_crash_handler
-        else crash_handler(logs, o.log_file, traces=not o.no_crash_debug, alone=o.supervisor is None)
+        else crash_handler(
+            logs, o.log_file, traces=not o.no_crash_debug, alone=o.supervisor is None
+        )
     )
     try:
         with guard:
-            return _simulate(world, o, remarks, logs.rotate if o.log_file is not None else None, saved)
+            return _simulate(
+                world,
+                o,
+                remarks,
+                logs.rotate if o.log_file is not None else None,
+                saved,
+            )
     finally:
         logs.close()
 
@@ -135,7 +170,9 @@ def _with_interfaces(o: RunOptions) -> RunOptions:
 
 
 def _is_supervised(o: RunOptions) -> bool:
-    """Whether another process simulates and this one looks after it: when nobody else does, and the run has no end of its own."""
+    """Whether another process simulates and this one looks after it: when nobody else
+    does, and the run has no end of its own.
+    """
     return o.unattended and not (
         o.no_crash_restart
         or o.no_crash_handler
@@ -150,12 +187,14 @@ def _state_before(o: RunOptions, remark: Callable[[str], None]) -> SavedState | 
     """Read the state of the simulator that has crashed."""
     if o.state_file is None or not o.restarting_after_crash:
         return None
-    from botyard.servers.statefile import read_state
+    from botyard.servers.jobs.statefile import read_state
 
     return read_state(o.state_file, remark)
 
 
-def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]) -> World:
+def _with_map_of(
+    saved: SavedState, world: World, o: RunOptions, remark: Callable[[str], None]
+) -> World:
     """The world, with the map that was loaded last before the crash."""
     from botyard.formats.registry import load_world
     from botyard.model.scene import Scene
@@ -165,14 +204,20 @@ def _with_map_of(saved: SavedState, world: World, o: RunOptions, remark: Callabl
     if not saved.map:
         return replace(world, scene=Scene())
     try:
-        return replace(world, scene=load_world(saved.map, replace(o.reading(), warn=remark)).scene)
+        return replace(
+            world, scene=load_world(saved.map, replace(o.reading(), warn=remark)).scene
+        )
     except (FormatError, OSError, ValueError) as error:
         remark(f"the map that was in place cannot be read any more: {error}")
         return world
 
 
 def _simulate(
-    world: World, o: RunOptions, remarks: list[str], rotate_logs: Callable[[], None] | None, saved: SavedState | None
+    world: World,
+    o: RunOptions,
+    remarks: list[str],
+    rotate_logs: Callable[[], None] | None,
+    saved: SavedState | None,
 ) -> int:
     """Make the simulation and serve it."""
     for text in remarks:
@@ -195,18 +240,24 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
     step = sim_ms / 1000.0 if sim_ms else s.step or usual.step_s
     if usual.interface and not (sim_ms or s.step):
         log.info(
-            "the world steps %g ms at a time, as the interface %s expects; --update-interval says otherwise",
+            "the world steps %g ms at a time, as the interface %s expects; "
+            "--update-interval says otherwise",
             step * 1000.0,
             usual.interface,
         )
+
     settings: dict[str, Any] = {
         "seed": o.seed if o.seed is not None else s.seed,
-        "odometry_error": "none" if o.no_error else o.odom_error_mode or s.odometry_error,
+        "odometry_error": "none"
+        if o.no_error
+        else o.odom_error_mode or s.odometry_error,
         "sensor_noise": o.sensor_noise == "stock" if o.sensor_noise else s.sensor_noise,
         "threads": o.threads or s.threads,
     }
     range_step = (o.resolution or 20) / 1000.0 if o.compat == "amrisim" else 0.0
-    described = _descriptions(o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text))
+    described = _descriptions(
+        o, {b.name for b in world.scene.boxes}, lambda text: log.warning("%s", text)
+    )
     scene = replace(world.scene, boxes=(*world.scene.boxes, *described.bodies))
     warm_up_with_progress(masses=check_world(o, world, scene.boxes, _asks(o)))
     given = {k: v for k, v in settings.items() if v is not None}
@@ -222,33 +273,54 @@ def make_simulation(world: World, o: RunOptions, begin: int = 0) -> Simulation:
     return sim
 
 
-def load_world(o: RunOptions, context: click.Context, remark: Callable[[str], None]) -> tuple[World, RunOptions]:
-    """The world that the command line names, and the options together with those that the world has of its own."""
-    from botyard.codeload import is_code
+def load_world(
+    o: RunOptions, context: click.Context, remark: Callable[[str], None]
+) -> tuple[World, RunOptions]:
+    """The world that the command line names, and the options together with those that
+    the world has of its own.
+    """
     from botyard.controllers.registry import is_controller, register
     from botyard.formats.models import folders_without_models, missing_folders
     from botyard.formats.registry import load_world as read_world
     from botyard.formats.registry import with_user_things
     from botyard.model.scene import Scene
     from botyard.model.world import World
+    from botyard.processes.codeload import is_code
 
     for missing in missing_folders():
-        if o.unattended:  # nobody is asked, and other models than the user's might take their place
+        if (
+            o.unattended
+        ):  # nobody is asked, and other models than the user's might take their place
             raise ModelsMissingError(missing)
+
         remark(f"{missing}; the shipped ones are used")
+
     for bare in folders_without_models():
         remark(f"{bare}; the shipped ones are used")
     if o.controller is not None and is_code(o.controller):
-        register(o.controller)  # here, where it is what the user has typed, and not what a world says
+        register(
+            o.controller
+        )  # here, where it is what the user has typed, and not what a world says
+
     name = _map_name(o, remark)
     if name is None:
         nothing = World(scene=Scene())
-        return nothing if _asks(o) else with_user_things(nothing, replace(o.reading(), warn=remark)), o
-    options = replace(o.reading(), warn=remark, is_program=partial(is_controller, allow_code=o.allow_code))
+        return nothing if _asks(o) else with_user_things(
+            nothing, replace(o.reading(), warn=remark)
+        ), o
+
+    options = replace(
+        o.reading(),
+        warn=remark,
+        is_program=partial(is_controller, allow_code=o.allow_code),
+    )
     if name.startswith("ros:"):
         from botyard.app.ros import map_from_ros
 
-        return with_user_things(World(scene=map_from_ros(name, o, interrupts.run_loop)), options), o
+        return with_user_things(
+            World(scene=map_from_ros(name, o, interrupts.run_loop)), options
+        ), o
+
     with telling(f"reading {name}"):
         world = read_world(name, options)
     if not o.stageworld:
@@ -258,8 +330,12 @@ def load_world(o: RunOptions, context: click.Context, remark: Callable[[str], No
     return world, with_world_options(o, world.options, context, world.scene.source)
 
 
-def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None]) -> Described:
-    """What the description files of the command line tell of; `names` are those of the map's boxes."""
+def _descriptions(
+    o: RunOptions, names: set[str], remark: Callable[[str], None]
+) -> Described:
+    """What the description files of the command line tell of; `names` are those of the
+    map's boxes.
+    """
     from botyard.formats.adf import read_adf
     from botyard.model.objects import Described
 
@@ -269,17 +345,24 @@ def _descriptions(o: RunOptions, names: set[str], remark: Callable[[str], None])
         more = read_adf(name, replace(o.reading(), warn=remark), others)
         taken = (names | {b.name for b in found.bodies}) & {b.name for b in more.bodies}
         if taken:
-            raise CommandLineError(f'--adf {name}: a body named "{min(taken)}" is there already')
+            raise CommandLineError(
+                f'--adf {name}: a body named "{min(taken)}" is there already'
+            )
+
         found |= more
+
     return found
 
 
 def _raise_file_limit() -> None:
-    """Raise the limit of open files to its maximum: each client and each port takes one."""
+    """Raise the limit of open files to its maximum: each client and each port takes
+    one.
+    """
     try:
         import resource
     except ImportError:  # Windows has no such limit
         return
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
@@ -290,7 +373,9 @@ def _change_folder(folder: str) -> None:
     try:
         os.chdir(folder)
     except OSError as error:
-        raise FolderError(f'--cwd: cannot change to "{folder}": {error.strerror}') from None
+        raise FolderError(
+            f'--cwd: cannot change to "{folder}": {error.strerror}'
+        ) from None
 
 
 def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
@@ -308,27 +393,47 @@ def _map_name(o: RunOptions, remark: Callable[[str], None]) -> str | None:
     if users is not None:
         remark(f"no map was given: using {users}")
         return str(users)
+
     if o.unattended:
-        raise CommandLineError("--noninteractive needs a map: give one with -m FILE, or say --nomap")
+        raise CommandLineError(
+            "--noninteractive needs a map: give one with -m FILE, or say --nomap"
+        )
+
     remark('no map was given: using the shipped map "office" (see "botyard maps")')
     return "office"
 
 
 def _asks(o: RunOptions) -> bool:
-    """Whether the start dialog is wanted: without a map, when a person is there to answer."""
-    if o.map or o.map_argument or o.stageworld or o.nomap or o.map == "" or o.unattended:
+    """Whether the start dialog is wanted: without a map, when a person is there to
+    answer.
+    """
+    if (
+        o.map
+        or o.map_argument
+        or o.stageworld
+        or o.nomap
+        or o.map == ""
+        or o.unattended
+    ):
         if o.start_dialog:
             raise CommandLineError(
-                "--start-dialog asks for a map in the page: it goes with no map and not with --no-gui"
+                "--start-dialog asks for a map in the page: it goes with no map "
+                "and not with --no-gui"
             )
+
         return False
+
     from botyard.formats.models import default_map
 
     return o.start_dialog or (sys.stdin.isatty() and default_map() is None)
 
 
 async def _serve(
-    sim: Simulation, place: World, o: RunOptions, rotate_logs: Callable[[], None] | None, saved: SavedState | None
+    sim: Simulation,
+    place: World,
+    o: RunOptions,
+    rotate_logs: Callable[[], None] | None,
+    saved: SavedState | None,
 ) -> int:
     """Open the ports, say "ready", run until told to end."""
     import asyncio
@@ -340,17 +445,22 @@ async def _serve(
     log = logging.getLogger("botyard")
     watch_over(asyncio.get_running_loop(), log)
     parts = assemble(sim, place, o, rotate_logs)
-    yard, hub = parts.yard, parts.hub
+    robot_servers, hub = parts.robot_servers, parts.hub
     asks = _asks(o)
     if not asks:
-        add_robots(yard, place, o, o.chosen_robots(bool(place.robots)))
+        add_robots(robot_servers, place, o, o.chosen_robots(bool(place.robots)))
     ports: dict[RobotPortServer, int] = {}
     if saved is not None:
-        from botyard.servers.statefile import restore
+        from botyard.servers.jobs.statefile import restore
 
-        named = restore(yard, saved)
-        ports = {yard.servers[n]: port for n, port in named.items() if n in yard.servers}
-        ports |= dict(zip(yard.factories, saved.factories, strict=False))
+        named = restore(robot_servers, saved)
+        ports = {
+            robot_servers.servers[n]: port
+            for n, port in named.items()
+            if n in robot_servers.servers
+        }
+        ports |= dict(zip(robot_servers.factories, saved.factories, strict=False))
+
     async with contextlib.AsyncExitStack() as stack:
         try:
             page, kept = None, saved.page if saved is not None else ()
@@ -362,22 +472,35 @@ async def _serve(
 
                 served = doors.page()
                 page, kept = served.url, served.kept
-                greet(stack, served, yard, o, asks, lambda: _ready(yard, o.json, served.url))
+                greet(
+                    stack,
+                    served,
+                    robot_servers,
+                    o,
+                    asks,
+                    lambda: _ready(robot_servers, o.json, served.url),
+                )
+
             interrupts.ready(hub.stop, call_in)
             if place.settings.paused and page is not None and not o.noninteractive:
                 hub.pause()
-                log.info("the world file says that time stands still at first: run it in the page")
+                log.info(
+                    "the world file says that time stands still at first: run it in the page"
+                )
+
             if not asks:
-                _say_ready(_ready(yard, o.json, page), again=saved is not None)
-            log.info("%s", about(yard))
-            keeper = _keep_state(stack, yard, o, kept)
-            # modules, kernels and the world live as long as the run: looking through them for garbage holds up a step by 60 to 100 ms
+                _say_ready(_ready(robot_servers, o.json, page), again=saved is not None)
+            log.info("%s", about(robot_servers))
+            keeper = _keep_state(stack, robot_servers, o, kept)
+            # modules, kernels and the world live as long as the run: looking through
+            # them for garbage holds up a step by 60 to 100 ms
             gc.freeze()
             status = await hub.run()
             if hub.is_crash and not o.no_crash_handler:
-                from botyard.servers.supervise import keep_log
+                from botyard.servers.jobs.supervise import keep_log
 
                 keep_log(o.log_file)
+
             if keeper is not None and not hub.is_crash:
                 keeper.forget()
             _write_results(sim, o, place)
@@ -385,11 +508,15 @@ async def _serve(
         finally:
             parts.close()
             await asyncio.sleep(0)  # let the last bytes go
-    raise AssertionError  # the stack swallows no exception
+
+    # the stack swallows no exception
+    raise AssertionError
 
 
 def _say_ready(line: str, *, again: bool) -> None:
-    """Print that everything is there; after a crash, whoever has read that once may have gone."""
+    """Print that everything is there; after a crash, whoever has read that once may
+    have gone.
+    """
     try:
         # with its newline in one write: a log beside it on the same pipe would tear it
         click.echo(line)
@@ -397,19 +524,27 @@ def _say_ready(line: str, *, again: bool) -> None:
         if isinstance(error, BrokenPipeError) and not again:
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # as long as the program runs
-        logging.getLogger("botyard").warning('"ready" cannot be written to the standard output: %s', error.strerror)
+        logging.getLogger("botyard").warning(
+            '"ready" cannot be written to the standard output: %s', error.strerror
+        )
 
 
-def _keep_state(stack: contextlib.AsyncExitStack, yard: Yard, o: RunOptions, page: Sequence[Any]) -> StateKeeper | None:
+def _keep_state(
+    stack: contextlib.AsyncExitStack,
+    robot_servers: RobotServers,
+    o: RunOptions,
+    page: Sequence[Any],
+) -> StateKeeper | None:
     """``--state-file``."""
     if o.state_file is None:
         return None
-    from botyard.safefile import Hold
-    from botyard.servers.statefile import StateKeeper
+    from botyard.processes.safefile import Hold
+    from botyard.servers.jobs.statefile import StateKeeper
 
-    if o.supervisor is None:  # else that one holds the file, from one start to the next
+    # else that one holds the file, from one start to the next
+    if o.supervisor is None:
         stack.enter_context(Hold(o.state_file))
-    keeper = StateKeeper(yard, o.state_file, page, o.supervisor)
+    keeper = StateKeeper(robot_servers, o.state_file, page, o.supervisor)
     stack.callback(keeper.close)
     return keeper
 
@@ -434,6 +569,7 @@ def _write_results(sim: Simulation, o: RunOptions, place: World) -> None:
             if first is not None:
                 logging.getLogger("botyard").error("%s", error)
             first = first or error
+
     if first is not None:
         raise first
 
@@ -442,24 +578,42 @@ def _write_snapshot(sim: Simulation, name: str, *, force: bool) -> None:
     """``--snapshot``."""
     try:
         sim.render(name, overwrite=force)
-    except (OSError, ValueError) as error:  # ValueError: Pillow knows no format of this suffix
+    except (
+        OSError,
+        ValueError,
+    ) as error:  # ValueError: Pillow knows no format of this suffix
         raise CommandLineError(f"--snapshot: cannot write {name}: {error}") from None
+
     logging.getLogger("botyard").info("picture written to %s", name)
 
 
 def _save_scenario(sim: Simulation, name: str, *, place: World, force: bool) -> None:
-    """``--save-scenario``; `place` is the world as it was at first: its pace and its options are those of the new one."""
+    """``--save-scenario``; `place` is the world as it was at first: its pace and its
+    options are those of the new one.
+    """
     from botyard.formats import saving
 
     log = logging.getLogger("botyard")
     world, before = sim.world(), place.settings
-    settings = replace(world.settings, speed=before.speed, duration=before.duration, paused=before.paused)
-    for note in saving.save(replace(world, settings=settings, options=place.options), name, overwrite=force):
+    settings = replace(
+        world.settings,
+        speed=before.speed,
+        duration=before.duration,
+        paused=before.paused,
+    )
+    for note in saving.save(
+        replace(world, settings=settings, options=place.options), name, overwrite=force
+    ):
         log.warning("%s: %s", name, note)
+
     log.info("scenario written to %s", name)
     lost = lost_options(click.get_current_context())
     if lost:
-        log.info("%s: options that a scenario cannot hold were not written, say them again: %s", name, " ".join(lost))
+        log.info(
+            "%s: options that a scenario cannot hold were not written, say them again: %s",
+            name,
+            " ".join(lost),
+        )
 
 
 def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> None:
@@ -468,20 +622,31 @@ def _plug_joystick(stack: contextlib.AsyncExitStack, hub: Hub, name: str) -> Non
     from botyard.cli.keyboard import Keyboard
 
     if name not in hub.sim.robots:  # the page was asked for robots
-        raise CommandLineError(f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}')
+        raise CommandLineError(
+            f'--joystick: no robot "{name}"{did_you_mean(name, hub.sim.robots)}'
+        )
+
     keys = stack.enter_context(Keyboard())
     hub.sim.before_step(KeyJoystick(hub.sim.robots[name], keys.read).act)
     logging.getLogger("botyard").info(HELP)
 
 
-def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
+def _ready(robot_servers: RobotServers, as_json: bool, page: str | None) -> str:
     """The line that says that everything is there."""
-    sim = yard.hub.sim
+    sim = robot_servers.hub.sim
     robots = [
-        {"name": s.robot.name, "model": s.robot.spec.name, "host": s.address[0], "port": s.address[1]}
-        for s in yard.servers.values()
+        {
+            "name": s.robot.name,
+            "model": s.robot.spec.name,
+            "host": s.address[0],
+            "port": s.address[1],
+        }
+        for s in robot_servers.servers.values()
     ]
-    made = [{"model": f.model.name, "host": f.address[0], "port": f.address[1]} for f in yard.factories]
+    made = [
+        {"model": f.model.name, "host": f.address[0], "port": f.address[1]}
+        for f in robot_servers.factories
+    ]
     if as_json:
         source = sim.scene.source or None
         about = {
@@ -495,8 +660,14 @@ def _ready(yard: Yard, as_json: bool, page: str | None) -> str:
             "page": page,
         }
         return json.dumps(about)
+
     listed = [f"{r['name']} ({r['model']}) on {r['host']}:{r['port']}" for r in robots]
-    listed += [f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made]
+    listed += [
+        f"a {f['model']} for every client of {f['host']}:{f['port']}" for f in made
+    ]
     shown = f"\npage: {page}" if page else ""
     pace = f"seed {sim.seed}, steps of {1000.0 * sim.dt:g} ms"
-    return f"botyard ready: {', '.join(listed) or 'no robots'}; {pace}, process {os.getpid()}{shown}"
+    return (
+        f"botyard ready: {', '.join(listed) or 'no robots'}; {pace}, process "
+        f"{os.getpid()}{shown}"
+    )

@@ -1,4 +1,6 @@
-"""The options of ``botyard run`` as click parameters, generated from `botyard.app.options`."""
+"""The options of ``botyard run`` as click parameters, generated from
+`botyard.app.options`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,17 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from botyard.app.kinds import Flag, Kind, LimitText, OneOf, OptionText, Real, RobotText, StartText, Whole
+from botyard.app.kinds import (
+    Flag,
+    Kind,
+    LimitText,
+    OneOf,
+    OptionText,
+    Real,
+    RobotText,
+    StartText,
+    Whole,
+)
 from botyard.app.options import OPTIONS, SECTIONS, Option, RobotChoice, RunOptions
 from botyard.cli.options import LimitParam, NamedValueParam, RobotParam, StartParam
 from botyard.geometry import Pose
@@ -25,8 +37,9 @@ class RunOption(click.Option):
     Parameters
     ----------
     world : bool
-        Whether a world file may set it (`botyard.formats.worldoptions`): it describes the world or its pace. Never true for what names a
-        file, an address, a port or a token, opens or closes something, or belongs to the log or the page.
+        Whether a world file may set it (`botyard.formats.worldoptions`): it describes
+        the world or its pace. Never true for what names a file, an address, a port or a
+        token, opens or closes something, or belongs to the log or the page.
     """
 
     def __init__(self, *args: Any, world: bool, **more: Any) -> None:
@@ -34,14 +47,24 @@ class RunOption(click.Option):
         self.world = world
 
 
-def _without_effect(_context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """An option of AMRISim for what is not there: its menu bar, its message window, the world file that it wrote for Stage."""
+def _without_effect(
+    _context: click.Context, parameter: click.Parameter, value: bool
+) -> None:
+    """An option of AMRISim for what is not there: its menu bar, its message window, the
+    world file that it wrote for Stage.
+    """
     if value:
-        click.echo(f"botyard: warning: {max(parameter.opts, key=len)} has no effect here", err=True)
+        click.echo(
+            f"botyard: warning: {max(parameter.opts, key=len)} has no effect here",
+            err=True,
+        )
 
 
-def take_config(context: click.Context, parameter: click.Parameter, path: str | None) -> str | None:
-    """``--config``: the file's values stand for those that the command line does not give.
+def take_config(
+    context: click.Context, parameter: click.Parameter, path: str | None
+) -> str | None:
+    """``--config``: the file's values stand for those that the command line does not
+    give.
 
     Raises
     ------
@@ -52,6 +75,7 @@ def take_config(context: click.Context, parameter: click.Parameter, path: str | 
         from botyard.app.config import read_config
 
         context.default_map = {**(context.default_map or {}), **read_config(path)}
+
     return path
 
 
@@ -64,23 +88,36 @@ def parameter(option: Option) -> Callable[[Any], Any]:
     if isinstance(kind, Flag):
         more["is_flag"] = True
     else:
-        more |= {"type": _type(kind), "multiple": option.many, "metavar": option.metavar}
+        more |= {
+            "type": _type(kind),
+            "multiple": option.many,
+            "metavar": option.metavar,
+        }
         if option.default is not None and not option.many:
             more |= {"default": option.default, "show_default": True}
+
     if option.bare is not None:
         more |= {"is_flag": False, "flag_value": option.bare}
     if option.name == "config":
         more |= {"is_eager": True, "callback": take_config}
-    return click.option(*option.flags, option.name, cls=RunOption, world=option.world, **more)
+    return click.option(
+        *option.flags, option.name, cls=RunOption, world=option.world, **more
+    )
 
 
 def _type(kind: Kind) -> click.ParamType[Any]:
     """How click reads values of a kind, and what its help text says of them."""
     if isinstance(kind, Whole):
-        return click.INT if kind.low is None and kind.high is None else click.IntRange(kind.low, kind.high)
+        return (
+            click.INT
+            if kind.low is None and kind.high is None
+            else click.IntRange(kind.low, kind.high)
+        )
+
     if isinstance(kind, Real):
         low, high = (None if math.isinf(x) else x for x in (kind.low, kind.high))
         return click.FloatRange(low, high, min_open=kind.above)
+
     if isinstance(kind, OneOf):
         return click.Choice(kind.words)
     own: dict[type[Kind], click.ParamType[Any]] = {
@@ -118,7 +155,11 @@ GROUPS: Final = tuple(
     (
         section,
         " ".join(
-            [o.long for o in OPTIONS.values() if o.section == section and o.flags and not o.hidden]
+            [
+                o.long
+                for o in OPTIONS.values()
+                if o.section == section and o.flags and not o.hidden
+            ]
             + (["help"] if section == SECTIONS[-1] else [])
         ),
     )
@@ -127,23 +168,29 @@ GROUPS: Final = tuple(
 """Sections of the help text, with the long names of their options."""
 
 
-ARGUMENTS: Final = "botyard.arguments"
+ARGUMENTS: Final = "botyard.api.arguments"
 """Where the context keeps the command line as it was typed."""
 
 
 class RunCommand(click.Command):
-    """The command with its options in sections; with ``--compat amrisim``, options that do not exist are passed over (CLI-055)."""
+    """The command with its options in sections; with ``--compat amrisim``, options that
+    do not exist are passed over (CLI-055).
+    """
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         """Write the sections."""
         rows = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
                 rows[_long_name(parameter)] = record
+
         for title, names in GROUPS:
             with formatter.section(title):
                 formatter.write_dl([rows.pop(name) for name in names.split()])
+
         assert not rows, f"in no section: {', '.join(rows)}"
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -162,34 +209,58 @@ class RunCommand(click.Command):
         if _is_compatible(args):
             kept = [a for a in args if _may_be_option(a, known)]
             for gone in (a for a in args if a not in kept):
-                click.echo(f"botyard: warning: unknown option {gone} is ignored", err=True)
+                click.echo(
+                    f"botyard: warning: unknown option {gone} is ignored", err=True
+                )
+
             args = kept
+
         for text in args:
             if _is_misspelt(text, known):  # else "-robt" would be "-r obt"
                 raise click.NoSuchOption(text, ctx=ctx)
+
         return super().parse_args(ctx, args)
 
 
 def _is_misspelt(text: str, known: set[str]) -> bool:
     """Whether an argument is nearly one of the options of one dash and several letters."""
-    if not text.startswith("-") or text.startswith("--") or len(text) < 4 or text in known:
+    if (
+        not text.startswith("-")
+        or text.startswith("--")
+        or len(text) < 4
+        or text in known
+    ):
         return False
+
     words = [o[1:] for o in known if len(o) > 2 and o[1] != "-"]
     return bool(difflib.get_close_matches(text[1:].lower(), words, n=1, cutoff=0.75))
 
 
 def _may_be_option(text: str, known: set[str]) -> bool:
-    """Whether an argument is no option, or one of those that there are; ``-p9000`` is one, ``-5`` is a number."""
+    """Whether an argument is no option, or one of those that there are; ``-p9000`` is
+    one, ``-5`` is a number.
+    """
     name = text.partition("=")[0]
-    return not text.startswith("-") or name in known or name[:2] in known or not name.strip("-")[:1].isalpha()
+    return (
+        not text.startswith("-")
+        or name in known
+        or name[:2] in known
+        or not name.strip("-")[:1].isalpha()
+    )
 
 
 def _is_compatible(args: Sequence[str]) -> bool:
-    return "--compat=amrisim" in args or any(a == "--compat" and b == "amrisim" for a, b in pairwise(args))
+    return "--compat=amrisim" in args or any(
+        a == "--compat" and b == "amrisim" for a, b in pairwise(args)
+    )
 
 
-def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any], source: str) -> str:
-    """All options as they are in force, as a configuration file, each with where its value comes from (``--print-config``)."""
+def config_text(
+    o: RunOptions, context: click.Context, world: Mapping[str, Any], source: str
+) -> str:
+    """All options as they are in force, as a configuration file, each with where its
+    value comes from (``--print-config``).
+    """
     import yaml
 
     from botyard.app.config import NOT_IN_FILES
@@ -204,15 +275,21 @@ def config_text(o: RunOptions, context: click.Context, world: Mapping[str, Any],
         if name in NOT_IN_FILES or option.hidden or not option.flags:
             continue
         long, value = option.long, getattr(o, name)
-        origin = origins.get(context.get_parameter_source(name) or ParameterSource.DEFAULT, "default")
+        origin = origins.get(
+            context.get_parameter_source(name) or ParameterSource.DEFAULT, "default"
+        )
         if origin == "default" and long in world:
             origin = shown(source, 500)
         if value is None:
             lines.append(f"# {long}:  # {origin}")
             continue
+
         plain = [_plain(v) for v in value] if option.many else _plain(value)
-        text = yaml.safe_dump({long: plain}, default_flow_style=True, allow_unicode=True, width=1000).strip()
+        text = yaml.safe_dump(
+            {long: plain}, default_flow_style=True, allow_unicode=True, width=1000
+        ).strip()
         lines.append(f"{text[1:-1]}  # {origin}")
+
     return "\n".join(lines) + "\n"
 
 
@@ -232,7 +309,9 @@ def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def with_some_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def with_some_options(
+    *names: str,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give another command's function these options of a run."""
 
     def give(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -244,7 +323,17 @@ def with_some_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..
 
 
 _OF_SETTINGS = frozenset(
-    {"seed", "update_sim_time", "duration", "odom_error_mode", "no_error", "sensor_noise", "threads", "fast", "start"}
+    {
+        "seed",
+        "update_sim_time",
+        "duration",
+        "odom_error_mode",
+        "no_error",
+        "sensor_noise",
+        "threads",
+        "fast",
+        "start",
+    }
 )
 """What a saved scenario says by keys of its own, or by the poses of its robots."""
 
@@ -267,17 +356,22 @@ _OF_SAVED = frozenset(
 
 
 def world_options(context: click.Context) -> dict[str, Any]:
-    """The options that were given on the command line and that a scenario can hold, by their long names."""
+    """The options that were given on the command line and that a scenario can hold, by
+    their long names.
+    """
     found: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         if option.world and _given(context, name) and name not in _OF_SETTINGS:
             value = context.params[name]
             found[option.long] = list(value) if isinstance(value, tuple) else value
+
     return found
 
 
 def lost_options(context: click.Context) -> list[str]:
-    """The options that were given on the command line and that no scenario can hold, for whoever saves one."""
+    """The options that were given on the command line and that no scenario can hold,
+    for whoever saves one.
+    """
     return [
         f"--{o.long}"
         for name, o in OPTIONS.items()
@@ -293,10 +387,14 @@ def _given(context: click.Context, name: str) -> bool:
 
 
 def _long_name(parameter: click.Parameter) -> str:
-    return next((o[2:] for o in parameter.opts if o.startswith("--")), parameter.name or "")
+    return next(
+        (o[2:] for o in parameter.opts if o.startswith("--")), parameter.name or ""
+    )
 
 
-def with_world_options(o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str) -> RunOptions:
+def with_world_options(
+    o: RunOptions, options: Mapping[str, Any], context: click.Context, source: str
+) -> RunOptions:
     """The options of the command line, and where it says nothing those of a world.
 
     Raises

@@ -1,4 +1,6 @@
-"""``botyard scenario``: check scenario and world files, print the schema, write an example."""
+"""``botyard scenario``: check scenario and world files, print the schema, write an
+example.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import click
 from botyard.cli.options import max_read_option
 from botyard.errors import BotyardError
 from botyard.names import escaped, shown
-from botyard.waits import telling
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from botyard.formats.models import FileModels
@@ -23,14 +25,18 @@ EXAMPLE = (resources.files("botyard") / "maps" / "visitors.yaml").read_text("utf
 
 @click.group("scenario")
 def command() -> None:
-    """Check and describe scenario files: what stands and moves in a world, and how it is simulated."""
+    """Check and describe scenario files: what stands and moves in a world, and how it
+    is simulated.
+    """
 
 
 @command.command("check")
 @max_read_option
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
-    """Read scenarios, world files, maps or files with models (.inc, .p, .toml) and say what is wrong with them."""
+    """Read scenarios, world files, maps or files with models (.inc, .p, .toml) and say
+    what is wrong with them.
+    """
     from botyard.app.options import RunOptions
     from botyard.cli.run import command as run_command
     from botyard.cli.runoptions import with_world_options
@@ -39,7 +45,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
     from botyard.formats.budget import Budget
     from botyard.formats.models import find_robot, is_model_file, read_models
     from botyard.formats.registry import load_world
-    from botyard.servers.factory import check_factory_model
+    from botyard.servers.pioneer.factory import check_factory_model
     from botyard.sim.simulation import Simulation
 
     status = 0
@@ -51,9 +57,20 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
                 if is_model_file(name):
                     _say(name, read_models(name, budget))
                     continue
-                world = load_world(name, Options(warn=remarks.append, is_program=is_controller, budget=budget))
+
+                world = load_world(
+                    name,
+                    Options(
+                        warn=remarks.append, is_program=is_controller, budget=budget
+                    ),
+                )
                 context = run_command.make_context("run", ["--nomap"])
-                asked = with_world_options(RunOptions(**context.params), world.options, context, world.scene.source)
+                asked = with_world_options(
+                    RunOptions(**context.params),
+                    world.options,
+                    context,
+                    world.scene.source,
+                )
                 for model in asked.factories:
                     check_factory_model(find_robot(model, budget))
                 sim = Simulation(world.scene)
@@ -62,6 +79,7 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
             click.echo(f"error: {escaped(str(error))}", err=True)
             status = status or int(error.exit_code)
             continue
+
         for text in remarks:
             click.echo(f"note: {escaped(text)}")
         robots = [p for p in world.robots if p.served]
@@ -70,17 +88,25 @@ def check(files: tuple[str, ...], max_read: tuple[str, ...]) -> int:
         b = scene.bounds
         size = f"{b[2] - b[0]:.1f} m × {b[3] - b[1]:.1f} m" if b else "empty"
         click.echo(
-            f"{escaped(name)}: {_verdict(remarks)}. {size}, {len(scene.segments)} walls, {len(scene.points)} points, "
+            f"{escaped(name)}: {_verdict(remarks)}. {size}, "
+            f"{len(scene.segments)} walls, {len(scene.points)} points, "
             f"{len(scene.boxes)} things, {moving} moving things, {len(robots)} robots"
         )
+
     return status
 
 
 def _verdict(remarks: Sequence[str]) -> str:
-    """What is said of a file that can be used: that it is good only if nothing in it was doubted."""
+    """What is said of a file that can be used: that it is good only if nothing in it
+    was doubted.
+    """
     if not remarks:
         return "good"
-    return "can be used, with a note" if len(remarks) == 1 else f"can be used, with {len(remarks)} notes"
+    return (
+        "can be used, with a note"
+        if len(remarks) == 1
+        else f"can be used, with {len(remarks)} notes"
+    )
 
 
 def _say(name: str, found: FileModels) -> None:
@@ -90,7 +116,8 @@ def _say(name: str, found: FileModels) -> None:
     names = ", ".join(shown(robot.name) for robot in found.robots)
     rest = f", {len(found.others)} other definitions" if found.others else ""
     click.echo(
-        f"{escaped(name)}: {_verdict(found.remarks)}. {len(found.robots)} models{f': {names}' if names else ''}{rest}"
+        f"{escaped(name)}: {_verdict(found.remarks)}. {len(found.robots)} "
+        f"models{f': {names}' if names else ''}{rest}"
     )
 
 

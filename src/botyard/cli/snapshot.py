@@ -19,28 +19,53 @@ from botyard.names import escaped
 MAX_AT_S: Final = 1e6
 """Most simulated time before the picture, s."""
 OPTIONS: Final = (
-    "map", "stageworld", "nomap", "resolution", "max_read", "adf", "robots", "start", "controller", "simulate_batteries", "update_sim_time",
-    "seed", "sensor_noise", "odom_error_mode", "no_error", "threads",
-)  # fmt: skip
+    "map",
+    "stageworld",
+    "nomap",
+    "resolution",
+    "max_read",
+    "adf",
+    "robots",
+    "start",
+    "controller",
+    "simulate_batteries",
+    "update_sim_time",
+    "seed",
+    "sensor_noise",
+    "odom_error_mode",
+    "no_error",
+    "threads",
+)
 PICTURE: Final = ("area", "follow", "trails", "scans", "size", "theme", "colors")
 
 
 @click.command("snapshot")
-@click.argument("output", metavar="OUTPUT", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "output", metavar="OUTPUT", type=click.Path(dir_okay=False, path_type=Path)
+)
 @click.option(
-    "--at", type=DURATION, default=0.0, metavar="TIME", help="Simulated time before the picture: 5s, 2min. [default: 0s]"
-)  # fmt: skip
+    "--at",
+    type=DURATION,
+    default=0.0,
+    metavar="TIME",
+    help="Simulated time before the picture: 5s, 2min. [default: 0s]",
+)
 @with_picture_options
 @with_some_options(*OPTIONS)
 @FORCE
 @click.pass_context
 def command(context: click.Context, /, output: Path, at: float, **given: Any) -> int:
-    """Simulate without clients, and draw the world at a time into OUTPUT (.png, .jpg, .webp, .pdf ...)."""
+    """Simulate without clients, and draw the world at a time into OUTPUT (.png, .jpg,
+    .webp, .pdf ...).
+    """
     picture = chosen_picture(**{name: given.pop(name) for name in PICTURE})
     if at > MAX_AT_S:
         raise CommandLineError(f"--at: expected at most {MAX_AT_S:g} s, found {at:g} s")
     if not (given["map"] or given["stageworld"] or given["nomap"]):
-        raise CommandLineError("a picture of which map? -m FILE, or --nomap for an empty plane")
+        raise CommandLineError(
+            "a picture of which map? -m FILE, or --nomap for an empty plane"
+        )
+
     o = RunOptions(**given, no_gui=True)
     check_options(o)
     check_can_be_written("OUTPUT", output, force=o.force)
@@ -57,17 +82,20 @@ def command(context: click.Context, /, output: Path, at: float, **given: Any) ->
     sim = make_simulation(world, o)
     parts = assemble(sim, world, o, None)
     try:
-        add_robots(parts.yard, world, o, o.chosen_robots(bool(world.robots)))
+        add_robots(parts.robot_servers, world, o, o.chosen_robots(bool(world.robots)))
         if picture.scans is True:
             for robot in sim.robots.values():
                 for laser in robot.lasers:
                     laser.subscribe(SOURCE)
+
         image = picture_after(sim, at, picture)
     finally:
         parts.close()
+
     try:
         save_picture(image, output, force=o.force)
     except (OSError, ValueError) as error:
         raise CommandLineError(f"OUTPUT: cannot write {output}: {error}") from None
+
     click.echo(f"{output} written: {sim.time:g} s, {len(sim.robots)} robots")
     return 0

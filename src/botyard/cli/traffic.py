@@ -1,4 +1,6 @@
-"""``botyard traffic``: robots on sector paths under a supervisor: run, look at, make and compare tasks."""
+"""``botyard traffic``: robots on sector paths under a supervisor: run, look at, make
+and compare tasks.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from botyard.cli.listing import FORCE, print_table
 from botyard.cli.options import SEED, max_read_option
 from botyard.errors import CommandLineError, FormatError, WorldError
 from botyard.names import escaped
-from botyard.safefile import MARK, Beginnings, write_text
-from botyard.waits import telling
+from botyard.processes.safefile import MARK, Beginnings, write_text
+from botyard.processes.slow_notice import telling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,23 +45,68 @@ TABLES_BEGIN: Final[tuple[bytes, ...]] = (
 
 @click.group("traffic")
 def command() -> None:
-    """Robots on paths divided into sectors, under a supervisor that grants permissions (the MMRS simulator's tasks, and more)."""
+    """Robots on paths divided into sectors, under a supervisor that grants permissions
+    (the MMRS simulator's tasks, and more).
+    """
 
 
 def _rules(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say how a run goes."""
     options = (
-        click.option("--time-limit", type=click.FloatRange(0.0), default=1e6, metavar="S", help="Give up after so much simulated time."),
-        click.option("--stop-at-end", is_flag=True, help="Robots stop exactly at the end of their path, instead of braking there."),
-        click.option("--leaves", is_flag=True, help="A robot that has finished is taken away; else it stays in its last sector."),
-        click.option("--on-collision", type=click.Choice(["end", "continue"]), default="end", show_default=True,
-                     help="A collision is the end, or it is counted and both robots brake."),
-        click.option("--original-braking", is_flag=True, help="Critical points where the original puts them: by the acceleration."),
-        click.option("--latency", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Time that each message takes."),
-        click.option("--jitter", type=click.FloatRange(0.0), default=0.0, metavar="S", help="Random time in addition, up to this."),
-        click.option("--loss", type=click.FloatRange(0.0, 1.0), default=0.0, metavar="SHARE", help="Share of messages that are lost."),
-        click.option("--seed", type=SEED, default=1, show_default=True, help="Of what is random."),
-    )  # fmt: skip
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(0.0),
+            default=1e6,
+            metavar="S",
+            help="Give up after so much simulated time.",
+        ),
+        click.option(
+            "--stop-at-end",
+            is_flag=True,
+            help="Robots stop exactly at the end of their path, instead of braking there.",
+        ),
+        click.option(
+            "--leaves",
+            is_flag=True,
+            help="A robot that has finished is taken away; else it stays in its last sector.",
+        ),
+        click.option(
+            "--on-collision",
+            type=click.Choice(["end", "continue"]),
+            default="end",
+            show_default=True,
+            help="A collision is the end, or it is counted and both robots brake.",
+        ),
+        click.option(
+            "--original-braking",
+            is_flag=True,
+            help="Critical points where the original puts them: by the acceleration.",
+        ),
+        click.option(
+            "--latency",
+            type=click.FloatRange(0.0),
+            default=0.0,
+            metavar="S",
+            help="Time that each message takes.",
+        ),
+        click.option(
+            "--jitter",
+            type=click.FloatRange(0.0),
+            default=0.0,
+            metavar="S",
+            help="Random time in addition, up to this.",
+        ),
+        click.option(
+            "--loss",
+            type=click.FloatRange(0.0, 1.0),
+            default=0.0,
+            metavar="SHARE",
+            help="Share of messages that are lost.",
+        ),
+        click.option(
+            "--seed", type=SEED, default=1, show_default=True, help="Of what is random."
+        ),
+    )
     for option in reversed(options):
         function = option(function)
     return function
@@ -69,9 +116,16 @@ def _made_rules(o: dict[str, Any]) -> Rules:
     from botyard.traffic.rules import Rules
 
     return Rules(
-        time_limit=o["time_limit"], stop_at_end=o["stop_at_end"], leaves=o["leaves"], goes_on=o["on_collision"] == "continue",
-        original_braking=o["original_braking"], latency=o["latency"], jitter=o["jitter"], loss=o["loss"], seed=o["seed"],
-    )  # fmt: skip
+        time_limit=o["time_limit"],
+        stop_at_end=o["stop_at_end"],
+        leaves=o["leaves"],
+        goes_on=o["on_collision"] == "continue",
+        original_braking=o["original_braking"],
+        latency=o["latency"],
+        jitter=o["jitter"],
+        loss=o["loss"],
+        seed=o["seed"],
+    )
 
 
 def _warn(text: str) -> None:
@@ -93,9 +147,12 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
 
     meter = Meter(Budget().raised(max_read), str(path), FormatError)
     try:
-        data = loads(read_bytes(path, meter, FormatError).decode("utf-8"), meter, FormatError)
+        data = loads(
+            read_bytes(path, meter, FormatError).decode("utf-8"), meter, FormatError
+        )
     except (FormatError, UnicodeDecodeError) as error:
         raise CommandLineError(f"--grants: {error}") from None
+
     if not isinstance(data, list):
         raise CommandLineError(f"--grants: {path}: expected [[step, robot], …]")
     for k, row in enumerate(data):
@@ -107,14 +164,18 @@ def _read_grants(path: Path, n: int, max_read: Sequence[str]) -> list[tuple[int,
             and 0 <= row[1] < n
         ):
             raise CommandLineError(
-                f"--grants: {path}: [{k}]: expected [step from −1, robot from 0 to {n - 1}], found {row}"
+                f"--grants: {path}: [{k}]: expected [step from −1, robot from 0 "
+                f"to {n - 1}], found {row}"
             )
+
     return [(row[0], row[1]) for row in data]
 
 
 def _compile() -> None:
-    """Have the kernels ready before something else is shown on the terminal; says so if they have to be compiled."""
-    from botyard.compiling import watch
+    """Have the kernels ready before something else is shown on the terminal; says so if
+    they have to be compiled.
+    """
+    from botyard.processes.compiling import watch
     from botyard.traffic.compare import compile_kernels
 
     watch.always = True
@@ -128,10 +189,16 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     if not sys.stderr.isatty():
         yield lambda _t, _n: None
         return
+
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[time]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[time]}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total, time="")
         yield lambda t, n: bar.update(task, completed=n, time=f"{t:.0f} s simulated")
@@ -150,7 +217,11 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     metavar="FILE",
     help="A script of permissions: JSON [[step, robot], …], each given after that step of 0.1 s.",
 )
-@click.option("--compat", is_flag=True, help="As the original: 10 steps a second, with its quirks.")
+@click.option(
+    "--compat",
+    is_flag=True,
+    help="As the original: 10 steps a second, with its quirks.",
+)
 @click.option(
     "--latency-steps",
     type=click.IntRange(0),
@@ -160,7 +231,9 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
 )
 @_rules
 @click.option(
-    "--on-robots", metavar="MODEL", help="By robots of the 2-D engine along the paths (Geometry), for example p3dx."
+    "--on-robots",
+    metavar="MODEL",
+    help="By robots of the 2-D engine along the paths (Geometry), for example p3dx.",
 )
 @click.option(
     "--knows",
@@ -169,14 +242,22 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     show_default=True,
     help="With --on-robots: where robots believe to be.",
 )
-@click.option("--ros1", is_flag=True, help="The supervisor is a ROS 1 node; in real time.")
+@click.option(
+    "--ros1", is_flag=True, help="The supervisor is a ROS 1 node; in real time."
+)
 @click.option(
     "--ros-master",
     metavar="URI|embedded[:PORT]",
     help="The master. [default: $ROS_MASTER_URI; embedded: one of our own]",
 )
-@click.option("--ros2", is_flag=True, help="The supervisor is a ROS 2 node (DDS); in real time.")
-@click.option("--wait-for-supervisor", is_flag=True, help="Begin when somebody subscribes to critical_points.")
+@click.option(
+    "--ros2", is_flag=True, help="The supervisor is a ROS 2 node (DDS); in real time."
+)
+@click.option(
+    "--wait-for-supervisor",
+    is_flag=True,
+    help="Begin when somebody subscribes to critical_points.",
+)
 @click.option(
     "--speed",
     type=click.FloatRange(0.0, 1000.0, min_open=True),
@@ -192,9 +273,18 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     metavar="S",
     help="With ROS: all at rest for so long is a deadlock; 0: never.",
 )
-@click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
-@click.option("--events", type=FILE, metavar="FILE", help="Write the events as JSON lines.")
-@click.option("--csv", "table", type=FILE, metavar="FILE", help="Write a table of the robots.")
+@click.option(
+    "--result",
+    type=FILE,
+    metavar="FILE",
+    help="Write the result, with all events, as JSON.",
+)
+@click.option(
+    "--events", type=FILE, metavar="FILE", help="Write the events as JSON lines."
+)
+@click.option(
+    "--csv", "table", type=FILE, metavar="FILE", help="Write a table of the robots."
+)
 @click.option(
     "--sectors",
     type=FILE,
@@ -213,12 +303,24 @@ def _progress(title: str, total: int) -> Iterator[Callable[[float, int], None]]:
     metavar="FILE",
     help="Record the run (.mcap), for botyard replay, render, export, and Foxglove.",
 )
-@click.option("--replay", type=FILE, metavar="FILE", help="Write a page (.html) that plays the run.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result without its events as JSON.")
+@click.option(
+    "--replay",
+    type=FILE,
+    metavar="FILE",
+    help="Write a page (.html) that plays the run.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the result without its events as JSON.",
+)
 @max_read_option
 @FORCE
 def run(task: Path, **o: Any) -> int:
-    """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock, 12 given up."""
+    """Run TASK and say how it ends: exit status 0 completed, 10 collision, 11 deadlock,
+    12 given up.
+    """
     _check_run(o)
     loaded = _load(task, o["max_read"])
     if not o["compat"]:
@@ -228,6 +330,7 @@ def run(task: Path, **o: Any) -> int:
         click.echo(json.dumps(out.to_json(events=False), indent=2))
     else:
         _print_outcome(out)
+
     if o["result"] is not None:
         _write(o["result"], _result_text(out), o["force"])
     if o["events"] is not None:
@@ -240,14 +343,17 @@ def run(task: Path, **o: Any) -> int:
         from botyard.traffic.gantt import draw
 
         draw(out, o["gantt"], overwrite=o["force"])
+
     if o["replay"] is not None:
         from botyard.traffic.replay import write_replay
 
         write_replay(out, o["replay"], overwrite=o["force"])
+
     if o["record"] is not None and o["on_robots"] is None:
         from botyard.traffic.recorded import write_recording
 
         write_recording(out, o["record"], overwrite=o["force"])
+
     return out.ending.exit_status
 
 
@@ -264,21 +370,42 @@ def _check_run(o: dict[str, Any]) -> None:
     needs.check()
     over_ros = o["ros1"] or o["ros_master"] or o["ros2"]
     if over_ros and o["supervisor"] is not None:
-        raise CommandLineError("--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node")
-    for option, given in (("--ros1, --ros-master or --ros2", over_ros), ("--grants", o["grants"]), ("--compat", o["compat"]),
-                          ("--replay", o["replay"])):  # fmt: skip
+        raise CommandLineError(
+            "--supervisor does not go with --ros1 or --ros2: the supervisor is a ROS node"
+        )
+
+    for option, given in (
+        ("--ros1, --ros-master or --ros2", over_ros),
+        ("--grants", o["grants"]),
+        ("--compat", o["compat"]),
+        ("--replay", o["replay"]),
+    ):
         if o["on_robots"] is not None and given:
             raise CommandLineError(f"--on-robots does not go with {option}")
+
     if o["on_robots"] is not None:
         from botyard.formats.models import find_robot
 
         find_robot(o["on_robots"])
+
     from botyard.traffic.outcome import EVENTS_BEGIN
 
-    for option, name in (("result", "result"), ("events", "events"), ("csv", "table"), ("sectors", "sectors"), ("gantt", "gantt"),
-                         ("replay", "replay"), ("record", "record")):  # fmt: skip
-        begins = {"events": (EVENTS_BEGIN,), "csv": TABLES_BEGIN, "sectors": TABLES_BEGIN}.get(option, ())
+    for option, name in (
+        ("result", "result"),
+        ("events", "events"),
+        ("csv", "table"),
+        ("sectors", "sectors"),
+        ("gantt", "gantt"),
+        ("replay", "replay"),
+        ("record", "record"),
+    ):
+        begins = {
+            "events": (EVENTS_BEGIN,),
+            "csv": TABLES_BEGIN,
+            "sectors": TABLES_BEGIN,
+        }.get(option, ())
         check_can_be_written(f"--{option}", o[name], force=o["force"], begins=begins)
+
     _check_chart("--gantt", o["gantt"])
 
 
@@ -286,7 +413,9 @@ def _check_chart(option: str, path: Path | None) -> None:
     from botyard.traffic.gantt import FORMATS
 
     if path is not None and path.suffix.lower() not in FORMATS:
-        raise CommandLineError(f"{option}: {path}: expected a picture of the kind {', '.join(FORMATS)}")
+        raise CommandLineError(
+            f"{option}: {path}: expected a picture of the kind {', '.join(FORMATS)}"
+        )
 
 
 def _run(task: Task, o: dict[str, Any]) -> Outcome:
@@ -294,43 +423,69 @@ def _run(task: Task, o: dict[str, Any]) -> Outcome:
     from botyard.traffic.engine import Traffic
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    script = [] if o["grants"] is None else _read_grants(o["grants"], len(task), o["max_read"])
+    script = (
+        []
+        if o["grants"] is None
+        else _read_grants(o["grants"], len(task), o["max_read"])
+    )
     if o["ros1"] or o["ros_master"] or o["ros2"]:
         from botyard.cli.trafficlive import run_over_ros
 
         return run_over_ros(task, script, _made_rules(o), o)
-    supervisor = find_supervisor(o["supervisor"] or ("none" if o["compat"] or o["grants"] is not None else "bankers"))
+
+    supervisor = find_supervisor(
+        o["supervisor"]
+        or ("none" if o["compat"] or o["grants"] is not None else "bankers")
+    )
     with _progress(task.name, len(task)) as progress:
         if o["on_robots"] is not None:
             from botyard.sim.simulation import Simulation
             from botyard.traffic.on_robots import RobotTraffic
 
             sim = Simulation(seed=o["seed"])
-            real = RobotTraffic(task, supervisor, sim, model=o["on_robots"], knows=o["knows"])
+            real = RobotTraffic(
+                task, supervisor, sim, model=o["on_robots"], knows=o["knows"]
+            )
             if o["record"] is None:
                 return real.run(o["time_limit"], progress)
             return _run_recorded(real, o, progress)
+
         if o["compat"]:
             steps = int(min(o["time_limit"] * 10, 10_000_000))
-            old = CompatTraffic(task, supervisor, latency_steps=o["latency_steps"], grants=script, max_steps=steps)
+            old = CompatTraffic(
+                task,
+                supervisor,
+                latency_steps=o["latency_steps"],
+                grants=script,
+                max_steps=steps,
+            )
             return old.run(progress)
-        times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
+
+        times = [
+            (-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script
+        ]
         return Traffic(task, supervisor, _made_rules(o), grants=times).run(progress)
 
 
-def _run_recorded(real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]) -> Outcome:
+def _run_recorded(
+    real: RobotTraffic, o: dict[str, Any], progress: Callable[[float, int], None]
+) -> Outcome:
     """A run on robots, recorded as it goes."""
     from botyard.traffic.recorded import Notes
 
     try:
         recording = real.sim.record(o["record"], overwrite=o["force"])
     except OSError as error:
-        raise WorldError(f"{o['record']}: cannot be written: {error.strerror}") from None
+        raise WorldError(
+            f"{o['record']}: cannot be written: {error.strerror}"
+        ) from None
+
     with recording:
         notes = Notes(recording, real.task)
         real.on_event = notes.event
         out = real.run(o["time_limit"], progress)
         notes.end(out)
+
     if recording.error:
         raise WorldError(f"{o['record']}: {recording.error}")
     return out
@@ -340,17 +495,25 @@ def _print_outcome(out: Outcome) -> None:
     click.echo(out.describe())
     m = out.metrics
     click.echo(
-        f"{m['finished']} of {m['robots']} robots finished, {m['waiting_time_s']:.1f} s waited in {m['stops']} stops, "
+        f"{m['finished']} of {m['robots']} robots finished, "
+        f"{m['waiting_time_s']:.1f} s waited in {m['stops']} stops, "
         f"{m['grants']} grants, {m['events']} events"
     )
     if out.decisions.count:
         d = out.decisions
         click.echo(
-            f"the supervisor decided {d.count} times, in {1e6 * d.mean:.0f} µs on average, {1e6 * d.longest:.0f} µs at most"
+            f"the supervisor decided {d.count} times, in {1e6 * d.mean:.0f} µs "
+            f"on average, {1e6 * d.longest:.0f} µs at most"
         )
+
     for i, (sector, others) in list(out.waiting.items())[:20]:
-        who = f"robot{'s' if len(others) > 1 else ''} {', '.join(map(str, others))}" if others else "a permission"
+        who = (
+            f"robot{'s' if len(others) > 1 else ''} {', '.join(map(str, others))}"
+            if others
+            else "a permission"
+        )
         click.echo(f"robot {i} waits before sector {sector} for {who}")
+
     if len(out.waiting) > 20:
         click.echo(f"… and {len(out.waiting) - 20} more")
 
@@ -361,12 +524,15 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+
     return text.getvalue()
 
 
 def _result_text(out: Outcome) -> str:
     """What a file with a result holds."""
-    return json.dumps({"generator": MARK, **out.to_json()}, separators=(",", ":")) + "\n"
+    return (
+        json.dumps({"generator": MARK, **out.to_json()}, separators=(",", ":")) + "\n"
+    )
 
 
 def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
@@ -377,13 +543,32 @@ def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
 
 
 @command.command("vda5050")
-@click.option("--broker", default="localhost:1883", show_default=True, metavar="HOST[:PORT]", help="The MQTT broker.")
-@click.option("--agvs", type=click.IntRange(1, 1000), default=2, show_default=True, help="How many.")
 @click.option(
-    "--manufacturer", default="botyard", show_default=True, help="In topics: uagv/v2/MANUFACTURER/agv0/order and so on."
+    "--broker",
+    default="localhost:1883",
+    show_default=True,
+    metavar="HOST[:PORT]",
+    help="The MQTT broker.",
 )
 @click.option(
-    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+    "--agvs",
+    type=click.IntRange(1, 1000),
+    default=2,
+    show_default=True,
+    help="How many.",
+)
+@click.option(
+    "--manufacturer",
+    default="botyard",
+    show_default=True,
+    help="In topics: uagv/v2/MANUFACTURER/agv0/order and so on.",
+)
+@click.option(
+    "--radius",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="Of the disks, m.",
 )
 @click.option(
     "--velocity",
@@ -399,7 +584,12 @@ def _write(path: Path, text: str, force: bool, begins: Beginnings = ()) -> None:
     show_default=True,
     help="Times real time.",
 )
-@click.option("--result", type=FILE, metavar="FILE", help="Write the result, with all events, as JSON.")
+@click.option(
+    "--result",
+    type=FILE,
+    metavar="FILE",
+    help="Write the result, with all events, as JSON.",
+)
 @FORCE
 def vda5050(
     broker: str,
@@ -411,15 +601,22 @@ def vda5050(
     result: Path | None,
     force: bool,
 ) -> int:
-    """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are released (extra vda5050)."""
+    """Be AGVs of VDA 5050: wait for an order for each, and drive as far as bases are
+    released (extra vda5050).
+    """
     require("vda5050", what="traffic vda5050")
     check_can_be_written("--result", result, force=force)
     from botyard.cli.trafficlive import run_over_mqtt
 
     host, _, port = broker.partition(":")
     if port and not port.isdigit():
-        raise CommandLineError(f'--broker: expected HOST or HOST:PORT, found "{broker}"')
-    out = run_over_mqtt(host, int(port or 1883), agvs, manufacturer, radius, velocity, speed)
+        raise CommandLineError(
+            f'--broker: expected HOST or HOST:PORT, found "{broker}"'
+        )
+
+    out = run_over_mqtt(
+        host, int(port or 1883), agvs, manufacturer, radius, velocity, speed
+    )
     if out is None:
         return 0
     _print_outcome(out)
@@ -431,11 +628,17 @@ def vda5050(
 @command.command("gantt")
 @click.argument("result", type=FILE)
 @click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Picture: .svg, .html, .png or .pdf. [default: RESULT.svg]"
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="Picture: .svg, .html, .png or .pdf. [default: RESULT.svg]",
 )
 @max_read_option
 @FORCE
-def gantt(result: Path, output: Path | None, max_read: tuple[str, ...], force: bool) -> None:
+def gantt(
+    result: Path, output: Path | None, max_read: tuple[str, ...], force: bool
+) -> None:
     """Draw the RESULT of a run (--result) as a chart of robots and sectors over time."""
     from botyard.formats.budget import Budget
     from botyard.traffic.gantt import draw, load_result
@@ -453,55 +656,111 @@ def supervisors() -> None:
     """List the supervisors that there are, and what each guarantees."""
     from botyard.traffic.supervisors.registry import all_supervisors
 
-    print_table(("supervisor", "guarantee"), [(name, one.guarantee) for name, one in all_supervisors()])
+    print_table(
+        ("supervisor", "guarantee"),
+        [(name, one.guarantee) for name, one in all_supervisors()],
+    )
 
 
 @command.command("check")
 @click.argument("task", type=FILE)
-@click.option("--leaves", is_flag=True, help="Robots that have finished are taken away.")
 @click.option(
-    "--exhaustive/--no-exhaustive", default=None, help="Try all orders of moves; the default where there are few."
+    "--leaves", is_flag=True, help="Robots that have finished are taken away."
+)
+@click.option(
+    "--exhaustive/--no-exhaustive",
+    default=None,
+    help="Try all orders of moves; the default where there are few.",
 )
 @max_read_option
-def check(task: Path, leaves: bool, exhaustive: bool | None, max_read: tuple[str, ...]) -> int:
-    """Say whether TASK is well formed, whether its start is safe, and if that can be found out, whether it can be solved."""
+def check(
+    task: Path, leaves: bool, exhaustive: bool | None, max_read: tuple[str, ...]
+) -> int:
+    """Say whether TASK is well formed, whether its start is safe, and if that can be
+    found out, whether it can be solved.
+    """
     from botyard.traffic.check import check as look
 
     loaded = _load(task, max_read)
-    with telling(f"trying orders of moves of {len(loaded)} robots; --no-exhaustive leaves that out"):
+    with telling(
+        f"trying orders of moves of {len(loaded)} robots; --no-exhaustive leaves that out"
+    ):
         report = look(loaded, leaves, exhaustive)
-    click.echo(f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed")
+
+    click.echo(
+        f"{len(loaded)} robots, {loaded.n_sectors} sectors, {len(loaded.listed)} conflicts listed"
+    )
     for text in report.remarks:
         click.echo(f"remark: {escaped(text)}")
     if report.stuck:
         click.echo(
-            f"the start is not safe: robots {', '.join(map(str, report.stuck[:20]))} cannot end one after the other"
+            "the start is not safe: robots "
+            f"{', '.join(map(str, report.stuck[:20]))} cannot end one after the other"
         )
     else:
         click.echo("the start is safe: all robots can end one after the other")
+
     if report.states:
         words = {
             True: "can be solved",
             False: "cannot be solved in any order of moves",
             None: "was given up as too large",
         }
-        click.echo(f"tried everything ({report.states} states): the task {words[report.solvable]}")
+        click.echo(
+            f"tried everything ({report.states} states): the task {words[report.solvable]}"
+        )
+
     return 0 if not report.stuck or report.solvable else 11
 
 
 @command.command("generate")
 @click.argument("family")
-@click.option("--robots", "-n", type=click.IntRange(2), default=8, show_default=True, help="How many.")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="The same seed gives the same task.")
 @click.option(
-    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+    "--robots",
+    "-n",
+    type=click.IntRange(2),
+    default=8,
+    show_default=True,
+    help="How many.",
 )
 @click.option(
-    "--cell", type=click.FloatRange(0.0, min_open=True), default=2.0, show_default=True, help="Edge of a cell, m."
+    "--seed",
+    type=SEED,
+    default=1,
+    show_default=True,
+    help="The same seed gives the same task.",
 )
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Where to write the task. [default: standard output]")
+@click.option(
+    "--radius",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="Of the disks, m.",
+)
+@click.option(
+    "--cell",
+    type=click.FloatRange(0.0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="Edge of a cell, m.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="FILE",
+    help="Where to write the task. [default: standard output]",
+)
 @FORCE
-def make(family: str, robots: int, seed: int, radius: float, cell: float, output: Path | None, force: bool) -> None:
+def make(
+    family: str,
+    robots: int,
+    seed: int,
+    radius: float,
+    cell: float,
+    output: Path | None,
+    force: bool,
+) -> None:
     """Make a task of a FAMILY: crossings, ring, corridor, star, warehouse, deadlock."""
     import numpy as np
 
@@ -509,12 +768,18 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     from botyard.traffic.task import Vehicle
 
     with telling(f"making a task for {robots} robots"):
-        task = generate(family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell)
+        task = generate(
+            family, robots, seed, Vehicle(ends=np.ones(1), radius=radius), cell
+        )
+
     if output is None:
         click.echo(json.dumps(task.to_json(), separators=(",", ":")))
     else:
         task.save(output, overwrite=force)
-        click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
+        click.echo(
+            f"{output}: {len(task)} robots, {task.n_sectors} sectors, "
+            f"{len(task.listed) // 2} conflicts"
+        )
 
 
 @command.command("convert")
@@ -535,7 +800,11 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     help="Plans: edge of a cell, m.",
 )
 @click.option(
-    "--radius", type=click.FloatRange(0.0, min_open=True), default=0.5, show_default=True, help="Of the disks, m."
+    "--radius",
+    type=click.FloatRange(0.0, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="Of the disks, m.",
 )
 @click.option(
     "--longest",
@@ -544,19 +813,42 @@ def make(family: str, robots: int, seed: int, radius: float, cell: float, output
     show_default=True,
     help="Drawings: longest sector, m.",
 )
-@click.option("--robots", "-n", type=click.IntRange(1), default=10, show_default=True, help="Scenarios: how many.")
 @click.option(
-    "--route", "routes", multiple=True, metavar="A,B,…", help="Graphs: the places that a robot visits. Repeatable."
+    "--robots",
+    "-n",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Scenarios: how many.",
 )
-@click.option("--level", metavar="NAME", help="Graphs: which level. [default: the first]")
+@click.option(
+    "--route",
+    "routes",
+    multiple=True,
+    metavar="A,B,…",
+    help="Graphs: the places that a robot visits. Repeatable.",
+)
+@click.option(
+    "--level", metavar="NAME", help="Graphs: which level. [default: the first]"
+)
 @max_read_option
 @FORCE
 def convert(
-    source: Path, output: Path, scale: float, cell: float, radius: float, longest: float, robots: int, routes: tuple[str, ...],
-    level: str | None, max_read: tuple[str, ...], force: bool,
-) -> None:  # fmt: skip
-    """Make a task of a drawing (.svg: every line is a path), of a navigation graph of Open-RMF (.yaml, with --route), or of a plan of
-    multi-agent path finding (.txt, .json).
+    source: Path,
+    output: Path,
+    scale: float,
+    cell: float,
+    radius: float,
+    longest: float,
+    robots: int,
+    routes: tuple[str, ...],
+    level: str | None,
+    max_read: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Make a task of a drawing (.svg: every line is a path), of a navigation graph of
+    Open-RMF (.yaml, with --route), or of a plan of multi-agent path finding (.txt,
+    .json).
     """
     import numpy as np
 
@@ -564,31 +856,53 @@ def convert(
     from botyard.traffic.task import Vehicle
 
     budget, vehicle = Budget().raised(max_read), Vehicle(ends=np.ones(1), radius=radius)
-    drawing, graph = source.suffix.lower() == ".svg", source.suffix.lower() in (".yaml", ".yml")
+    drawing, graph = (
+        source.suffix.lower() == ".svg",
+        source.suffix.lower() in (".yaml", ".yml"),
+    )
     require(*(("traffic",) if drawing or graph else ()), what=str(source))
     check_can_be_written("OUTPUT", output, force=force)
     if drawing:
         from botyard.traffic.geometry import paths_of_svg, task_of_paths
 
-        task = task_of_paths(paths_of_svg(source, scale, budget), vehicle, longest=longest, name=str(source))
+        task = task_of_paths(
+            paths_of_svg(source, scale, budget),
+            vehicle,
+            longest=longest,
+            name=str(source),
+        )
     elif source.suffix.lower() == ".scen":
         from botyard.traffic.generate import task_of_routes
         from botyard.traffic.plans import read_scenario
 
-        task = task_of_routes(read_scenario(source, robots, budget=budget), str(source), vehicle, cell)
+        task = task_of_routes(
+            read_scenario(source, robots, budget=budget), str(source), vehicle, cell
+        )
     elif graph:
         from botyard.traffic.graphs import read_graph, task_of_graph
 
         if not routes:
-            raise CommandLineError("--route A,B: expected the places that each robot visits, found none")
+            raise CommandLineError(
+                "--route A,B: expected the places that each robot visits, found none"
+            )
+
         stops = [[place.strip() for place in route.split(",")] for route in routes]
-        task = task_of_graph(read_graph(source, level, budget), stops, vehicle, longest=longest, name=str(source))
+        task = task_of_graph(
+            read_graph(source, level, budget),
+            stops,
+            vehicle,
+            longest=longest,
+            name=str(source),
+        )
     else:
         from botyard.traffic.plans import read_plan, task_of_plan
 
         task = task_of_plan(read_plan(source, budget), str(source), vehicle, cell)
+
     task.save(output, overwrite=force)
-    click.echo(f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts")
+    click.echo(
+        f"{output}: {len(task)} robots, {task.n_sectors} sectors, {len(task.listed) // 2} conflicts"
+    )
 
 
 @command.command("compare")
@@ -601,7 +915,12 @@ def convert(
     metavar="NAMES",
     help="With commas.",
 )
-@click.option("--families", "-f", metavar="NAMES", help="With commas. [default: all, if no TASKS are given]")
+@click.option(
+    "--families",
+    "-f",
+    metavar="NAMES",
+    help="With commas. [default: all, if no TASKS are given]",
+)
 @click.option(
     "--robots",
     "-n",
@@ -611,30 +930,59 @@ def convert(
     metavar="NUMBERS",
     help="Sizes of the families, with commas.",
 )
-@click.option("--seeds", type=click.IntRange(1), default=10, show_default=True, help="Tasks of each family and size.")
-@click.option("--processes", type=click.IntRange(0), default=0, help="Runs at a time. [default: one for each core]")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Tasks of each family and size.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(0),
+    default=0,
+    help="Runs at a time. [default: one for each core]",
+)
 @_rules
-@click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write every run as a line of a table.")
-@click.option("--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON.")
+@click.option(
+    "--csv",
+    "csv_file",
+    type=FILE,
+    metavar="FILE",
+    help="Write every run as a line of a table.",
+)
+@click.option(
+    "--json", "json_file", type=FILE, metavar="FILE", help="Write every run as JSON."
+)
 @max_read_option
 @FORCE
 def compare(tasks: tuple[Path, ...], **o: Any) -> None:
-    """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are named with their circles."""
+    """Compare supervisors on the shipped families of tasks, or on TASKS; deadlocks are
+    named with their circles.
+    """
     from botyard.formats.budget import Budget
     from botyard.studies.comparison import compare as carry_out
     from botyard.traffic.compare import COLUMNS, Case, summarise, table
     from botyard.traffic.generate import FAMILIES
     from botyard.traffic.supervisors.registry import find_supervisor
 
-    Budget().raised(o["max_read"])  # a mistake is told before anything runs
+    # a mistake is told before anything runs
+    Budget().raised(o["max_read"])
     names = [n for n in o["supervisors"].split(",") if n]
     for name in names:
         find_supervisor(name)
-    families = [f for f in (o["families"] or ("" if tasks else ",".join(FAMILIES))).split(",") if f]
+    families = [
+        f
+        for f in (o["families"] or ("" if tasks else ",".join(FAMILIES))).split(",")
+        if f
+    ]
     try:
         sizes = [int(n) for n in o["sizes"].split(",") if n]
     except ValueError:
-        raise CommandLineError(f'--robots: expected numbers with commas, found "{o["sizes"]}"') from None
+        raise CommandLineError(
+            f'--robots: expected numbers with commas, found "{o["sizes"]}"'
+        ) from None
+
     cases = [Case(str(t), 0, o["seed"], s) for t in tasks for s in names]
     cases += [
         Case(f, n, seed, s)
@@ -649,23 +997,45 @@ def compare(tasks: tuple[Path, ...], **o: Any) -> None:
     with _progress("runs", len(cases)) as progress:
         done = iter(range(1, len(cases) + 1))
         rows = carry_out(
-            cases, _made_rules(o), o["processes"] or None, lambda: progress(0.0, next(done)), o["max_read"]
+            cases,
+            _made_rules(o),
+            o["processes"] or None,
+            lambda: progress(0.0, next(done)),
+            o["max_read"],
         )
+
     print_table(COLUMNS, table(summarise(rows)))
     seen = set()
     for row in rows:
         c = row.case
-        if row.outcome in ("deadlock", "refused") and (c.family, c.robots, c.supervisor) not in seen:
+        if (
+            row.outcome in ("deadlock", "refused")
+            and (c.family, c.robots, c.supervisor) not in seen
+        ):
             seen.add((c.family, c.robots, c.supervisor))
             size = f" of {c.robots}" if c.robots else ""
             click.echo(f"{c.family}{size}, seed {c.seed}, {c.supervisor}: {row.text}")
+
     flat = [
-        {"family": r.case.family, "robots": r.case.robots, "seed": r.case.seed, "supervisor": r.case.supervisor, "outcome": r.outcome,
-         "makespan_s": r.makespan, "completion_s": r.completion, "waiting_s": r.waiting, "stops": r.stops, "grants": r.grants,
-         "events": r.events, "cycle": " ".join(map(str, r.cycle))}
+        {
+            "family": r.case.family,
+            "robots": r.case.robots,
+            "seed": r.case.seed,
+            "supervisor": r.case.supervisor,
+            "outcome": r.outcome,
+            "makespan_s": r.makespan,
+            "completion_s": r.completion,
+            "waiting_s": r.waiting,
+            "stops": r.stops,
+            "grants": r.grants,
+            "events": r.events,
+            "cycle": " ".join(map(str, r.cycle)),
+        }
         for r in rows
-    ]  # fmt: skip
+    ]
     if o["csv_file"] is not None:
         _write(o["csv_file"], _csv(flat), o["force"], TABLES_BEGIN)
     if o["json_file"] is not None:
-        _write(o["json_file"], json.dumps(flat, indent=1) + "\n", o["force"], TABLES_BEGIN)
+        _write(
+            o["json_file"], json.dumps(flat, indent=1) + "\n", o["force"], TABLES_BEGIN
+        )

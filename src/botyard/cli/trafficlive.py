@@ -1,4 +1,6 @@
-"""Runs in real time whose supervisor is another program: a ROS node (``traffic run --ros1 | --ros2``), a master control (``vda5050``)."""
+"""Runs in real time whose supervisor is another program: a ROS node (``traffic run
+--ros1 | --ros2``), a master control (``vda5050``).
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,20 @@ from botyard.cli.logs import set_up_logging
 from botyard.errors import PeerError, RosMasterError
 from botyard.interfaces.ros.traffic import Relay, SteppedRun, TrafficNode, check_ids
 from botyard.names import shown
+from botyard.processes.slow_notice import telling
 from botyard.protocols.dds.environment import Environment
 from botyard.protocols.ros_messages.types import types
-from botyard.servers.trafficros import run_live
+from botyard.servers.ros.trafficros import run_live
 from botyard.traffic.compat import CompatTraffic
 from botyard.traffic.engine import Traffic
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.rules import Rules
 from botyard.traffic.task import Task, Vehicle
-from botyard.waits import telling
 
 
-def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]) -> Outcome:
+def run_over_ros(
+    task: Task, script: Sequence[tuple[int, int]], rules: Rules, o: Mapping[str, Any]
+) -> Outcome:
     """Run a task in real time.
 
     Parameters
@@ -50,11 +54,17 @@ def run_over_ros(task: Task, script: Sequence[tuple[int, int]], rules: Rules, o:
     relay = Relay()
     if o["compat"]:
         live: SteppedRun = CompatTraffic(
-            task, relay, grants=script, max_steps=int(min(o["time_limit"] * 10, 10_000_000))
+            task,
+            relay,
+            grants=script,
+            max_steps=int(min(o["time_limit"] * 10, 10_000_000)),
         )
     else:
-        times = [(-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script]
+        times = [
+            (-1.0 if step < 0 else (step + 1) / 10, robot) for step, robot in script
+        ]
         live = Traffic(task, relay, rules, grants=times)
+
     with _logging():
         return interrupts.run_loop(_over_ros(live, relay, o))
 
@@ -75,7 +85,7 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
     async with contextlib.AsyncExitStack() as stack:
         node = TrafficNode(known, relay, os.environ.get("ROS_NAMESPACE", ""))
         if o["ros1"] or o["ros_master"]:
-            from botyard.servers.ros1 import Ros1
+            from botyard.servers.ros.ros1 import Ros1
 
             uri = o["ros_master"] or os.environ.get("ROS_MASTER_URI") or DEFAULT_MASTER
             if uri.partition(":")[0] == EMBEDDED:
@@ -83,30 +93,47 @@ async def _over_ros(live: SteppedRun, relay: Relay, o: Mapping[str, Any]) -> Out
                 stack.callback(master.close)
                 uri = master.uri
                 click.echo(f"export ROS_MASTER_URI={uri}", err=True)
+
             ros = Ros1(known, uri, sim_time=False)
             stack.push_async_callback(ros.close)
             try:
                 with telling(f"waiting for the ROS master at {shown(uri, MAX_URI)}"):
                     await ros.start()
             except PeerError as error:
-                raise RosMasterError(f"no ROS master: {error} (--ros-master embedded starts one)") from None
+                raise RosMasterError(
+                    f"no ROS master: {error} (--ros-master embedded starts one)"
+                ) from None
+
             node.add(ros)
+
         if o["ros2"]:
-            from botyard.servers.ros2 import Ros2
+            from botyard.servers.ros.ros2 import Ros2
 
             dds = Ros2(known, Environment.read())
             stack.push_async_callback(dds.close)
             node.add(dds)
+
         stack.callback(node.close)
         interrupts.ready(stop.set)
         click.echo(f"ready: {node.node}", err=True)
         return await run_live(
-            node, live, wait=o["wait_for_supervisor"], speed=o["speed"], idle_limit=o["idle_limit"], stop=stop
+            node,
+            live,
+            wait=o["wait_for_supervisor"],
+            speed=o["speed"],
+            idle_limit=o["idle_limit"],
+            stop=stop,
         )
 
 
 def run_over_mqtt(
-    host: str, port: int, agvs: int, manufacturer: str, radius: float, velocity: float, speed: float
+    host: str,
+    port: int,
+    agvs: int,
+    manufacturer: str,
+    radius: float,
+    velocity: float,
+    speed: float,
 ) -> Outcome | None:
     """Be AGVs until all have ended, or Ctrl-C.
 

@@ -1,4 +1,6 @@
-"""``botyard warmup``: compile the kernels ahead, with a line of progress; also what every run does first."""
+"""``botyard warmup``: compile the kernels ahead, with a line of progress; also what
+every run does first.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from botyard.interpreter import python_command
+from botyard.processes.interpreter import python_command
 
 if TYPE_CHECKING:
     from botyard.native.cache import Cache
@@ -24,33 +26,45 @@ WARM_MARKER = "complete"
 CACHE_FOLDER = re.compile(r"[0-9a-f]{16}(-[0-9.a-z]+)?")
 """Names of folders of compiled kernels."""
 CACHE_MAX_AGE_S = 30 * 24 * 3600.0
-"""Compiled kernels of other versions are deleted when they were not used for this long, s."""
+"""Compiled kernels of other versions are deleted when they were not used for this long,
+s.
+"""
 
 
 def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
-    """Load or compile the kernels, unless they come with the package; say so on stderr when some are compiled. Returns the seconds it took.
+    """Load or compile the kernels, unless they come with the package; say so on stderr
+    when some are compiled. Returns the seconds it took.
 
     Parameters
     ----------
     masses : bool
-        Also those for bodies with mass, which take as long to compile as all others together.
+        Also those for bodies with mass, which take as long to compile as all others
+        together.
     rest : bool
-        Also all that no run needs at its start: of `botyard.Worlds`, navigation, pictures and traffic.
+        Also all that no run needs at its start: of `botyard.Worlds`, navigation,
+        pictures and traffic.
     """
-    from botyard.compiling import watch
     from botyard.engine.kernels.jit import PACKAGE
     from botyard.native.shipped import is_shipped
+    from botyard.processes.compiling import watch
 
     began = time.monotonic()
-    if all(is_shipped(package, whole=masses or rest) for package in (PACKAGE, *(_other_packages() if rest else ()))):
+    if all(
+        is_shipped(package, whole=masses or rest)
+        for package in (PACKAGE, *(_other_packages() if rest else ()))
+    ):
         return 0.0
+
     watch.always = True
-    gc.disable()  # compiling makes millions of objects that live on: looking through them again and again takes a tenth of the time
+    # compiling makes millions of objects that live on: looking through them again and
+    # again takes a tenth of the time
+    gc.disable()
     try:
         helper = _start_helper()
-        from botyard.sim.warmup import warm_up
+        from botyard.worlds.warmup import warm_up
 
-        # the kernels are compiled in the calling thread: in another one, the memory allocator makes it take a third longer
+        # the kernels are compiled in the calling thread: in another one, the memory
+        # allocator makes it take a third longer
         warm_up(lambda: _wait_for(helper), masses=masses)
         if rest:
             warm_up_rest()
@@ -58,6 +72,7 @@ def warm_up_with_progress(*, masses: bool, rest: bool = False) -> float:
     finally:
         gc.enable()
         watch.finish()
+
     return time.monotonic() - began
 
 
@@ -71,11 +86,11 @@ def _other_packages() -> tuple[Package, ...]:
 
 
 def warm_up_rest() -> None:
-    """Call each kernel that `botyard.sim.warmup.warm_up` does not call."""
+    """Call each kernel that `botyard.worlds.warmup.warm_up` does not call."""
     from botyard.navigation.warmup import warm_up as warm_up_navigation
     from botyard.pictures.warmup import warm_up as warm_up_pictures
-    from botyard.sim.warmup import warm_up_worlds
     from botyard.traffic.compare import compile_kernels
+    from botyard.worlds.warmup import warm_up_worlds
 
     warm_up_worlds()
     warm_up_navigation()
@@ -84,14 +99,21 @@ def warm_up_rest() -> None:
 
 
 def _start_helper() -> subprocess.Popen[bytes] | None:
-    """Another process that compiles a part of the kernels, when nothing is in the cache and there is a processor for it.
+    """Another process that compiles a part of the kernels, when nothing is in the cache
+    and there is a processor for it.
 
-    Numba compiles one function at a time in a process; the two meet in the cache on disk. Should the other fail, its part is compiled
-    here after all. It writes a line when it begins to compile, and ends with this process.
+    Numba compiles one function at a time in a process; the two meet in the cache on
+    disk. Should the other fail, its part is compiled here after all. It writes a line
+    when it begins to compile, and ends with this process.
     """
     cache = _cache()
-    if not cache.is_used or (cache.folder / WARM_MARKER).exists() or (os.cpu_count() or 1) < 2:
+    if (
+        not cache.is_used
+        or (cache.folder / WARM_MARKER).exists()
+        or (os.cpu_count() or 1) < 2
+    ):
         return None
+
     try:
         return subprocess.Popen(
             python_command("botyard.cli.warmup:help_compiling"),
@@ -104,10 +126,12 @@ def _start_helper() -> subprocess.Popen[bytes] | None:
 
 
 def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
-    """Wait until it has done its part; if it compiles, that is told as if it were done here."""
+    """Wait until it has done its part; if it compiles, that is told as if it were done
+    here.
+    """
     if helper is None:
         return
-    from botyard.compiling import watch
+    from botyard.processes.compiling import watch
 
     assert helper.stdout is not None
     with helper:
@@ -117,10 +141,12 @@ def _wait_for(helper: subprocess.Popen[bytes] | None) -> None:
 
 
 def help_compiling() -> None:
-    """The helper process: compile the kernels of sensors and maps into the cache; a line is written when the first one is compiled."""
-    from botyard.child import run_helper
-    from botyard.compiling import watch
-    from botyard.sim.warmup import warm_up_sensors_and_maps
+    """The helper process: compile the kernels of sensors and maps into the cache; a
+    line is written when the first one is compiled.
+    """
+    from botyard.processes.child_process import run_helper
+    from botyard.processes.compiling import watch
+    from botyard.worlds.warmup import warm_up_sensors_and_maps
 
     gc.disable()
     watch.on_first = lambda: click.echo("compiling")
@@ -149,14 +175,19 @@ def remove_old_caches() -> None:
         return
     for folder in kept.parent.glob("*"):
         if folder != kept and folder.is_dir() and CACHE_FOLDER.fullmatch(folder.name):
-            newest = max((f.stat().st_atime for f in folder.rglob("*") if f.is_file()), default=0.0)
+            newest = max(
+                (f.stat().st_atime for f in folder.rglob("*") if f.is_file()),
+                default=0.0,
+            )
             if time.time() - newest > CACHE_MAX_AGE_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @click.command("warmup")
 def command() -> None:
-    """Compile all kernels now, so that the first run starts at once (for containers and installers)."""
+    """Compile all kernels now, so that the first run starts at once (for containers and
+    installers).
+    """
     seconds = warm_up_with_progress(masses=True, rest=True)
     remove_old_caches()
     click.echo(f"kernels ready ({seconds:.1f} s)")

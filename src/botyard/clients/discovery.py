@@ -1,4 +1,6 @@
-"""Discovers simulators and robots in the network, as client libraries do: UDP broadcast, then a port scan (pioneer-protocol §14)."""
+"""Discovers simulators and robots in the network, as client libraries do: UDP
+broadcast, then a port scan (pioneer-protocol §14).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ MAX_HOSTS: Final = 256
 
 @dataclass(slots=True)
 class FoundRobot:
-    """A robot: its port, and its names from the handshake, which are empty if it has a client already."""
+    """A robot: its port, and its names from the handshake, which are empty if it has a
+    client already.
+    """
 
     port: int
     name: str = ""
@@ -40,7 +44,10 @@ class FoundHost:
 
 
 def find_hosts(
-    seconds: float = 2.0, *, port: int = PORT, targets: tuple[str, ...] = ("<broadcast>", "127.0.0.1")
+    seconds: float = 2.0,
+    *,
+    port: int = PORT,
+    targets: tuple[str, ...] = ("<broadcast>", "127.0.0.1"),
 ) -> list[str]:
     """Addresses of the hosts that answer a broadcast within `seconds`.
 
@@ -55,9 +62,12 @@ def find_hosts(
         sock.bind(("", 0))
         sent = 0
         for target in targets:
-            with contextlib.suppress(OSError):  # a machine without network cannot broadcast, but it has a loopback
+            with contextlib.suppress(
+                OSError
+            ):  # a machine without network cannot broadcast, but it has a loopback
                 sock.sendto(REQUEST, (target, port))
                 sent += 1
+
         if not sent:
             raise PeerError("no discovery request can be sent: there is no network")
         end = time.monotonic() + seconds
@@ -65,15 +75,22 @@ def find_hosts(
             sock.settimeout(left)
             try:
                 data, address = sock.recvfrom(512)
-            except OSError:  # time-out, or the port is closed
+            except OSError:
+                # time-out, or the port is closed
                 continue
+
             if is_reply(data) and len(found) < MAX_HOSTS:
                 found[address[0]] = None
+
     return list(found)
 
 
-def probe(host: str, *, first: int = 8101, max_ports: int = 32, timeout: float = 2.0) -> list[FoundRobot]:
-    """Robots on at most `max_ports` successive ports of a host, up to the first closed port. `timeout` in s for each port."""
+def probe(
+    host: str, *, first: int = 8101, max_ports: int = 32, timeout: float = 2.0
+) -> list[FoundRobot]:
+    """Robots on at most `max_ports` successive ports of a host, up to the first closed
+    port. `timeout` in s for each port.
+    """
     robots = []
     for port in range(first, first + max_ports):
         robot = FoundRobot(port)
@@ -84,7 +101,9 @@ def probe(host: str, *, first: int = 8101, max_ports: int = 32, timeout: float =
                     _handshake(sock, robot)
         except OSError:
             break
+
         robots.append(robot)
+
     return robots
 
 
@@ -96,6 +115,7 @@ def _handshake(sock: socket.socket, robot: FoundRobot) -> None:
         while not (packets := parser.receive(data := sock.recv(512))):
             if not data:
                 return
+
         if number == 2 and packets[-1].id == 2:
             r = packets[-1].reader()
             robot.name, robot.class_name, robot.subclass = r.text(), r.text(), r.text()

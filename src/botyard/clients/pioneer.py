@@ -1,4 +1,5 @@
-"""A client of the Pioneer serial protocol over TCP, for robots of botyard, of AMRISim, and real ones behind a serial server.
+"""A client of the Pioneer serial protocol over TCP, for robots of botyard, of AMRISim,
+and real ones behind a serial server.
 
     with PioneerClient("127.0.0.1", 8101) as robot:
         robot.enable()
@@ -6,8 +7,9 @@
         while robot.update():
             print(robot.x_mm, robot.y_mm, robot.sonar_mm)
 
-Blocking, plain sockets, no threads: `update` waits for the next report. Units are the protocol's: mm, degrees, mm/s, deg/s. Knows only
-the protocol's codecs (pioneer-protocol §1–8).
+Blocking, plain sockets, no threads: `update` waits for the next report. Units are the
+protocol's: mm, degrees, mm/s, deg/s. Knows only the protocol's codecs (pioneer-protocol
+§1–8).
 """
 
 from __future__ import annotations
@@ -19,14 +21,22 @@ from types import TracebackType
 from typing import Any
 
 from botyard.errors import PeerError
-from botyard.protocols.pioneer.accessoryreports import Encoders, GripperReport, Gyro, Io, JoystickReport
+from botyard.protocols.pioneer.accessoryreports import (
+    Encoders,
+    GripperReport,
+    Gyro,
+    Io,
+    JoystickReport,
+)
 from botyard.protocols.pioneer.commands import C, P
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo, SimStat
 
 PULSE_INTERVAL_S = 0.5
-"""Keep-alive: a PULSE is sent when nothing else was sent for this long, s, so that the robot's watchdog does not trip."""
+"""Keep-alive: a PULSE is sent when nothing else was sent for this long, s, so that the
+robot's watchdog does not trip.
+"""
 
 
 class PioneerClient:
@@ -39,7 +49,8 @@ class PioneerClient:
     timeout : float
         Time-out of answers, s.
     dist_conv, angle_conv, vel_conv, range_conv : float
-        Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit. The ``-sh`` models use 1 for all but the angle.
+        Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit.
+        The ``-sh`` models use 1 for all but the angle.
 
     Attributes
     ----------
@@ -52,7 +63,8 @@ class PioneerClient:
     sonar_mm : dict of int to float
         Latest range of each transducer, mm.
     scan_mm : list of int
-        Ranges of the last complete laser scan, in the order in which the robot sends them.
+        Ranges of the last complete laser scan, in the order in which the robot sends
+        them.
     reflectance : list of int
         Strength of reflectors in that scan (packets 0x61 only).
     scans : int
@@ -66,7 +78,8 @@ class PioneerClient:
     map_changes : list of MapChanged
         All MAPCHANGED packets.
     encoders, gyro, io, gripper, joystick
-        Last packet of that kind, None before the first (commands 19, 58, 40, 37 and 17 ask for them).
+        Last packet of that kind, None before the first (commands 19, 58, 40, 37 and 17
+        ask for them).
 
     Raises
     ------
@@ -86,7 +99,11 @@ class PioneerClient:
         range_conv: float = 1.0,
     ) -> None:
         self.timeout = timeout
-        self.angle_conv, self.vel_conv, self.range_conv = angle_conv, vel_conv, range_conv
+        self.angle_conv, self.vel_conv, self.range_conv = (
+            angle_conv,
+            vel_conv,
+            range_conv,
+        )
         self.name = self.class_name = self.subclass = ""
         self.sip = Sip()
         self.x_mm = self.y_mm = self.th_deg = 0.0
@@ -110,7 +127,10 @@ class PioneerClient:
         try:
             self._socket = socket.create_connection((host, port), timeout)
         except OSError as error:
-            raise PeerError(f"no robot at {host}:{port}: {error.strerror or error}") from None
+            raise PeerError(
+                f"no robot at {host}:{port}: {error.strerror or error}"
+            ) from None
+
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent = time.monotonic()
         try:
@@ -118,7 +138,10 @@ class PioneerClient:
         except BaseException:
             self._socket.close()
             raise
-        self.dist_conv = _DIST_CONV.get(self.subclass, 1.0) if dist_conv is None else dist_conv
+
+        self.dist_conv = (
+            _DIST_CONV.get(self.subclass, 1.0) if dist_conv is None else dist_conv
+        )
 
     # -- connection
 
@@ -126,6 +149,7 @@ class PioneerClient:
         for number in range(3):
             self._socket.sendall(frame(number))
             answer = self._wait_for(number)
+
         r = answer.reader()
         self.name, self.class_name, self.subclass = r.text(), r.text(), r.text()
         self.send(C.OPEN, 1)
@@ -136,7 +160,10 @@ class PioneerClient:
             packet = self._next_packet(deadline)
             if packet is not None and packet.id == packet_id:
                 return packet
-        raise PeerError(f"the robot did not answer packet {packet_id} within {self.timeout:g} s")
+
+        raise PeerError(
+            f"the robot did not answer packet {packet_id} within {self.timeout:g} s"
+        )
 
     def _next_packet(self, deadline: float) -> Packet | None:
         """The next packet, or None at the deadline."""
@@ -150,10 +177,17 @@ class PioneerClient:
             except TimeoutError:
                 return None
             except OSError as error:
-                raise PeerError(f"the connection broke: {error.strerror or error}") from None
+                raise PeerError(
+                    f"the connection broke: {error.strerror or error}"
+                ) from None
+
             if not data:
-                raise PeerError("the robot closed the connection (it may have another client)")
+                raise PeerError(
+                    "the robot closed the connection (it may have another client)"
+                )
+
             self._packets = self._parser.receive(data)
+
         return self._packets.pop(0)
 
     def close(self) -> None:
@@ -167,13 +201,19 @@ class PioneerClient:
     def __enter__(self) -> PioneerClient:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self.close()
 
     # -- reading
 
     def update(self, timeout: float | None = None) -> bool:
-        """Process packets until the next SIP. Returns False if none came within `timeout`, s (default: the client's time-out).
+        """Process packets until the next SIP. Returns False if none came within
+        `timeout`, s (default: the client's time-out).
 
         Raises
         ------
@@ -187,6 +227,7 @@ class PioneerClient:
             self._take(packet)
             if packet.id in (P.SIP, P.SIP_MOVING):
                 return True
+
         return False
 
     def _take(self, packet: Packet) -> None:
@@ -211,6 +252,7 @@ class PioneerClient:
         else:
             self.x_mm += _wrapped(sip.x - self._last_xy[0]) * self.dist_conv
             self.y_mm += _wrapped(sip.y - self._last_xy[1]) * self.dist_conv
+
         self._last_xy = sip.x, sip.y
         self.th_deg = math.degrees(sip.th * self.angle_conv)
         for index, reading in sip.sonar:
@@ -218,15 +260,27 @@ class PioneerClient:
 
     def _take_laser(self, part: LaserPart) -> None:
         whole = self._part
-        if part.first == 0 or whole is None or part.first != len(whole.ranges_mm) or part.total != whole.total:
+        if (
+            part.first == 0
+            or whole is None
+            or part.first != len(whole.ranges_mm)
+            or part.total != whole.total
+        ):
             if part.first:
                 self._part = None  # joined in the middle of a scan
                 return
-            whole = self._part = LaserPart(total=part.total, first=0, ranges_mm=[], reflectance=[])
+
+            whole = self._part = LaserPart(
+                total=part.total, first=0, ranges_mm=[], reflectance=[]
+            )
+
         whole.ranges_mm = [*whole.ranges_mm, *part.ranges_mm]
         whole.reflectance = [*whole.reflectance, *part.reflectance]
         if len(whole.ranges_mm) >= whole.total:
-            self.scan_mm, self.reflectance = list(whole.ranges_mm), list(whole.reflectance)
+            self.scan_mm, self.reflectance = (
+                list(whole.ranges_mm),
+                list(whole.reflectance),
+            )
             self.scans += 1
             self._part = None
 
@@ -272,7 +326,10 @@ class PioneerClient:
         try:
             self._socket.sendall(data)
         except OSError as error:
-            raise PeerError(f"the connection broke: {error.strerror or error}") from None
+            raise PeerError(
+                f"the connection broke: {error.strerror or error}"
+            ) from None
+
         self._sent = time.monotonic()
 
     def enable(self, on: bool = True) -> None:
@@ -307,8 +364,16 @@ class PioneerClient:
         """Stop."""
         self.send(C.STOP)
 
-    def start_laser(self, start_deg: int = -90, end_deg: int = 90, increment_deg: float = 1.0, mode: int = 2) -> None:
-        """Request laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1) or 0x61 (mode 2)."""
+    def start_laser(
+        self,
+        start_deg: int = -90,
+        end_deg: int = 90,
+        increment_deg: float = 1.0,
+        mode: int = 2,
+    ) -> None:
+        """Request laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1)
+        or 0x61 (mode 2).
+        """
         self.send(C.SIM_LRF_SET_FOV_START, start_deg)
         self.send(C.SIM_LRF_SET_FOV_END, end_deg)
         self.send(C.SIM_LRF_SET_RES, round(increment_deg * 100))
@@ -328,6 +393,7 @@ class PioneerClient:
             self._take(packet)
             if packet.id == P.CONFIG and self.config is not None:
                 return self.config
+
         raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
 
 
@@ -348,8 +414,19 @@ def _wrapped(difference: int) -> int:
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 
-# mm per position unit of models whose clients' parameter files say anything but 1 (pioneer-protocol §16)
+# mm per position unit of models whose clients' parameter files say anything but 1
+# (pioneer-protocol §16)
 _DIST_CONV = {
-    "p3dx": 0.485, "p3at": 0.465, "p3atiw": 0.465, "amigo": 0.5083, "amigo-nosonar": 0.5083, "powerbot": 0.5813, "p2at": 1.32,
-    "p2ce": 0.826, "p2d8": 0.485, "p2de": 0.969, "pion1x": 0.05066, "pionat": 0.07,
-}  # fmt: skip
+    "p3dx": 0.485,
+    "p3at": 0.465,
+    "p3atiw": 0.465,
+    "amigo": 0.5083,
+    "amigo-nosonar": 0.5083,
+    "powerbot": 0.5813,
+    "p2at": 1.32,
+    "p2ce": 0.826,
+    "p2d8": 0.485,
+    "p2de": 0.969,
+    "pion1x": 0.05066,
+    "pionat": 0.07,
+}

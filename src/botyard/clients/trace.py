@@ -1,4 +1,6 @@
-"""A recorded session of a Pioneer client (``--record-packets``), played as a client against any robot."""
+"""A recorded session of a Pioneer client (``--record-packets``), played as a client
+against any robot.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 PULSE_AFTER_S: Final = 1.0
-"""A PULSE is sent when the recorded client was silent for so long, s: it may have been paused, and the robot's watchdog is 2 s."""
+"""A PULSE is sent when the recorded client was silent for so long, s: it may have been
+paused, and the robot's watchdog is 2 s.
+"""
 HANDSHAKE: Final = 3
 """Packets of the handshake: SYNC0, SYNC1, SYNC2."""
 ANSWER_TIMEOUT_S: Final = 5.0
@@ -67,7 +71,9 @@ class Trace:
 
 
 def stage_before(first: Passed) -> Stage:
-    """Stage of a session before the first of its bytes that were recorded; a recording may begin while it is open."""
+    """Stage of a session before the first of its bytes that were recorded; a recording
+    may begin while it is open.
+    """
     return Stage.OPEN if first.order else Stage.SYNC0
 
 
@@ -92,18 +98,21 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
             if not is_handshake:
                 begin = one.sim if begin is None else begin
                 sent.append((max(0.0, one.sim - begin), frame(packet.id, packet.data)))
+
     return Trace(tuple(sent), 0.0 if begin is None else max(0.0, last - begin))
 
 
 class TracePlayer:
-    """Plays what a client sent, sans-I/O: the handshake waits for the robot's answers, the rest keeps the recorded times.
+    """Plays what a client sent, sans-I/O: the handshake waits for the robot's answers,
+    the rest keeps the recorded times.
 
     Parameters
     ----------
     trace : Trace
         What it did.
     speed : float
-        Recorded time per time of `now`; times are simulated ones, so that 1 is right for a robot at normal speed.
+        Recorded time per time of `now`; times are simulated ones, so that 1 is right
+        for a robot at normal speed.
 
     Attributes
     ----------
@@ -135,6 +144,7 @@ class TracePlayer:
                 self._asked, self._asked_at = self._asked + 1, None
                 if self._asked == HANDSHAKE:
                     self._began = self._quiet_since = now
+
         return packets
 
     def send(self, now: float) -> bytes:
@@ -149,13 +159,19 @@ class TracePlayer:
             if self._asked_at is None:
                 self._asked_at = now
                 return frame(self._asked)
+
             if now >= self._asked_at + ANSWER_TIMEOUT_S:
-                raise PeerError(f"the robot did not answer packet {self._asked} within {ANSWER_TIMEOUT_S:g} s")
+                raise PeerError(
+                    f"the robot did not answer packet {self._asked} within {ANSWER_TIMEOUT_S:g} s"
+                )
+
             return b""
+
         found = b""
         while self._next < len(self._sent) and now >= self._due():
             found += self._sent[self._next][1]
             self._next += 1
+
         self.is_over = self._next >= len(self._sent) and now >= self._due()
         if not found and now >= self._quiet_since + PULSE_AFTER_S and not self.is_over:
             found = command(C.PULSE)
@@ -195,7 +211,8 @@ def play(
     speed : float
         Recorded time per wall time.
     told : callable, optional
-        Called with each packet: whether it is ours, the packet, and the time since the connection, s.
+        Called with each packet: whether it is ours, the packet, and the time since the
+        connection, s.
 
     Returns
     -------
@@ -205,13 +222,17 @@ def play(
     Raises
     ------
     PeerError
-        There is no robot; it does not answer in the handshake, or ends the connection before the end of the trace.
+        There is no robot; it does not answer in the handshake, or ends the connection
+        before the end of the trace.
     """
     player, ours = TracePlayer(trace, speed), Parser()
     try:
         connection = socket.create_connection((host, port), ANSWER_TIMEOUT_S)
     except OSError as error:
-        raise PeerError(f"no robot at {host}:{port}: {error.strerror or error}") from None
+        raise PeerError(
+            f"no robot at {host}:{port}: {error.strerror or error}"
+        ) from None
+
     began = time.monotonic()
     with connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -224,19 +245,29 @@ def play(
                     if told is not None:
                         for packet in ours.receive(data):
                             told(True, packet, now - began)
-                connection.settimeout(max(1e-3, player.next_time(now) - time.monotonic()))
+
+                connection.settimeout(
+                    max(1e-3, player.next_time(now) - time.monotonic())
+                )
                 try:
                     received = connection.recv(65536)
                 except TimeoutError:
                     continue
+
                 if not received:
-                    raise PeerError("the robot closed the connection (it may have another client)")
+                    raise PeerError(
+                        "the robot closed the connection (it may have another client)"
+                    )
+
                 now = time.monotonic()
                 for packet in player.receive(received, now):
                     if told is not None:
                         told(False, packet, now - began)
         except OSError as error:
-            raise PeerError(f"the connection broke: {error.strerror or error}") from None
+            raise PeerError(
+                f"the connection broke: {error.strerror or error}"
+            ) from None
+
     return player
 
 

@@ -1,10 +1,12 @@
-"""The control surface: all operations on a running simulator in one table (`OPERATIONS`), and their single entry point (`Control`).
+"""The control surface: all operations on a running simulator in one table
+(`OPERATIONS`), and their single entry point (`Control`).
 
     control = Control(sim)
     control.do(USER, AddRobot(model="p3dx", robot="ann"))
 
-Interfaces translate requests of their peers into operations. Permissions, ``--read-only``, validation of arguments, settling and the
-audit log are done here, once for all of them.
+Interfaces translate requests of their peers into operations. Permissions,
+``--read-only``, validation of arguments, settling and the audit log are done here, once
+for all of them.
 """
 
 from botyard.control.bodies import (
@@ -41,7 +43,15 @@ from botyard.control.lifecycle import LoadWorld, Stop, UnloadWorld
 from botyard.control.movie import CancelMovie, WriteMovie
 from botyard.control.operation import OPERATIONS, Operation
 from botyard.control.recording import SaveRecording, StartRecording, StopRecording
-from botyard.control.time import HoldTime, Pause, Resume, SetSpeed, Step, StepNow, Throttle
+from botyard.control.time import (
+    HoldTime,
+    Pause,
+    Resume,
+    SetSpeed,
+    Step,
+    StepNow,
+    Throttle,
+)
 from botyard.control.undo import Redo, Undo
 from botyard.control.world import (
     ClearMap,
@@ -56,10 +66,62 @@ from botyard.control.world import (
 )
 
 __all__ = [
-    "OPERATIONS", "USER", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "Branch", "Caller", "CancelMovie", "ClearMap", "CloneRobots",
-    "CommandDevice", "Control", "Done", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold", "HoldTime", "Level", "LoadMap", "LoadWorld",
-    "MoveJoystick", "Operation", "Pause", "Place", "PlaceAxis", "PressEmergencyStop", "ReadFile", "Redo", "ReloadMap", "Remove", "Reset",
-    "Resume", "RotateLog", "SaveRecording", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost",
-    "SetOdometryErrors", "SetSpeed", "StartRecording", "Step", "StepNow", "Stop", "StopRecording", "SwitchInterface", "TakeBodies",
-    "TakeRobot", "Throttle", "Undo", "UnloadWorld", "WriteMovie", "WritePicture",
-]  # fmt: skip
+    "OPERATIONS",
+    "USER",
+    "AddEach",
+    "AddRobot",
+    "AddRobots",
+    "AddedRobots",
+    "Branch",
+    "Caller",
+    "CancelMovie",
+    "ClearMap",
+    "CloneRobots",
+    "CommandDevice",
+    "Control",
+    "Done",
+    "Drive",
+    "EnableMotors",
+    "Exit",
+    "FreeMaps",
+    "Hold",
+    "HoldTime",
+    "Level",
+    "LoadMap",
+    "LoadWorld",
+    "MoveJoystick",
+    "Operation",
+    "Pause",
+    "Place",
+    "PlaceAxis",
+    "PressEmergencyStop",
+    "ReadFile",
+    "Redo",
+    "ReloadMap",
+    "Remove",
+    "Reset",
+    "Resume",
+    "RotateLog",
+    "SaveRecording",
+    "SendMap",
+    "SetAnalogInput",
+    "SetBodyInfo",
+    "SetBodyState",
+    "SetDigitalInputs",
+    "SetGhost",
+    "SetOdometryErrors",
+    "SetSpeed",
+    "StartRecording",
+    "Step",
+    "StepNow",
+    "Stop",
+    "StopRecording",
+    "SwitchInterface",
+    "TakeBodies",
+    "TakeRobot",
+    "Throttle",
+    "Undo",
+    "UnloadWorld",
+    "WriteMovie",
+    "WritePicture",
+]

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from botyard.arguments import found
+from botyard.api.arguments import found
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
 from botyard.control.operation import (
@@ -25,19 +25,28 @@ from botyard.control.operation import (
     text,
 )
 from botyard.control.site import Site, for_each
-from botyard.errors import ArgumentError, BotyardError, ModelError, NameRuleError, NameTakenError, WorldError
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    ModelError,
+    NameRuleError,
+    NameTakenError,
+    WorldError,
+)
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.names import check_name, is_name, shown
 from botyard.sim.placement import FreePlaces
 from botyard.sim.simulation import Robot, Simulation
-from botyard.sim.warmup import has_mass_kernels
+from botyard.worlds.warmup import has_mass_kernels
 
 T = TypeVar("T")
 
 MAX_ROBOTS: Final = 10_000
-"""Largest number of robots in the world up to which clients (the page, ROS) may add more."""
+"""Largest number of robots in the world up to which clients (the page, ROS) may add
+more.
+"""
 MAX_ROBOTS_PER_REQUEST: Final = 1000
 """Largest number of robots that one request adds."""
 ROBOTS_PER_BATCH: Final = 50
@@ -69,8 +78,16 @@ def library_model(name: str) -> RobotSpec:
     ModelError, ModelFileError
         No model has this name, or its file is invalid.
     """
-    if "/" in name or "\\" in name or not is_name(name) or name.lower().endswith((".p", ".toml")):
-        raise ModelError(f'no robot model "{shown(name)}": clients ask for models by their names')
+    if (
+        "/" in name
+        or "\\" in name
+        or not is_name(name)
+        or name.lower().endswith((".p", ".toml"))
+    ):
+        raise ModelError(
+            f'no robot model "{shown(name)}": clients ask for models by their names'
+        )
+
     return find_robot(name)
 
 
@@ -89,10 +106,12 @@ def check_robot_count(control: Site, number: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AddRobot(Operation[Future[AddedRobots]]):
-    """Add a robot of a library model at once; the first robot with mass is added when the kernels for mass are compiled.
+    """Add a robot of a library model at once; the first robot with mass is added when
+    the kernels for mass are compiled.
 
-    Without a name the robot gets a unique one; with `rename` it also gets another one when the name is taken. Without a pose it stands on
-    the next free place at the map's home; with `near`, on the free place nearest to the pose.
+    Without a name the robot gets a unique one; with `rename` it also gets another one
+    when the name is taken. Without a pose it stands on the next free place at the map's
+    home; with `near`, on the free place nearest to the pose.
     """
 
     model: str = argument(text(1000))
@@ -104,7 +123,9 @@ class AddRobot(Operation[Future[AddedRobots]]):
     tells = "every interface offers it: a port, ROS topics, a place on the page"
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Carry it out. NameRuleError, NameTakenError, ModelError, CommandError (an absurd pose), WorldError (too many)."""
+        """Carry it out. NameRuleError, NameTakenError, ModelError, CommandError (an
+        absurd pose), WorldError (too many).
+        """
         grounds = control.part(control.grounds, NO_GROUNDS)
         spec = grounds.equip(library_model(self.model))
         if _is_movable(spec):
@@ -121,10 +142,18 @@ class AddRobot(Operation[Future[AddedRobots]]):
         wanted = self.robot
         if wanted:
             check_name(wanted, error=NameRuleError)
-            if wanted in sim.snapshot.rows or wanted in sim.robots or wanted in sim.box_names:
+            if (
+                wanted in sim.snapshot.rows
+                or wanted in sim.robots
+                or wanted in sim.box_names
+            ):
                 if not self.rename:
-                    raise NameTakenError(f'a body named "{shown(wanted)}" is there already')
+                    raise NameTakenError(
+                        f'a body named "{shown(wanted)}" is there already'
+                    )
+
                 wanted = sim.unique_name(wanted)
+
         return wanted
 
     def _add(self, control: Site, caller: Caller, spec: RobotSpec) -> AddedRobots:
@@ -135,6 +164,7 @@ class AddRobot(Operation[Future[AddedRobots]]):
             pose = sim.next_places(spec, 1)[0]
         else:
             pose = sim.free_place(spec, self.pose) if self.near else self.pose
+
         called = wanted or sim.unique_name(spec.name)
         if not caller.ignores_crowd_limit:
             sim.crowd.check(called, pose.x, pose.y)
@@ -148,7 +178,9 @@ class AddRobot(Operation[Future[AddedRobots]]):
 
 @dataclass(frozen=True, kw_only=True)
 class AddRobots(Operation[Future[AddedRobots]]):
-    """Add many robots of a library model on the free places around a pose, in batches between which the world goes on."""
+    """Add many robots of a library model on the free places around a pose, in batches
+    between which the world goes on.
+    """
 
     model: str = argument(text(1000))
     number: int = argument(count(1, MAX_ROBOTS_PER_REQUEST))
@@ -166,13 +198,18 @@ class AddRobots(Operation[Future[AddedRobots]]):
         def add(some: int) -> list[Robot]:
             check_robot_count(control, some)  # others may add some meanwhile
             poses = places.take(some)
-            return grounds.add_robots(spec, poses, sim.unique_names(spec.name, len(poses)))
+            return grounds.add_robots(
+                spec, poses, sim.unique_names(spec.name, len(poses))
+            )
 
         return _in_portions(
             control,
             caller,
             [spec],
-            [min(ROBOTS_PER_BATCH, self.number - n) for n in range(0, self.number, ROBOTS_PER_BATCH)],
+            [
+                min(ROBOTS_PER_BATCH, self.number - n)
+                for n in range(0, self.number, ROBOTS_PER_BATCH)
+            ],
             add,
         )
 
@@ -183,43 +220,58 @@ class AddRobots(Operation[Future[AddedRobots]]):
 
 def _an_addition(value: Any, what: str, /) -> AddRobot:
     if not isinstance(value, AddRobot):
-        raise ArgumentError(f"{what}: expected AddRobot operations, found {found(value)}")
+        raise ArgumentError(
+            f"{what}: expected AddRobot operations, found {found(value)}"
+        )
+
     return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddEach(Operation[Future[tuple[AddedRobots | BotyardError, ...]]]):
-    """Add robots of different models at different places, in batches between which the world goes on.
+    """Add robots of different models at different places, in batches between which the
+    world goes on.
 
-    The result has, for each of them, what `AddRobot` gives, or the error that it fails with.
+    The result has, for each of them, what `AddRobot` gives, or the error that it fails
+    with.
     """
 
     robots: tuple[AddRobot, ...] = argument(each(_an_addition, MAX_ROBOTS_PER_REQUEST))
     audit = logging.INFO
     tells = AddRobot.tells
 
-    def perform(self, control: Site, caller: Caller) -> Future[tuple[AddedRobots | BotyardError, ...]]:
+    def perform(
+        self, control: Site, caller: Caller
+    ) -> Future[tuple[AddedRobots | BotyardError, ...]]:
         """Carry it out."""
 
-        def work() -> Generator[Future[AddedRobots] | None, None, tuple[AddedRobots | BotyardError, ...]]:
+        def work() -> Generator[
+            Future[AddedRobots] | None, None, tuple[AddedRobots | BotyardError, ...]
+        ]:
             results: list[AddedRobots | BotyardError] = []
             for number, one in enumerate(self.robots, 1):
                 try:
                     added = one.perform(control, caller)
-                    if not added.done():  # kernels for mass are being compiled
+                    # kernels for mass are being compiled
+                    if not added.done():
                         yield added
                     results.append(added.result())
                 except BotyardError as error:
                     results.append(error)
+
                 if number % ROBOTS_PER_BATCH == 0:
                     yield None
+
             return tuple(results)
 
         return control.part(control.grounds, NO_GROUNDS).work(work())
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
-        return describe_robots([n for one in result if isinstance(one, AddedRobots) for n in one.robots], "added")
+        return describe_robots(
+            [n for one in result if isinstance(one, AddedRobots) for n in one.robots],
+            "added",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +283,9 @@ class CloneRobots(Operation[Future[AddedRobots]]):
     tells = AddRobot.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[AddedRobots]:
-        """Carry it out. Those that have gone meanwhile are passed over; UnknownNameError when none is there."""
+        """Carry it out. Those that have gone meanwhile are passed over;
+        UnknownNameError when none is there.
+        """
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         there = [n for n in self.robots if n in sim.robots]
         if not there and self.robots:
@@ -244,16 +298,22 @@ class CloneRobots(Operation[Future[AddedRobots]]):
                 return []
             check_robot_count(control, 1)
             pose = sim.free_place(robot.spec, robot.truth)
-            return grounds.add_robots(robot.spec, [pose], [sim.unique_name(robot.spec.name)])
+            return grounds.add_robots(
+                robot.spec, [pose], [sim.unique_name(robot.spec.name)]
+            )
 
-        return _in_portions(control, caller, [sim.robots[n].spec for n in there], there, clone)
+        return _in_portions(
+            control, caller, [sim.robots[n].spec for n in there], there, clone
+        )
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
         return describe_robots(result.robots, "added")
 
 
-def register_added(control: Site, caller: Caller, robots: Sequence[Robot]) -> AddedRobots:
+def register_added(
+    control: Site, caller: Caller, robots: Sequence[Robot]
+) -> AddedRobots:
     """Note which source has added robots, and open their ports."""
     names = tuple(robot.name for robot in robots)
     control.spawned.update(dict.fromkeys(names, caller.source))
@@ -270,18 +330,25 @@ def describe_robots(names: Sequence[str], what: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Remove(Operation[None]):
-    """Remove robots, obstacles and boxes of the map from the world, and disconnect their clients.
+    """Remove robots, obstacles and boxes of the map from the world, and disconnect
+    their clients.
 
-    If some of the names are unknown, the others are removed all the same, and then the error is raised.
+    If some of the names are unknown, the others are removed all the same, and then the
+    error is raised.
     """
 
     names: tuple[str, ...] = argument(NAMES)
     audit = logging.INFO
-    tells = "their clients are disconnected, their topics and their places on the page go"
+    tells = (
+        "their clients are disconnected, their topics and their places on the page go"
+    )
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out. UnknownNameError: the first that was not there."""
-        sim, grounds = control.sim, control.part(control.grounds, "nothing can be removed")
+        sim, grounds = (
+            control.sim,
+            control.part(control.grounds, "nothing can be removed"),
+        )
         boxes = frozenset(sim.box_names)
         names = list(dict.fromkeys(self.names))
         there = [n for n in names if n in sim.robots or n in boxes]
@@ -291,7 +358,15 @@ class Remove(Operation[None]):
                 control.driven.pop(gone, None)
                 control.spawned.pop(gone, None)
                 control.of_world.discard(gone)
-        missing = next((n for n in names if n not in sim.robots and n not in boxes and n not in there), None)
+
+        missing = next(
+            (
+                n
+                for n in names
+                if n not in sim.robots and n not in boxes and n not in there
+            ),
+            None,
+        )
         if missing is not None:
             control.settle()
             if there:
@@ -307,10 +382,14 @@ class Remove(Operation[None]):
 class Place(Operation[None]):
     """Put robots and boxes at true poses (m, m, rad), even where something else stands."""
 
-    to: tuple[tuple[str, Pose], ...] = argument(each(lambda value, what, /: _placement(value, what)))
+    to: tuple[tuple[str, Pose], ...] = argument(
+        each(lambda value, what, /: _placement(value, what))
+    )
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. UnknownNameError, CommandError (an absurd pose, or too many on one place)."""
+        """Carry it out. UnknownNameError, CommandError (an absurd pose, or too many on
+        one place).
+        """
         sim = control.sim
 
         def put(which: str, pose: Pose) -> None:
@@ -331,7 +410,9 @@ def _placement(value: Any, what: str, /) -> tuple[str, Pose]:
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceAxis(Operation[None]):
-    """Set one coordinate of a robot's true pose: axis 0 is x (m), 1 is y (m), 2 is the heading (rad)."""
+    """Set one coordinate of a robot's true pose: axis 0 is x (m), 1 is y (m), 2 is the
+    heading (rad).
+    """
 
     robot: str = argument(name)
     axis: int = argument(count(0, 2))
@@ -339,23 +420,30 @@ class PlaceAxis(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out. CommandError: an absurd place, or too many on it."""
-        control.robot(self.robot).port(caller.source).set_pose_axis(self.axis, self.value)
+        control.robot(self.robot).port(caller.source).set_pose_axis(
+            self.axis, self.value
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(Operation[None]):
-    """Hold bodies, or release them. A held body does not move by itself until every client that holds it has released it."""
+    """Hold bodies, or release them. A held body does not move by itself until every
+    client that holds it has released it.
+    """
 
     names: tuple[str, ...] = argument(NAMES)
     on: bool = argument(boolean)
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
-        for_each(dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller))
+        for_each(
+            dict.fromkeys(self.names), lambda n, _: hold(control, n, self.on, caller)
+        )
 
 
 def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
-    """Hold a body for a client, or release it; the client's source releases the body when none of its clients holds it any more.
+    """Hold a body for a client, or release it; the client's source releases the body
+    when none of its clients holds it any more.
 
     Raises
     ------
@@ -363,7 +451,8 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
         There is no such body.
     """
     is_held = caller.source in control.sim.holders(body)
-    # clients of a body that is gone, or of another moment that the world has gone back from, hold nothing
+    # clients of a body that is gone, or of another moment that the world has gone back
+    # from, hold nothing
     clients = control.held.pop((body, caller.source), set()) if is_held else set()
     (clients.add if on else clients.discard)(caller.key)
     if clients:
@@ -374,9 +463,11 @@ def hold(control: Site, body: str, on: bool, caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset(Operation[None]):
-    """Put robots and boxes, or all of them, back where they started, odometry zero, at rest.
+    """Put robots and boxes, or all of them, back where they started, odometry zero, at
+    rest.
 
-    With `spawned`, robots that this source has added go first; without `starts`, nothing else is done.
+    With `spawned`, robots that this source has added go first; without `starts`,
+    nothing else is done.
     """
 
     names: tuple[str, ...] | None = argument(optional(NAMES), None)
@@ -387,10 +478,19 @@ class Reset(Operation[None]):
         """Carry it out."""
         sim = control.sim
         if self.spawned:
-            gone = [n for n, source in control.spawned.items() if source == caller.source and n in sim.robots]
-            control.spawned = {n: source for n, source in control.spawned.items() if source != caller.source}
+            gone = [
+                n
+                for n, source in control.spawned.items()
+                if source == caller.source and n in sim.robots
+            ]
+            control.spawned = {
+                n: source
+                for n, source in control.spawned.items()
+                if source != caller.source
+            }
             if gone:
                 control.part(control.grounds, "nothing can be removed").remove(gone)
+
         if not self.starts:
             return
         if self.names is None:
@@ -399,12 +499,17 @@ class Reset(Operation[None]):
             there = {*sim.robots, *sim.box_names}
             sim.put_back([n for n in self.names if n in there], caller.source)
             missing = [n for n in self.names if n not in there]
-            for_each(dict.fromkeys(self.names), lambda n, _: sim.put_back([n]) if n in missing else None)
+            for_each(
+                dict.fromkeys(self.names),
+                lambda n, _: sim.put_back([n]) if n in missing else None,
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetGhost(Operation[None]):
-    """Make a robot a ghost, which no sensor sees and no body hits, or a normal robot again."""
+    """Make a robot a ghost, which no sensor sees and no body hits, or a normal robot
+    again.
+    """
 
     robot: str = argument(name)
     on: bool = argument(boolean)
@@ -428,9 +533,11 @@ class SetOdometryErrors(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class TakeBodies(Operation[Simulation]):
-    """Get write access to the bodies, for programs that command forces, velocities, masses and joints.
+    """Get write access to the bodies, for programs that command forces, velocities,
+    masses and joints.
 
-    The permission is checked once, here; the engine's queue then checks and journals each command of the stream.
+    The permission is checked once, here; the engine's queue then checks and journals
+    each command of the stream.
     """
 
     settles = False
@@ -441,7 +548,9 @@ class TakeBodies(Operation[Simulation]):
 
 
 def _is_movable(spec: RobotSpec) -> bool:
-    """Whether the kernels that move a robot of this model are ready: those for mass are compiled when the first body with mass comes."""
+    """Whether the kernels that move a robot of this model are ready: those for mass are
+    compiled when the first body with mass comes.
+    """
     return spec.dynamics is None or has_mass_kernels()
 
 
@@ -452,9 +561,11 @@ def _in_portions(
     portions: Sequence[T],
     add: Callable[[T], list[Robot]],
 ) -> Future[AddedRobots]:
-    """Add robots of these models in batches, with steps in between; the future is done when the robots' ports are open.
+    """Add robots of these models in batches, with steps in between; the future is done
+    when the robots' ports are open.
 
-    When a batch cannot be added, the robots of the batches before it stay and get their ports, and then the error is raised.
+    When a batch cannot be added, the robots of the batches before it stay and get their
+    ports, and then the error is raised.
     """
     grounds = control.part(control.grounds, NO_GROUNDS)
 
@@ -469,23 +580,46 @@ def _in_portions(
             except BotyardError as error:
                 failed = error
                 break
+
             control.spawned.update((r.name, caller.source) for r in some)
             robots += some
             yield None
-        result = register_added(control, caller, [r for r in robots if control.sim.robots.get(r.name) is r])
+
+        result = register_added(
+            control, caller, [r for r in robots if control.sim.robots.get(r.name) is r]
+        )
         yield result.served
         if failed is not None:
             raise (
-                WorldError(f"{describe_robots(result.robots, 'added')}, and then no more: {failed}")
+                WorldError(
+                    f"{describe_robots(result.robots, 'added')}, and then no more: {failed}"
+                )
                 if robots
                 else failed
             )
+
         return result
 
     return grounds.work(work())
 
 
 __all__ = [
-    "MAX_ROBOTS", "ROBOTS_PER_BATCH", "AddEach", "AddRobot", "AddRobots", "AddedRobots", "CloneRobots", "Hold", "Place", "PlaceAxis",
-    "Remove", "Reset", "SetGhost", "SetOdometryErrors", "TakeBodies", "check_robot_count", "library_model", "register_added",
-]  # fmt: skip
+    "MAX_ROBOTS",
+    "ROBOTS_PER_BATCH",
+    "AddEach",
+    "AddRobot",
+    "AddRobots",
+    "AddedRobots",
+    "CloneRobots",
+    "Hold",
+    "Place",
+    "PlaceAxis",
+    "Remove",
+    "Reset",
+    "SetGhost",
+    "SetOdometryErrors",
+    "TakeBodies",
+    "check_robot_count",
+    "library_model",
+    "register_added",
+]

@@ -10,7 +10,9 @@ from typing import Final
 
 
 class Level(IntEnum):
-    """Permission levels; each one includes those before it (docs/explanation/security.md)."""
+    """Permission levels; each one includes those before it
+    (docs/explanation/security.md).
+    """
 
     WATCH = 1
     """Read the state of the world."""
@@ -29,23 +31,27 @@ class Caller:
     Attributes
     ----------
     source : str
-        Source under which commands are queued and journalled: ``page``, ``ros``, ``pioneer``, ``ambf``, ``api``.
+        Source under which commands are queued and journalled: ``page``, ``ros``,
+        ``pioneer``, ``ambf``, ``api``.
     level : Level
         Its permission level.
     about : str
         Description for people and for the log.
     key : hashable
-        Identifies one of several clients of a source: for fair queueing, and to release what the client holds when it disconnects.
+        Identifies one of several clients of a source: for fair queueing, and to release
+        what the client holds when it disconnects.
     is_user : bool
         The person who runs the program, to whom ``--read-only`` does not apply.
     ignores_crowd_limit : bool
-        The limit of bodies on one place does not apply: a person sees what happens, or owns the machine.
+        The limit of bodies on one place does not apply: a person sees what happens, or
+        owns the machine.
     settles : bool
-        While the simulation is paused, changes take effect at once. False for callers that may send many commands: their changes then
-        take effect when the run loop looks next.
+        While the simulation is paused, changes take effect at once. False for callers
+        that may send many commands: their changes then take effect when the run loop
+        looks next.
     undo_group : int, optional
-        What it does can be taken back by `Undo`: operations with the same number other than 0 as one step, with 0 each by itself.
-        None: nothing is noted.
+        What it does can be taken back by `Undo`: operations with the same number other
+        than 0 as one step, with 0 each by itself. None: nothing is noted.
     log : LoggerAdapter, optional
         Log for this caller's operations; otherwise that of `botyard.control`.
     """

@@ -1,4 +1,6 @@
-"""`Control`: the single entry point for changes of a running simulator. Permissions are checked here, for all callers and protocols."""
+"""`Control`: the single entry point for changes of a running simulator. Permissions are
+checked here, for all callers and protocols.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from botyard.api.listeners import Listeners
 from botyard.control.caller import Caller, Level
 from botyard.control.files import MAX_FILES
 from botyard.control.operation import Operation
 from botyard.control.site import Site
 from botyard.control.undo import Undoing
 from botyard.errors import DeniedError
-from botyard.listeners import Listeners
 from botyard.sim.journal import acting
 from botyard.sim.simulation import Simulation
 
@@ -50,11 +52,11 @@ Listener = Callable[[Done], None]
 
 
 class Control(Site):
-    """Carries out operations: checks the permission, performs the operation, settles a paused world, writes the audit line, and notifies
-    the listeners.
+    """Carries out operations: checks the permission, performs the operation, settles a
+    paused world, writes the audit line, and notifies the listeners.
 
-    The parts of the simulator (clock, maps, grounds, …) are attributes that the composition sets; an operation that needs a missing part
-    is refused.
+    The parts of the simulator (clock, maps, grounds, …) are attributes that the
+    composition sets; an operation that needs a missing part is refused.
 
     Parameters
     ----------
@@ -66,7 +68,9 @@ class Control(Site):
         Clients of other machines may end the program (``--allow-client-exit``).
     """
 
-    def __init__(self, sim: Simulation, *, read_only: bool = False, allow_exit: bool = False) -> None:
+    def __init__(
+        self, sim: Simulation, *, read_only: bool = False, allow_exit: bool = False
+    ) -> None:
         super().__init__(sim)
         self.read_only = read_only
         self.allow_exit = allow_exit
@@ -78,15 +82,34 @@ class Control(Site):
     # -- permissions
 
     def denial(self, caller: Caller, operation: type[Operation[Any]] | Level) -> str:
-        """Reason why a caller may not do an operation, or anything of a level; empty if it may."""
+        """Reason why a caller may not do an operation, or anything of a level; empty if
+        it may.
+        """
         level = operation if isinstance(operation, Level) else operation.level
-        if self.shows_recording and not isinstance(operation, Level) and not operation.in_recordings:
+        if (
+            self.shows_recording
+            and not isinstance(operation, Level)
+            and not operation.in_recordings
+        ):
             return RECORDED
+
         if self.read_only and not caller.is_user and level > Level.DRIVE:
-            return READ_ONLY if caller.level > Level.WATCH else f"{caller} may only look on"
-        if caller.level >= level or (level is Level.OWN and self.allow_exit and caller.level >= Level.CHANGE):
+            return (
+                READ_ONLY
+                if caller.level > Level.WATCH
+                else f"{caller} may only look on"
+            )
+
+        if caller.level >= level or (
+            level is Level.OWN and self.allow_exit and caller.level >= Level.CHANGE
+        ):
             return ""
-        return EXIT_DENIED if level is Level.OWN and caller.level >= Level.DRIVE else f"{caller} may only look on"
+
+        return (
+            EXIT_DENIED
+            if level is Level.OWN and caller.level >= Level.DRIVE
+            else f"{caller} may only look on"
+        )
 
     def allows(self, caller: Caller, operation: type[Operation[Any]] | Level) -> bool:
         """Whether a caller may do an operation, or anything of a level."""
@@ -112,7 +135,8 @@ class Control(Site):
         Returns
         -------
         object
-            The operation's result; slow operations return a future, which is done between two steps.
+            The operation's result; slow operations return a future, which is done
+            between two steps.
 
         Raises
         ------
@@ -127,12 +151,17 @@ class Control(Site):
         if operation.settles and caller.settles:
             self.settle()
         if isinstance(result, Future):
-            result.add_done_callback(lambda future: self._done_later(caller, operation, future))
+            result.add_done_callback(
+                lambda future: self._done_later(caller, operation, future)
+            )
         else:
             self.tell(caller, operation, result)
+
         return result
 
-    def _done_later(self, caller: Caller, operation: Operation[Any], future: Future[Any]) -> None:
+    def _done_later(
+        self, caller: Caller, operation: Operation[Any], future: Future[Any]
+    ) -> None:
         if not future.cancelled() and future.exception() is None:
             if operation.settles:
                 self.settle()
@@ -142,16 +171,22 @@ class Control(Site):
         """Write the audit line, and notify the listeners."""
         self._undoing.done(self, caller, operation, result)
         if operation.writes:
-            self.files = (*(path for path in self.files if path != result), result)[-MAX_FILES:]
+            self.files = (*(path for path in self.files if path != result), result)[
+                -MAX_FILES:
+            ]
+
         if caller.log is not None:
             caller.log.log(operation.audit, "%s", operation.summary(result))
         elif log.isEnabledFor(operation.audit):
             log.log(operation.audit, "%s (by %s)", operation.summary(result), caller)
+
         if self._listeners:
             self._listeners.tell(Done(caller, operation, result))
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Register a listener for operations that were carried out. Returns a function that unregisters it."""
+        """Register a listener for operations that were carried out. Returns a function
+        that unregisters it.
+        """
         return self._listeners.add(listener)
 
 

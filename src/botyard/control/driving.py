@@ -1,4 +1,6 @@
-"""Operations on one robot: manual drive with a dead-man switch, motors, emergency stop, joystick, digital and analog inputs."""
+"""Operations on one robot: manual drive with a dead-man switch, motors, emergency stop,
+joystick, digital and analog inputs.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,18 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
-from botyard.arguments import unknown
+from botyard.api.arguments import unknown
 from botyard.control.bodies import hold
 from botyard.control.caller import Caller, Level
-from botyard.control.operation import NAMES, Operation, argument, boolean, count, name, real
+from botyard.control.operation import (
+    NAMES,
+    Operation,
+    argument,
+    boolean,
+    count,
+    name,
+    real,
+)
 from botyard.control.site import Site, for_each
 from botyard.engine import commands as cmd
 from botyard.errors import WorldError
@@ -17,14 +27,18 @@ from botyard.names import shown
 from botyard.sim.port import Port
 
 DEADMAN_TIMEOUT_S: Final = 0.6
-"""Dead-man switch: a manually driven robot stops when no command has come for this long, s of wall time."""
+"""Dead-man switch: a manually driven robot stops when no command has come for this
+long, s of wall time.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TakeRobot(Operation[Port]):
-    """Get a robot's port, through which programs send velocities, moves, motor switches and limits, and read its sensors.
+    """Get a robot's port, through which programs send velocities, moves, motor switches
+    and limits, and read its sensors.
 
-    The permission is checked once, here; the engine's queue then checks and journals each command of the stream.
+    The permission is checked once, here; the engine's queue then checks and journals
+    each command of the stream.
     """
 
     robot: str = argument(name)
@@ -39,7 +53,9 @@ class TakeRobot(Operation[Port]):
 
 @dataclass(frozen=True, kw_only=True)
 class Drive(Operation[None]):
-    """Drive a robot manually (m/s, rad/s); it stops when no further command comes within `timeout`. `on` False: the driver ends it."""
+    """Drive a robot manually (m/s, rad/s); it stops when no further command comes
+    within `timeout`. `on` False: the driver ends it.
+    """
 
     robot: str = argument(name)
     v: float = argument(real(), 0.0)
@@ -58,13 +74,21 @@ class Drive(Operation[None]):
             if driver is not None and driver.key == caller.key:
                 stop_manual_drive(control, self.robot)
             return
-        why = robot.motors_inhibited or ("enable them first" if robot.is_kept_off else "")
+
+        why = robot.motors_inhibited or (
+            "enable them first" if robot.is_kept_off else ""
+        )
         if why:
             raise WorldError(f"{shown(self.robot)}: the motors are off: {why}")
         port = robot.port(caller.source)
         if driver is not None and driver.source != caller.source:
-            robot.release(driver.source)  # the new driver will release only its own claim
-        robot.claim(caller.source)  # at each command: another robot may have got the name meanwhile
+            robot.release(
+                driver.source
+            )  # the new driver will release only its own claim
+
+        robot.claim(
+            caller.source
+        )  # at each command: another robot may have got the name meanwhile
         if driver is None or driver.key != caller.key:
             hold(control, self.robot, False, caller)
         robot.take_over(caller.source)
@@ -82,14 +106,19 @@ def stop_manual_drive(control: Site, robot: str) -> None:
 
 
 def client_left(control: Site, key: Hashable) -> None:
-    """A client has disconnected (`Caller.key`): stop the robots it drives manually, release the bodies and the time that it holds."""
+    """A client has disconnected (`Caller.key`): stop the robots it drives manually,
+    release the bodies and the time that it holds.
+    """
     for name_ in [n for n, (driver, _) in control.driven.items() if driver.key is key]:
         stop_manual_drive(control, name_)
-    for body, source in [held for held, clients in control.held.items() if key in clients]:
+    for body, source in [
+        held for held, clients in control.held.items() if key in clients
+    ]:
         if body in control.sim.engine.rows:
             hold(control, body, False, Caller(source, key=key))
         else:
             del control.held[body, source]
+
     control.release_stepper(key)
     if control.undoing is not None:
         control.undoing.forget(key)
@@ -116,7 +145,10 @@ class EnableMotors(Operation[None]):
         def enable(robot_name: str, _: None) -> None:
             robot = control.robot(robot_name)
             if self.on and robot.motors_inhibited:
-                raise WorldError(f"{shown(robot_name)}: the motors cannot be enabled: {robot.motors_inhibited}")
+                raise WorldError(
+                    f"{shown(robot_name)}: the motors cannot be enabled: {robot.motors_inhibited}"
+                )
+
             robot.port(caller.source).enable_motors(self.on)
 
         for_each(dict.fromkeys(self.robots), enable, "robots")
@@ -132,13 +164,17 @@ class PressEmergencyStop(Operation[None]):
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
         for_each(
-            dict.fromkeys(self.robots), lambda n, _: control.robot(n).press_estop(self.on, caller.source), "robots"
+            dict.fromkeys(self.robots),
+            lambda n, _: control.robot(n).press_estop(self.on, caller.source),
+            "robots",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class MoveJoystick(Operation[None]):
-    """Set the state of the joystick plugged into a robot, which its client reads: x, y -1 … 1 (right, forward), throttle 0 … 1."""
+    """Set the state of the joystick plugged into a robot, which its client reads: x, y
+    -1 … 1 (right, forward), throttle 0 … 1.
+    """
 
     robot: str = argument(name)
     x: float = argument(real(), 0.0)
@@ -157,7 +193,9 @@ class MoveJoystick(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandDevice(Operation[None]):
-    """Command an actuator of a robot, such as a gripper or a joint: one of the commands that its kind declares, in SI units."""
+    """Command an actuator of a robot, such as a gripper or a joint: one of the commands
+    that its kind declares, in SI units.
+    """
 
     robot: str = argument(name)
     device: str = argument(name)
@@ -170,13 +208,20 @@ class CommandDevice(Operation[None]):
         """Carry it out."""
         devices = control.robot(self.robot).devices
         if self.device not in devices:
-            raise unknown(self.device, [n for n, d in devices.items() if d.kind.commands], "device with commands")
+            raise unknown(
+                self.device,
+                [n for n, d in devices.items() if d.kind.commands],
+                "device with commands",
+            )
+
         devices[self.device].command(self.command, self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetDigitalInputs(Operation[None]):
-    """Set lines of one byte of a robot's digital inputs: those of `mask` get the values in `states`."""
+    """Set lines of one byte of a robot's digital inputs: those of `mask` get the values
+    in `states`.
+    """
 
     robot: str = argument(name)
     byte: int = argument(count(0, 255))
@@ -185,7 +230,9 @@ class SetDigitalInputs(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
-        control.robot(self.robot).electrics.write_inputs(byte=self.byte, mask=self.mask, states=self.states)
+        control.robot(self.robot).electrics.write_inputs(
+            byte=self.byte, mask=self.mask, states=self.states
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +249,16 @@ class SetAnalogInput(Operation[None]):
 
 
 __all__ = [
-    "DEADMAN_TIMEOUT_S", "CommandDevice",
-    "Drive", "EnableMotors", "MoveJoystick", "PressEmergencyStop", "SetAnalogInput", "SetDigitalInputs", "TakeRobot",
-    "client_left", "stop_expired_drivers", "stop_manual_drive",
-]  # fmt: skip
+    "DEADMAN_TIMEOUT_S",
+    "CommandDevice",
+    "Drive",
+    "EnableMotors",
+    "MoveJoystick",
+    "PressEmergencyStop",
+    "SetAnalogInput",
+    "SetDigitalInputs",
+    "TakeRobot",
+    "client_left",
+    "stop_expired_drivers",
+    "stop_manual_drive",
+]

@@ -30,17 +30,22 @@ class FairQueue(Generic[T]):
         return sum(map(len, self._waiting.values()))
 
     def add(self, source: Hashable, job: T) -> T | None:
-        """Enqueue a job. When the queue is full, the newest job of the source with the most jobs is dropped, and returned."""
+        """Enqueue a job. When the queue is full, the newest job of the source with the
+        most jobs is dropped, and returned.
+        """
         queue = self._waiting.setdefault(source, deque())
         queue.append(job)
         if len(self) <= self._max_waiting:
             return None
         longest = max(self._waiting.values(), key=len)
-        # a source with fewer jobs may displace one of the longest queue; a source whose queue is the longest may not
+        # a source with fewer jobs may displace one of the longest queue; a source whose
+        # queue is the longest may not
         return (queue if len(queue) == len(longest) else longest).pop()
 
     def next(self) -> tuple[Hashable, T] | None:
-        """Take the next job to run, with its source; None if there is none. Call `finished` when the job has ended."""
+        """Take the next job to run, with its source; None if there is none. Call
+        `finished` when the job has ended.
+        """
         if len(self._running) >= self._max_running:
             return None
         for source, queue in self._waiting.items():
@@ -51,6 +56,7 @@ class FairQueue(Generic[T]):
                 if queue:  # the other sources come first
                     self._waiting[source] = queue
                 return source, job
+
         return None
 
     def finished(self, source: Hashable) -> None:

@@ -19,9 +19,11 @@ MAX_FILES: Final = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile(Operation[Path]):
-    """Read a picture, movie or recording that `WritePicture`, `WriteMovie`, `StopRecording` or `SaveRecording` has written in this run.
+    """Read a picture, movie or recording that `WritePicture`, `WriteMovie`,
+    `StopRecording` or `SaveRecording` has written in this run.
 
-    The file is named by its path, as these operations return it. No other file can be read; of a run, the newest 100.
+    The file is named by its path, as these operations return it. No other file can be
+    read; of a run, the newest 100.
     """
 
     file: str = argument(text(4096))
@@ -33,7 +35,10 @@ class ReadFile(Operation[Path]):
         """Carry it out. WorldError if no such file was written, or it is gone."""
         path = next((path for path in control.files if str(path) == self.file), None)
         if path is None:
-            raise WorldError(f"{shown(self.file, 200)}: expected a file that this run has written")
+            raise WorldError(
+                f"{shown(self.file, 200)}: expected a file that this run has written"
+            )
+
         if path.is_symlink() or not path.is_file():
             raise WorldError(f"{shown(str(path), 200)}: the file is gone")
         return path

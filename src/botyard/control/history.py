@@ -1,4 +1,6 @@
-"""Going on from an earlier moment: the operation, for clients. Looking back changes nothing, and is no operation."""
+"""Going on from an earlier moment: the operation, for clients. Looking back changes
+nothing, and is no operation.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ def went_elsewhere(control: Site) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Branch(Operation[Moment]):
-    """Let the world go on from an earlier moment: the last one that is kept at a simulated time (s) or before it.
+    """Let the world go on from an earlier moment: the last one that is kept at a
+    simulated time (s) or before it.
 
-    Clients keep their connections, claims and subscriptions, and their robots stop and wait for the next command. Robots that were not
-    there at that moment go, and their clients are disconnected; those that have gone since come back without clients.
+    Clients keep their connections, claims and subscriptions, and their robots stop and
+    wait for the next command. Robots that were not there at that moment go, and their
+    clients are disconnected; those that have gone since come back without clients.
     """
 
     time: float = argument(real(0.0, unit="s"))
@@ -34,7 +38,9 @@ class Branch(Operation[Moment]):
     tells = "Pioneer clients as of SIM_SET_POSE, ROS a jump of /clock and `reset` in /diagnostics"
 
     def perform(self, control: Site, caller: Caller) -> Moment:
-        """Carry it out. NotNowError: nothing is kept; StateError: of another version, or a controller refuses its state."""
+        """Carry it out. NotNowError: nothing is kept; StateError: of another version,
+        or a controller refuses its state.
+        """
         sim = control.sim
         if not sim.history.is_on or sim.history.span is None:
             raise NotNowError(NO_HISTORY)

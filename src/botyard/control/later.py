@@ -1,6 +1,7 @@
 """Futures without an event loop, which are resolved between two steps.
 
-They are those of `concurrent.futures`, so any host can wait for them: an event loop by `asyncio.wrap_future`, a null modem by a callback.
+They are those of `concurrent.futures`, so any host can wait for them: an event loop by
+`asyncio.wrap_future`, a null modem by a callback.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ U = TypeVar("U")
 
 
 def promise() -> Future[Any]:
-    """Return a pending future. Whoever waits for it may stop waiting, but cannot cancel it."""
+    """Return a pending future. Whoever waits for it may stop waiting, but cannot cancel
+    it.
+    """
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future
 
 
-def resolve(future: Future[T], result: T | None = None, error: BaseException | None = None) -> None:
+def resolve(
+    future: Future[T], result: T | None = None, error: BaseException | None = None
+) -> None:
     """Resolve a future with a result or an error; the first call counts."""
     if future.done():
         return
@@ -38,7 +43,9 @@ def resolved(result: T) -> Future[T]:
 
 
 def then(future: Future[T], make: Callable[[Future[T]], U]) -> Future[U]:
-    """Chain a callback: return a future of what `make` returns, or raises, when it is given the finished `future`."""
+    """Chain a callback: return a future of what `make` returns, or raises, when it is
+    given the finished `future`.
+    """
     result: Future[U] = promise()
 
     def go_on(done: Future[T]) -> None:

@@ -1,4 +1,6 @@
-"""Operations on a simulation as a whole in the terms of simulation_interfaces: stop it, load a world, unload it."""
+"""Operations on a simulation as a whole in the terms of simulation_interfaces: stop it,
+load a world, unload it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from botyard.names import shown
 
 @dataclass(frozen=True, kw_only=True)
 class Stop(Operation[None]):
-    """Pause the simulation, put everything back where it started, and remove the robots that this source has added.
+    """Pause the simulation, put everything back where it started, and remove the robots
+    that this source has added.
 
     Steps that somebody has asked for (`StepNow`) are not made any more.
 
@@ -39,14 +42,18 @@ class Stop(Operation[None]):
 
 
 def _stand_still(control: Site) -> None:
-    """Pause, and end the steps that are under way, or the simulation would not be stopped after all."""
+    """Pause, and end the steps that are under way, or the simulation would not be
+    stopped after all.
+    """
     clock = control.part(control.clock, NO_CLOCK)
     clock.pause()
     clock.cancel_steps()
 
 
 def _unload(control: Site, caller: Caller) -> None:
-    """Remove the robots that this source has added, and those that came with the world that was loaded."""
+    """Remove the robots that this source has added, and those that came with the world
+    that was loaded.
+    """
     Reset(spawned=True, starts=False).perform(control, caller)
     gone = [name for name in control.sim.robots if name in control.of_world]
     control.of_world = set()
@@ -56,10 +63,12 @@ def _unload(control: Site, caller: Caller) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadWorld(Operation[Future[bool]]):
-    """Load a map or world, by name from the allowed folders or from the bytes of its file, and stop the simulation.
+    """Load a map or world, by name from the allowed folders or from the bytes of its
+    file, and stop the simulation.
 
-    The world that was there goes, with the robots that came with it by this operation and those that this source has added; those of the
-    command line stay, and go back to their starts. When the new one cannot be loaded, the old one goes on.
+    The world that was there goes, with the robots that came with it by this operation
+    and those that this source has added; those of the command line stay, and go back to
+    their starts. When the new one cannot be loaded, the old one goes on.
     """
 
     map: str = argument(text(1000))
@@ -68,19 +77,24 @@ class LoadWorld(Operation[Future[bool]]):
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
-        """Carry it out. The future fails with the reason when the file cannot be found or read."""
+        """Carry it out. The future fails with the reason when the file cannot be found
+        or read.
+        """
         maps = control.part(control.maps, NO_MAPS)
         control.part(control.clock, NO_CLOCK)
         asker = caller.key if caller.key is not None else caller.source
 
         def before(world: World) -> None:
             _unload(control, caller)
-            control.of_world = {robot.name for robot in world.robots} - control.sim.robots.keys()
+            control.of_world = {
+                robot.name for robot in world.robots
+            } - control.sim.robots.keys()
 
         if self.data is None:
             loading = maps.load(self.map, asker, before)
         else:
             loading = maps.load_bytes(self.map, self.data, asker, before)
+
         control.loading += 1
 
         def over(done: Future[bool]) -> bool:
@@ -99,13 +113,17 @@ class LoadWorld(Operation[Future[bool]]):
 
 @dataclass(frozen=True, kw_only=True)
 class UnloadWorld(Operation[None]):
-    """Remove the map, the robots that came with it by `LoadWorld`, and those that this source has added, and pause, until a world comes."""
+    """Remove the map, the robots that came with it by `LoadWorld`, and those that this
+    source has added, and pause, until a world comes.
+    """
 
     audit = logging.INFO
     tells = LoadMap.tells
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. NotNowError: no world is loaded, or one is being loaded, which might be there afterwards or not."""
+        """Carry it out. NotNowError: no world is loaded, or one is being loaded, which
+        might be there afterwards or not.
+        """
         if control.loading:
             raise NotNowError("a world is being loaded")
         if control.is_unloaded:

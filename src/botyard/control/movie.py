@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from botyard.arguments import one_of
+from botyard.api.arguments import one_of
 from botyard.control.caller import Caller
 from botyard.control.operation import Operation, argument, count, each, name, real, text
 from botyard.control.site import Site
@@ -16,7 +16,9 @@ from botyard.errors import ArgumentError
 
 NO_MOVIES: Final = "no movies are made"
 FORMATS: Final = ("", "mp4", "gif", "webp", "png")
-"""Formats of movies, and of a picture of the last moment; "": MP4 if this installation has it, else WebP."""
+"""Formats of movies, and of a picture of the last moment; "": MP4 if this installation
+has it, else WebP.
+"""
 TIMES: Final = (0.0, 1e12)
 """Least and greatest simulated time, s."""
 SPEEDS: Final = (0.01, 1000.0)
@@ -35,9 +37,11 @@ def _one_of(choices: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteMovie(Operation[Future[Path]]):
-    """Write a movie of a part of the run, from `begin` to `end`, simulated s, next to the log file; the name may set the stem of the file.
+    """Write a movie of a part of the run, from `begin` to `end`, simulated s, next to
+    the log file; the name may set the stem of the file.
 
-    The part is of the recording that is shown, or of the history of the simulation. With the format ``png``, a picture of the end.
+    The part is of the recording that is shown, or of the history of the simulation.
+    With the format ``png``, a picture of the end.
     """
 
     begin: float = argument(real(*TIMES, unit="s"))
@@ -60,10 +64,14 @@ class WriteMovie(Operation[Future[Path]]):
         """Validate the arguments."""
         super().__post_init__()
         if self.end < self.begin:
-            raise ArgumentError(f"end: expected at least begin, {self.begin:g} s, found {self.end:g} s")
+            raise ArgumentError(
+                f"end: expected at least begin, {self.begin:g} s, found {self.end:g} s"
+            )
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if one is being made, there were too many, or there is nothing to show; the future, if it fails."""
+        """Carry it out. WorldError if one is being made, there were too many, or there
+        is nothing to show; the future, if it fails.
+        """
         return control.part(control.filmer, NO_MOVIES).start(self)
 
     def summary(self, result: Any) -> str:

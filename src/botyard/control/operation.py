@@ -1,8 +1,10 @@
-"""The base class of operations on a running simulator: arguments with validation, permission level, result.
+"""The base class of operations on a running simulator: arguments with validation,
+permission level, result.
 
-Each operation is a frozen dataclass: its fields are its arguments, checked when it is made; `perform` does it. The table of all of them is
-`OPERATIONS`. Adapters (the page, ROS, Pioneer clients, AMBF) make operations of what their peers ask for, and hand them to
-`botyard.control.control.Control`, which is the one place that asks who may do what.
+Each operation is a frozen dataclass: its fields are its arguments, checked when it is
+made; `perform` does it. The table of all of them is `OPERATIONS`. Adapters (the page,
+ROS, Pioneer clients, AMBF) make operations of what their peers ask for, and hand them
+to `botyard.control.control.Control`, which is the one place that asks who may do what.
 """
 
 from __future__ import annotations
@@ -10,9 +12,18 @@ from __future__ import annotations
 import logging
 import sys
 from dataclasses import MISSING, field, fields
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Protocol,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
-from botyard.arguments import flag, found, number, pose, whole
+from botyard.api.arguments import flag, found, number, pose, whole
 from botyard.control.caller import Caller, Level
 from botyard.control.site import Site
 from botyard.errors import ArgumentError
@@ -33,7 +44,8 @@ class Check(Protocol):
 class Operation(Generic[T_co]):
     """An operation on a running simulator; the type variable is the type of its result.
 
-    Subclasses are frozen dataclasses with keyword arguments. The constructor raises `ArgumentError` for an invalid argument.
+    Subclasses are frozen dataclasses with keyword arguments. The constructor raises
+    `ArgumentError` for an invalid argument.
 
     Class attributes
     ----------------
@@ -42,11 +54,14 @@ class Operation(Generic[T_co]):
     tells : str
         How the interfaces announce it to their clients, for the documentation.
     audit : int
-        Level of its line in the audit log: INFO for what people want to read later, DEBUG for what happens many times a second.
+        Level of its line in the audit log: INFO for what people want to read later,
+        DEBUG for what happens many times a second.
     settles : bool
-        While the simulation is paused, the commands that it has queued take effect at once.
+        While the simulation is paused, the commands that it has queued take effect at
+        once.
     in_recordings : bool
-        It can be done while a recording is shown, because it changes nothing in the world.
+        It can be done while a recording is shown, because it changes nothing in the
+        world.
     writes : bool
         Its result is the path of a file that it has written: `ReadFile` reads it.
     """
@@ -61,8 +76,13 @@ class Operation(Generic[T_co]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
-            if not cls.__doc__ and sys.flags.optimize < 2:  # which takes docstrings away
-                raise TypeError(f"{cls.__name__}: expected a docstring that says what it does, found none")
+            if (
+                not cls.__doc__ and sys.flags.optimize < 2
+            ):  # which takes docstrings away
+                raise TypeError(
+                    f"{cls.__name__}: expected a docstring that says what it does, found none"
+                )
+
             OPERATIONS[cls.__name__] = cls
 
     def __post_init__(self) -> None:
@@ -85,7 +105,10 @@ class Operation(Generic[T_co]):
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
-        values = ", ".join(f"{f.name}={shown(repr(getattr(self, f.name)), 40)}" for f in fields(cast(Any, self)))
+        values = ", ".join(
+            f"{f.name}={shown(repr(getattr(self, f.name)), 40)}"
+            for f in fields(cast(Any, self))
+        )
         return f"{type(self).__name__}({values})"
 
 
@@ -110,8 +133,14 @@ def _checks(kind: type[Operation[Any]]) -> tuple[tuple[str, Check], ...]:
         hints = get_type_hints(kind)
         missing = [f.name for f in fields(cast(Any, kind)) if "check" not in f.metadata]
         if missing:
-            raise TypeError(f"{kind.__name__}: {missing[0]} ({hints[missing[0]]}) has no check")
-        known = _CHECKS[kind] = tuple((f.name, f.metadata["check"]) for f in fields(cast(Any, kind)))
+            raise TypeError(
+                f"{kind.__name__}: {missing[0]} ({hints[missing[0]]}) has no check"
+            )
+
+        known = _CHECKS[kind] = tuple(
+            (f.name, f.metadata["check"]) for f in fields(cast(Any, kind))
+        )
+
     return known
 
 
@@ -142,7 +171,9 @@ def text(max_length: int) -> Check:
     def check(value: Any, what: str, /) -> str:
         if isinstance(value, str) and len(value) <= max_length:
             return value
-        raise ArgumentError(f"{what}: expected a text of at most {max_length} characters, found {found(value)}")
+        raise ArgumentError(
+            f"{what}: expected a text of at most {max_length} characters, found {found(value)}"
+        )
 
     return check
 
@@ -155,11 +186,20 @@ def byte_string(value: Any, what: str, /) -> bytes:
 
 
 def each(check: Check, max_items: int = 5000) -> Check:
-    """A sequence of at most `max_items` items, each of which passes `check`; converted to a tuple."""
+    """A sequence of at most `max_items` items, each of which passes `check`; converted
+    to a tuple.
+    """
 
     def check_all(value: Any, what: str, /) -> tuple[Any, ...]:
-        if isinstance(value, str) or not hasattr(value, "__len__") or len(value) > max_items:
-            raise ArgumentError(f"{what}: expected a list of at most {max_items} items, found {found(value)}")
+        if (
+            isinstance(value, str)
+            or not hasattr(value, "__len__")
+            or len(value) > max_items
+        ):
+            raise ArgumentError(
+                f"{what}: expected a list of at most {max_items} items, found {found(value)}"
+            )
+
         return tuple(check(one, what) for one in value)
 
     return check_all
@@ -176,7 +216,11 @@ def optional(check: Check) -> Check:
 
 def a_pose(value: Any, what: str, /) -> Pose:
     """A pose of finite numbers (m, m, rad)."""
-    return value if type(value) is Pose and all(map(_is_finite, value)) else pose(value, what)
+    return (
+        value
+        if type(value) is Pose and all(map(_is_finite, value))
+        else pose(value, what)
+    )
 
 
 def _is_finite(x: Any) -> bool:
@@ -184,7 +228,9 @@ def _is_finite(x: Any) -> bool:
 
 
 name: Final = text(1000)
-"""The name of a robot or another body; whether it exists is checked where it is looked up."""
+"""The name of a robot or another body; whether it exists is checked where it is looked
+up.
+"""
 boolean: Final[Check] = flag
 NAMES: Final[Check] = each(name)
 
@@ -204,4 +250,4 @@ __all__ = [
     "optional",
     "real",
     "text",
-]  # fmt: skip
+]

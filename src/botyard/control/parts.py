@@ -1,4 +1,6 @@
-"""Protocols of the parts of a running simulator that operations use: clock, grounds, maps, … A null modem implements only some of them."""
+"""Protocols of the parts of a running simulator that operations use: clock, grounds,
+maps, … A null modem implements only some of them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from botyard.api.revisions import Subject
 from botyard.control.caller import Caller
-from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
@@ -39,16 +41,21 @@ class Clock(Protocol):
         """Run `count` steps at the present speed, and then pause."""
         ...
 
-    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
-        """Make `count` steps at once while paused. The future fails with NotNowError if the simulation is resumed
-        meanwhile, or the steps are cancelled.
+    def step_now(
+        self, count: int, progress: Callable[[int], bool] | None = None
+    ) -> Future[None]:
+        """Make `count` steps at once while paused. The future fails with NotNowError if
+        the simulation is resumed meanwhile, or the steps are cancelled.
 
-        `progress` is called after each step with the number of steps that are left; when it returns False, no more are made.
+        `progress` is called after each step with the number of steps that are left;
+        when it returns False, no more are made.
         """
         ...
 
     def cancel_steps(self) -> None:
-        """Make no more of the steps that `step_now` was asked for: its futures fail with NotNowError."""
+        """Make no more of the steps that `step_now` was asked for: its futures fail
+        with NotNowError.
+        """
         ...
 
     def set_speed(self, factor: float) -> None:
@@ -56,7 +63,9 @@ class Clock(Protocol):
         ...
 
     def settle(self) -> None:
-        """If the simulation is paused: let placements and sensor settings that are queued take effect now."""
+        """If the simulation is paused: let placements and sensor settings that are
+        queued take effect now.
+        """
         ...
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
@@ -73,13 +82,19 @@ class Listener(Protocol):
 
 
 Portions = Generator[Future[Any] | float | None, None, T]
-"""Cooperative work in slices, as a generator. It yields None to let others run, a future to wait for it, or a pause in seconds."""
+"""Cooperative work in slices, as a generator. It yields None to let others run, a
+future to wait for it, or a pause in seconds.
+"""
 
 
 class Background(Protocol):
-    """Runs background work between the steps; errors of work that nobody awaits are logged (`botyard.servers.background`)."""
+    """Runs background work between the steps; errors of work that nobody awaits are
+    logged (`botyard.servers.jobs.background`).
+    """
 
-    def start(self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str) -> object:
+    def start(
+        self, work: Coroutine[Any, Any, Any] | Portions[Any], what: str
+    ) -> object:
         """Start work that nobody awaits; `what` names it in the log."""
         ...
 
@@ -126,7 +141,9 @@ class RunLoop(Clock, Protocol):
         ...
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of the subjects has changed, once for all changes since the last call. Returns its unregister function."""
+        """Call `act` when one of the subjects has changed, once for all changes since
+        the last call. Returns its unregister function.
+        """
         ...
 
     def attach(self, listener: Listener) -> None:
@@ -139,19 +156,29 @@ class RunLoop(Clock, Protocol):
 
 
 class Host(Protocol):
-    """Runs blocking jobs in the background, and ends the simulation. An event loop has one; a null modem is one."""
+    """Runs blocking jobs in the background, and ends the simulation. An event loop has
+    one; a null modem is one.
+    """
 
-    def run_aside(self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]) -> None:
-        """Run `job` in the background, then call `done` with its result or its error, between two steps."""
+    def run_aside(
+        self, job: Callable[[], T], done: Callable[[T | None, Exception | None], None]
+    ) -> None:
+        """Run `job` in the background, then call `done` with its result or its error,
+        between two steps.
+        """
         ...
 
     def end_soon(self, status: int, crash: bool) -> None:
-        """End the simulation with an exit status, or as if it had crashed, after the client has had time to close its connection."""
+        """End the simulation with an exit status, or as if it had crashed, after the
+        client has had time to close its connection.
+        """
         ...
 
 
 class Stepper(Protocol):
-    """Lockstep: lets a client hold simulated time and step it (`botyard.servers.lockstep`)."""
+    """Lockstep: lets a client hold simulated time and step it
+    (`botyard.servers.lockstep`).
+    """
 
     @property
     def step_listeners(self) -> list[Callable[[], None]]:
@@ -172,8 +199,12 @@ class Stepper(Protocol):
         """Make `count` steps for a client, which holds time from now on."""
         ...
 
-    def command(self, client: Hashable, throttle: bool, clock: bool, skips: int) -> None:
-        """The same in the form of AMBF's World command: `throttle` holds time, each change of `clock` requests `skips` steps."""
+    def command(
+        self, client: Hashable, throttle: bool, clock: bool, skips: int
+    ) -> None:
+        """The same in the form of AMBF's World command: `throttle` holds time, each
+        change of `clock` requests `skips` steps.
+        """
         ...
 
     def leave(self, client: Hashable) -> None:
@@ -182,13 +213,19 @@ class Stepper(Protocol):
 
 
 class Grounds(Protocol):
-    """Adds robots to the world and opens their ports (`botyard.servers.yard`)."""
+    """Adds robots to the world and opens their ports
+    (`botyard.servers.pioneer.robot_servers`).
+    """
 
     def equip(self, spec: RobotSpec) -> RobotSpec:
-        """Return the model with what robots get in this run, for example a draining battery."""
+        """Return the model with what robots get in this run, for example a draining
+        battery.
+        """
         ...
 
-    def add_robots(self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]) -> list[Robot]:
+    def add_robots(
+        self, spec: RobotSpec, poses: Sequence[Pose], names: Sequence[str]
+    ) -> list[Robot]:
         """Add robots; `serve` opens their ports."""
         ...
 
@@ -201,8 +238,12 @@ class Grounds(Protocol):
         """TCP port of a robot; 0 while it has none."""
         ...
 
-    def serve(self, robots: Sequence[Robot], ports: Mapping[str, int] = ...) -> Future[None]:
-        """Open the ports of robots: those of these names on these ports, if they can be had."""
+    def serve(
+        self, robots: Sequence[Robot], ports: Mapping[str, int] = ...
+    ) -> Future[None]:
+        """Open the ports of robots: those of these names on these ports, if they can be
+        had.
+        """
         ...
 
     def work(self, portions: Portions[T]) -> Future[T]:
@@ -245,7 +286,9 @@ class Replaced:
 
 
 class Maps(Protocol):
-    """Loads maps in the background (`botyard.servers.maploading`). Futures are done when the map is in place."""
+    """Loads maps in the background (`botyard.servers.jobs.maploading`). Futures are
+    done when the map is in place.
+    """
 
     @property
     def replaced(self) -> Replaced | None:
@@ -253,18 +296,28 @@ class Maps(Protocol):
         ...
 
     def put_back(self, replaced: Replaced) -> Future[bool]:
-        """Put a map in place again that another one has replaced, without the robots that came with it."""
+        """Put a map in place again that another one has replaced, without the robots
+        that came with it.
+        """
         ...
 
-    def load(self, name: str, asker: Hashable, before: Callable[[World], None] | None = None) -> Future[bool]:
-        """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already.
+    def load(
+        self, name: str, asker: Hashable, before: Callable[[World], None] | None = None
+    ) -> Future[bool]:
+        """Load a map or world by name from the allowed folders. The result is True if
+        it was loaded, False if it was there already.
 
-        With `before`, it is also loaded if it is there; `before` is called with it when it has been read, just before it is put in place.
+        With `before`, it is also loaded if it is there; `before` is called with it when
+        it has been read, just before it is put in place.
         """
         ...
 
     def load_bytes(
-        self, name: str, data: bytes, asker: Hashable, before: Callable[[World], None] | None = None
+        self,
+        name: str,
+        data: bytes,
+        asker: Hashable,
+        before: Callable[[World], None] | None = None,
     ) -> Future[bool]:
         """Load a map or world from the bytes of its file."""
         ...
@@ -278,16 +331,20 @@ class Maps(Protocol):
         ...
 
     def names(self) -> list[tuple[str, bool]]:
-        """List the maps that may be loaded, each with whether it came with the package. Reads folders: do not call it in the run loop."""
+        """List the maps that may be loaded, each with whether it came with the package.
+        Reads folders: do not call it in the run loop.
+        """
         ...
 
     def beside(self, job: Callable[[], T]) -> Future[T]:
-        """Run a blocking job in a low-priority thread, and return a future of its result."""
+        """Run a blocking job in a low-priority thread, and return a future of its
+        result.
+        """
         ...
 
 
 class Painter(Protocol):
-    """Draws pictures in the background (`botyard.servers.pictures`)."""
+    """Draws pictures in the background (`botyard.servers.jobs.pictures`)."""
 
     def write(self, name: str) -> Future[Path]:
         """Write a picture next to the log file, and return a future of its path."""
@@ -295,14 +352,16 @@ class Painter(Protocol):
 
 
 class Filming(NamedTuple):
-    """A movie that is being made: its name, and the part of the work that is done, 0 to 1."""
+    """A movie that is being made: its name, and the part of the work that is done, 0 to
+    1.
+    """
 
     name: str
     part: float
 
 
 class Filmer(Protocol):
-    """Makes movies of the run (`botyard.servers.movies`), one at a time."""
+    """Makes movies of the run (`botyard.servers.jobs.movies`), one at a time."""
 
     @property
     def present(self) -> Filming | None:
@@ -310,12 +369,14 @@ class Filmer(Protocol):
         ...
 
     def start(self, wish: Any) -> Future[Path]:
-        """Begin a movie, as `botyard.control.movie.WriteMovie` tells of it. Returns a future of its path.
+        """Begin a movie, as `botyard.control.movie.WriteMovie` tells of it. Returns a
+        future of its path.
 
         Raises
         ------
         WorldError
-            One is being made, there were too many, or there is nothing to show; the future, if it fails.
+            One is being made, there were too many, or there is nothing to show; the
+            future, if it fails.
         """
         ...
 
@@ -325,14 +386,16 @@ class Filmer(Protocol):
 
 
 class Recorded(NamedTuple):
-    """A recording in progress: its first file, and the simulated time that it keeps in memory until it is saved, s (0: all is written)."""
+    """A recording in progress: its first file, and the simulated time that it keeps in
+    memory until it is saved, s (0: all is written).
+    """
 
     path: Path
     last: float
 
 
 class Recordings(Protocol):
-    """Records the run (`botyard.servers.recordings`), one recording at a time."""
+    """Records the run (`botyard.servers.jobs.recordings`), one recording at a time."""
 
     @property
     def present(self) -> Recorded | None:
@@ -340,14 +403,17 @@ class Recordings(Protocol):
         ...
 
     def start(self, wish: Any) -> Path:
-        """Begin to record, next to the log file, as a `StartRecording` says; the path of the file is returned.
+        """Begin to record, next to the log file, as a `StartRecording` says; the path
+        of the file is returned.
 
         WorldError: something is being recorded, or the file cannot be written.
         """
         ...
 
     def stop(self) -> Future[Path]:
-        """End the recording; the future is done when all is written. WorldError: nothing is being recorded."""
+        """End the recording; the future is done when all is written. WorldError:
+        nothing is being recorded.
+        """
         ...
 
     def save(self, name: str) -> Future[Path]:
@@ -367,11 +433,15 @@ class UndoLog(Protocol):
     """Notes how what clients do can be taken back (`botyard.control.undo`)."""
 
     def check(self, caller: Caller, again: bool) -> None:
-        """Check that there is a step to be taken back, or to be done again. NotNowError if there is none."""
+        """Check that there is a step to be taken back, or to be done again. NotNowError
+        if there is none.
+        """
         ...
 
     def take_back(self, control: Any, caller: Caller, again: bool) -> Portions[str]:
-        """Take the last step of a client back, or do the last one that was taken back again; a line for people."""
+        """Take the last step of a client back, or do the last one that was taken back
+        again; a line for people.
+        """
         ...
 
     def forget(self, key: Hashable) -> None:
@@ -379,11 +449,26 @@ class UndoLog(Protocol):
         ...
 
     def clear(self) -> None:
-        """The world has gone back to another moment: what was noted is of a run that did not happen."""
+        """The world has gone back to another moment: what was noted is of a run that
+        did not happen.
+        """
         ...
 
 
 __all__ = [
-    "Background", "Clock", "Grounds", "Host", "Listener", "LogKeeper", "Maps", "Painter", "Portions", "Recorded", "Recordings", "Replaced",
-    "RunLoop", "Stepper", "UndoLog",
-]  # fmt: skip
+    "Background",
+    "Clock",
+    "Grounds",
+    "Host",
+    "Listener",
+    "LogKeeper",
+    "Maps",
+    "Painter",
+    "Portions",
+    "Recorded",
+    "Recordings",
+    "Replaced",
+    "RunLoop",
+    "Stepper",
+    "UndoLog",
+]

@@ -1,7 +1,9 @@
-"""Operations and their counterparts in the Python API, for programs that own a `Simulation`.
+"""Operations and their counterparts in the Python API, for programs that own a
+`Simulation`.
 
-A program owns its world: no permission is checked, and the methods validate their arguments themselves. Operations call the same methods,
-so both ways are journalled alike.
+A program owns its world: no permission is checked, and the methods validate their
+arguments themselves. Operations call the same methods, so both ways are journalled
+alike.
 """
 
 from __future__ import annotations

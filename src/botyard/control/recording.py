@@ -31,18 +31,27 @@ def _rate(value: Any, what: str, /) -> float | Mapping[str, float] | None:
     if not isinstance(value, Mapping):
         return cast(float, _hertz(value, what))
     if len(value) > MAX_PATTERNS:
-        raise ArgumentError(f"{what}: expected at most {MAX_PATTERNS} patterns, found {len(value)}")
-    return {_pattern(pattern, what): _hertz(hertz, what) for pattern, hertz in value.items()}
+        raise ArgumentError(
+            f"{what}: expected at most {MAX_PATTERNS} patterns, found {len(value)}"
+        )
+
+    return {
+        _pattern(pattern, what): _hertz(hertz, what) for pattern, hertz in value.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartRecording(Operation[Path]):
-    """Record the run to an MCAP file next to the log file; the name may set the stem of the file.
+    """Record the run to an MCAP file next to the log file; the name may set the stem of
+    the file.
 
-    With `last`, only so much simulated time, s, is kept in memory, until `SaveRecording` writes it, or, with `on_stall`, two simulated
-    seconds after a robot has stalled. `topics` and `robots` are patterns such as ``*/base_scan``, see
-    `botyard.recording.samples.Selection`; none: the usual topics, all robots. `rate`: most messages of a topic for each simulated second,
-    of all topics or by patterns of topics, of which the first that fits counts; 0: one for each step; none: the usual rates.
+    With `last`, only so much simulated time, s, is kept in memory, until
+    `SaveRecording` writes it, or, with `on_stall`, two simulated seconds after a robot
+    has stalled. `topics` and `robots` are patterns such as ``*/base_scan``, see
+    `botyard.recording.samples.Selection`; none: the usual topics, all robots. `rate`:
+    most messages of a topic for each simulated second, of all topics or by patterns of
+    topics, of which the first that fits counts; 0: one for each step; none: the usual
+    rates.
     """
 
     recording: str = argument(text(1000), "")
@@ -55,7 +64,9 @@ class StartRecording(Operation[Path]):
     settles = False
 
     def perform(self, control: Site, caller: Caller) -> Path:
-        """Carry it out. WorldError if something is being recorded, or the file cannot be written."""
+        """Carry it out. WorldError if something is being recorded, or the file cannot
+        be written.
+        """
         return control.part(control.recordings, NO_RECORDINGS).start(self)
 
     def summary(self, result: Any) -> str:
@@ -82,7 +93,9 @@ class StopRecording(Operation[Future[Path]]):
 
 @dataclass(frozen=True, kw_only=True)
 class SaveRecording(Operation[Future[Path]]):
-    """Write what a recording keeps in memory to a file next to the log file; the name may set the stem of the file."""
+    """Write what a recording keeps in memory to a file next to the log file; the name
+    may set the stem of the file.
+    """
 
     recording: str = argument(text(1000), "")
     audit = logging.INFO
@@ -90,7 +103,9 @@ class SaveRecording(Operation[Future[Path]]):
     writes = True
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
-        """Carry it out. WorldError if nothing is kept in memory; the future fails with one if the file cannot be written."""
+        """Carry it out. WorldError if nothing is kept in memory; the future fails with
+        one if the file cannot be written.
+        """
         return control.part(control.recordings, NO_RECORDINGS).save(self.recording)
 
     def summary(self, result: Any) -> str:

@@ -1,4 +1,6 @@
-"""`Site`: the context in which operations run: the world, and the parts of the simulator around it."""
+"""`Site`: the context in which operations run: the world, and the parts of the
+simulator around it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,20 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.control.caller import Caller
 from botyard.control.later import resolved
-from botyard.control.parts import Clock, Filmer, Grounds, LogKeeper, Maps, Painter, Recordings, Stepper, UndoLog
+from botyard.control.parts import (
+    Clock,
+    Filmer,
+    Grounds,
+    LogKeeper,
+    Maps,
+    Painter,
+    Recordings,
+    Stepper,
+    UndoLog,
+)
 from botyard.errors import BotyardError, UnknownNameError, WorldError
 from botyard.model.scene import Scene
 from botyard.names import shown
@@ -22,7 +34,9 @@ P = TypeVar("P")
 
 
 class BodyInfo(NamedTuple):
-    """What clients have said of a body: a category of simulation_interfaces, a description, tags."""
+    """What clients have said of a body: a category of simulation_interfaces, a
+    description, tags.
+    """
 
     category: int
     description: str
@@ -32,7 +46,8 @@ class BodyInfo(NamedTuple):
 class Site:
     """Context of operations; `botyard.control.control.Control` is one.
 
-    The parts of the simulator are attributes that the composition sets; an operation that needs a missing part is refused.
+    The parts of the simulator are attributes that the composition sets; an operation
+    that needs a missing part is refused.
 
     Parameters
     ----------
@@ -50,12 +65,17 @@ class Site:
         self.recordings: Recordings | None = None
         self.filmer: Filmer | None = None
         self.files: tuple[Path, ...] = ()
-        """Files that clients have had written in this run, the newest last; another tuple when there is another file."""
+        """Files that clients have had written in this run, the newest last; another
+        tuple when there is another file.
+        """
         self.mass_kernels: Callable[[], Future[None]] = lambda: resolved(None)
-        """Compiles the kernels for bodies with mass in the background, before the first such body is added."""
+        """Compiles the kernels for bodies with mass in the background, before the first
+        such body is added.
+        """
         self.logs: LogKeeper | None = None
         self.end: Callable[[int, bool], None] | None = None
-        """Ends the program soon, with an exit status; with True as if it had crashed."""
+        """Ends the program soon, with an exit status; with True as if it had crashed.
+        """
         self.undoing: UndoLog | None = None
         """Notes how what clients do can be taken back."""
         self.map_master = False
@@ -63,7 +83,9 @@ class Site:
         self.wall: Callable[[], float] = time.monotonic
         """Monotonic wall clock, s, of the dead-man switch."""
         self.driven: dict[str, tuple[Caller, float]] = {}
-        """Manually driven robots: the driver, and when the dead-man switch times out, s (`botyard.control.driving`)."""
+        """Manually driven robots: the driver, and when the dead-man switch times out, s
+        (`botyard.control.driving`).
+        """
         self.held: dict[tuple[str, str], set[Hashable]] = {}
         """Clients (`Caller.key`) that hold a body, by body and source."""
         self.spawned: dict[str, str] = {}
@@ -71,9 +93,13 @@ class Site:
         self.of_world: set[str] = set()
         """Robots that came with the world that `LoadWorld` has loaded."""
         self.infos: dict[str, tuple[object, BodyInfo]] = {}
-        """What clients have said of bodies, by their names, with the body that was meant (`identity`)."""
+        """What clients have said of bodies, by their names, with the body that was
+        meant (`identity`).
+        """
         self.stopped_at: int | None = None
-        """Tick at which `Stop` has stopped the simulation; None: it was paused or resumed since."""
+        """Tick at which `Stop` has stopped the simulation; None: it was paused or
+        resumed since.
+        """
         self.unloaded: Scene | None = None
         """The empty scene that `UnloadWorld` has left."""
         self.loading = 0
@@ -82,15 +108,23 @@ class Site:
     @property
     def is_stopped(self) -> bool:
         """Whether nothing has happened since `Stop`."""
-        return self.clock is not None and self.clock.is_paused and self.stopped_at == self.sim.tick
+        return (
+            self.clock is not None
+            and self.clock.is_paused
+            and self.stopped_at == self.sim.tick
+        )
 
     @property
     def is_unloaded(self) -> bool:
-        """Whether `UnloadWorld` has removed the map, and nobody has loaded another one since."""
+        """Whether `UnloadWorld` has removed the map, and nobody has loaded another one
+        since.
+        """
         return self.unloaded is not None and self.sim.scene is self.unloaded
 
     def identity(self, body: str) -> object:
-        """What tells a body from a later one of its name: the robot, or for boxes the map that they belong to."""
+        """What tells a body from a later one of its name: the robot, or for boxes the
+        map that they belong to.
+        """
         robot = self.sim.robots.get(body)
         return (self.sim.scene.source, self.sim.scene.name) if robot is None else robot
 
@@ -102,7 +136,9 @@ class Site:
     def is_movable(self, body: str) -> bool:
         """Whether a body can have a velocity: it has a drive or a mass."""
         robot = self.sim.robots.get(body)
-        return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(body) is not None
+        return (robot is not None and bool(robot.spec.drive)) or self.sim.dynamics(
+            body
+        ) is not None
 
     def settle(self) -> None:
         """While the simulation is paused, let queued placements take effect."""
@@ -110,7 +146,9 @@ class Site:
             self.clock.settle()
 
     def tell(self, caller: Caller, operation: Any, result: Any) -> None:
-        """Notify the listeners of an operation that was done in part, before its error is raised."""
+        """Notify the listeners of an operation that was done in part, before its error
+        is raised.
+        """
         raise NotImplementedError
 
     def part(self, part: P | None, what: str) -> P:
@@ -152,8 +190,11 @@ class Site:
             self.stepper.leave(key)
 
 
-def for_each(items: Mapping[str, T], act: Callable[[str, T], object], what: str = "bodies") -> None:
-    """Call `act` for each item. A failure does not stop the others; it is raised at the end.
+def for_each(
+    items: Mapping[str, T], act: Callable[[str, T], object], what: str = "bodies"
+) -> None:
+    """Call `act` for each item. A failure does not stop the others; it is raised at the
+    end.
 
     Raises
     ------
@@ -166,6 +207,7 @@ def for_each(items: Mapping[str, T], act: Callable[[str, T], object], what: str 
             act(name, item)
         except BotyardError as error:
             failed.append(error)
+
     if failed:
         if len(items) == 1:
             raise failed[0]

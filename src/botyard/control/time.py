@@ -1,4 +1,6 @@
-"""Operations on simulated time: pause, resume, step, set the speed, hold it for a client (lockstep)."""
+"""Operations on simulated time: pause, resume, step, set the speed, hold it for a
+client (lockstep).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botyard.arguments import found, function
+from botyard.api.arguments import found, function
 from botyard.control.caller import Caller
 from botyard.control.operation import Operation, argument, boolean, count, optional
 from botyard.control.site import Site
@@ -21,15 +23,19 @@ NO_CLOCK: Final = "time cannot be controlled"
 
 
 def speed(value: Any, what: str, /) -> float:
-    """Check of a speed, simulated per wall time: 0 (as fast as possible), or `LOWEST_SPEED` to `HIGHEST_SPEED`."""
+    """Check of a speed, simulated per wall time: 0 (as fast as possible), or
+    `LOWEST_SPEED` to `HIGHEST_SPEED`.
+    """
     if (
         isinstance(value, (int, float))
         and not isinstance(value, bool)
         and (value == 0 or LOWEST_SPEED <= value <= HIGHEST_SPEED)
     ):
         return float(value)
+
     raise ArgumentError(
-        f"{what}: expected 0 (as fast as possible) or {LOWEST_SPEED:g} … {HIGHEST_SPEED:g}, found {found(value)}"
+        f"{what}: expected 0 (as fast as possible) or {LOWEST_SPEED:g} … "
+        f"{HIGHEST_SPEED:g}, found {found(value)}"
     )
 
 
@@ -75,9 +81,11 @@ class Step(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class StepNow(Operation[Future[None]]):
-    """Make a number of steps at once while the simulation is paused. Answered when they are done.
+    """Make a number of steps at once while the simulation is paused. Answered when they
+    are done.
 
-    `progress` is called after each step with the number of steps that are left; when it returns False, no more are made.
+    `progress` is called after each step with the number of steps that are left; when it
+    returns False, no more are made.
     """
 
     steps: int = argument(count(1, MAX_STEPS), 1)
@@ -86,7 +94,9 @@ class StepNow(Operation[Future[None]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Carry it out. NotNowError if not paused, or in the future if the simulation is resumed or stopped meanwhile."""
+        """Carry it out. NotNowError if not paused, or in the future if the simulation
+        is resumed or stopped meanwhile.
+        """
         clock = control.part(control.clock, NO_CLOCK)
         if not clock.is_paused:
             raise NotNowError("expected a paused simulation, found it running")
@@ -108,7 +118,9 @@ class SetSpeed(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class HoldTime(Operation[None]):
-    """Lockstep: hold time for this client, and make a number of steps; None releases it, and so does a disconnect of the client."""
+    """Lockstep: hold time for this client, and make a number of steps; None releases
+    it, and so does a disconnect of the client.
+    """
 
     steps: int | None = argument(optional(count(0, 65535)))
     settles = False
@@ -125,7 +137,9 @@ class HoldTime(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class Throttle(Operation[None]):
-    """Lockstep as in AMBF: while `on`, time is held, and each change of `clock` requests `skips` steps."""
+    """Lockstep as in AMBF: while `on`, time is held, and each change of `clock`
+    requests `skips` steps.
+    """
 
     on: bool = argument(boolean)
     clock: bool = argument(boolean)
@@ -139,4 +153,13 @@ class Throttle(Operation[None]):
         stepper.command(caller.key, self.on, self.clock, self.skips)
 
 
-__all__ = ["MAX_STEPS", "HoldTime", "Pause", "Resume", "SetSpeed", "Step", "StepNow", "Throttle"]
+__all__ = [
+    "MAX_STEPS",
+    "HoldTime",
+    "Pause",
+    "Resume",
+    "SetSpeed",
+    "Step",
+    "StepNow",
+    "Throttle",
+]

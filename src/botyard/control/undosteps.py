@@ -1,4 +1,5 @@
-"""Parts of the steps of undo (`botyard.control.undo`): bodies that were placed, added or removed, and maps that were replaced.
+"""Parts of the steps of undo (`botyard.control.undo`): bodies that were placed, added
+or removed, and maps that were replaced.
 
 Taking a part back gives the parts that do it again.
 """
@@ -10,7 +11,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar, Final, Protocol
 
-from botyard.control.bodies import NO_GROUNDS, ROBOTS_PER_BATCH, Remove, check_robot_count
+from botyard.control.bodies import (
+    NO_GROUNDS,
+    ROBOTS_PER_BATCH,
+    Remove,
+    check_robot_count,
+)
 from botyard.control.caller import Caller
 from botyard.control.history import went_elsewhere
 from botyard.control.parts import Replaced
@@ -47,8 +53,12 @@ class Placements:
         """How often others have placed a body that is there."""
         return sim.placements(key[0]) - self._own.get(key, 0)
 
-    def succeed(self, name: str, old: object, new: object, before: int, now: int) -> None:
-        """A body was brought back as another one, which was placed `now` times: of `before`, those by others still count."""
+    def succeed(
+        self, name: str, old: object, new: object, before: int, now: int
+    ) -> None:
+        """A body was brought back as another one, which was placed `now` times: of
+        `before`, those by others still count.
+        """
         self._own[name, new] = now - (before - self._own.pop((name, old), 0))
 
     def keep(self, keys: Iterable[Key]) -> None:
@@ -60,12 +70,18 @@ class Placements:
 class Log(Protocol):
     """What parts use of `botyard.control.undo.Undoing`."""
 
-    def succeed(self, name: str, old: object, new: object, before: int, by: Placements) -> None:
-        """A body was brought back as another one by the client with these placements; it had been placed `before` times."""
+    def succeed(
+        self, name: str, old: object, new: object, before: int, by: Placements
+    ) -> None:
+        """A body was brought back as another one by the client with these placements;
+        it had been placed `before` times.
+        """
         ...
 
     def begin_anew(self, by: Placements) -> None:
-        """The client with these placements has brought the world back to another moment: what was noted before is of another run."""
+        """The client with these placements has brought the world back to another
+        moment: what was noted before is of another run.
+        """
         ...
 
 
@@ -99,8 +115,12 @@ class Part(Protocol):
         """A body was brought back as another one."""
         ...
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
-        """Take it back, in portions. Returns what does it again; `notes` gets what could not be taken back, and why."""
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
+        """Take it back, in portions. Returns what does it again; `notes` gets what
+        could not be taken back, and why.
+        """
         ...
 
 
@@ -110,7 +130,11 @@ def described(parts: Sequence[Part]) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(shown(name, 40) for name in names) if len(names) <= MAX_NAMED else f"{len(names)} things"
+    return (
+        ", ".join(shown(name, 40) for name in names)
+        if len(names) <= MAX_NAMED
+        else f"{len(names)} things"
+    )
 
 
 def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
@@ -120,7 +144,9 @@ def _note(notes: list[str], names: Sequence[str], one: str, many: str) -> None:
 
 @dataclass(slots=True)
 class _Spot:
-    """Where a body was: true pose, and for a robot that was sent home its odometry with the frame of it; placements by others so far."""
+    """Where a body was: true pose, and for a robot that was sent home its odometry with
+    the frame of it; placements by others so far.
+    """
 
     body: object
     pose: Pose
@@ -134,12 +160,23 @@ def _odometry(sim: Simulation, row: int) -> tuple[Pose, Pose]:
     return Pose(*state.odom[row].tolist()), Pose(*state.odom_frame[row].tolist())
 
 
-def _put(sim: Simulation, name: str, pose: Pose, odometry: tuple[Pose, Pose] | None, source: str) -> None:
-    """Put a body at a true pose, and let its odometry say what it said then, with the same error."""
+def _put(
+    sim: Simulation,
+    name: str,
+    pose: Pose,
+    odometry: tuple[Pose, Pose] | None,
+    source: str,
+) -> None:
+    """Put a body at a true pose, and let its odometry say what it said then, with the
+    same error.
+    """
     if odometry is not None:
         odom, frame = odometry
-        sim.put(name, compose(frame, odom), source)  # odometry is set where it is right: its frame follows from there
+        sim.put(
+            name, compose(frame, odom), source
+        )  # odometry is set where it is right: its frame follows from there
         sim.submit(name, cmd.SetOdometry(odom), source)
+
     sim.put(name, pose, source)
 
 
@@ -153,7 +190,13 @@ class Placed:
     size: ClassVar[int] = 0
 
     @classmethod
-    def of(cls, control: Site, names: Iterable[str], own: Placements, odometry: bool = False) -> Placed:
+    def of(
+        cls,
+        control: Site,
+        names: Iterable[str],
+        own: Placements,
+        odometry: bool = False,
+    ) -> Placed:
         """Where bodies are now."""
         sim, spots = control.sim, {}
         for name in names:
@@ -163,7 +206,13 @@ class Placed:
             body = control.identity(name)
             pose = Pose(*sim.snapshot.state.pose[row].tolist())
             robot = odometry and name in sim.robots
-            spots[name] = _Spot(body, pose, _odometry(sim, row) if robot else None, own.by_others(sim, (name, body)))
+            spots[name] = _Spot(
+                body,
+                pose,
+                _odometry(sim, row) if robot else None,
+                own.by_others(sim, (name, body)),
+            )
+
         return cls(spots, odometry)
 
     def changed(self, control: Site, own: Placements) -> Placed:
@@ -175,6 +224,7 @@ class Placed:
                 if number:
                     own.count_own((name, spot.body), number)
                     moved[name] = spot
+
         return Placed(moved, self.is_home)
 
     @property
@@ -185,7 +235,9 @@ class Placed:
     @property
     def what(self) -> str:
         """What was done, for people."""
-        return f"{'sending home' if self.is_home else 'moving'} {_names(list(self.spots))}"
+        return (
+            f"{'sending home' if self.is_home else 'moving'} {_names(list(self.spots))}"
+        )
 
     def touched(self) -> Iterable[Key]:
         """The bodies whose placements matter to it."""
@@ -203,7 +255,9 @@ class Placed:
         if name in self.spots and self.spots[name].body == old:
             self.spots[name].body = new
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
         """Put them where they were."""
         yield None
         sim = control.sim
@@ -217,9 +271,19 @@ class Placed:
             else:
                 _put(sim, name, spot.pose, spot.odometry, caller.source)
                 back.append(name)
+
         _note(notes, gone, "is not there any more", "are not there any more")
-        _note(notes, moved, "was moved by somebody else since and stays", "were moved by somebody else since and stay")
-        return [Placed({name: now.spots[name] for name in back}, self.is_home).changed(control, own)]
+        _note(
+            notes,
+            moved,
+            "was moved by somebody else since and stays",
+            "were moved by somebody else since and stay",
+        )
+        return [
+            Placed({name: now.spots[name] for name in back}, self.is_home).changed(
+                control, own
+            )
+        ]
 
 
 @dataclass(slots=True)
@@ -232,7 +296,13 @@ class Added:
     @classmethod
     def of(cls, control: Site, names: Iterable[str]) -> Added:
         """Bodies that are there."""
-        return cls({name: control.identity(name) for name in names if name in control.sim.engine.rows})
+        return cls(
+            {
+                name: control.identity(name)
+                for name in names
+                if name in control.sim.engine.rows
+            }
+        )
 
     @property
     def bodies(self) -> int:
@@ -260,12 +330,23 @@ class Added:
         if name in self.there and self.there[name] == old:
             self.there[name] = new
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
         """Remove them."""
         yield None
         rows = control.sim.engine.rows
-        there = [name for name, body in self.there.items() if name in rows and control.identity(name) == body]
-        _note(notes, [n for n in self.there if n not in there], "is gone already", "are gone already")
+        there = [
+            name
+            for name, body in self.there.items()
+            if name in rows and control.identity(name) == body
+        ]
+        _note(
+            notes,
+            [n for n in self.there if n not in there],
+            "is gone already",
+            "are gone already",
+        )
         removed = Removed.of(control, there)
         if there:
             Remove(names=tuple(there)).perform(control, caller)
@@ -306,21 +387,42 @@ class Removed:
             if robot is None and name not in boxes:
                 continue
             model = boxes[name] if robot is None else robot.spec
-            start = model.pose if isinstance(model, BoxObject) else robot.start if robot is not None else Pose()
-            pose = start if row is None else Pose(*sim.snapshot.state.pose[row].tolist())
+            start = (
+                model.pose
+                if isinstance(model, BoxObject)
+                else robot.start
+                if robot is not None
+                else Pose()
+            )
+            pose = (
+                start if row is None else Pose(*sim.snapshot.state.pose[row].tolist())
+            )
             drives = robot is not None and bool(robot.spec.drive) and row is not None
             kept[name] = _Kept(
-                body=control.identity(name), model=model, start=start, pose=pose,
+                body=control.identity(name),
+                model=model,
+                start=start,
+                pose=pose,
                 odometry=_odometry(sim, row) if drives and row is not None else None,
-                program=sim.programs.get(name), is_served=sim.is_served(name), is_ghost=robot is not None and robot.is_ghost,
-                spawned=control.spawned.get(name), port=0 if control.grounds is None else control.grounds.port_of(name),
+                program=sim.programs.get(name),
+                is_served=sim.is_served(name),
+                is_ghost=robot is not None and robot.is_ghost,
+                spawned=control.spawned.get(name),
+                port=0 if control.grounds is None else control.grounds.port_of(name),
                 placements=sim.placements(name),
-            )  # fmt: skip
+            )
+
         return cls(kept)
 
     def gone(self, control: Site) -> Removed:
         """Those that are not there any more."""
-        return Removed({name: kept for name, kept in self.kept.items() if name not in control.sim.engine.rows})
+        return Removed(
+            {
+                name: kept
+                for name, kept in self.kept.items()
+                if name not in control.sim.engine.rows
+            }
+        )
 
     @property
     def bodies(self) -> int:
@@ -348,14 +450,24 @@ class Removed:
         if name in self.kept and self.kept[name].body == old:
             self.kept[name].body = new
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
         """Add bodies like them, with their names, where they were."""
         sim, grounds = control.sim, control.part(control.grounds, NO_GROUNDS)
         back: list[str] = []
         robots: list[Robot] = []
         taken = [name for name in self.kept if name in sim.engine.rows]
-        _note(notes, taken, "is the name of something else by now", "are names of other things by now")
-        for _, some in groupby((n for n in self.kept if n not in taken), key=lambda n: id(self.kept[n].model)):
+        _note(
+            notes,
+            taken,
+            "is the name of something else by now",
+            "are names of other things by now",
+        )
+        for _, some in groupby(
+            (n for n in self.kept if n not in taken),
+            key=lambda n: id(self.kept[n].model),
+        ):
             names = list(some)
             for first in range(0, len(names), ROBOTS_PER_BATCH):
                 batch = names[first : first + ROBOTS_PER_BATCH]
@@ -364,14 +476,20 @@ class Removed:
                 except BotyardError as error:
                     notes.append(f"{_names(batch)}: {error}")
                     continue
+
                 for name in batch:
                     self._finish(control, caller, name, log, own)
                 back += batch
                 yield None  # let the world go on
+
         try:
-            yield grounds.serve(robots, {name: self.kept[name].port for name in back if self.kept[name].port})
+            yield grounds.serve(
+                robots,
+                {name: self.kept[name].port for name in back if self.kept[name].port},
+            )
         except BotyardError as error:  # they are there all the same
             notes.append(str(error))
+
         return [Added.of(control, back)]
 
     def _add(self, control: Site, names: Sequence[str]) -> list[Robot]:
@@ -381,11 +499,16 @@ class Removed:
             for name in names:
                 sim.add_box(model, name)
             return []
+
         check_robot_count(control, len(names))
         grounds = control.part(control.grounds, NO_GROUNDS)
-        return grounds.add_robots(model, [self.kept[name].start for name in names], names)
+        return grounds.add_robots(
+            model, [self.kept[name].start for name in names], names
+        )
 
-    def _finish(self, control: Site, caller: Caller, name: str, log: Log, own: Placements) -> None:
+    def _finish(
+        self, control: Site, caller: Caller, name: str, log: Log, own: Placements
+    ) -> None:
         """Put a body that was added where it was, with what it had."""
         sim, kept = control.sim, self.kept[name]
         robot = sim.robots.get(name)
@@ -398,10 +521,12 @@ class Removed:
                 robot.ghost(True, caller.source)
             if kept.spawned is not None:
                 control.spawned[name] = kept.spawned
+
         before = sim.placements(name)
         _put(sim, name, kept.pose, kept.odometry, caller.source)
         body = control.identity(name)
-        if body == kept.body:  # boxes: their placements are counted on
+        # boxes: their placements are counted on
+        if body == kept.body:
             own.count_own((name, body), sim.placements(name) - before)
         else:
             log.succeed(name, kept.body, body, kept.placements, own)
@@ -417,7 +542,9 @@ class MapReplaced:
 
     @classmethod
     def of(cls, control: Site, replaced: Replaced, own: Placements) -> list[Part]:
-        """The map that the present one has replaced, and the robots that it has put elsewhere."""
+        """The map that the present one has replaced, and the robots that it has put
+        elsewhere.
+        """
         sim, spots = control.sim, {}
         for name, robot in replaced.robots.items():
             if sim.robots.get(name) is robot:
@@ -426,6 +553,7 @@ class MapReplaced:
                     own.count_own((name, robot), number)
                     others = own.by_others(sim, (name, robot))
                     spots[name] = _Spot(robot, replaced.poses[name], None, others)
+
         return [cls(replaced, sim.scene.name), Placed(spots)]
 
     @property
@@ -450,16 +578,28 @@ class MapReplaced:
     def rename(self, name: str, old: object, new: object) -> None:
         """It keeps no bodies."""
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
-        """Put the map before back, with its boxes where they were, and remove the robots that came with the one that goes."""
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
+        """Put the map before back, with its boxes where they were, and remove the
+        robots that came with the one that goes.
+        """
         sim = control.sim
-        maps, grounds = control.part(control.maps, NO_MAPS), control.part(control.grounds, NO_GROUNDS)
-        came = [robot.name for robot in grounds.arrived if sim.robots.get(robot.name) is robot]
+        maps, grounds = (
+            control.part(control.maps, NO_MAPS),
+            control.part(control.grounds, NO_GROUNDS),
+        )
+        came = [
+            robot.name
+            for robot in grounds.arrived
+            if sim.robots.get(robot.name) is robot
+        ]
         try:
             yield maps.put_back(self.replaced)
         except BotyardError as error:
             notes.append(str(error))
             return []
+
         came = [name for name in came if name in sim.robots]
         removed = Removed.of(control, came)
         if came:
@@ -468,13 +608,17 @@ class MapReplaced:
             if name in self.replaced.poses:
                 sim.put(name, self.replaced.poses[name], caller.source)
                 own.count_own((name, control.identity(name)), 1)
+
         present = maps.replaced
-        return [] if present is None else [removed, *MapReplaced.of(control, present, own)]
+        return (
+            [] if present is None else [removed, *MapReplaced.of(control, present, own)]
+        )
 
 
 @dataclass(slots=True)
 class WentBack:
-    """The world has gone on from another moment: the state before, its map, and the models that it refers to.
+    """The world has gone on from another moment: the state before, its map, and the
+    models that it refers to.
 
     Attributes
     ----------
@@ -499,7 +643,9 @@ class WentBack:
     @property
     def size(self) -> int:
         """Bytes of the state and of the map that it keeps."""
-        return len(self.state) + int(self.scene.segments.nbytes + self.scene.points.nbytes)
+        return len(self.state) + int(
+            self.scene.segments.nbytes + self.scene.points.nbytes
+        )
 
     @property
     def what(self) -> str:
@@ -517,20 +663,26 @@ class WentBack:
     def rename(self, name: str, old: object, new: object) -> None:
         """A state has its own bodies."""
 
-    def take_back(self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]) -> TakingBack:
-        """Let the whole world go on from where it was; what all clients have done since is forgotten."""
+    def take_back(
+        self, control: Site, caller: Caller, log: Log, own: Placements, notes: list[str]
+    ) -> TakingBack:
+        """Let the whole world go on from where it was; what all clients have done since
+        is forgotten.
+        """
         yield None  # between two steps
         sim = control.sim
         inverse = WentBack.of(sim)
         if inverse is None:
             notes.append("the present world cannot be saved")
             return []
+
         sim.know(self.models)
         try:
             sim.branch(self.state, self.scene)
         except StateError as error:
             notes.append(str(error))
             return []
+
         inverse.time = self.time
         sim.history.forget_after(self.time)
         went_elsewhere(control)
@@ -539,4 +691,13 @@ class WentBack:
         return [inverse]
 
 
-__all__ = ["Added", "MapReplaced", "Part", "Placed", "Placements", "Removed", "WentBack", "described"]
+__all__ = [
+    "Added",
+    "MapReplaced",
+    "Part",
+    "Placed",
+    "Placements",
+    "Removed",
+    "WentBack",
+    "described",
+]

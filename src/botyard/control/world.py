@@ -1,4 +1,6 @@
-"""Operations on the simulator as a whole: maps, pictures, interfaces, log rotation, exit."""
+"""Operations on the simulator as a whole: maps, pictures, interfaces, log rotation,
+exit.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.control.caller import Caller, Level
-from botyard.control.operation import Operation, argument, boolean, byte_string, count, text
+from botyard.control.operation import (
+    Operation,
+    argument,
+    boolean,
+    byte_string,
+    count,
+    text,
+)
 from botyard.control.site import Site
 from botyard.errors import DeniedError, WorldError
 from botyard.names import shown
 
 NO_MAPS: Final = "no maps can be loaded"
 MIN_ROTATION_INTERVAL_S: Final = 0.05
-"""Shortest time between two log rotations by clients, s: five files are kept, and a flood of requests would keep the disk busy."""
+"""Shortest time between two log rotations by clients, s: five files are kept, and a
+flood of requests would keep the disk busy.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadMap(Operation[Future[bool]]):
-    """Load a map or world by name from the allowed folders. The result is True if it was loaded, False if it was there already.
+    """Load a map or world by name from the allowed folders. The result is True if it
+    was loaded, False if it was there already.
 
     With `reserve`, only this client may load maps from now on (master mode).
     """
@@ -38,14 +50,21 @@ class LoadMap(Operation[Future[bool]]):
         """Carry it out. DeniedError if another client has reserved the loading of maps."""
         maps = control.part(control.maps, NO_MAPS)
         if control.map_master and self.reserved and not self.reserve:
-            raise DeniedError("another client has reserved the loading of maps (master mode)")
+            raise DeniedError(
+                "another client has reserved the loading of maps (master mode)"
+            )
+
         control.map_master = control.map_master or self.reserve
-        return maps.load(self.map, caller.key if caller.key is not None else caller.source)
+        return maps.load(
+            self.map, caller.key if caller.key is not None else caller.source
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FreeMaps(Operation[None]):
-    """End the reservation of map loading (master mode): every client may load maps again."""
+    """End the reservation of map loading (master mode): every client may load maps
+    again.
+    """
 
     audit = logging.INFO
     settles = False
@@ -71,7 +90,9 @@ class SendMap(Operation[Future[bool]]):
     def perform(self, control: Site, caller: Caller) -> Future[bool]:
         """Carry it out."""
         asker = caller.key if caller.key is not None else caller.source
-        return control.part(control.maps, NO_MAPS).load_bytes(self.map, self.data, asker)
+        return control.part(control.maps, NO_MAPS).load_bytes(
+            self.map, self.data, asker
+        )
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
@@ -102,7 +123,9 @@ class ClearMap(Operation[None]):
 
 @dataclass(frozen=True, kw_only=True)
 class WritePicture(Operation[Future[Path]]):
-    """Write a picture of the world next to the log file; the name may set the stem of the file."""
+    """Write a picture of the world next to the log file; the name may set the stem of
+    the file.
+    """
 
     picture: str = argument(text(1000), "")
     audit = logging.INFO
@@ -112,7 +135,9 @@ class WritePicture(Operation[Future[Path]]):
 
     def perform(self, control: Site, caller: Caller) -> Future[Path]:
         """Carry it out. WorldError if there were too many, or if one is being drawn."""
-        return control.part(control.painter, "no pictures are drawn").write(self.picture)
+        return control.part(control.painter, "no pictures are drawn").write(
+            self.picture
+        )
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
@@ -128,12 +153,17 @@ class SwitchInterface(Operation[Future[None]]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> Future[None]:
-        """Carry it out. WorldError: there is none of that name; PortError: it cannot be started."""
-        return control.part(control.grounds, "there are no interfaces").switch_interface(self.interface, self.on)
+        """Carry it out. WorldError: there is none of that name; PortError: it cannot be
+        started.
+        """
+        return control.part(
+            control.grounds, "there are no interfaces"
+        ).switch_interface(self.interface, self.on)
 
 
 class LogFiles:
-    """Rotates the log for clients, at a limited rate (`botyard.control.parts.LogKeeper`).
+    """Rotates the log for clients, at a limited rate
+    (`botyard.control.parts.LogKeeper`).
 
     Parameters
     ----------
@@ -165,10 +195,15 @@ class RotateLog(Operation[None]):
     in_recordings = True
 
     def perform(self, control: Site, caller: Caller) -> None:
-        """Carry it out. WorldError: the log goes to no file, or one was begun a moment ago."""
+        """Carry it out. WorldError: the log goes to no file, or one was begun a moment
+        ago.
+        """
         logs = control.logs
         if logs is None:
-            raise WorldError("a new log file was asked for, but the log does not go to a file")
+            raise WorldError(
+                "a new log file was asked for, but the log does not go to a file"
+            )
+
         logs.rotate()
 
 
@@ -188,7 +223,9 @@ class Exit(Operation[None]):
 
     def perform(self, control: Site, caller: Caller) -> None:
         """Carry it out."""
-        control.part(control.end, "the program cannot be ended")(self.status, self.crash)
+        control.part(control.end, "the program cannot be ended")(
+            self.status, self.crash
+        )
 
     def summary(self, result: Any) -> str:
         """One line for the audit log."""
@@ -196,5 +233,14 @@ class Exit(Operation[None]):
 
 
 __all__ = [
-    "ClearMap", "Exit", "FreeMaps", "LoadMap", "LogFiles", "ReloadMap", "RotateLog", "SendMap", "SwitchInterface", "WritePicture",
-]  # fmt: skip
+    "ClearMap",
+    "Exit",
+    "FreeMaps",
+    "LoadMap",
+    "LogFiles",
+    "ReloadMap",
+    "RotateLog",
+    "SendMap",
+    "SwitchInterface",
+    "WritePicture",
+]

@@ -1,4 +1,6 @@
-"""`employ`: assigns controllers to robots; they act before every step while no client commands the robot."""
+"""`employ`: assigns controllers to robots; they act before every step while no client
+commands the robot.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,17 @@ from botyard.sim.simulation import Robot
 
 @simulation.employ.implementation
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
-    """Assign a controller to a robot, from the next step until the robot is removed or gets another controller.
+    """Assign a controller to a robot, from the next step until the robot is removed or
+    gets another controller.
 
-    The controller so far rests before the new one is made, which may subscribe to sensors by the same name. If that fails, the one so
-    far goes on.
+    The controller so far rests before the new one is made, which may subscribe to
+    sensors by the same name. If that fails, the one so far goes on.
 
     Parameters
     ----------
     anew : bool
-        An episode has begun: what goes wrong is logged, and ends the controller until the next episode.
+        An episode has begun: what goes wrong is logged, and ends the controller until
+        the next episode.
 
     Raises
     ------

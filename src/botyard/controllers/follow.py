@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.controllers.route import checked_speed
 from botyard.controllers.steering import halt, steer
 from botyard.errors import ArgumentError
@@ -27,10 +27,20 @@ class Follow:
         Top speed, m/s.
     """
 
-    def __init__(self, robot: Robot, seed: int, *, leader: str = "", distance: float = 1.0, speed: float = 0.6) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        seed: int,
+        *,
+        leader: str = "",
+        distance: float = 1.0,
+        speed: float = 0.6,
+    ) -> None:
         self._robot = robot
         self._leader = str(leader)
-        self._distance = arguments.number(distance, "distance", low=0.0, above=True, unit="m")
+        self._distance = arguments.number(
+            distance, "distance", low=0.0, above=True, unit="m"
+        )
         self._speed = checked_speed(speed)
         if self._leader == robot.name:
             raise ArgumentError(f"leader: {robot.name} cannot follow itself")
@@ -45,16 +55,22 @@ class Follow:
         if ahead is None:
             halt(robot)
             return
+
         pose, goal = robot.truth, ahead.truth
         gap = distance(pose, goal) - self._distance
         if gap <= 0.0:
             halt(robot)
             return
+
         steer(robot, goal.x, goal.y, min(self._speed, gap))
 
     def _nearest(self) -> str:
         pose, robots = self._robot.truth, self._robot.simulation.robots
-        away = {n: distance(pose, r.truth) for n, r in robots.items() if r is not self._robot and r.spec.drive}
+        away = {
+            n: distance(pose, r.truth)
+            for n, r in robots.items()
+            if r is not self._robot and r.spec.drive
+        }
         return min(away, key=lambda n: (away[n], n)) if away else ""
 
     def get_state(self) -> str:

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.controllers.route import GoalDriver
 from botyard.controllers.steering import halt
-from botyard.elementary import atan2, cosine_sine, hypot
 from botyard.engine.layout import F8
 from botyard.errors import ArgumentError, WorldError
 from botyard.navigation import local
+from botyard.numerics.elementary import atan2, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.5
@@ -23,16 +23,19 @@ APPROACH_S: Final = 1.5
 
 
 class LaserController(GoalDriver, ABC):
-    """Drives one robot by its laser to goals, whose places it knows relative to its own.
+    """Drives one robot by its laser to goals, whose places it knows relative to its
+    own.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     points : sequence of [x, y], optional
-        Goals one after the other, m; without them random places that can be reached in a straight line.
+        Goals one after the other, m; without them random places that can be reached in
+        a straight line.
     order : str
-        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: stop at the last point.
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
+        stop at the last point.
     pause : float
         Pause at a point; longest pause at a random place, s.
     reached : float
@@ -59,18 +62,34 @@ class LaserController(GoalDriver, ABC):
         safety: float = 0.05,
     ) -> None:
         if not robot.lasers:
-            raise WorldError(f"expected a robot with a laser, found {robot.name}, which has none")
+            raise WorldError(
+                f"expected a robot with a laser, found {robot.name}, which has none"
+            )
+
         super().__init__(
-            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+            robot,
+            seed,
+            points=points,
+            order=order,
+            pause=pause,
+            reached=reached,
+            speed=speed,
+            area=area,
+            safety=safety,
         )
         limits = robot.spec.limits
-        self._speed, self._turn = min(self._goals.speed, limits.max_speed.x), min(limits.max_speed.a, math.pi)
+        self._speed, self._turn = (
+            min(self._goals.speed, limits.max_speed.x),
+            min(limits.max_speed.a, math.pi),
+        )
         self._radius = robot.spec.radius + self._safety
         self._reads = False
 
     @abstractmethod
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """Velocities forward and of rotation, m/s and rad/s, among points (1, p, 2) to a goal, both in the robot's frame, m."""
+        """Velocities forward and of rotation, m/s and rad/s, among points (1, p, 2) to
+        a goal, both in the robot's frame, m.
+        """
 
     def act(self) -> None:
         """Look at the scan, and command the robot for the next step."""
@@ -78,13 +97,17 @@ class LaserController(GoalDriver, ABC):
         if not self._reads:
             robot.laser.subscribe(self.name)
             self._reads = True
+
         pose = robot.truth
         goal = self._goals.goal(pose.x, pose.y)
         if goal is None:
             halt(robot)
             return
+
         scan = robot.laser.view()
-        points = local.points_of(scan.ranges[None], scan.angles, scan.frame_pose, scan.range_max)
+        points = local.points_of(
+            scan.ranges[None], scan.angles, scan.frame_pose, scan.range_max
+        )
         c, s = cosine_sine(pose.th)
         dx, dy = goal[0] - pose.x, goal[1] - pose.y
         v, w = self.choose(points, c * dx + s * dy, c * dy - s * dx)
@@ -97,7 +120,8 @@ class LaserController(GoalDriver, ABC):
 
 
 class DynamicWindow(LaserController):
-    """The dynamic window approach (Fox, Burgard, Thrun 1997), see `botyard.navigation.local.dynamic_window`.
+    """The dynamic window approach (Fox, Burgard, Thrun 1997), see
+    `botyard.navigation.local.dynamic_window`.
 
     Parameters
     ----------
@@ -126,7 +150,15 @@ class DynamicWindow(LaserController):
         velocity: float = 0.2,
     ) -> None:
         super().__init__(
-            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+            robot,
+            seed,
+            points=points,
+            order=order,
+            pause=pause,
+            reached=reached,
+            speed=speed,
+            area=area,
+            safety=safety,
         )
         self._weights = (
             arguments.number(heading, "heading", low=0.0),
@@ -134,28 +166,38 @@ class DynamicWindow(LaserController):
             arguments.number(velocity, "velocity", low=0.0),
         )
         if not max(self._weights) > 0.0:
-            raise ArgumentError("heading, clearance, velocity: expected one that is greater than 0, found 0, 0, 0")
+            raise ArgumentError(
+                "heading, clearance, velocity: expected one that is greater than 0, found 0, 0, 0"
+            )
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
         """See `LaserController`."""
         robot = self._robot
         limits, moving = robot.spec.limits, robot.velocity
         v, w = local.dynamic_window(
-            points, np.array([[goal_x, goal_y]]), np.array([[moving.vx, moving.w]]),
-            dt=max(robot.simulation.dt, local.WINDOW_S), radius=self._radius, max_v=self._speed, max_w=self._turn,
-            accel=(limits.accel.x, limits.accel.a), brake=(limits.decel.x, limits.decel.a),
+            points,
+            np.array([[goal_x, goal_y]]),
+            np.array([[moving.vx, moving.w]]),
+            dt=max(robot.simulation.dt, local.WINDOW_S),
+            radius=self._radius,
+            max_v=self._speed,
+            max_w=self._turn,
+            accel=(limits.accel.x, limits.accel.a),
+            brake=(limits.decel.x, limits.decel.a),
             weights=self._weights,
-        )[0].tolist()  # fmt: skip
+        )[0].tolist()
         return v, w
 
 
 class FieldHistogram(LaserController):
-    """VFH+ (Ulrich, Borenstein 1998), see `botyard.navigation.local.vector_field_histogram`.
+    """VFH+ (Ulrich, Borenstein 1998), see
+    `botyard.navigation.local.vector_field_histogram`.
 
     Parameters
     ----------
     window : float
-        Obstacles that are farther away are not looked at, m; more than the robot's radius with `safety`.
+        Obstacles that are farther away are not looked at, m; more than the robot's
+        radius with `safety`.
     **options
         See `LaserController`.
     """
@@ -177,9 +219,19 @@ class FieldHistogram(LaserController):
         window: float = 2.0,
     ) -> None:
         super().__init__(
-            robot, seed, points=points, order=order, pause=pause, reached=reached, speed=speed, area=area, safety=safety
+            robot,
+            seed,
+            points=points,
+            order=order,
+            pause=pause,
+            reached=reached,
+            speed=speed,
+            area=area,
+            safety=safety,
         )
-        self._window = arguments.number(window, "window", low=self._radius, above=True, unit="m")
+        self._window = arguments.number(
+            window, "window", low=self._radius, above=True, unit="m"
+        )
         self._memory = local.Histograms(1)
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
@@ -187,23 +239,36 @@ class FieldHistogram(LaserController):
         robot = self._robot
         goal = hypot(goal_x, goal_y)
         found = local.vector_field_histogram(
-            local.before(points, np.array([goal + self._radius])), np.array([atan2(goal_y, goal_x)]),
-            np.array([robot.truth.th]), self._memory, radius=self._radius,
-            turn_radius=np.array([abs(robot.velocity.vx) / self._turn]), window=self._window,
-        )  # fmt: skip
-        v, w = local.histogram_velocities(found, np.array([min(self._speed, goal / APPROACH_S)]), self._turn)
+            local.before(points, np.array([goal + self._radius])),
+            np.array([atan2(goal_y, goal_x)]),
+            np.array([robot.truth.th]),
+            self._memory,
+            radius=self._radius,
+            turn_radius=np.array([abs(robot.velocity.vx) / self._turn]),
+            window=self._window,
+        )
+        v, w = local.histogram_velocities(
+            found, np.array([min(self._speed, goal / APPROACH_S)]), self._turn
+        )
         return float(v[0]), float(w[0])
 
     def get_state(self) -> list[Any]:
         """See `botyard.controllers.base.Controller`."""
         last = float(self._memory.last[0])
-        return [super().get_state(), self._memory.blocked[0].tolist(), None if math.isnan(last) else last]
+        return [
+            super().get_state(),
+            self._memory.blocked[0].tolist(),
+            None if math.isnan(last) else last,
+        ]
 
     def set_state(self, state: Any) -> None:
         """See `botyard.controllers.base.Controller`."""
         goals, blocked, last = state
         if len(blocked) != self._memory.blocked.shape[1]:
-            raise ValueError(f"expected {self._memory.blocked.shape[1]} sectors, found {len(blocked)}")
+            raise ValueError(
+                f"expected {self._memory.blocked.shape[1]} sectors, found {len(blocked)}"
+            )
+
         super().set_state(goals)
         self._memory.blocked[0] = [int(bool(b)) for b in blocked]
         self._memory.last[0] = math.nan if last is None else float(last)

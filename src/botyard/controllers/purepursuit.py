@@ -8,21 +8,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.controllers.route import checked_points, checked_reached, checked_speed
 from botyard.controllers.steering import HEADING_GAIN, halt
-from botyard.elementary import atan2
 from botyard.errors import WorldError
 from botyard.model.robot import Drive
 from botyard.navigation import local
+from botyard.numerics.elementary import atan2
 from botyard.sim.simulation import Robot
 
 BEHIND: Final = 0.5 * math.pi
-"""A robot whose point is more than this angle off its heading turns to it first, rad."""
+"""A robot whose point is more than this angle off its heading turns to it first, rad.
+"""
 
 
 class PurePursuit:
-    """Drives one robot along a path (Coulter 1992), see `botyard.navigation.local.pure_pursuit`. It looks at no obstacles.
+    """Drives one robot along a path (Coulter 1992), see
+    `botyard.navigation.local.pure_pursuit`. It looks at no obstacles.
 
     Parameters
     ----------
@@ -35,7 +37,8 @@ class PurePursuit:
     speed : float
         Greatest speed, m/s; less where the robot cannot turn so fast.
     order : str
-        ``loop``: from the last point to the first, again and again; ``once``: stop at the last one.
+        ``loop``: from the last point to the first, again and again; ``once``: stop at
+        the last one.
     reached : float
         Distance from the last point at which the robot stops, m.
     """
@@ -53,14 +56,22 @@ class PurePursuit:
     ) -> None:
         path = checked_points(points, least=2)
         if robot.spec.drive is Drive.NONE:
-            raise WorldError(f"expected a robot that drives, found {robot.name}, which does not")
+            raise WorldError(
+                f"expected a robot that drives, found {robot.name}, which does not"
+            )
+
         self._loops = arguments.one_of(order, "order", ("loop", "once")) == "loop"
         self._round = float(len(path))
-        if self._loops:  # two rounds: the pursued point goes on beyond the end of the first one
+        if (
+            self._loops
+        ):  # two rounds: the pursued point goes on beyond the end of the first one
             path = path + path + path[:1]
+
         self._path = np.array([path])
         self._robot = robot
-        self._lookahead = np.array([arguments.number(lookahead, "lookahead", low=0.0, above=True, unit="m")])
+        self._lookahead = np.array(
+            [arguments.number(lookahead, "lookahead", low=0.0, above=True, unit="m")]
+        )
         self._reached = checked_reached(reached)
         self._speed = min(checked_speed(speed), robot.spec.limits.max_speed.x)
         self._progress = np.zeros(1)
@@ -72,6 +83,7 @@ class PurePursuit:
         if self._is_at_end:
             halt(robot)
             return
+
         curvature, ahead, left, end = local.pure_pursuit(
             self._path, np.array([tuple(robot.truth)]), self._lookahead, self._progress
         )[0].tolist()
@@ -82,12 +94,16 @@ class PurePursuit:
             self._is_at_end = True
             halt(robot)
             return
+
         turn = robot.spec.limits.max_speed.a
         off = atan2(left, ahead)
         if abs(off) > BEHIND:
             robot.command(v=0.0, w=max(-turn, min(turn, HEADING_GAIN * off)))
             return
-        speed = self._speed if self._loops else min(self._speed, max(end, self._reached))
+
+        speed = (
+            self._speed if self._loops else min(self._speed, max(end, self._reached))
+        )
         if abs(curvature) * speed > turn:
             speed = turn / abs(curvature)
         robot.command(v=speed, w=curvature * speed)

@@ -1,7 +1,9 @@
-"""Controllers by name: those of the package, those of other packages (entry-point group ``botyard.controllers``), and the user's own.
+"""Controllers by name: those of the package, those of other packages (entry-point group
+``botyard.controllers``), and the user's own.
 
-The user's own are classes and functions that he has given (`register`). A name of the form ``module:name`` in a file, a saved state or a
-recording counts only if the user has given that very code in this process: files are data, and run nothing.
+The user's own are classes and functions that he has given (`register`). A name of the
+form ``module:name`` in a file, a saved state or a recording counts only if the user has
+given that very code in this process: files are data, and run nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
-from botyard import arguments, codeload
+from botyard.api import arguments
 from botyard.controllers.base import (
     CRASHES,
     Controller,
@@ -27,9 +29,16 @@ from botyard.controllers.purepursuit import PurePursuit
 from botyard.controllers.walk import Walk
 from botyard.controllers.wander import Wander
 from botyard.controllers.waypoints import Waypoints
-from botyard.errors import ArgumentError, BotyardError, CommandLineError, WorldError, did_you_mean
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    CommandLineError,
+    WorldError,
+    did_you_mean,
+)
 from botyard.model.world import Program
 from botyard.plugins import Group
+from botyard.processes import codeload
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot
 
@@ -52,9 +61,13 @@ _BY_PLACE: Final = (
 )
 _MANY: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SEED: Final = "seed"
-"""Name of the parameter of a user's class or function that gets the seed of the world, unless an option of that name is given."""
+"""Name of the parameter of a user's class or function that gets the seed of the world,
+unless an option of that name is given.
+"""
 _GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
-"""Classes and functions of the user by ``module:name``. One that nothing refers to any more is forgotten."""
+"""Classes and functions of the user by ``module:name``. One that nothing refers to any
+more is forgotten.
+"""
 
 
 PACKAGED: Final[Group[ControllerFactory]] = Group(
@@ -65,7 +78,9 @@ PACKAGED: Final[Group[ControllerFactory]] = Group(
     error=CommandLineError,
     own=lambda: _BUILTIN,
 )
-"""Controllers of installed packages: a class, or a function that makes a controller of a robot, a seed and options."""
+"""Controllers of installed packages: a class, or a function that makes a controller of
+a robot, a seed and options.
+"""
 
 
 def controller_names() -> list[str]:
@@ -80,7 +95,8 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
     Parameters
     ----------
     allow_code : bool
-        Names of the form ``module:name`` count, too, and are imported: only for files that the user trusts.
+        Names of the form ``module:name`` count, too, and are imported: only for files
+        that the user trusts.
 
     Raises
     ------
@@ -103,9 +119,11 @@ def register(controller: str | Callable[..., Any]) -> str:
     Parameters
     ----------
     controller : str, class or function
-        Name of the form ``module:name`` or ``file.py:name``, which is imported; a class of controllers (see
-        `botyard.controllers.base.Controller`), made with ``(robot, options…)``; or a function ``(robot, options…)`` that is called before
-        every step. A parameter that is called `seed` gets the seed of the world, unless an option of that name is given.
+        Name of the form ``module:name`` or ``file.py:name``, which is imported; a class
+        of controllers (see `botyard.controllers.base.Controller`), made with ``(robot,
+        options…)``; or a function ``(robot, options…)`` that is called before every
+        step. A parameter that is called `seed` gets the seed of the world, unless an
+        option of that name is given.
 
     Returns
     -------
@@ -121,36 +139,60 @@ def register(controller: str | Callable[..., Any]) -> str:
         try:
             code = codeload.load_named(controller)
         except CRASHES as error:
-            raise CommandLineError(f"controller {controller}: {codeload.said_of(error)}") from error
+            raise CommandLineError(
+                f"controller {controller}: {codeload.said_of(error)}"
+            ) from error
+
         name = controller
     else:
         code = controller
         where = getattr(code, "__module__", None) or type(code).__module__
-        # what is called, and is neither, has the name of its class with parentheses, which cannot be imported
-        name = f"{where}:{getattr(code, '__qualname__', type(code).__qualname__ + '()')}"
+        # what is called, and is neither, has the name of its class with parentheses,
+        # which cannot be imported
+        name = (
+            f"{where}:{getattr(code, '__qualname__', type(code).__qualname__ + '()')}"
+        )
+
     if not callable(code):
-        raise CommandLineError(f"controller {name}: expected a class or a function, found {arguments.found(code)}")
+        raise CommandLineError(
+            f"controller {name}: expected a class or a function, found {arguments.found(code)}"
+        )
+
     _check_function(code, name)
     number, wanted = 2, name
-    while (other := _GIVEN.get(name)) is not None and other is not code:  # such as two functions in a loop
+    while (
+        other := _GIVEN.get(name)
+    ) is not None and other is not code:  # such as two functions in a loop
         name, number = f"{wanted} ({number})", number + 1
+
     _GIVEN[name] = code
     return name
 
 
 def _check_function(code: Callable[..., Any], name: str) -> None:
-    """Refuse what would be called and do nothing, and what cannot be kept. CommandLineError: it is such."""
+    """Refuse what would be called and do nothing, and what cannot be kept.
+    CommandLineError: it is such.
+    """
     where = f"controller {name}: expected a class or a function"
     if any(
         is_one(code)
-        for is_one in (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        for is_one in (
+            inspect.iscoroutinefunction,
+            inspect.isgeneratorfunction,
+            inspect.isasyncgenfunction,
+        )
     ):
-        raise CommandLineError(f"{where} that is called before every step and returns, found one with async or yield")
+        raise CommandLineError(
+            f"{where} that is called before every step and returns, found one with async or yield"
+        )
+
     try:
         inspect.signature(code)
         ref(code)
     except (TypeError, ValueError) as error:
-        raise CommandLineError(f"{where} of Python, found {arguments.found(code)}: {error}") from None
+        raise CommandLineError(
+            f"{where} of Python, found {arguments.found(code)}: {error}"
+        ) from None
 
 
 @simulation.program_of.implementation
@@ -166,13 +208,18 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
     """
     if isinstance(controller, Program):
         return controller
-    if isinstance(controller, str) and (is_controller(controller) or not codeload.is_code(controller)):
+    if isinstance(controller, str) and (
+        is_controller(controller) or not codeload.is_code(controller)
+    ):
         find_controller(controller)
         return Program(name=controller, options=options)
+
     if isinstance(controller, str) or callable(controller):
         return Program(name=register(controller), options=options)
     hint = 'a name such as "wander", module:name, a class or a function'
-    raise ArgumentError(f"controller: expected {hint}, found {arguments.found(controller)}")
+    raise ArgumentError(
+        f"controller: expected {hint}, found {arguments.found(controller)}"
+    )
 
 
 def find_controller(name: str) -> ControllerFactory:
@@ -193,19 +240,26 @@ def find_controller(name: str) -> ControllerFactory:
             f'controller "{name}" is code, which nobody has allowed here: give it by --controller, use --allow-code, or in Python '
             "set_controller or allow_code=True"
         )
+
     factory = PACKAGED.find(name)
     if factory is not None:
         return factory
     known = controller_names()
-    raise CommandLineError(f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})')
+    raise CommandLineError(
+        f'no controller "{name}"{did_you_mean(name, known)} (known: {", ".join(known)})'
+    )
 
 
 def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
-    """How controllers are made of a user's class or function: all parameters but the first, the robot, are options."""
+    """How controllers are made of a user's class or function: all parameters but the
+    first, the robot, are options.
+    """
     is_class = inspect.isclass(code)
     parameters = list(inspect.signature(code).parameters.values())[1:]
     takes_seed = any(p.name == SEED and p.kind not in _MANY for p in parameters)
-    by_place = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY]
+    by_place = [
+        p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY
+    ]
 
     def factory(robot: Robot, seed: int, /, **options: Any) -> Controller:
         if takes_seed:
@@ -215,7 +269,10 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
         placed = [options.pop(name) for name in by_place if name in options]
         made = code(robot, *placed, **options)
         if not callable(getattr(made, "act", None)):
-            raise TypeError(f"expected a class with a method act(), found {code.__name__} without one")
+            raise TypeError(
+                f"expected a class with a method act(), found {code.__name__} without one"
+            )
+
         _check_function(made.act, f"{code.__name__}.act")
         return made  # type: ignore[no-any-return]
 
@@ -232,7 +289,8 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
 
 
 def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
-    """The factory of the controller that a program names, if it takes the program's options.
+    """The factory of the controller that a program names, if it takes the program's
+    options.
 
     Raises
     ------
@@ -244,12 +302,17 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
     factory = find_controller(program.name)
     where = _where(robot, program)
     parameters = inspect.signature(factory).parameters
-    options = {n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    options = {
+        n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY
+    }
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         for name in program.options:
             if name not in options:
                 known = ", ".join(options) or "it has none"
-                raise WorldError(f'{where}: no option "{name}"{did_you_mean(name, options)} (options: {known})')
+                raise WorldError(
+                    f'{where}: no option "{name}"{did_you_mean(name, options)} (options: {known})'
+                )
+
     for name, parameter in options.items():
         if parameter.default is inspect.Parameter.empty and name not in program.options:
             hint = (
@@ -258,17 +321,22 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
                 else f'; only a parameter called "{SEED}" gets the seed'
             )
             raise WorldError(f'{where}: expected the option "{name}", found none{hint}')
+
     return factory
 
 
-def make(robot: Robot, program: Program, factory: ControllerFactory, seed: int) -> YieldToClients:
+def make(
+    robot: Robot, program: Program, factory: ControllerFactory, seed: int
+) -> YieldToClients:
     """Make a controller that yields to clients. WorldError: it cannot be made."""
     try:
         return YieldToClients(robot, factory(robot, seed, **program.options))
     except CRASHES as error:
         is_own = program.name in _GIVEN
         said = codeload.said_of(error) if is_own else _said(error)
-        raise WorldError(f"{_where(robot, program)}: {said}") from (error if is_own else None)
+        raise WorldError(f"{_where(robot, program)}: {said}") from (
+            error if is_own else None
+        )
 
 
 called_by(make, lambda frame: str(frame.f_locals["robot"].name))
@@ -294,5 +362,7 @@ def _where(robot: Robot, program: Program) -> str:
 def _said(error: BaseException) -> str:
     """What an error says: of wrong options and robots alone, of others with its type."""
     return (
-        f"{error}" if isinstance(error, (BotyardError, TypeError, ValueError)) else f"{type(error).__name__}: {error}"
+        f"{error}"
+        if isinstance(error, (BotyardError, TypeError, ValueError))
+        else f"{type(error).__name__}: {error}"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from botyard.elementary import atan2, cos, cosine_sine, hypot
 from botyard.model.robot import Drive
+from botyard.numerics.elementary import atan2, cos, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
 HEADING_GAIN = 2.0
@@ -13,14 +13,20 @@ HEADING_GAIN = 2.0
 
 
 def steer(robot: Robot, x: float, y: float, speed: float) -> float:
-    """Command a robot towards a point of the world with at most `speed`, m/s, without overshoot. Returns the distance, m.
+    """Command a robot towards a point of the world with at most `speed`, m/s, without
+    overshoot. Returns the distance, m.
 
-    An omnidirectional robot moves straight there and turns on the way; a differential one turns first.
+    An omnidirectional robot moves straight there and turns on the way; a differential
+    one turns first.
     """
     pose, dt = robot.truth, robot.simulation.dt
     dx, dy = x - pose.x, y - pose.y
     distance = hypot(dx, dy)
-    bearing = math.remainder(atan2(dy, dx) - pose.th, 2.0 * math.pi) if distance > 1e-6 else 0.0
+    bearing = (
+        math.remainder(atan2(dy, dx) - pose.th, 2.0 * math.pi)
+        if distance > 1e-6
+        else 0.0
+    )
     top = robot.spec.limits.max_speed
     w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
     if robot.spec.drive is Drive.OMNI:
@@ -34,6 +40,7 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
         c = max(0.0, cos(bearing))
         v = min(speed, top.x, near) * c * c if abs(bearing) < math.pi / 2 else 0.0
         robot.command(v=v, w=w)
+
     return distance
 
 

@@ -1,4 +1,6 @@
-"""Walk: random walk of a pedestrian: go straight to a random free place, stand a while, go to the next one; choose anew when blocked."""
+"""Walk: random walk of a pedestrian: go straight to a random free place, stand a while,
+go to the next one; choose anew when blocked.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from botyard.controllers.base import finite, point, random_state, set_random_state
-from botyard.controllers.route import checked_area, checked_pause, checked_speed, random_destination
+from botyard.controllers.route import (
+    checked_area,
+    checked_pause,
+    checked_speed,
+    random_destination,
+)
 from botyard.controllers.steering import halt, steer
 from botyard.sim.simulation import Robot
 
@@ -24,7 +31,8 @@ class Walk:
     pause : float
         Longest pause at a place, s; each one is drawn from 0 up to it.
     area : [x0, y0, x1, y1], optional
-        Area of the destinations, m; else within 10 m of where it is, and within the bounds of the map.
+        Area of the destinations, m; else within 10 m of where it is, and within the
+        bounds of the map.
     """
 
     def __init__(
@@ -51,13 +59,16 @@ class Walk:
         if now < self._rest_until:
             halt(robot)
             return
+
         if self._target is None or robot.stalled:
             self._target = random_destination(robot, self._random, self._area)
             self._pace = self._speed * self._random.uniform(0.8, 1.2)
-            if self._target is None:  # enclosed: try again after a moment
+            # enclosed: try again after a moment
+            if self._target is None:
                 self._rest_until = now + 0.5
                 halt(robot)
                 return
+
         if steer(robot, *self._target, self._pace) <= 0.1:
             self._target = None
             self._rest_until = now + self._random.uniform(0.0, self._pause)
@@ -70,7 +81,11 @@ class Walk:
         """See `Controller`."""
         draw, target, pace, rest_until = state
         set_random_state(self._random, draw)
-        self._target, self._pace, self._rest_until = point(target), finite(pace), finite(rest_until)
+        self._target, self._pace, self._rest_until = (
+            point(target),
+            finite(pace),
+            finite(rest_until),
+        )
 
     def rest(self) -> None:
         """Nothing is read."""

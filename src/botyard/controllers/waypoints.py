@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from botyard.controllers.base import finite
-from botyard.controllers.route import Route, checked_pause, checked_reached, checked_speed
+from botyard.controllers.route import (
+    Route,
+    checked_pause,
+    checked_reached,
+    checked_speed,
+)
 from botyard.controllers.steering import halt, steer
 from botyard.sim.simulation import Robot
 
@@ -25,7 +30,8 @@ class Waypoints:
     pause : float
         Pause at every point, s.
     order : str
-        ``loop``: from the last point to the first; ``back``: back and forth; ``once``: stop at the last point.
+        ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
+        stop at the last point.
     reached : float
         Distance at which a point counts as reached, m.
     """
@@ -43,7 +49,11 @@ class Waypoints:
     ) -> None:
         self._robot = robot
         self._route = Route(points, order)
-        self._speed, self._pause, self._reached = checked_speed(speed), checked_pause(pause), checked_reached(reached)
+        self._speed, self._pause, self._reached = (
+            checked_speed(speed),
+            checked_pause(pause),
+            checked_reached(reached),
+        )
         self._rest_until = -1.0
 
     def act(self) -> None:
@@ -53,6 +63,7 @@ class Waypoints:
         if route.is_at_end or now < self._rest_until:
             halt(robot)
             return
+
         if steer(robot, *route.point, self._speed) <= self._reached:
             self._rest_until = now + self._pause
             if not route.advance():
@@ -60,7 +71,12 @@ class Waypoints:
 
     def get_state(self) -> list[Any]:
         """See `Controller`."""
-        return [self._route.index, self._route.direction, self._rest_until, self._route.is_at_end]
+        return [
+            self._route.index,
+            self._route.direction,
+            self._rest_until,
+            self._route.is_at_end,
+        ]
 
     def set_state(self, state: Any) -> None:
         """See `Controller`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
 from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, cell
@@ -18,6 +17,7 @@ from botyard.model.objects import Described
 from botyard.model.readings import ChargeState
 from botyard.model.robot import BatterySpec, RobotSpec
 from botyard.model.rosmessages import OWN
+from botyard.numerics import elementwise
 from botyard.units import TWO_PI, to_int_saturated
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 BULK_UNTIL = 80.0
 """State of charge, %, at which bulk charging ends and overcharging begins."""
 FLOAT_FROM = 99.0
-"""State of charge, %, from which the charger is in float mode: it only holds the charge."""
+"""State of charge, %, from which the charger is in float mode: it only holds the
+charge.
+"""
 DOCK_DISTANCE: Final = 0.35
 """A robot touches a dock's contacts within this distance of the dock's pose, m …"""
 DOCK_ANGLE: Final = math.radians(30)
@@ -61,7 +63,13 @@ class Batteries(DeviceTable):
         "on_dock": Column(np.int8, high=1, low=0),
         **{
             n: Column(np.float64, saved=False)
-            for n in ("capacity", "idle_power", "motor_power", "charge_power", "shutdown")
+            for n in (
+                "capacity",
+                "idle_power",
+                "motor_power",
+                "charge_power",
+                "shutdown",
+            )
         },
     }
     charge: F8
@@ -91,8 +99,12 @@ class Batteries(DeviceTable):
         return self.body[rows[self.is_low(rows)]] if len(rows) else rows
 
     def is_low(self, rows: I8) -> NDArray[np.bool_]:
-        """Whether simulated batteries are too low to drive, (k,) for rows (k,): one that is charging is not."""
-        low: NDArray[np.bool_] = (self.on_dock[rows] == 0) & (self.charge[rows] < self.shutdown[rows])
+        """Whether simulated batteries are too low to drive, (k,) for rows (k,): one
+        that is charging is not.
+        """
+        low: NDArray[np.bool_] = (self.on_dock[rows] == 0) & (
+            self.charge[rows] < self.shutdown[rows]
+        )
         return low
 
     @property
@@ -108,19 +120,29 @@ class Batteries(DeviceTable):
         return not len(self.draining)
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass for the batteries of all robots, and switch off the motors of those that got too low."""
+        """Let `dt` s pass for the batteries of all robots, and switch off the motors of
+        those that got too low.
+        """
         rows = self.draining
         if not len(rows):
             return
         s, bodies = engine.state, self.body[rows]
         share = np.abs(s.vel[bodies]) / np.maximum(s.top_vel[bodies], 1e-9)
-        effort = np.where(s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0)
-        self.advance(rows, dt, effort, docked(self._docks_of(engine.scene), s.pose[bodies]))
+        effort = np.where(
+            s.motors[bodies] != 0, np.minimum(share.max(axis=1), 1.0), 0.0
+        )
+        self.advance(
+            rows, dt, effort, docked(self._docks_of(engine.scene), s.pose[bodies])
+        )
         engine.inhibit()
 
     def _docks_of(self, scene: Scene) -> list[Place]:
         if self._docks[0] is not scene:
-            self._docks = scene, [place for place in scene.places if "dock" in place.kind.lower()]
+            self._docks = (
+                scene,
+                [place for place in scene.places if "dock" in place.kind.lower()],
+            )
+
         return self._docks[1]
 
     def advance(self, rows: I8, dt: float, effort: F8, on_dock: I1) -> None:
@@ -138,20 +160,29 @@ class Batteries(DeviceTable):
         self.on_dock[rows] = on_dock
         charge = self.charge[rows]
         power = -(self.idle_power[rows] + self.motor_power[rows] * effort)
-        charging = np.where(charge < FLOAT_FROM, power + self.charge_power[rows], 0.0)  # a full one is held
+        charging = np.where(
+            charge < FLOAT_FROM, power + self.charge_power[rows], 0.0
+        )  # a full one is held
         power = np.where(on_dock != 0, charging, power)
-        self.charge[rows] = np.clip(charge + 100.0 * power * dt / (self.capacity[rows] * 3600.0), 0.0, 100.0)
+        self.charge[rows] = np.clip(
+            charge + 100.0 * power * dt / (self.capacity[rows] * 3600.0), 0.0, 100.0
+        )
 
 
 def docked(docks: Sequence[Place], poses: F8) -> I1:
     """Which robots at poses (n, 3), m and rad, touch the contacts of a dock, (n,) int8."""
     found = np.zeros(len(poses), np.int8)
     for dock in docks:
-        near = elementwise.hypot(poses[:, 0] - dock.pose.x, poses[:, 1] - dock.pose.y) <= DOCK_DISTANCE
+        near = (
+            elementwise.hypot(poses[:, 0] - dock.pose.x, poses[:, 1] - dock.pose.y)
+            <= DOCK_DISTANCE
+        )
         if dock.has_heading:
             turn = np.remainder(dock.pose.th - poses[:, 2] + math.pi, TWO_PI) - math.pi
             near &= np.abs(turn) <= DOCK_ANGLE
+
         found[near] = 1
+
     return found
 
 
@@ -181,12 +212,25 @@ class Battery(Row[Batteries]):
     on_dock: bool = cell(bool)
     pretended = cell(float)
 
-    def __init__(self, spec: BatterySpec, table: Batteries | None = None, body: int = NOBODY, key: str = "") -> None:
+    def __init__(
+        self,
+        spec: BatterySpec,
+        table: Batteries | None = None,
+        body: int = NOBODY,
+        key: str = "",
+    ) -> None:
         self.spec = spec
         super().__init__(
-            Batteries() if table is None else table, body, key, charge=spec.charge, capacity=spec.capacity_wh, idle_power=spec.idle_power,
-            motor_power=spec.motor_power, charge_power=spec.charge_power, shutdown=spec.shutdown_charge,
-        )  # fmt: skip
+            Batteries() if table is None else table,
+            body,
+            key,
+            charge=spec.charge,
+            capacity=spec.capacity_wh,
+            idle_power=spec.idle_power,
+            motor_power=spec.motor_power,
+            charge_power=spec.charge_power,
+            shutdown=spec.shutdown_charge,
+        )
 
     @property
     def by_charge(self) -> bool:
@@ -224,9 +268,11 @@ class Battery(Row[Batteries]):
         return ChargeState.OVERCHARGE if charge < FLOAT_FROM else ChargeState.FLOAT
 
     def pretend(self, value: int) -> None:
-        """Override the battery's state (test command 250): per cent for charge batteries, else decivolts; 0 ends the override.
+        """Override the battery's state (test command 250): per cent for charge
+        batteries, else decivolts; 0 ends the override.
 
-        A simulated battery takes the charge that belongs to the value and drains or charges from there.
+        A simulated battery takes the charge that belongs to the value and drains or
+        charges from there.
         """
         spec = self.spec
         self.pretended = math.nan
@@ -235,14 +281,21 @@ class Battery(Row[Batteries]):
         elif not self.drains:
             self.pretended = value / 10.0 if value else math.nan
         elif value:
-            share = (value / 10.0 - spec.empty_volts) / max(spec.volts - spec.empty_volts, 1e-9)
+            share = (value / 10.0 - spec.empty_volts) / max(
+                spec.volts - spec.empty_volts, 1e-9
+            )
             self.charge = 100.0 * min(max(share, 0.0), 1.0)
         else:
             self.charge = spec.charge
 
     def advance(self, dt: float, effort: float, on_dock: bool) -> None:
         """Let `dt` s pass for this one alone; see `Batteries.advance`."""
-        self.table.advance(np.array([self.number]), dt, np.array([effort]), np.array([on_dock], np.int8))
+        self.table.advance(
+            np.array([self.number]),
+            dt,
+            np.array([effort]),
+            np.array([on_dock], np.int8),
+        )
 
 
 class BatteryReading(NamedTuple):
@@ -271,11 +324,19 @@ class BatteryReading(NamedTuple):
 
 def _read(_: BatterySpec, view: View) -> BatteryReading:
     battery: Battery = view.part_of_robot
-    return BatteryReading(battery.volts, battery.charge, battery.charge_state, battery.on_dock, battery.is_low)
+    return BatteryReading(
+        battery.volts,
+        battery.charge,
+        battery.charge_state,
+        battery.on_dock,
+        battery.is_low,
+    )
 
 
 def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
-    """Voltage in 1/10 V, or the state of charge in %, and the charger (pioneer-protocol §5)."""
+    """Voltage in 1/10 V, or the state of charge in %, and the charger (pioneer-protocol
+    §5).
+    """
     decivolts = 0 if spec.by_charge else to_int_saturated(found.volts * 10.0, 0, 0xFFFF)
     return {
         "battery": min(decivolts, 0xFF),
@@ -294,10 +355,16 @@ def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
     """sensor_msgs/BatteryState; what is not measured is NaN."""
     nan, capacity = math.nan, spec.capacity_wh
     return {
-        "voltage": found.volts, "temperature": nan, "current": nan, "charge": nan, "capacity": nan,
-        "design_capacity": capacity / found.volts if capacity and found.volts else nan, "percentage": found.charge / 100.0,
-        "power_supply_status": _STATUS.get(found.charge_state, _CHARGING), "present": True,
-    }  # fmt: skip
+        "voltage": found.volts,
+        "temperature": nan,
+        "current": nan,
+        "charge": nan,
+        "capacity": nan,
+        "design_capacity": capacity / found.volts if capacity and found.volts else nan,
+        "percentage": found.charge / 100.0,
+        "power_supply_status": _STATUS.get(found.charge_state, _CHARGING),
+        "present": True,
+    }
 
 
 _ARIA: Final = (*OWN, "rosaria")
@@ -308,31 +375,60 @@ BATTERY: Final = Device(
     spec=BatterySpec,
     read=_read,
     fields=(
-        Field("volts", "V"), Field("charge", "%"), Field("charge_state", kind=int), Field("on_dock", kind=bool), Field("is_low", kind=bool),
+        Field("volts", "V"),
+        Field("charge", "%"),
+        Field("charge_state", kind=int),
+        Field("on_dock", kind=bool),
+        Field("is_low", kind=bool),
     ),
-    rows=lambda found: [(found.volts, found.charge, int(found.charge_state), found.on_dock, found.is_low)],
+    rows=lambda found: [
+        (
+            found.volts,
+            found.charge,
+            int(found.charge_state),
+            found.on_dock,
+            found.is_low,
+        )
+    ],
     table=Batteries,
     ros=(
         RosMessage(
-            topic="battery_voltage", type_name="std_msgs/Float64", fields=lambda _, found: {"data": found.volts},
-            about="battery voltage, V", period=1.0, profiles=_ARIA,
+            topic="battery_voltage",
+            type_name="std_msgs/Float64",
+            fields=lambda _, found: {"data": found.volts},
+            about="battery voltage, V",
+            period=1.0,
+            profiles=_ARIA,
         ),
         RosMessage(
-            topic="battery_state_of_charge", type_name="std_msgs/Float32", fields=lambda _, found: {"data": found.charge / 100.0},
-            about="state of charge, 0 … 1", period=1.0, profiles=_ARIA,
+            topic="battery_state_of_charge",
+            type_name="std_msgs/Float32",
+            fields=lambda _, found: {"data": found.charge / 100.0},
+            about="state of charge, 0 … 1",
+            period=1.0,
+            profiles=_ARIA,
         ),
         RosMessage(
-            topic="battery_recharge_state", type_name="std_msgs/Int8", fields=lambda _, found: {"data": int(found.charge_state)},
-            about="what the charger does", version=lambda found: int(found.charge_state), period=1.0, profiles=_ARIA,
+            topic="battery_recharge_state",
+            type_name="std_msgs/Int8",
+            fields=lambda _, found: {"data": int(found.charge_state)},
+            about="what the charger does",
+            version=lambda found: int(found.charge_state),
+            period=1.0,
+            profiles=_ARIA,
         ),
         RosMessage(
-            topic="battery_state", type_name="sensor_msgs/BatteryState", fields=_message, about="the battery in ROS's own terms",
-            period=1.0, frame=None,
+            topic="battery_state",
+            type_name="sensor_msgs/BatteryState",
+            fields=_message,
+            about="the battery in ROS's own terms",
+            period=1.0,
+            frame=None,
         ),
     ),
     pioneer=PioneerFields(report=_bits, is_steady=lambda spec: spec.capacity_wh <= 0.0),
     on_page=False,
-)  # fmt: skip
+)
 
 
 __all__ = ["BATTERY", "Batteries", "Battery", "BatteryReading", "docked"]

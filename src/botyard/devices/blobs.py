@@ -1,4 +1,6 @@
-"""Blob finder: a camera that reports patches of the colours that it was taught (formats §4.3)."""
+"""Blob finder: a camera that reports patches of the colours that it was taught (formats
+§4.3).
+"""
 
 from __future__ import annotations
 
@@ -8,25 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from botyard import elementwise
-from botyard.elementary import cosine_sine, tan, total
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose, transform_point
 from botyard.model.colors import rgb
 from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, parameter
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine, tan, total
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
 BODY_HEIGHT: Final = 0.6
-"""Height assumed for every body that a blob finder sees, m: bodies of a planar world have none."""
+"""Height assumed for every body that a blob finder sees, m: bodies of a planar world
+have none.
+"""
 MAX_PIXELS: Final = 4096
 """Greatest width and height of an image, pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobFinderSpec(DeviceSpec):
-    """A camera that reports blobs: patches of the colours that it was trained on (formats §4.3).
+    """A camera that reports blobs: patches of the colours that it was trained on
+    (formats §4.3).
 
     Attributes
     ----------
@@ -52,11 +57,20 @@ class BlobFinderSpec(DeviceSpec):
     def __post_init__(self) -> None:
         DeviceSpec.__post_init__(self)
         if min(self.image) < 1 or max(self.image) > MAX_PIXELS:
-            raise ModelError(f"blob finder: image must be 1 … {MAX_PIXELS} pixels wide and high, found {self.image}")
+            raise ModelError(
+                f"blob finder: image must be 1 … {MAX_PIXELS} pixels wide and "
+                f"high, found {self.image}"
+            )
+
         if not self.range_max > 0.0:
-            raise ModelError(f"blob finder: range must be positive, found {self.range_max}")
+            raise ModelError(
+                f"blob finder: range must be positive, found {self.range_max}"
+            )
+
         if not 0.0 < self.fov < math.pi:
-            raise ModelError(f"blob finder: field of view must be within 0…180°, found {self.fov:.3f} rad")
+            raise ModelError(
+                f"blob finder: field of view must be within 0…180°, found {self.fov:.3f} rad"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +109,8 @@ class Blob:
 def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
     """The patches of the finder's colours in its image, from left to right.
 
-    Each column of the image is a ray through its middle; neighbouring columns that see the same body are one patch.
+    Each column of the image is a ray through its middle; neighbouring columns that see
+    the same body are one patch.
     """
     width, height = spec.image
     # columns are equally wide on the image plane
@@ -109,12 +124,17 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
     edges = np.flatnonzero(np.diff(rows)) + 1
     for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):
         row = int(rows[first])
-        channel = channels.get(rgb(colors.get(names.get(row, ""), ""))) if row >= 0 else None
+        channel = (
+            channels.get(rgb(colors.get(names.get(row, ""), ""))) if row >= 0 else None
+        )
         if channel is None:
             continue
         away = float(ranges[first:last].min())
         half = min(height / 2.0, focal * (BODY_HEIGHT / 2.0) / max(away, 1e-3))
-        top, bottom = math.floor(height / 2.0 - half), math.ceil(height / 2.0 + half) - 1
+        top, bottom = (
+            math.floor(height / 2.0 - half),
+            math.ceil(height / 2.0 + half) - 1,
+        )
         found.append(
             Blob(
                 channel=channel,
@@ -127,15 +147,29 @@ def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
                 bearing=total(bearings[first:last].tolist()) / (last - first),
             )
         )
+
     return found
 
 
 def _message(spec: BlobFinderSpec, found: list[Blob]) -> dict[str, Any]:
     width, height = spec.image
-    return {"width": width, "height": height, "blobs": [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)]}
+    return {
+        "width": width,
+        "height": height,
+        "blobs": [dict(zip(_NAMES, row, strict=True)) for row in _rows(found)],
+    }
 
 
-_NAMES: Final = ("channel", "color", "left", "top", "right", "bottom", "range", "bearing")
+_NAMES: Final = (
+    "channel",
+    "color",
+    "left",
+    "top",
+    "right",
+    "bottom",
+    "range",
+    "bearing",
+)
 
 
 def _rows(found: list[Blob]) -> list[tuple[Any, ...]]:
@@ -146,7 +180,12 @@ def _marks(spec: BlobFinderSpec, found: list[Blob]) -> list[Mark]:
     marks = []
     for blob in found:
         c, s = cosine_sine(blob.bearing)
-        marks.append(Mark(*transform_point(spec.pose, blob.range * c, blob.range * s), blob.color))
+        marks.append(
+            Mark(
+                *transform_point(spec.pose, blob.range * c, blob.range * s), blob.color
+            )
+        )
+
     return marks
 
 
@@ -156,8 +195,14 @@ BLOB_FINDER: Final = Device(
     spec=BlobFinderSpec,
     read=find_blobs,
     fields=(
-        Field("channel", kind=int), Field("color", kind=str), Field("left", "pixels", int), Field("top", "pixels", int),
-        Field("right", "pixels", int), Field("bottom", "pixels", int), Field("range", "m"), Field("bearing", "rad"),
+        Field("channel", kind=int),
+        Field("color", kind=str),
+        Field("left", "pixels", int),
+        Field("top", "pixels", int),
+        Field("right", "pixels", int),
+        Field("bottom", "pixels", int),
+        Field("range", "m"),
+        Field("bearing", "rad"),
     ),
     rows=_rows,
     ros=RosMessage(
@@ -167,10 +212,12 @@ BLOB_FINDER: Final = Device(
         frame="camera",
         definitions={
             "botyard_msgs/Blob": (
-                "int32 channel\nstring color\nuint32 left\nuint32 top\nuint32 right\nuint32 bottom\nfloat64 range\nfloat64 bearing"
+                "int32 channel\nstring color\nuint32 left\nuint32 top\nuint32 "
+                "right\nuint32 bottom\nfloat64 range\nfloat64 bearing"
             ),
-            "botyard_msgs/BlobArray": "std_msgs/Header header\nuint32 width\nuint32 height\nbotyard_msgs/Blob[] blobs",
+            "botyard_msgs/BlobArray": "std_msgs/Header header\nuint32 "
+            "width\nuint32 height\nbotyard_msgs/Blob[] blobs",
         },
     ),
     marks=_marks,
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""Bumper rings: from the sectors in which a body was touched to the segments that are pressed (UNS-005, PIO-076)."""
+"""Bumper rings: from the sectors in which a body was touched to the segments that are
+pressed (UNS-005, PIO-076).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,28 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
+from botyard.model.devices import (
+    AriaKey,
+    Device,
+    DeviceSpec,
+    Field,
+    PioneerFields,
+    RosMessage,
+    parameter,
+)
 from botyard.model.rosmessages import OWN
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
 
 MAX_BUMPERS: Final = 7
-"""Segments that the standard information packet has bits for, on each side (pioneer-protocol §5)."""
+"""Segments that the standard information packet has bits for, on each side
+(pioneer-protocol §5).
+"""
 SECTORS: Final = 64
-"""Sectors of a body's outline in which contacts are told apart: the bits of `View.contact`."""
+"""Sectors of a body's outline in which contacts are told apart: the bits of
+`View.contact`.
+"""
 _ARIA: Final = "Accessories the robot has"
 
 
@@ -23,8 +37,9 @@ _ARIA: Final = "Accessories the robot has"
 class BumperSpec(DeviceSpec):
     """Rings of contact switches.
 
-    Segments of one ring share its half circle evenly. Front segment 0 is the leftmost one, and numbers grow clockwise seen from
-    above; rear segment 0 is the rightmost one, and numbers go on clockwise.
+    Segments of one ring share its half circle evenly. Front segment 0 is the leftmost
+    one, and numbers grow clockwise seen from above; rear segment 0 is the rightmost
+    one, and numbers go on clockwise.
 
     Attributes
     ----------
@@ -48,7 +63,9 @@ class BumperSpec(DeviceSpec):
 
 
 class Bumpers(NamedTuple):
-    """Pressed segments: bit i is segment i of the ring (see `BumperSpec` for their places)."""
+    """Pressed segments: bit i is segment i of the ring (see `BumperSpec` for their
+    places).
+    """
 
     front: int = 0
     rear: int = 0
@@ -72,19 +89,24 @@ def pressed(spec: BumperSpec, contact: int) -> Bumpers:
     contact : int
         Sectors of the body's frame that are touched, see `State.contact`.
     """
-    if not contact or spec.is_empty:  # fast path: nearly always so, for every robot in every report
+    if (
+        not contact or spec.is_empty
+    ):  # fast path: nearly always so, for every robot in every report
         return NONE
+
     front = rear = 0
     for k in range(SECTORS):
         if not contact >> k & 1:
             continue
-        # angle from straight left, clockwise: the front ring takes the first half turn, the rear ring the second
+        # angle from straight left, clockwise: the front ring takes the first half turn,
+        # the rear ring the second
         clockwise = (math.pi / 2 - (k + 0.5) * _TURN) % (2.0 * math.pi)
         share = clockwise / math.pi
         if share < 1.0:
             front |= 1 << int(share * spec.front) if spec.front else 0
         else:
             rear |= 1 << int((share - 1.0) * spec.rear) if spec.rear else 0
+
     return Bumpers(front, rear)
 
 
@@ -116,12 +138,15 @@ BUMPERS: Final = Device(
         type_name="rosaria/BumperState",
         fields=_message,
         definitions={
-            "rosaria/BumperState": "std_msgs/Header header\nbool[] front_bumpers\nbool[] rear_bumpers",
+            "rosaria/BumperState": "std_msgs/Header header\nbool[] "
+            "front_bumpers\nbool[] rear_bumpers",
         },
         profiles=(*OWN, "rosaria"),
     ),
     pioneer=PioneerFields(
-        report=_bits, config=lambda spec: {"front_bumpers": spec.front, "rear_bumpers": spec.rear}, is_by_touch=True
+        report=_bits,
+        config=lambda spec: {"front_bumpers": spec.front, "rear_bumpers": spec.rear},
+        is_by_touch=True,
     ),
     aria=(
         AriaKey("front", _ARIA, "NumFrontBumpers", "FrontBumpers", 5.0),

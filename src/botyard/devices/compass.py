@@ -20,7 +20,9 @@ class CompassSpec(DeviceSpec):
 
 
 def bearing(th: float) -> float:
-    """Compass heading, rad in [0, 2π), of a robot whose true heading is `th` rad (counter-clockwise from +x, which is east)."""
+    """Compass heading, rad in [0, 2π), of a robot whose true heading is `th` rad
+    (counter-clockwise from +x, which is east).
+    """
     return (math.pi / 2 - th) % (2.0 * math.pi)
 
 
@@ -29,7 +31,9 @@ def _read(_: CompassSpec, view: View) -> float:
 
 
 def _bits(_: CompassSpec, heading: float) -> dict[str, int]:
-    """Units of 2°, 1 … 180; 0 for none (pioneer-protocol §5). North is 180: some clients take 0 for "no compass"."""
+    """Units of 2°, 1 … 180; 0 for none (pioneer-protocol §5). North is 180: some
+    clients take 0 for "no compass".
+    """
     return {"compass": (round(math.degrees(heading) / 2.0) - 1) % 180 + 1}
 
 

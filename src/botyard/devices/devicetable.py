@@ -1,4 +1,6 @@
-"""What a kind of device declares of its columns beside them: which rows a world has, and what follows from restored columns."""
+"""What a kind of device declares of its columns beside them: which rows a world has,
+and what follows from restored columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class DeviceTable(Table):
-    """Columns of a kind of device of which every world has a table (`botyard.devices.worldtables`).
+    """Columns of a kind of device of which every world has a table
+    (`botyard.devices.worldtables`).
 
     Attributes
     ----------
@@ -26,11 +29,15 @@ class DeviceTable(Table):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """`Row.key` of all rows in a world with these robots and joints: saved states with other rows are refused."""
+        """`Row.key` of all rows in a world with these robots and joints: saved states
+        with other rows are refused.
+        """
         raise NotImplementedError
 
     def restored(self, engine: Engine) -> None:
-        """Compute what follows from the columns, after bodies and columns were restored. Nothing by default."""
+        """Compute what follows from the columns, after bodies and columns were
+        restored. Nothing by default.
+        """
 
 
 __all__ = ["DeviceTable"]

@@ -1,4 +1,6 @@
-"""A robot's electrics as its controller board reports them: battery, digital and analogue lines, temperature, E-stop, joystick."""
+"""A robot's electrics as its controller board reports them: battery, digital and
+analogue lines, temperature, E-stop, joystick.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ T = TypeVar("T")
 
 
 class Boards(DeviceTable):
-    """The controller boards of all robots; columns are documented at `Electrics` and `Joystick`."""
+    """The controller boards of all robots; columns are documented at `Electrics` and
+    `Joystick`.
+    """
 
     name = "electrics"
     columns: ClassVar = {
@@ -69,7 +73,9 @@ class Boards(DeviceTable):
     def __init__(self) -> None:
         super().__init__()
         self.may_be_pressed = True
-        """Whether an emergency stop button may be pressed: false spares each step a look at all of them."""
+        """Whether an emergency stop button may be pressed: false spares each step a
+        look at all of them.
+        """
 
     def inhibited(self) -> I8:
         """Robots whose emergency stop button is pressed."""
@@ -90,7 +96,9 @@ class Boards(DeviceTable):
 
 
 class Joystick:
-    """A joystick plugged into the robot, moved by a person at the page, the terminal, or by a program."""
+    """A joystick plugged into the robot, moved by a person at the page, the terminal,
+    or by a program.
+    """
 
     def __init__(self, board: Electrics) -> None:
         self._board = board
@@ -123,7 +131,14 @@ class Joystick:
         """The second button is pressed."""
         return bool(self._board.table.buttons[self._board.number, 1])
 
-    def set(self, x: float, y: float, throttle: float = 1.0, button1: bool = False, button2: bool = False) -> None:
+    def set(
+        self,
+        x: float,
+        y: float,
+        throttle: float = 1.0,
+        button1: bool = False,
+        button2: bool = False,
+    ) -> None:
         """Move it; values are limited to their ranges."""
         stick = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
         self._board.write(stick=stick, buttons=(bool(button1), bool(button2)))
@@ -145,11 +160,13 @@ class Electrics(Row[Boards]):
     temperature_warning : bool
         Fault flag of the board.
     estop_pressed : bool
-        The emergency stop button is pressed; motors stay off until it is released and they are enabled again.
+        The emergency stop button is pressed; motors stay off until it is released and
+        they are enabled again.
     joystick : Joystick
         Joystick.
     version : int
-        Grows with every change made through this object, so that reports can be cached until it changes.
+        Grows with every change made through this object, so that reports can be cached
+        until it changes.
     """
 
     battery: Battery
@@ -161,9 +178,17 @@ class Electrics(Row[Boards]):
     estop_pressed: bool = cell(bool)
     version: int = cell(int)
 
-    def __init__(self, battery: Battery, table: Boards | None = None, body: int = NOBODY, key: str = "") -> None:
+    def __init__(
+        self,
+        battery: Battery,
+        table: Boards | None = None,
+        body: int = NOBODY,
+        key: str = "",
+    ) -> None:
         self.battery, self.joystick = battery, Joystick(self)
-        super().__init__(Boards() if table is None else table, body, key, stick=(0.0, 0.0, 1.0))
+        super().__init__(
+            Boards() if table is None else table, body, key, stick=(0.0, 0.0, 1.0)
+        )
 
     @classmethod
     def of(
@@ -174,23 +199,33 @@ class Electrics(Row[Boards]):
         body: int = NOBODY,
         key: str = "",
     ) -> Electrics:
-        """Electrics of a new robot named `key`: rows of these tables, or of tables of its own."""
+        """Electrics of a new robot named `key`: rows of these tables, or of tables of
+        its own.
+        """
         return cls(Battery(battery, batteries, body, key), boards, body, key)
 
     @property
     def inputs(self) -> list[int]:
-        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy; see `write_inputs`."""
+        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy; see
+        `write_inputs`.
+        """
         return self._list(self.table.inputs)
 
     @property
     def analog(self) -> list[int]:
-        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy; see `write_analog`."""
+        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy; see
+        `write_analog`.
+        """
         return self._list(self.table.analog)
 
     @property
     def servos(self) -> Mapping[int, int]:
-        """Last position of each pan-tilt servo that a client has moved, as the client gave it."""
-        return {i: at for i, at in enumerate(self._list(self.table.servos)) if at != UNSET}
+        """Last position of each pan-tilt servo that a client has moved, as the client
+        gave it.
+        """
+        return {
+            i: at for i, at in enumerate(self._list(self.table.servos)) if at != UNSET
+        }
 
     def _list(self, column: NDArray[Any]) -> list[int]:
         values: list[int] = column[self.number].tolist()
@@ -208,7 +243,9 @@ class Electrics(Row[Boards]):
 
     @property
     def inhibited(self) -> str:
-        """Why the motors cannot be enabled; "": they can. The engine holds this rule, see `Engine.inhibit`."""
+        """Why the motors cannot be enabled; "": they can. The engine holds this rule,
+        see `Engine.inhibit`.
+        """
         if self.estop_pressed:
             return "the emergency stop button is pressed"
         return "the battery is empty" if self.battery.is_low else ""
@@ -228,7 +265,9 @@ class Electrics(Row[Boards]):
         self.digout = (self.digout & ~mask & 0xFF) | (states & mask & 0xFF)
 
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
-        """Set the digital inputs of one byte that `mask` selects, as the environment would; an unknown byte is ignored."""
+        """Set the digital inputs of one byte that `mask` selects, as the environment
+        would; an unknown byte is ignored.
+        """
         if 0 <= byte < DIGITAL_BYTES:
             inputs = self.inputs
             inputs[byte] = (inputs[byte] & ~mask & 0xFF) | (states & mask & 0xFF)
@@ -242,7 +281,9 @@ class Electrics(Row[Boards]):
             self.write(analog=analog)
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Store the commanded position of a pan-tilt servo, 0 … 255; servos beyond `SERVOS` are ignored."""
+        """Store the commanded position of a pan-tilt servo, 0 … 255; servos beyond
+        `SERVOS` are ignored.
+        """
         if 0 <= servo < SERVOS:
             servos = self._list(self.table.servos)
             servos[servo] = position
@@ -278,18 +319,29 @@ class ElectricsReading(NamedTuple):
 def _read(_: ElectricsSpec, view: View) -> ElectricsReading:
     board: Electrics = view.part_of_robot
     return ElectricsReading(
-        int.from_bytes(bytes(board.inputs), "little"), board.digout, board.analog_port, tuple(board.analog), board.temperature,
-        board.temperature_warning, board.estop_pressed, board.joystick.button1,
-    )  # fmt: skip
+        int.from_bytes(bytes(board.inputs), "little"),
+        board.digout,
+        board.analog_port,
+        tuple(board.analog),
+        board.temperature,
+        board.temperature_warning,
+        board.estop_pressed,
+        board.joystick.button1,
+    )
 
 
 def _bits(_: ElectricsSpec, found: ElectricsReading) -> dict[str, int]:
-    """Flags, the analogue input that is selected, 8 bits of it, outputs, temperature in °C (pioneer-protocol §5)."""
+    """Flags, the analogue input that is selected, 8 bits of it, outputs, temperature in
+    °C (pioneer-protocol §5).
+    """
     return {
-        "flags": found.estop_pressed << 5 | found.button1 << 9, "timer_low": found.analog_port,
-        "analog": found.analog[found.analog_port] >> 2, "digout": found.digout, "temperature": found.temperature,
+        "flags": found.estop_pressed << 5 | found.button1 << 9,
+        "timer_low": found.analog_port,
+        "analog": found.analog[found.analog_port] >> 2,
+        "digout": found.digout,
+        "temperature": found.temperature,
         "faults": found.temperature_warning << 1,
-    }  # fmt: skip
+    }
 
 
 ELECTRICS: Final = Device(
@@ -298,19 +350,38 @@ ELECTRICS: Final = Device(
     spec=ElectricsSpec,
     read=_read,
     fields=(
-        Field("inputs", "bits", int), Field("outputs", "bits", int), Field("temperature", "°C", int),
-        Field("temperature_warning", kind=bool), Field("estop_pressed", kind=bool),
+        Field("inputs", "bits", int),
+        Field("outputs", "bits", int),
+        Field("temperature", "°C", int),
+        Field("temperature_warning", kind=bool),
+        Field("estop_pressed", kind=bool),
         *(Field(f"analog_{i}", kind=int) for i in range(ANALOG_INPUTS)),
     ),
     rows=lambda found: [
-        (found.inputs, found.digout, found.temperature, found.temperature_warning, found.estop_pressed, *found.analog)
+        (
+            found.inputs,
+            found.digout,
+            found.temperature,
+            found.temperature_warning,
+            found.estop_pressed,
+            *found.analog,
+        )
     ],
     part="electrics",
     table=Boards,
     pioneer=PioneerFields(report=_bits, is_steady=lambda _: True),
     on_page=False,
-)  # fmt: skip
+)
 """The battery is a kind of its own."""
 
 
-__all__ = ["ANALOG_INPUTS", "ANALOG_MAX", "DIGITAL_BYTES", "ELECTRICS", "SERVOS", "Boards", "Electrics", "Joystick"]
+__all__ = [
+    "ANALOG_INPUTS",
+    "ANALOG_MAX",
+    "DIGITAL_BYTES",
+    "ELECTRICS",
+    "SERVOS",
+    "Boards",
+    "Electrics",
+    "Joystick",
+]

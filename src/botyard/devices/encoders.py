@@ -1,4 +1,6 @@
-"""Encoders of the two driven wheels (UNS-011): how far each has come by odometry, without jumps when the robot is placed elsewhere."""
+"""Encoders of the two driven wheels (UNS-011): how far each has come by odometry,
+without jumps when the robot is placed elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodersSpec(DeviceSpec):
-    """Encoders of the driven wheels. They have no parameters: wheels and scales are those of the robot."""
+    """Encoders of the driven wheels. They have no parameters: wheels and scales are
+    those of the robot.
+    """
 
     type: str = field(default="encoders", init=False)
 
@@ -42,7 +46,12 @@ class Wheel(NamedTuple):
     rate: float
 
 
-def wheels(path: tuple[float, float], velocity: tuple[float, float], half_track: float, radius: float) -> list[Wheel]:
+def wheels(
+    path: tuple[float, float],
+    velocity: tuple[float, float],
+    half_track: float,
+    radius: float,
+) -> list[Wheel]:
     """Left and right wheel of a robot, `half_track` and `radius` m.
 
     Parameters
@@ -56,6 +65,7 @@ def wheels(path: tuple[float, float], velocity: tuple[float, float], half_track:
     for name, side in (("left", -half_track), ("right", half_track)):
         distance, speed = path[0] + path[1] * side, velocity[0] + velocity[1] * side
         found.append(Wheel(name, distance, speed, distance / radius, speed / radius))
+
     return found
 
 
@@ -63,7 +73,9 @@ def _read(_: EncodersSpec, view: View) -> list[Wheel]:
     state, row, robot = view.state, view.row, view.robot
     forward, turned = state.path[row].tolist()
     v, _left, w = state.vel[row].tolist()
-    return wheels((forward, turned), (v, w), robot.pioneer.half_track, robot.wheel_radius)
+    return wheels(
+        (forward, turned), (v, w), robot.pioneer.half_track, robot.wheel_radius
+    )
 
 
 ENCODERS: Final = Device(
@@ -73,6 +85,8 @@ ENCODERS: Final = Device(
     read=_read,
     fields=(Field("wheel", kind=str), Field("distance", "m"), Field("speed", "m/s")),
     rows=lambda found: [wheel[:3] for wheel in found],
-    pioneer=PioneerFields(wheels=lambda _, found: (found[0].distance, found[1].distance)),
+    pioneer=PioneerFields(
+        wheels=lambda _, found: (found[0].distance, found[1].distance)
+    ),
     on_page=False,
 )

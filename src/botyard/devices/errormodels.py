@@ -1,7 +1,8 @@
-"""Application of error models: to odometry before bodies move, to ranges after beams have been cast (see `botyard.model.devices.Errors`).
+"""Application of error models: to odometry before bodies move, to ranges after beams
+have been cast (see `botyard.model.devices.Errors`).
 
-An error model is a device of the robot. Its errors go into the engine's own columns (`State.err`) or into the readings, so that all
-readers see the same values.
+An error model is a device of the robot. Its errors go into the engine's own columns
+(`State.err`) or into the readings, so that all readers see the same values.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ MAX_FACTOR: Final = 1e3
 
 
 class OdometryErrors(Table):
-    """The robots whose odometry has an error model of its own. The state of the models is in tables of theirs."""
+    """The robots whose odometry has an error model of its own. The state of the models
+    is in tables of theirs.
+    """
 
     name = "odometry_error"
     optional = True
@@ -35,8 +38,13 @@ class OdometryErrors(Table):
         state = engine.state
         for row in self.rows:
             body = int(self.body[row.number])
-            if state.err_mode[body] not in (OdometryErrorMode.NONE, OdometryErrorMode.PERFECT):
-                state.err_mode[body] = OdometryErrorMode.CONSTANT  # so that the engine draws no errors of its own
+            if state.err_mode[body] not in (
+                OdometryErrorMode.NONE,
+                OdometryErrorMode.PERFECT,
+            ):
+                state.err_mode[body] = (
+                    OdometryErrorMode.CONSTANT
+                )  # so that the engine draws no errors of its own
                 state.err[body] = row.factors()  # type: ignore[attr-defined]
 
 
@@ -44,14 +52,22 @@ class _OdometryRow(Row[OdometryErrors]):
     """One robot's error model of odometry."""
 
     def __init__(
-        self, table: OdometryErrors, body: int, key: str, factors: Callable[[], tuple[float, float, float]]
+        self,
+        table: OdometryErrors,
+        body: int,
+        key: str,
+        factors: Callable[[], tuple[float, float, float]],
     ) -> None:
         self.factors = factors
         super().__init__(table, body, key)
 
 
-def _factors(reader: DeviceReader[Any], view: View) -> Callable[[], tuple[float, float, float]]:
-    """A function that gives a model's odometry errors of this step; zeros from the step on in which the model fails."""
+def _factors(
+    reader: DeviceReader[Any], view: View
+) -> Callable[[], tuple[float, float, float]]:
+    """A function that gives a model's odometry errors of this step; zeros from the step
+    on in which the model fails.
+    """
     odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
 
     def factors() -> tuple[float, float, float]:
@@ -60,26 +76,39 @@ def _factors(reader: DeviceReader[Any], view: View) -> Callable[[], tuple[float,
                 x, y, a = map(float, odometry(reader.spec, view))  # type: ignore[misc]
                 if max(abs(x), abs(y), abs(a)) <= MAX_FACTOR:
                     return x, y, a
-                raise ValueError(f"expected errors within ±{MAX_FACTOR:g}, found {(x, y, a)}")
-            except Exception as error:  # of a package that may be anybody's: whatever it raises
+                raise ValueError(
+                    f"expected errors within ±{MAX_FACTOR:g}, found {(x, y, a)}"
+                )
+            except (
+                Exception
+            ) as error:  # of a package that may be anybody's: whatever it raises
                 reader.fail("odometry", error)
+
         return 0.0, 0.0, 0.0
 
     return factors
 
 
 def _bearings(bundles: Iterable[Bundle]) -> F8:
-    """Bearing of each reading in its sensor's frame, rad; that of the middle where several beams give one."""
+    """Bearing of each reading in its sensor's frame, rad; that of the middle where
+    several beams give one.
+    """
     found = [
-        np.array([b.angle0 + b.step * (b.count - 1) / 2]) if b.shortest else b.angle0 + b.step * np.arange(b.count)
+        np.array([b.angle0 + b.step * (b.count - 1) / 2])
+        if b.shortest
+        else b.angle0 + b.step * np.arange(b.count)
         for b in bundles
     ]
     bearings: F8 = np.concatenate(found) if found else np.zeros(0)
     return bearings
 
 
-def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundle, ...], F8], None]:
-    """A function that applies a model's errors to a sensor's ranges, in place, within its limits; beams that met nothing stay."""
+def _distortion(
+    reader: DeviceReader[Any], number: int
+) -> Callable[[tuple[Bundle, ...], F8], None]:
+    """A function that applies a model's errors to a sensor's ranges, in place, within
+    its limits; beams that met nothing stay.
+    """
     errors = reader.kind.errors
     view = reader._view.part(number)
     assert errors is not None
@@ -90,7 +119,9 @@ def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundl
         met = ranges < high
         if reader.failure is None:
             try:
-                erring, _ = measured_by(errors, reader.spec, view, ranges, _bearings(bundles))
+                erring, _ = measured_by(
+                    errors, reader.spec, view, ranges, _bearings(bundles)
+                )
             except DeviceError as error:
                 reader.fail("errors", error)
             else:
@@ -100,7 +131,11 @@ def _distortion(reader: DeviceReader[Any], number: int) -> Callable[[tuple[Bundl
 
 
 def attach_errors(
-    readers: Iterable[DeviceReader[Any]], lasers: int, has_sonar: bool, engine: Engine, ranging: RangeDevices
+    readers: Iterable[DeviceReader[Any]],
+    lasers: int,
+    has_sonar: bool,
+    engine: Engine,
+    ranging: RangeDevices,
 ) -> None:
     """Install the error models of a new robot.
 
@@ -129,16 +164,23 @@ def attach_errors(
             for number, key in enumerate(keys):
                 ranging.distort(key, _distortion(reader, number))
             for one in others:
-                one._view.models.append((errors, reader.spec, reader._view.part(len(keys))))
+                one._view.models.append(
+                    (errors, reader.spec, reader._view.part(len(keys)))
+                )
 
 
 def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
-    view = reader._view.part(0, errs=True)  # odometry has an error setting of its own, apart from that of the sensors
+    view = reader._view.part(
+        0, errs=True
+    )  # odometry has an error setting of its own, apart from that of the sensors
     view.memory = reader._view.memory
     table = engine.optional_table(OdometryErrors)
     row = engine.rows[view.body]
     if (table.body == row).any():
-        raise ModelError(f"{reader.name}: robot {view.body} has another error model of odometry")
+        raise ModelError(
+            f"{reader.name}: robot {view.body} has another error model of odometry"
+        )
+
     key = memory_key(view.body, reader.name)
     _OdometryRow(table, row, key, _factors(reader, view))
 

@@ -1,4 +1,6 @@
-"""The built-in error models: Gaussian errors of ranges and bearings, and odometry errors that follow a Gauss–Markov process."""
+"""The built-in error models: Gaussian errors of ranges and bearings, and odometry
+errors that follow a Gauss–Markov process.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import exp
 from botyard.engine.tables import Column, Table
 from botyard.model.devices import Device, DeviceSpec, Errors, Field, parameter
+from botyard.numerics.elementary import exp
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -21,7 +23,8 @@ F8 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalErrorsSpec(DeviceSpec):
-    """Gaussian errors of a sensor's readings, in addition to those of the sensor's own model.
+    """Gaussian errors of a sensor's readings, in addition to those of the sensor's own
+    model.
 
     Attributes
     ----------
@@ -34,7 +37,8 @@ class NormalErrorsSpec(DeviceSpec):
     range_share : float
         Increase of that deviation for each m of range.
     bearing_deviation : float
-        Standard deviation of bearings, rad; for devices that report bearings, not for lasers.
+        Standard deviation of bearings, rad; for devices that report bearings, not for
+        lasers.
     """
 
     type: str = field(default="normal_errors", init=False)
@@ -45,10 +49,20 @@ class NormalErrorsSpec(DeviceSpec):
     bearing_deviation: float = parameter(0.0, unit="rad", low=0.0, high=math.pi)
 
 
-def _normal(spec: NormalErrorsSpec, view: View, ranges: F8, bearings: F8) -> tuple[F8, F8]:
+def _normal(
+    spec: NormalErrorsSpec, view: View, ranges: F8, bearings: F8
+) -> tuple[F8, F8]:
     n = len(ranges)
-    erring = ranges + spec.range_bias + (spec.range_deviation + spec.range_share * ranges) * view.normal(n)
-    turned = bearings + spec.bearing_deviation * view.normal(n, part=1) if spec.bearing_deviation else bearings
+    erring = (
+        ranges
+        + spec.range_bias
+        + (spec.range_deviation + spec.range_share * ranges) * view.normal(n)
+    )
+    turned = (
+        bearings + spec.bearing_deviation * view.normal(n, part=1)
+        if spec.bearing_deviation
+        else bearings
+    )
     return erring, turned
 
 
@@ -57,7 +71,11 @@ NORMAL_ERRORS: Final = Device(
     about="normal errors of a sensor",
     spec=NormalErrorsSpec,
     read=lambda spec, _view: spec,
-    fields=(Field("sensor", kind=str), Field("range_deviation", "m"), Field("bearing_deviation", "rad")),
+    fields=(
+        Field("sensor", kind=str),
+        Field("range_deviation", "m"),
+        Field("bearing_deviation", "rad"),
+    ),
     rows=lambda spec: [(spec.sensor, spec.range_deviation, spec.bearing_deviation)],
     errors=Errors(measured=_normal),
 )
@@ -65,7 +83,8 @@ NORMAL_ERRORS: Final = Device(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WanderingOdometrySpec(DeviceSpec):
-    """Odometry whose proportional errors wander about zero (a first-order Gauss–Markov process), as slip, load and tyres make them do.
+    """Odometry whose proportional errors wander about zero (a first-order Gauss–Markov
+    process), as slip, load and tyres make them do.
 
     Attributes
     ----------
@@ -92,7 +111,9 @@ class Wandering(Table):
 
 
 def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
-    """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays 1 (A. Gelb, *Applied Optimal Estimation*, §3.8)."""
+    """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays
+    1 (A. Gelb, *Applied Optimal Estimation*, §3.8).
+    """
     assert view.memory is not None
     error = view.memory.table.error[view.memory.number]
     phi = exp(-view.engine.clock.dt / spec.time)

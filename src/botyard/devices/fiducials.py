@@ -1,4 +1,5 @@
-"""Fiducial finder: detects marked bodies in line of sight, and reads the identifier of near ones (formats §4.3).
+"""Fiducial finder: detects marked bodies in line of sight, and reads the identifier of
+near ones (formats §4.3).
 
 An example of a sensor in a single file: spec, reading and what each interface shows.
 """
@@ -11,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from botyard import elementwise
 from botyard.errors import ModelError
 from botyard.geometry import IDENTITY, Pose, relative, transform_point
 from botyard.model.devices import Device, DeviceSpec, Field, Mark, RosMessage, parameter
+from botyard.numerics import elementwise
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiducialFinderSpec(DeviceSpec):
-    """A sensor that detects marked bodies in line of sight, and reads the identifier of near ones (formats §4.3).
+    """A sensor that detects marked bodies in line of sight, and reads the identifier of
+    near ones (formats §4.3).
 
     Attributes
     ----------
@@ -47,10 +49,14 @@ class FiducialFinderSpec(DeviceSpec):
         DeviceSpec.__post_init__(self)
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
-                f"fiducial finder: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
+                "fiducial finder: range must be [min, max] with 0 ≤ min < max, "
+                f"found [{self.range_min}, {self.range_max}]"
             )
+
         if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
-            raise ModelError(f"fiducial finder: field of view must be within 0…360°, found {self.fov:.3f} rad")
+            raise ModelError(
+                f"fiducial finder: field of view must be within 0…360°, found {self.fov:.3f} rad"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +82,8 @@ class Fiducial:
 def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     """The marks that the finder detects, nearest first.
 
-    A mark is detected if the centre of its body is within range and field of view, and nothing occludes it.
+    A mark is detected if the centre of its body is within range and field of view, and
+    nothing occludes it.
     """
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)
@@ -85,8 +92,17 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
     ranges = elementwise.hypot(dx, dy)
     bearings = elementwise.atan2(dy, dx)
     turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
-    near = (ranges >= spec.range_min) & (ranges <= spec.range_max) & (np.abs(turned) <= spec.fov / 2 + 1e-9)
-    rows, ranges, bearings, turned = rows[near], ranges[near], bearings[near], turned[near]
+    near = (
+        (ranges >= spec.range_min)
+        & (ranges <= spec.range_max)
+        & (np.abs(turned) <= spec.fov / 2 + 1e-9)
+    )
+    rows, ranges, bearings, turned = (
+        rows[near],
+        ranges[near],
+        bearings[near],
+        turned[near],
+    )
     if not len(rows):
         return []
     met, what = view.sight(bearings, spec.range_max)
@@ -105,11 +121,19 @@ def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
 
 
 def _message(_: FiducialFinderSpec, found: list[Fiducial]) -> dict[str, Any]:
-    return {"fiducials": [{"id": f.id, "range": f.range, "bearing": f.bearing, "pose": f.pose} for f in found]}
+    return {
+        "fiducials": [
+            {"id": f.id, "range": f.range, "bearing": f.bearing, "pose": f.pose}
+            for f in found
+        ]
+    }
 
 
 def _marks(spec: FiducialFinderSpec, found: list[Fiducial]) -> list[Mark]:
-    return [Mark(*transform_point(spec.pose, f.pose.x, f.pose.y), str(f.id or "?")) for f in found]
+    return [
+        Mark(*transform_point(spec.pose, f.pose.x, f.pose.y), str(f.id or "?"))
+        for f in found
+    ]
 
 
 FIDUCIAL_FINDER: Final = Device(
@@ -118,7 +142,12 @@ FIDUCIAL_FINDER: Final = Device(
     spec=FiducialFinderSpec,
     read=find_fiducials,
     fields=(
-        Field("id", kind=int), Field("range", "m"), Field("bearing", "rad"), Field("x", "m"), Field("y", "m"), Field("th", "rad"),
+        Field("id", kind=int),
+        Field("range", "m"),
+        Field("bearing", "rad"),
+        Field("x", "m"),
+        Field("y", "m"),
+        Field("th", "rad"),
     ),
     rows=lambda found: [(f.id, f.range, f.bearing, *f.pose) for f in found],
     ros=RosMessage(
@@ -127,9 +156,11 @@ FIDUCIAL_FINDER: Final = Device(
         fields=_message,
         frame="fiducial",
         definitions={
-            "botyard_msgs/Fiducial": "int32 id\nfloat64 range\nfloat64 bearing\ngeometry_msgs/Pose pose",
-            "botyard_msgs/FiducialArray": "std_msgs/Header header\nbotyard_msgs/Fiducial[] fiducials",
+            "botyard_msgs/Fiducial": "int32 id\nfloat64 range\nfloat64 "
+            "bearing\ngeometry_msgs/Pose pose",
+            "botyard_msgs/FiducialArray": "std_msgs/Header "
+            "header\nbotyard_msgs/Fiducial[] fiducials",
         },
     ),
     marks=_marks,
-)  # fmt: skip
+)

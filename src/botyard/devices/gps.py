@@ -1,4 +1,6 @@
-"""GPS: from a pose in a georeferenced map to latitude, longitude and altitude (WGS 84; pioneer-protocol §13)."""
+"""GPS: from a pose in a georeferenced map to latitude, longitude and altitude (WGS 84;
+pioneer-protocol §13).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from botyard.elementary import atan2, cosine_sine, hypot
 from botyard.geometry import Pose, transform_point
-from botyard.model.devices import AriaKey, Device, DeviceSpec, Field, PioneerFields, RosMessage, parameter
+from botyard.model.devices import (
+    AriaKey,
+    Device,
+    DeviceSpec,
+    Field,
+    PioneerFields,
+    RosMessage,
+    parameter,
+)
 from botyard.model.scene import GeoReference, Scene, in_polygon
+from botyard.numerics.elementary import atan2, cosine_sine, hypot
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -69,17 +79,31 @@ class Fix(NamedTuple):
     dop: float
 
 
-def geodetic(origin: GeoReference, east: float, north: float, up: float = 0.0) -> tuple[float, float, float]:
-    """Latitude, longitude (°) and altitude (m) of a point `east`, `north`, `up` metres from `origin`.
+def geodetic(
+    origin: GeoReference, east: float, north: float, up: float = 0.0
+) -> tuple[float, float, float]:
+    """Latitude, longitude (°) and altitude (m) of a point `east`, `north`, `up` metres
+    from `origin`.
 
-    Local tangent plane to Earth-centred coordinates and back by Bowring's formula (B. R. Bowring, *Survey Review* 23, 1976), whose
-    error is far below a millimetre near the ground.
+    Local tangent plane to Earth-centred coordinates and back by Bowring's formula (B.
+    R. Bowring, *Survey Review* 23, 1976), whose error is far below a millimetre near
+    the ground.
     """
     lat, lon = math.radians(origin.latitude), math.radians(origin.longitude)
     (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
     n = A / math.sqrt(1.0 - E2 * sin_lat * sin_lat)
-    x = (n + origin.altitude) * cos_lat * cos_lon - sin_lon * east - cos_lon * sin_lat * north + cos_lon * cos_lat * up
-    y = (n + origin.altitude) * cos_lat * sin_lon + cos_lon * east - sin_lon * sin_lat * north + sin_lon * cos_lat * up
+    x = (
+        (n + origin.altitude) * cos_lat * cos_lon
+        - sin_lon * east
+        - cos_lon * sin_lat * north
+        + cos_lon * cos_lat * up
+    )
+    y = (
+        (n + origin.altitude) * cos_lat * sin_lon
+        + cos_lon * east
+        - sin_lon * sin_lat * north
+        + sin_lon * cos_lat * up
+    )
     z = ((1.0 - E2) * n + origin.altitude) * sin_lat + cos_lat * north + sin_lat * up
     p = hypot(x, y)
     theta = atan2(A * z, B * p)
@@ -94,11 +118,16 @@ def geodetic(origin: GeoReference, east: float, north: float, up: float = 0.0) -
 
 
 def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
-    """What the receiver of a robot at `pose` reads; None without a georeference (GPS-001 … GPS-007)."""
+    """What the receiver of a robot at `pose` reads; None without a georeference
+    (GPS-001 … GPS-007).
+    """
     if scene.georeference is None:
         return None
     x, y = transform_point(pose, spec.x, spec.y)
-    bad = any(a.kind.lower() in _BAD_SECTORS and in_polygon(a.corners, x, y) for a in scene.areas)
+    bad = any(
+        a.kind.lower() in _BAD_SECTORS and in_polygon(a.corners, x, y)
+        for a in scene.areas
+    )
     return Fix(*geodetic(scene.georeference, x, y), dop=0.0 if bad else spec.dop)
 
 
@@ -117,23 +146,49 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
         "latitude": fix.latitude,
         "longitude": fix.longitude,
         "altitude": fix.altitude,
-        "position_covariance": [variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance],
+        "position_covariance": [
+            variance,
+            0.0,
+            0.0,
+            0.0,
+            variance,
+            0.0,
+            0.0,
+            0.0,
+            variance,
+        ],
         "position_covariance_type": 1 if usable else 0,
     }
 
 
 def _simstat(_: GpsSpec, fix: Fix | None) -> dict[str, float]:
-    """10⁻⁷ °, cm, and 100 × dilution of precision; bit 1 of the flags: the map is georeferenced (pioneer-protocol §8)."""
+    """10⁻⁷ °, cm, and 100 × dilution of precision; bit 1 of the flags: the map is
+    georeferenced (pioneer-protocol §8).
+    """
     if fix is None:
         return {}
     return {
-        "flags": 2, "lat_e7": fix.latitude * 1e7, "lon_e7": fix.longitude * 1e7, "alt_cm": fix.altitude * 100.0,
+        "flags": 2,
+        "lat_e7": fix.latitude * 1e7,
+        "lon_e7": fix.longitude * 1e7,
+        "alt_cm": fix.altitude * 100.0,
         "gps_quality": fix.dop * 100.0,
-    }  # fmt: skip
+    }
 
 
 def _rows(fix: Fix | None) -> list[tuple[float, ...]]:
-    return [] if fix is None else [(math.radians(fix.latitude), math.radians(fix.longitude), fix.altitude, fix.dop)]
+    return (
+        []
+        if fix is None
+        else [
+            (
+                math.radians(fix.latitude),
+                math.radians(fix.longitude),
+                fix.altitude,
+                fix.dop,
+            )
+        ]
+    )
 
 
 GPS: Final = Device(
@@ -141,11 +196,29 @@ GPS: Final = Device(
     about="GPS, in georeferenced maps",
     spec=GpsSpec,
     read=_read,
-    fields=(Field("latitude", "rad"), Field("longitude", "rad"), Field("altitude", "m"), Field("dop")),
+    fields=(
+        Field("latitude", "rad"),
+        Field("longitude", "rad"),
+        Field("altitude", "m"),
+        Field("dop"),
+    ),
     rows=_rows,
-    ros=RosMessage(topic="fix", type_name="sensor_msgs/NavSatFix", fields=_message, frame="gps", period=1.0),
+    ros=RosMessage(
+        topic="fix",
+        type_name="sensor_msgs/NavSatFix",
+        fields=_message,
+        frame="gps",
+        period=1.0,
+    ),
     pioneer=PioneerFields(simstat=_simstat),
     on_page=False,
-    aria=(AriaKey("x", "GPS parameters", "GPSPX"), AriaKey("y", "GPS parameters", "GPSPY")),
-    stage={"pioneer_gps_dop": "dop", "pioneer_gps_pos_x": "x", "pioneer_gps_pos_y": "y"},
+    aria=(
+        AriaKey("x", "GPS parameters", "GPSPX"),
+        AriaKey("y", "GPS parameters", "GPSPY"),
+    ),
+    stage={
+        "pioneer_gps_dop": "dop",
+        "pioneer_gps_pos_x": "x",
+        "pioneer_gps_pos_y": "y",
+    },
 )

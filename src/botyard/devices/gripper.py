@@ -1,7 +1,9 @@
-"""A two-paddle gripper with a lift: its mechanics, its break beams, and the body that it holds (UNS-001).
+"""A two-paddle gripper with a lift: its mechanics, its break beams, and the body that
+it holds (UNS-001).
 
-Paddles close until each meets the thing between them, which is then held and carried along, or until they meet each other. Only
-bodies that cannot drive are gripped. Two light beams cross the open gripper, the outer near the tips, the inner near the body.
+Paddles close until each meets the thing between them, which is then held and carried
+along, or until they meet each other. Only bodies that cannot drive are gripped. Two
+light beams cross the open gripper, the outer near the tips, the inner near the body.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from botyard import elementwise
 from botyard.devices.devicetable import DeviceTable
 from botyard.engine.layout import F8, I1, I8
 from botyard.engine.tables import NOBODY, Column, Row, cell
@@ -24,6 +25,7 @@ from botyard.model.objects import Described
 from botyard.model.obstacles import Visible
 from botyard.model.readings import Action, GripperState
 from botyard.model.robot import Drive, RobotSpec
+from botyard.numerics import elementwise
 
 if TYPE_CHECKING:
     from botyard.devices.ranging import RangeDevices
@@ -39,21 +41,33 @@ BEAM_TOLERANCE: Final = 1e-4
 TOUCH_TOLERANCE: Final = 1e-6
 """Paddles within this distance of their goal have reached it, m."""
 MAX_PAIRS_AT_ONCE: Final = 100_000
-"""Pairs of closing grippers and bodies that are tested in one array operation: bounds its memory."""
+"""Pairs of closing grippers and bodies that are tested in one array operation: bounds
+its memory.
+"""
 
 
-def _paddles(front: float, reach: float, thickness: float, left: float, right: float) -> tuple[Outline, ...]:
-    """Outlines of two paddles that begin at `front` and whose inner faces are `left` and `right` m from the middle line."""
+def _paddles(
+    front: float, reach: float, thickness: float, left: float, right: float
+) -> tuple[Outline, ...]:
+    """Outlines of two paddles that begin at `front` and whose inner faces are `left`
+    and `right` m from the middle line.
+    """
     x0, x1, t = front, front + reach, thickness
-    return tuple(((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t))
+    return tuple(
+        ((x0, y), (x1, y), (x1, y + t), (x0, y + t)) for y in (left, -right - t)
+    )
 
 
 def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
-    """The outlines that a robot's open gripper adds to its body, m; nothing without a gripper."""
+    """The outlines that a robot's open gripper adds to its body, m; nothing without a
+    gripper.
+    """
     if robot.gripper is None:
         return ()
     half = robot.gripper.opening / 2.0
-    return _paddles(robot.front, robot.gripper.reach, robot.gripper.thickness, half, half)
+    return _paddles(
+        robot.front, robot.gripper.reach, robot.gripper.thickness, half, half
+    )
 
 
 class Grippers(DeviceTable):
@@ -78,18 +92,36 @@ class Grippers(DeviceTable):
     paddle_speed, lift_speed : (n,) float64
         m/s; 1/s.
     own : (n,) int64
-        Polygons of the body without the gripper; those of the paddles come next, then those of what is held.
+        Polygons of the body without the gripper; those of the paddles come next, then
+        those of what is held.
     own_radius : (n,) float64
         Distance of the farthest corner of those, m.
     """
 
     name = "gripper"
     columns: ClassVar = {
-        **{n: Column(np.float64) for n in ("left", "right", "left_goal", "right_goal", "left_stop", "right_stop")},
+        **{
+            n: Column(np.float64)
+            for n in (
+                "left",
+                "right",
+                "left_goal",
+                "right_goal",
+                "left_stop",
+                "right_stop",
+            )
+        },
         **{n: Column(np.float64, low=0.0, high=1.0) for n in ("lift", "lift_goal")},
         **{
             n: Column(np.float64, saved=False)
-            for n in ("front", "reach", "half", "thickness", "paddle_speed", "lift_speed")
+            for n in (
+                "front",
+                "reach",
+                "half",
+                "thickness",
+                "paddle_speed",
+                "lift_speed",
+            )
         },
         **{n: Column(np.int8, low=0, high=1) for n in ("paddles_move", "lift_moves")},
         "holding": Column(np.int64, start=NOBODY, refers=True),
@@ -124,12 +156,18 @@ class Grippers(DeviceTable):
         return {name for name, spec in robots.items() if spec.gripper is not None}
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Advance all grippers by `dt` s: move paddles and lifts, grip and release bodies."""
+        """Advance all grippers by `dt` s: move paddles and lifts, grip and release
+        bodies.
+        """
         if not len(self):
             return
         self._release_lost(engine)
         moving = (self.left_goal != self.left) | (self.right_goal != self.right)
-        moving |= (self.lift_goal != self.lift) | (self.paddles_move != 0) | (self.lift_moves != 0)
+        moving |= (
+            (self.lift_goal != self.lift)
+            | (self.paddles_move != 0)
+            | (self.lift_moves != 0)
+        )
         rows = np.flatnonzero(moving)
         if len(rows):
             self._advance(engine, rows, dt)
@@ -140,11 +178,16 @@ class Grippers(DeviceTable):
         held[(held != NOBODY) & (engine.state.carrier[held] != self.body)] = NOBODY
 
     def _advance(self, engine: Engine, rows: I8, dt: float) -> None:
-        closing = (self.left_goal[rows] < self.left[rows]) | (self.right_goal[rows] < self.right[rows])
-        opening = (self.left_goal[rows] > self.left[rows]) | (self.right_goal[rows] > self.right[rows])
+        closing = (self.left_goal[rows] < self.left[rows]) | (
+            self.right_goal[rows] < self.right[rows]
+        )
+        opening = (self.left_goal[rows] > self.left[rows]) | (
+            self.right_goal[rows] > self.right[rows]
+        )
         for row in rows[opening & (self.holding[rows] != NOBODY)].tolist():
             engine.detach(engine.specs[self.holding[row]].name)
             self.holding[row] = NOBODY
+
         empty = rows[self.holding[rows] == NOBODY]
         self.left_stop[empty] = self.right_stop[empty] = 0.0
         found = self._find(engine, rows[closing & (self.holding[rows] == NOBODY)])
@@ -157,6 +200,7 @@ class Grippers(DeviceTable):
             step = np.clip(np.maximum(goal[rows], stop[rows]) - at[rows], -way, way)
             at[rows] += step
             moved |= step != 0.0
+
         self.paddles_move[rows] = moved
         self._draw(engine, rows[moved])
         self._grip(engine, found)
@@ -171,7 +215,9 @@ class Grippers(DeviceTable):
         return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH_TOLERANCE)
 
     def _grip(self, engine: Engine, found: Sequence[tuple[int, int]]) -> None:
-        """Grip the bodies that both paddles press on; of several grippers at one body the first gets it."""
+        """Grip the bodies that both paddles press on; of several grippers at one body
+        the first gets it.
+        """
         gripped: dict[int, int] = {}
         for row, thing in found:
             if (
@@ -181,30 +227,47 @@ class Grippers(DeviceTable):
             ):
                 gripped[thing] = int(self.body[row])
                 self.holding[row] = thing
+
         if gripped:
             engine.attach_many([(body, thing) for thing, body in gripped.items()])
 
     def _find(self, engine: Engine, closing: I8) -> list[tuple[int, int]]:
-        """Pairs (gripper row, body row) of bodies between closing paddles; sets where the paddles will meet them."""
+        """Pairs (gripper row, body row) of bodies between closing paddles; sets where
+        the paddles will meet them.
+        """
         found: list[tuple[int, int]] = []
         if not len(closing):
             return found
         state, bodies = engine.state, engine.bodies
-        closing = closing[state.carrier[self.body[closing]] == NOBODY]  # a carried robot cannot carry
+        closing = closing[
+            state.carrier[self.body[closing]] == NOBODY
+        ]  # a carried robot cannot carry
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
         free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
-        free[state.carrier[state.carrier != NOBODY]] = False  # a body that carries another one cannot be gripped
+        free[state.carrier[state.carrier != NOBODY]] = (
+            # a body that carries another one cannot be gripped
+            False
+        )
         things = np.flatnonzero(free)
         if not len(closing):
             return found
-        for part in np.array_split(closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)):
+        for part in np.array_split(
+            closing, -(-len(closing) * max(len(things), 1) // MAX_PAIRS_AT_ONCE)
+        ):
             at = state.pose[self.body[part], :2]
-            far = elementwise.hypot(*(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1))
-            near = far < (self.front[part] + self.reach[part])[:, None] + bodies.radius[things][None]
+            far = elementwise.hypot(
+                *(state.pose[things, :2][None] - at[:, None]).transpose(2, 0, 1)
+            )
+            near = (
+                far
+                < (self.front[part] + self.reach[part])[:, None]
+                + bodies.radius[things][None]
+            )
             near &= things[None] != self.body[part][:, None]
             g, k = np.nonzero(near)
             if len(g):
                 found += self._between(engine, part[g], things[k])
+
         rank = np.empty(len(bodies.order), np.int64)
         rank[bodies.order] = np.arange(len(rank))
         return sorted(
@@ -212,16 +275,27 @@ class Grippers(DeviceTable):
         )  # in moving order, so that ties are decided the same way in every run
 
     def _between(self, engine: Engine, rows: I8, things: I8) -> list[tuple[int, int]]:
-        """Filter pairs of grippers and bodies: those with the body between the paddles; for each gripper the one nearest to its robot."""
+        """Filter pairs of grippers and bodies: those with the body between the paddles;
+        for each gripper the one nearest to its robot.
+        """
         low, high = extents(engine, self.body[rows], things)
-        inside = (high[:, 0] > self.front[rows]) & (low[:, 0] < self.front[rows] + self.reach[rows])
-        inside &= (low[:, 1] >= -self.right[rows] - TOUCH_TOLERANCE) & (high[:, 1] <= self.left[rows] + TOUCH_TOLERANCE)
+        inside = (high[:, 0] > self.front[rows]) & (
+            low[:, 0] < self.front[rows] + self.reach[rows]
+        )
+        inside &= (low[:, 1] >= -self.right[rows] - TOUCH_TOLERANCE) & (
+            high[:, 1] <= self.left[rows] + TOUCH_TOLERANCE
+        )
         nearest: dict[int, tuple[float, str, int, int]] = {}
         for k in np.flatnonzero(inside).tolist():
             one = (float(low[k, 0]), engine.specs[things[k]].name, k, int(things[k]))
             nearest[int(rows[k])] = min(nearest.get(int(rows[k]), one), one)
+
         for row, (_, _, k, _) in nearest.items():
-            self.right_stop[row], self.left_stop[row] = max(-float(low[k, 1]), 0.0), max(float(high[k, 1]), 0.0)
+            self.right_stop[row], self.left_stop[row] = (
+                max(-float(low[k, 1]), 0.0),
+                max(float(high[k, 1]), 0.0),
+            )
+
         return [(row, thing) for row, (_, _, _, thing) in nearest.items()]
 
     # -- outlines
@@ -233,10 +307,25 @@ class Grippers(DeviceTable):
         bodies, at = engine.bodies, self.body[rows]
         first = bodies.vert_start[bodies.part_start[at] + self.own[rows]]
         thick, left, right = self.thickness[rows], self.left[rows], self.right[rows]
-        for k, y in enumerate((left, left, left + thick, left + thick, -right - thick, -right - thick, -right, -right)):
+        for k, y in enumerate(
+            (
+                left,
+                left,
+                left + thick,
+                left + thick,
+                -right - thick,
+                -right - thick,
+                -right,
+                -right,
+            )
+        ):
             bodies.verts[first + k, 1] = y
+
         tip = self.front[rows] + self.reach[rows]
-        radius = np.maximum(self.own_radius[rows], elementwise.hypot(tip, np.maximum(left, right) + thick))
+        radius = np.maximum(
+            self.own_radius[rows],
+            elementwise.hypot(tip, np.maximum(left, right) + thick),
+        )
         starts = bodies.part_start
         alone = (
             starts[at + 1] - starts[at] == self.own[rows] + 2
@@ -246,16 +335,29 @@ class Grippers(DeviceTable):
 
     def restored(self, engine: Engine) -> None:
         """Rebuild all outlines from the columns."""
-        columns = (self.body, self.own, self.front, self.reach, self.thickness, self.left, self.right)
+        columns = (
+            self.body,
+            self.own,
+            self.front,
+            self.reach,
+            self.thickness,
+            self.left,
+            self.right,
+        )
         outlines = {}
-        for body, own, *paddles in zip(*(column.tolist() for column in columns), strict=True):
+        for body, own, *paddles in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             outlines[body] = (*engine.own_outline(body)[:own], *_paddles(*paddles))
+
         if outlines:
             engine.reshape_many(outlines)
 
 
 def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
-    """Least and greatest x and y of bodies `things` in the frames of `carriers` (rows, (k,) int64): two (k, 2), m."""
+    """Least and greatest x and y of bodies `things` in the frames of `carriers` (rows,
+    (k,) int64): two (k, 2), m.
+    """
     bodies, pose = engine.bodies, engine.state.pose
     begin = bodies.vert_start[bodies.part_start[things]]
     sizes = bodies.vert_start[bodies.part_start[things + 1]] - begin
@@ -266,8 +368,16 @@ def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
     turn, back = away[:, 2][pair], pose[carriers, 2]
     c, s = elementwise.cosine_sine(turn)
     cb, sb = elementwise.cosine_sine(back)
-    x = (cb * away[:, 0] + sb * away[:, 1])[pair] + c * corners[:, 0] - s * corners[:, 1]
-    y = (cb * away[:, 1] - sb * away[:, 0])[pair] + s * corners[:, 0] + c * corners[:, 1]
+    x = (
+        (cb * away[:, 0] + sb * away[:, 1])[pair]
+        + c * corners[:, 0]
+        - s * corners[:, 1]
+    )
+    y = (
+        (cb * away[:, 1] - sb * away[:, 0])[pair]
+        + s * corners[:, 0]
+        + c * corners[:, 1]
+    )
     both = np.column_stack([x, y])
     return np.minimum.reduceat(both, starts), np.maximum.reduceat(both, starts)
 
@@ -287,7 +397,9 @@ class Gripper(Row[Grippers]):
         Where its beams are cast.
     """
 
-    def __init__(self, engine: Engine, name: str, robot: RobotSpec, ranging: RangeDevices) -> None:
+    def __init__(
+        self, engine: Engine, name: str, robot: RobotSpec, ranging: RangeDevices
+    ) -> None:
         assert robot.gripper is not None
         self.spec: GripperSpec = robot.gripper
         self.name = name
@@ -297,14 +409,30 @@ class Gripper(Row[Grippers]):
         body, half = engine.rows[name], self.spec.opening / 2.0
         parts = engine.outline(body)
         super().__init__(
-            engine.table(Grippers), body, name, left=half, right=half, left_goal=half, right_goal=half, half=half, front=robot.front,
-            reach=self.spec.reach, thickness=self.spec.thickness, paddle_speed=half / self.spec.paddle_time,
-            lift_speed=1.0 / self.spec.lift_time, own=len(parts), own_radius=float(engine.bodies.radius[body]),
-        )  # fmt: skip
+            engine.table(Grippers),
+            body,
+            name,
+            left=half,
+            right=half,
+            left_goal=half,
+            right_goal=half,
+            half=half,
+            front=robot.front,
+            reach=self.spec.reach,
+            thickness=self.spec.thickness,
+            paddle_speed=half / self.spec.paddle_time,
+            lift_speed=1.0 / self.spec.lift_time,
+            own=len(parts),
+            own_radius=float(engine.bodies.radius[body]),
+        )
         engine.reshape(name, (*parts, *self.paddles))
         self._key = (name, "gripper", 0)
         ranging.configure(
-            self._key, name, STREAM, Visible.OBSTACLE | Visible.PUSHED, [self._beam(INNER_BEAM), self._beam(OUTER_BEAM)]
+            self._key,
+            name,
+            STREAM,
+            Visible.OBSTACLE | Visible.PUSHED,
+            [self._beam(INNER_BEAM), self._beam(OUTER_BEAM)],
         )
 
     def _beam(self, share: float) -> Bundle:
@@ -321,8 +449,12 @@ class Gripper(Row[Grippers]):
 
     @property
     def paddles(self) -> tuple[Outline, ...]:
-        """The outlines of the paddles as they are, left and right, in the robot's frame, m."""
-        return _paddles(self.front, self.spec.reach, self.spec.thickness, self.left, self.right)
+        """The outlines of the paddles as they are, left and right, in the robot's
+        frame, m.
+        """
+        return _paddles(
+            self.front, self.spec.reach, self.spec.thickness, self.left, self.right
+        )
 
     @property
     def parts(self) -> tuple[Outline, ...]:
@@ -354,11 +486,20 @@ class Gripper(Row[Grippers]):
             self._lift_goal = self.lift
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a while: up for a positive time, s, down for a negative one."""
+        """Move the lift for a while: up for a positive time, s, down for a negative
+        one.
+        """
         self._lift_goal = min(max(self.lift + seconds / self.spec.lift_time, 0.0), 1.0)
 
-    def move_to(self, left: float | None = None, right: float | None = None, lift: float | None = None) -> None:
-        """Move paddles to distances from the middle line, m, and the lift to a height, 0 … 1; what is None goes on as it does."""
+    def move_to(
+        self,
+        left: float | None = None,
+        right: float | None = None,
+        lift: float | None = None,
+    ) -> None:
+        """Move paddles to distances from the middle line, m, and the lift to a height,
+        0 … 1; what is None goes on as it does.
+        """
         half = self.spec.opening / 2.0
         if left is not None:
             self._left_goal = min(max(left, 0.0), half)
@@ -376,7 +517,12 @@ class Gripper(Row[Grippers]):
 
     def state(self) -> GripperState:
         """The state of the switches and break beams now."""
-        table, row, engine, half = self.table, self.number, self._engine, self.spec.opening / 2.0
+        table, row, engine, half = (
+            self.table,
+            self.number,
+            self._engine,
+            self.spec.opening / 2.0,
+        )
         left, right, lift = self.positions
         clear = self._ranging.read(engine, self._key).ranges
         beams = [bool(r < self.spec.opening - BEAM_TOLERANCE) for r in clear]
@@ -384,9 +530,14 @@ class Gripper(Row[Grippers]):
         if held != NOBODY and engine.state.carrier[held] == table.body[row]:
             low, high = extents(engine, table.body[row : row + 1], np.array([held]))
             for i, share in enumerate((INNER_BEAM, OUTER_BEAM)):
-                beams[i] |= bool(low[0, 0] <= self.front + share * self.spec.reach <= high[0, 0])
+                beams[i] |= bool(
+                    low[0, 0] <= self.front + share * self.spec.reach <= high[0, 0]
+                )
+
         left_touches = table._touches(row, table.left, table.left_goal, table.left_stop)
-        right_touches = table._touches(row, table.right, table.right_goal, table.right_stop)
+        right_touches = table._touches(
+            row, table.right, table.right_goal, table.right_stop
+        )
         return GripperState(
             open=left >= half - TOUCH_TOLERANCE and right >= half - TOUCH_TOLERANCE,
             closed=left_touches and right_touches,
@@ -430,7 +581,12 @@ GRIPPER: Final = Device(
             unit="m",
             about="right paddle, from the middle line",
         ),
-        Command(name="lift", limits=lambda _: (0.0, 1.0), columns=lambda x: {"lift_goal": x}, about="lift, 0 … 1"),
+        Command(
+            name="lift",
+            limits=lambda _: (0.0, 1.0),
+            columns=lambda x: {"lift_goal": x},
+            about="lift, 0 … 1",
+        ),
     ),
     pioneer=PioneerFields(config=lambda _: {"has_gripper": 1}),
     on_page=False,

@@ -1,4 +1,5 @@
-"""Actuated joints with one degree of freedom, commanded by effort, position or velocity (ambf-messages.md §6).
+"""Actuated joints with one degree of freedom, commanded by effort, position or velocity
+(ambf-messages.md §6).
 
 A joint moves its child in its parent's frame; it does not push back on its parent.
 """
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 MAX_VALUE: Final = 1e6
 """Limit of a joint's speed, rad/s or m/s, and of commanded values."""
 FREE_GAINS: Final = Gains()
-"""Gains of position controllers that have none of their own; their output is a velocity."""
+"""Gains of position controllers that have none of their own; their output is a
+velocity.
+"""
 
 
 class JointCommand(IntEnum):
@@ -53,11 +56,13 @@ class Joints(DeviceTable):
     low, high : (n,) float64
         Limits, rad or m; infinite for a joint without.
     endless : (n,) int8
-        0 or 1: a continuous joint, without limits; positions are reached the short way round.
+        0 or 1: a continuous joint, without limits; positions are reached the short way
+        round.
     inertia, damping : (n,) float64
         See `JointSpec`.
     stiff : (n,) int8
-        0 or 1: its position controller has gains, and its output is an effort; else a velocity.
+        0 or 1: its position controller has gains, and its output is an effort; else a
+        velocity.
     gain_p, gain_d : (n,) float64
         Gains of the position controller.
     """
@@ -65,9 +70,18 @@ class Joints(DeviceTable):
     name = "joint"
     may_lack_rows = True
     columns: ClassVar = {
-        **{name: Column(np.float64) for name in ("position", "velocity", "effort", "value")},
-        **{name: Column(np.float64, saved=False, unbounded=True) for name in ("low", "high")},
-        **{name: Column(np.float64, saved=False) for name in ("inertia", "damping", "gain_p", "gain_d")},
+        **{
+            name: Column(np.float64)
+            for name in ("position", "velocity", "effort", "value")
+        },
+        **{
+            name: Column(np.float64, saved=False, unbounded=True)
+            for name in ("low", "high")
+        },
+        **{
+            name: Column(np.float64, saved=False)
+            for name in ("inertia", "damping", "gain_p", "gain_d")
+        },
         **{name: Column(np.int8, saved=False) for name in ("endless", "stiff")},
         "command": Column(np.int8, low=0, high=max(JointCommand)),
     }
@@ -96,33 +110,59 @@ class Joints(DeviceTable):
             self.advance(np.arange(len(self)), dt)
 
     def advance(self, rows: I8, dt: float) -> None:
-        """Let `dt` s pass for the joints in `rows`, (k,) int64, in small steps of at most `SUBSTEP`."""
-        idle = (self.command[rows] == JointCommand.EFFORT) & (self.value[rows] == 0.0) & (self.velocity[rows] == 0.0)
+        """Let `dt` s pass for the joints in `rows`, (k,) int64, in small steps of at
+        most `SUBSTEP`.
+        """
+        idle = (
+            (self.command[rows] == JointCommand.EFFORT)
+            & (self.value[rows] == 0.0)
+            & (self.velocity[rows] == 0.0)
+        )
         self.effort[rows[idle]] = 0.0
         rows = rows[~idle]
         if not len(rows):
             return
         count = max(1, math.ceil(dt / SUBSTEP - 1e-9))
         h = dt / count
-        command, value, low, high = self.command[rows], self.value[rows], self.low[rows], self.high[rows]
+        command, value, low, high = (
+            self.command[rows],
+            self.value[rows],
+            self.low[rows],
+            self.high[rows],
+        )
         inertia, damping = self.inertia[rows], self.damping[rows]
         wraps = self.endless[rows] != 0
         by_speed = command == JointCommand.VELOCITY
         to_place = command == JointCommand.POSITION
         stiff = to_place & (self.stiff[rows] != 0)
         free = to_place & ~stiff
-        gains = np.where(stiff, self.gain_p[rows], FREE_GAINS.p), np.where(stiff, self.gain_d[rows], FREE_GAINS.d)
-        position, velocity, effort = self.position[rows], self.velocity[rows], np.zeros(len(rows))
+        gains = (
+            np.where(stiff, self.gain_p[rows], FREE_GAINS.p),
+            np.where(stiff, self.gain_d[rows], FREE_GAINS.d),
+        )
+        position, velocity, effort = (
+            self.position[rows],
+            self.velocity[rows],
+            np.zeros(len(rows)),
+        )
         for _ in range(count):
             error = value - position
             error = np.where(wraps, _wrapped(error), error)
-            effort = np.where(stiff, _force(gains, error, velocity, inertia, h, damping), value)
+            effort = np.where(
+                stiff, _force(gains, error, velocity, inertia, h, damping), value
+            )
             pushed = (velocity + h * effort / inertia) / (1.0 + h * damping / inertia)
-            velocity = np.where(by_speed, value, np.where(free, _speed(gains, error, h), pushed))
+            velocity = np.where(
+                by_speed, value, np.where(free, _speed(gains, error, h), pushed)
+            )
             velocity = np.clip(velocity, -MAX_VALUE, MAX_VALUE)
             position = position + h * velocity
             beyond = (position < low) | (position > high)
-            position, velocity = np.clip(position, low, high), np.where(beyond, 0.0, velocity)
+            position, velocity = (
+                np.clip(position, low, high),
+                np.where(beyond, 0.0, velocity),
+            )
+
         self.position[rows], self.velocity[rows] = position, velocity
         self.effort[rows] = np.where(by_speed | free, 0.0, effort)
 
@@ -133,11 +173,15 @@ def _wrapped(angle: F8) -> F8:
     return wrapped
 
 
-def _force(gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8) -> F8:
+def _force(
+    gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8
+) -> F8:
     """`Gains.force`, vectorised."""
     p, d = gains
     ease = 1.0 + h * damping / inertia
-    force: F8 = (p * error * ease - (d + h * p) * velocity) / (ease + h * (d + h * p) / inertia)
+    force: F8 = (p * error * ease - (d + h * p) * velocity) / (
+        ease + h * (d + h * p) / inertia
+    )
     return force
 
 
@@ -174,16 +218,26 @@ class Joint(Row[Joints]):
     velocity: float = cell(float)
     effort: float = cell(float)
 
-    def __init__(self, spec: JointSpec, table: Joints | None = None, body: int = NOBODY) -> None:
+    def __init__(
+        self, spec: JointSpec, table: Joints | None = None, body: int = NOBODY
+    ) -> None:
         self.spec = spec
         self._start = 0.0 if spec.unlimited else min(max(0.0, spec.low), spec.high)
         gains = spec.gains or FREE_GAINS
         super().__init__(
-            Joints() if table is None else table, body, joint_key(spec), position=self._start,
-            inertia=spec.inertia, damping=spec.damping, low=-math.inf if spec.unlimited else spec.low,
-            high=math.inf if spec.unlimited else spec.high, endless=spec.unlimited and not spec.slides,
-            stiff=spec.gains is not None, gain_p=gains.p, gain_d=gains.d,
-        )  # fmt: skip
+            Joints() if table is None else table,
+            body,
+            joint_key(spec),
+            position=self._start,
+            inertia=spec.inertia,
+            damping=spec.damping,
+            low=-math.inf if spec.unlimited else spec.low,
+            high=math.inf if spec.unlimited else spec.high,
+            endless=spec.unlimited and not spec.slides,
+            stiff=spec.gains is not None,
+            gain_p=gains.p,
+            gain_d=gains.d,
+        )
 
     def command(self, kind: JointCommand, value: float) -> None:
         """Set the command that it follows from the next step on.
@@ -194,14 +248,23 @@ class Joint(Row[Joints]):
             The value is not finite, or beyond ±`MAX_VALUE`.
         """
         if not abs(value) <= MAX_VALUE:
-            raise CommandError(f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}")
+            raise CommandError(
+                f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}"
+            )
+
         if kind == JointCommand.POSITION and not self.spec.unlimited:
             value = min(max(value, self.spec.low), self.spec.high)
         self.write(command=int(kind), value=value)
 
     def reset(self) -> None:
         """Return to the initial position, at rest, without a command."""
-        self.write(position=self._start, velocity=0.0, effort=0.0, command=int(JointCommand.EFFORT), value=0.0)
+        self.write(
+            position=self._start,
+            velocity=0.0,
+            effort=0.0,
+            command=int(JointCommand.EFFORT),
+            value=0.0,
+        )
 
     def advance(self, dt: float) -> None:
         """Let `dt` s pass for this one alone."""
@@ -213,7 +276,12 @@ class Joint(Row[Joints]):
         spec = self.spec
         moved = Pose()
         if spec.planar:
-            moved = Pose(self.position) if spec.slides else Pose(0.0, 0.0, wrap_angle(self.position))
+            moved = (
+                Pose(self.position)
+                if spec.slides
+                else Pose(0.0, 0.0, wrap_angle(self.position))
+            )
+
         return compose(compose(spec.at, moved), inverse(spec.child_at))
 
 

@@ -1,4 +1,6 @@
-"""Scanning lasers: from a spec to beams, and from beams to a scan in the terms of ``sensor_msgs/LaserScan``."""
+"""Scanning lasers: from a spec to beams, and from beams to a scan in the terms of
+``sensor_msgs/LaserScan``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ STREAM = 16
 
 
 def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
-    """The beams of a laser: `samples` of them over `fov`, the outer ones at ± fov/2 (SEN-001, SEN-002)."""
+    """The beams of a laser: `samples` of them over `fov`, the outer ones at ± fov/2
+    (SEN-001, SEN-002).
+    """
     return Bundle(
         mount=spec.pose,
         angle0=-spec.fov / 2 if spec.samples > 1 else 0.0,
@@ -34,20 +38,33 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
     )
 
 
-def _scans(topic: str, frame: str, profile: str, *, is_open: bool = False) -> RosMessage[LaserSpec, LaserScan]:
+def _scans(
+    topic: str, frame: str, profile: str, *, is_open: bool = False
+) -> RosMessage[LaserSpec, LaserScan]:
     """The topic of a name profile: sensor_msgs/LaserScan."""
     beams = ScanArrays(is_open)
 
     def message(_: LaserSpec, scan: LaserScan) -> dict[str, Any]:
         return {
-            "angle_min": scan.angle_min, "angle_max": scan.angle_max, "angle_increment": scan.angle_increment, "scan_time": scan.scan_time,
-            "range_min": scan.range_min, "range_max": scan.range_max, "ranges": beams.ranges(scan.ranges, scan.intensities, scan.range_min),
+            "angle_min": scan.angle_min,
+            "angle_max": scan.angle_max,
+            "angle_increment": scan.angle_increment,
+            "scan_time": scan.scan_time,
+            "range_min": scan.range_min,
+            "range_max": scan.range_max,
+            "ranges": beams.ranges(scan.ranges, scan.intensities, scan.range_min),
             "intensities": scan.intensities.astype(np.float32),
-        }  # fmt: skip
+        }
 
     about = "scans of a laser"
     return RosMessage(
-        topic=topic, type_name=SCAN, fields=message, frame=frame, profiles=(profile,), about=about, beams=beams
+        topic=topic,
+        type_name=SCAN,
+        fields=message,
+        frame=frame,
+        profiles=(profile,),
+        about=about,
+        beams=beams,
     )
 
 
@@ -58,7 +75,12 @@ LASER: Final = Device(
     spec=LaserSpec,
     read=lambda _spec, view: view.part_of_robot.read(),
     fields=(Field("bearing", "rad"), Field("range", "m"), Field("intensity", kind=int)),
-    rows=lambda scan: zip(scan.angles.tolist(), scan.ranges.tolist(), scan.intensities.tolist(), strict=True),
+    rows=lambda scan: zip(
+        scan.angles.tolist(),
+        scan.ranges.tolist(),
+        scan.intensities.tolist(),
+        strict=True,
+    ),
     beams=lambda spec, errs: [laser_bundle(spec, errs)],
     ros=(
         _scans("base_scan{others}", "base_laser{others}", "default", is_open=True),

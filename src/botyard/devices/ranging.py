@@ -1,8 +1,11 @@
-"""Range sensors of all bodies in common arrays: the beams of lasers and sonar, their subscribers, and their readings.
+"""Range sensors of all bodies in common arrays: the beams of lasers and sonar, their
+subscribers, and their readings.
 
-A *device* is one laser or one sonar ring of one robot. It is computed in every step only while it has a subscriber; a read without a
-subscription computes it on demand, so a sensor that nobody reads costs nothing. Readings are double-buffered: those of the last step stay
-valid until the step after the next. This module knows arrays and kernels, not robots or protocols.
+A *device* is one laser or one sonar ring of one robot. It is computed in every step
+only while it has a subscriber; a read without a subscription computes it on demand, so
+a sensor that nobody reads costs nothing. Readings are double-buffered: those of the
+last step stay valid until the step after the next. This module knows arrays and
+kernels, not robots or protocols.
 """
 
 from __future__ import annotations
@@ -17,39 +20,50 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.elementary import cos, hypot
+from botyard.api.revisions import Subject
 from botyard.engine.kernels.beams import MIN_COMPONENT, SECTORS, Beams, Fans
-from botyard.engine.kernels.lateness import delay_steps, is_cycle, is_slower
+from botyard.engine.kernels.latency import delay_steps, is_cycle, is_slower
 from botyard.engine.kernels.packed import Chosen, Output, Sensors, cast
 from botyard.engine.kernels.wallspans import WALL_SLOTS
 from botyard.engine.layout import F8, I2, I8, U2, U8
 from botyard.engine.rng import draws
 from botyard.engine.simulation import Engine, empty_world
 from botyard.engine.tables import Column, Row, Table
-from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.sensors import LaserSpec, SonarSpec
 from botyard.native.kinds import Pack
-from botyard.workers import Workers
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cos, hypot
+from botyard.processes.parallel import Workers
 
 T = TypeVar("T", bound=np.generic)
 
 MIN_PARALLEL_BEAMS = 9000
-"""Beams per step from which several threads are worth their overhead (about 50 scans of 181; reference performance.md §3.6)."""
+"""Beams per step from which several threads are worth their overhead (about 50 scans of
+181; reference performance.md §3.6).
+"""
 PARTS_PER_THREAD = 3
-"""Parts of the work per thread, for load balancing: more parts than threads even out slow ones."""
+"""Parts of the work per thread, for load balancing: more parts than threads even out
+slow ones.
+"""
 MAX_SHARED_BEAMS = 2000
-"""Beams of a device up to which its arrays are cached for devices with the same beams."""
+"""Beams of a device up to which its arrays are cached for devices with the same beams.
+"""
 MAX_UNUSED_BEAMS = 20_000
-"""Beams that no device uses any more are dropped from the cache when there are more of them."""
+"""Beams that no device uses any more are dropped from the cache when there are more of
+them.
+"""
 LATENCY_PART = 2
-"""Part of the draws of a device's stream for the jitter of latencies (`botyard.engine.rng.draws`); missing readings have part 1."""
+"""Part of the draws of a device's stream for the jitter of latencies
+(`botyard.engine.rng.draws`); missing readings have part 1.
+"""
 _DELAY = "delay"
 """Subscriber of devices with a delay."""
 MIN_SORTED_DEVICES = 64
-"""Devices per step from which they are computed in the order of their cells: 6 % less time with 1000 lasers (cache locality)."""
+"""Devices per step from which they are computed in the order of their cells: 6 % less
+time with 1000 lasers (cache locality).
+"""
 
 
 class Ranges(Table):
@@ -86,7 +100,9 @@ class Ranges(Table):
     def __init__(self) -> None:
         super().__init__()
         self.gone: list[Hashable] = []
-        """Keys of devices whose bodies were removed, until `RangeDevices.rebuild` forgets them."""
+        """Keys of devices whose bodies were removed, until `RangeDevices.rebuild`
+        forgets them.
+        """
 
 
 class _Device(Row[Ranges]):
@@ -95,7 +111,9 @@ class _Device(Row[Ranges]):
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
         self.bundles: tuple[Bundle, ...] = ()
         self.is_made = False
-        """Whether its beams are in the arrays; a client may change them very often between two steps."""
+        """Whether its beams are in the arrays; a client may change them very often
+        between two steps.
+        """
         self.readers: set[Hashable] = set()
         super().__init__(table, body, key)
 
@@ -151,7 +169,9 @@ class Delay:
 
 
 class Late(NamedTuple):
-    """A reading that can be had from the step `due` on; `tick` is that of its measurement."""
+    """A reading that can be had from the step `due` on; `tick` is that of its
+    measurement.
+    """
 
     due: int
     tick: int
@@ -163,7 +183,8 @@ Distortion = Callable[[tuple[Bundle, ...], F8], None]
 
 
 class RangeDevices:
-    """All range devices of a simulation; the `SensePhase` that the engine calls in every step.
+    """All range devices of a simulation; the `SensePhase` that the engine calls in
+    every step.
 
     Parameters
     ----------
@@ -199,11 +220,20 @@ class RangeDevices:
         self._delays: dict[Hashable, Delay] = {}
         """Those of them that matter with the steps of the present."""
         self._late: dict[Hashable, list[Late]] = {}
-        """Of devices with a delay: the reading that can be had, and those that cannot yet."""
+        """Of devices with a delay: the reading that can be had, and those that cannot
+        yet.
+        """
 
     # -- devices and subscribers
 
-    def configure(self, key: Hashable, body: str, stream: int, senses: Visible, bundles: Sequence[Bundle]) -> None:
+    def configure(
+        self,
+        key: Hashable,
+        body: str,
+        stream: int,
+        senses: Visible,
+        bundles: Sequence[Bundle],
+    ) -> None:
         """Add a device, or change one; its subscribers stay.
 
         Parameters
@@ -228,8 +258,11 @@ class RangeDevices:
         device, row, table = self._devices.get(key), self._engine.rows[body], self.table
         if device is None:
             device = self._devices[key] = _Device(table, row, key)
-        if sum(b.n_readings for b in bundles) != sum(b.n_readings for b in device.bundles):
+        if sum(b.n_readings for b in bundles) != sum(
+            b.n_readings for b in device.bundles
+        ):
             self._late.pop(key, None)  # readings of other rays
+
         device.bundles = tuple(bundles)
         n = device.number
         table.body[n], table.stream[n], table.senses[n] = row, stream, int(senses)
@@ -237,11 +270,14 @@ class RangeDevices:
         self._engine.feed.tell(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
-        """Register a function that changes a device's ranges in place after every measurement; its arguments: beams, ranges (m)."""
+        """Register a function that changes a device's ranges in place after every
+        measurement; its arguments: beams, ranges (m).
+        """
         self._distortions.setdefault(key, []).append(distortion)
 
     def delay(self, key: Hashable, delay: Delay) -> None:
-        """Set how late a device's readings can be had; one with a delay measures read or not, because nobody can measure the past.
+        """Set how late a device's readings can be had; one with a delay measures read
+        or not, because nobody can measure the past.
 
         Those that were measured before keep their times.
         """
@@ -258,20 +294,27 @@ class RangeDevices:
         else:
             self._delays.pop(key, None)
             self._late.pop(key, None)
+
         if matters != (_DELAY in self._devices[key].readers):
             self.subscribe(key, _DELAY, matters)
 
     def late(self) -> Mapping[Hashable, Sequence[Late]]:
-        """Of devices with a delay: the reading that can be had, and those that cannot yet."""
+        """Of devices with a delay: the reading that can be had, and those that cannot
+        yet.
+        """
         return self._late
 
     def resume(self, key: Hashable, late: Sequence[Late]) -> None:
-        """Go on with the readings of `late` of a device, if it has a delay, after time was set."""
+        """Go on with the readings of `late` of a device, if it has a delay, after time
+        was set.
+        """
         if key in self._delays:
             self._late[key] = list(late)
 
     def forget(self) -> None:
-        """Time was set, and steps may be others: readings that cannot be had yet never will."""
+        """Time was set, and steps may be others: readings that cannot be had yet never
+        will.
+        """
         self._late.clear()
         for key in self._given:
             self._consider(key)
@@ -289,9 +332,13 @@ class RangeDevices:
             device.readers.add(reader)
         else:
             device.readers.discard(reader)
+
         self.table.readers[device.number] = len(device.readers)
         if bool(device.readers) != bool(before):
-            self._active = None  # recomputed lazily: a thousand clients may subscribe at once
+            self._active = (
+                # recomputed lazily: a thousand clients may subscribe at once
+                None
+            )
 
     def has(self, key: Hashable) -> bool:
         """Whether there is a device of that identity."""
@@ -313,6 +360,7 @@ class RangeDevices:
             self._given.pop(key, None)
             self._delays.pop(key, None)
             self._late.pop(key, None)
+
         self.table.gone.clear()
 
     @property
@@ -322,33 +370,59 @@ class RangeDevices:
 
     @property
     def remembers(self) -> bool:
-        """Whether a reading can be had later than it is measured, or has errors that may go on from those before."""
+        """Whether a reading can be had later than it is measured, or has errors that
+        may go on from those before.
+        """
         return bool(self._delays or self._distortions)
 
     def begin(self, engine: Engine) -> None:
-        """Measure with devices with a delay that have never measured: whether somebody has read them must not matter."""
+        """Measure with devices with a delay that have never measured: whether somebody
+        has read them must not matter.
+        """
         if len(self._late) < len(self._delays):
             self._built(engine)
-            new = np.array([self._devices[key].number for key in self._delays if key not in self._late], np.int64)
+            new = np.array(
+                [
+                    self._devices[key].number
+                    for key in self._delays
+                    if key not in self._late
+                ],
+                np.int64,
+            )
             self._cast(engine, new)
             self._hold_back(engine, new, is_kept=True)
 
     def sense(self, engine: Engine) -> None:
         """Measure with all devices that have a subscriber."""
-        self._out.reverse()  # those of the last step stay readable
+        # those of the last step stay readable
+        self._out.reverse()
         self._taken[:] = False
         if self._active is None and not self.table.readers.any():
             self._active = np.zeros(0, np.int64)
         if self._active is not None and not len(self._active):
-            return  # without building arrays that nobody needs yet
+            # without building arrays that nobody needs yet
+            return
+
         fans, active = self._built(engine)
-        if len(active) >= MIN_SORTED_DEVICES:  # neighbours visit the same grid cells, which are then in the CPU cache
-            active = active[np.argsort(engine.bins.cell[fans.row[active]], kind="stable")]
+        if (
+            len(active) >= MIN_SORTED_DEVICES
+        ):  # neighbours visit the same grid cells, which are then in the CPU cache
+            active = active[
+                np.argsort(engine.bins.cell[fans.row[active]], kind="stable")
+            ]
+
         if not self._delays:
             self._cast(engine, active)
             return
+
         clock = engine.clock
-        rests = np.array([self._rests(self._rows[n].key, clock.tick, clock.dt) for n in active.tolist()], np.bool_)
+        rests = np.array(
+            [
+                self._rests(self._rows[n].key, clock.tick, clock.dt)
+                for n in active.tolist()
+            ],
+            np.bool_,
+        )
         measuring = active[~rests] if rests.any() else active
         self._cast(engine, measuring)
         self._hold_back(engine, measuring, is_kept=True)
@@ -356,8 +430,8 @@ class RangeDevices:
         self._hold_back(engine, active[rests], is_kept=False)
 
     def _rests(self, key: Hashable, tick: int, dt: float) -> bool:
-        """Whether a device does not measure in a step, because it does so more seldom. In a world that stands still, and was changed, it
-        measures again.
+        """Whether a device does not measure in a step, because it does so more seldom.
+        In a world that stands still, and was changed, it measures again.
         """
         delay, queue = self._delays.get(key), self._late.get(key)
         if delay is None or not queue:
@@ -378,7 +452,11 @@ class RangeDevices:
             self._cast_late(engine, np.array([index], np.int64))
         first, last = self._bounds[index], self._bounds[index + 1]
         ranges, bright = self._out[0].value
-        return Readings(self.measured_at(engine, key), _frozen(ranges[first:last]), _frozen(bright[first:last]))
+        return Readings(
+            self.measured_at(engine, key),
+            _frozen(ranges[first:last]),
+            _frozen(bright[first:last]),
+        )
 
     def measured_at(self, engine: Engine, key: Hashable) -> int:
         """Steps done when the reading of a device that can be had was measured."""
@@ -388,36 +466,53 @@ class RangeDevices:
     # -- all readings of a step at once, for interfaces that serve many robots
 
     def latest(self) -> tuple[F8, I2]:
-        """Ranges (m) and returns of all devices after the last step; `span` gives the slice of a device. Read-only."""
+        """Ranges (m) and returns of all devices after the last step; `span` gives the
+        slice of a device. Read-only.
+        """
         return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
-        """Measure in the present state with the devices of these numbers, (n,) int64, unless the step did."""
+        """Measure in the present state with the devices of these numbers, (n,) int64,
+        unless the step did.
+        """
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
         if len(missing):
             self._cast_late(engine, missing)
 
     def number(self, key: Hashable) -> int:
-        """Number of a device among all, valid until bodies or devices are added or removed; -1: there is none."""
+        """Number of a device among all, valid until bodies or devices are added or
+        removed; -1: there is none.
+        """
         device = self._devices.get(key)
         return -1 if device is None else device.number
 
-    def placed(self, engine: Engine) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys of all devices, and the slice (first, end) of each one's readings in `latest`."""
+    def placed(
+        self, engine: Engine
+    ) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
+        """Keys of all devices, and the slice (first, end) of each one's readings in
+        `latest`.
+        """
         self._built(engine)
         if self._spans is None:
             self._spans = list(pairwise(self._bounds.tolist()))
         return [row.key for row in self._rows], self._spans
 
     def measured(self, engine: Engine) -> Mapping[Hashable, tuple[int, int]]:
-        """The slices of all devices that were measured in this step, by their keys; the same object while these are the same."""
+        """The slices of all devices that were measured in this step, by their keys; the
+        same object while these are the same.
+        """
         self._built(engine)
         taken = self._taken.tobytes()
         if self._measured is None or self._measured[0] != taken:
             keys, spans = self.placed(engine)
-            found = {key: span for key, span, on in zip(keys, spans, self._taken.tolist(), strict=True) if on}
+            found = {
+                key: span
+                for key, span, on in zip(keys, spans, self._taken.tolist(), strict=True)
+                if on
+            }
             self._measured = taken, found
+
         return self._measured[1]
 
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
@@ -435,7 +530,9 @@ class RangeDevices:
         return int(self.table.readers.sum())
 
     def span(self, key: Hashable) -> tuple[int, int] | None:
-        """The slice (first, end) of a device's readings in `latest`; None if it was not measured in this step."""
+        """The slice (first, end) of a device's readings in `latest`; None if it was not
+        measured in this step.
+        """
         device = self._devices.get(key)
         if (
             device is None
@@ -444,14 +541,21 @@ class RangeDevices:
             or not self._taken[device.number]
         ):
             return None
+
         return int(self._bounds[device.number]), int(self._bounds[device.number + 1])
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
         """Measure with the devices of these indices, in parallel where it pays."""
         self._built(engine)
-        output, world, seed, tick = self._out[0], engine.packed, engine.seed_word, engine.clock.tick
+        output, world, seed, tick = (
+            self._out[0],
+            engine.packed,
+            engine.seed_word,
+            engine.clock.tick,
+        )
         if self._parallel and len(chosen) > 1:
-            # the kernel releases the GIL, and devices write to separate slices: threads need no locks
+            # the kernel releases the GIL, and devices write to separate slices: threads
+            # need no locks
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
             work = [
                 (world, sensors, Pack(Chosen(part)), seed, tick, output)
@@ -460,12 +564,15 @@ class RangeDevices:
             self._workers.run(cast, work)
         else:
             cast(world, self._workspaces[0], self._packed(chosen), seed, tick, output)
+
         self._taken[chosen] = True
         if self._distortions:
             self._distort(chosen, output.value.ranges)
 
     def _packed(self, chosen: I8) -> Pack[Chosen]:
-        """Chosen devices packed for kernels; the last pack is reused while the choice is the same array."""
+        """Chosen devices packed for kernels; the last pack is reused while the choice
+        is the same array.
+        """
         last = self._last_chosen
         if last is None or last.value.devices is not chosen:
             last = self._last_chosen = Pack(Chosen(chosen))
@@ -476,16 +583,22 @@ class RangeDevices:
         for index in chosen.tolist():
             device = self._rows[index]
             for distort in self._distortions.get(device.key, ()):
-                distort(device.bundles, ranges[self._bounds[index] : self._bounds[index + 1]])
+                distort(
+                    device.bundles,
+                    ranges[self._bounds[index] : self._bounds[index + 1]],
+                )
 
     def _cast_late(self, engine: Engine, chosen: I8) -> None:
-        """Measure because somebody reads these devices; of those with a delay they get what can be had, and nothing changes."""
+        """Measure because somebody reads these devices; of those with a delay they get
+        what can be had, and nothing changes.
+        """
         self._cast(engine, chosen)
         if self._delays:
             self._hold_back(engine, chosen, is_kept=False)
 
     def _hold_back(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
-        """Let the output have what can be had now of what these devices have measured; if that is nothing, what they measure now.
+        """Let the output have what can be had now of what these devices have measured;
+        if that is nothing, what they measure now.
 
         `is_kept`: what they measure now is kept until it can be had.
         """
@@ -500,35 +613,55 @@ class RangeDevices:
             queue = self._late.get(key, [])
             if is_kept:
                 self._late[key] = queue
-                due = queue.pop().due if queue and queue[-1].tick == tick else self._due(engine, index, delay, queue)
+                due = (
+                    queue.pop().due
+                    if queue and queue[-1].tick == tick
+                    else self._due(engine, index, delay, queue)
+                )
                 queue.append(Late(due, tick, ranges.copy(), returns.copy()))
+
             there = 0
             while there + 1 < len(queue) and queue[there + 1].due <= tick:
                 there += 1
-            del queue[:there]  # before the first one is due it can be had all the same: there is nothing before it
+            del queue[
+                :there
+            ]  # before the first one is due it can be had all the same: there is nothing before it
             if queue:
                 ranges[:], returns[:] = queue[0].ranges, queue[0].returns
 
-    def _due(self, engine: Engine, index: int, delay: Delay, queue: Sequence[Late]) -> int:
+    def _due(
+        self, engine: Engine, index: int, delay: Delay, queue: Sequence[Late]
+    ) -> int:
         """From which step on a reading of now can be had."""
         tick, draw = engine.clock.tick, 0.0
         if delay.jitter > 0.0:
-            uid, stream = int(engine.state.uid[self.table.body[index]]), int(self.table.stream[index])
+            uid, stream = (
+                int(engine.state.uid[self.table.body[index]]),
+                int(self.table.stream[index]),
+            )
             draw = float(draws(engine.seed_word, uid, stream, tick, 1, LATENCY_PART)[0])
-        due: int = tick + delay_steps(delay.latency, delay.jitter, draw, engine.clock.dt)
+
+        due: int = tick + delay_steps(
+            delay.latency, delay.jitter, draw, engine.clock.dt
+        )
         return max(due, queue[-1].due) if queue else due
 
     # -- arrays
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
-        """The arrays of all devices, rebuilt if a device or a row has changed, and the indices of those with subscribers."""
+        """The arrays of all devices, rebuilt if a device or a row has changed, and the
+        indices of those with subscribers.
+        """
         if self._fans is None or self._unmade or self._known != self.table.layout:
             self._fans, self._active = self._build(), None
         if self._active is None:
             self._active = np.flatnonzero(self.table.readers)
-            beams = np.array([int(k.counts.sum()) for _, k in self._kinds.values()], np.int64)
+            beams = np.array(
+                [int(k.counts.sum()) for _, k in self._kinds.values()], np.int64
+            )
             n_beams = int(beams[self.table.kind[self._active]].sum())
             self._parallel = self.threads > 1 and n_beams >= MIN_PARALLEL_BEAMS
+
         return self._fans, self._active
 
     def _build(self) -> Fans:
@@ -543,7 +676,9 @@ class RangeDevices:
         self._spans = self._measured = None
         self._known = table.layout
         n_out = int(self._bounds[-1])
-        self._out = [Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16))) for _ in range(2)]
+        self._out = [
+            Pack(Output(np.zeros(n_out), np.zeros(n_out, np.int16))) for _ in range(2)
+        ]
         self._taken = np.zeros(len(table), np.bool_)
         fans = _fans(table, self._bounds, self._shapes)
         packed = Pack(fans)
@@ -554,22 +689,38 @@ class RangeDevices:
         return fans
 
     def _make(self, device: _Device) -> None:
-        """Compute a device's beams. Only sets of ordinary size are cached, because clients choose their size."""
+        """Compute a device's beams. Only sets of ordinary size are cached, because
+        clients choose their size.
+        """
         bundles = device.bundles
-        beams = _known(bundles) if sum(b.count for b in bundles) <= MAX_SHARED_BEAMS else _beams(bundles)
+        beams = (
+            _known(bundles)
+            if sum(b.count for b in bundles) <= MAX_SHARED_BEAMS
+            else _beams(bundles)
+        )
         number, _ = self._kinds.setdefault(id(beams), (len(self._kinds), beams))
         if number == len(self._kinds) - 1:
             self._shapes = None
-        self.table.kind[device.number], self.table.size[device.number] = number, int(beams.readings.sum())
+        self.table.kind[device.number], self.table.size[device.number] = (
+            number,
+            int(beams.readings.sum()),
+        )
 
     def _forget_kinds(self) -> None:
-        """Drop cached sets of beams that no device uses any more, when there are many: clients may choose new ones all the time."""
+        """Drop cached sets of beams that no device uses any more, when there are many:
+        clients may choose new ones all the time.
+        """
         used, numbers = np.unique(self.table.kind, return_inverse=True)
         kinds = [kind for _, kind in self._kinds.values()]
-        unused = sum(len(kind.sector) for kind in kinds) - sum(len(kinds[k].sector) for k in used.tolist())
+        unused = sum(len(kind.sector) for kind in kinds) - sum(
+            len(kinds[k].sector) for k in used.tolist()
+        )
         if unused > MAX_UNUSED_BEAMS:
             self.table.kind[:] = numbers
-            self._kinds = {id(kinds[k]): (number, kinds[k]) for number, k in enumerate(used.tolist())}
+            self._kinds = {
+                id(kinds[k]): (number, kinds[k])
+                for number, k in enumerate(used.tolist())
+            }
             self._shapes = None
 
 
@@ -583,7 +734,9 @@ def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
         "offset": np.array([k.offset for k in kinds], np.float64),
         "mount": _joined(np.float64, [k.mount for k in kinds], 3),
         "beam_first": _bounds(counts),
-        **{name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)},
+        **{
+            name: np.ascontiguousarray(columns[:, k]) for k, name in enumerate(_COLUMNS)
+        },
         "bright_as": _joined(np.int16, [k.bright_as for k in kinds]),
         "readings": _bounds(_joined(np.int64, [k.readings for k in kinds])),
         "beam_x": np.ascontiguousarray(beams[:, 0]),
@@ -596,12 +749,23 @@ def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
 
 
 def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
-    """The arrays that kernels take; `bounds`: offsets of the devices' readings, (n + 1,)."""
-    return Fans(row=table.body, key=table.stream, mask=table.senses, kind=table.kind, out=bounds[:-1], **shapes)
+    """The arrays that kernels take; `bounds`: offsets of the devices' readings, (n +
+    1,).
+    """
+    return Fans(
+        row=table.body,
+        key=table.stream,
+        mask=table.senses,
+        kind=table.kind,
+        out=bounds[:-1],
+        **shapes,
+    )
 
 
 class Fan(NamedTuple):
-    """A range device, for `fans_of`: row of its body, its number in the random streams, what it detects, where its readings begin."""
+    """A range device, for `fans_of`: row of its body, its number in the random streams,
+    what it detects, where its readings begin.
+    """
 
     row: int
     stream: int
@@ -611,7 +775,9 @@ class Fan(NamedTuple):
 
 
 def fans_of(devices: Sequence[Fan]) -> Fans:
-    """The arrays that kernels take, with a kind of its own for each device: limits and errors of each can be written by themselves."""
+    """The arrays that kernels take, with a kind of its own for each device: limits and
+    errors of each can be written by themselves.
+    """
     return Fans(
         row=np.array([d.row for d in devices], np.int64),
         key=np.array([d.stream for d in devices], np.uint64),
@@ -625,12 +791,21 @@ def fans_of(devices: Sequence[Fan]) -> Fans:
 def workspace(*several: Fans) -> Beams:
     """A workspace for the beams of the device with the most of them."""
     bundles = max(int(np.diff(fans.first).max(initial=0)) for fans in several)
-    beams = max(int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several)
+    beams = max(
+        int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several
+    )
     return Beams(
-        org_x=np.zeros(beams), org_y=np.zeros(beams), dir_x=np.zeros(beams), dir_y=np.zeros(beams), raw=np.zeros(beams),
-        bright=np.zeros(beams, np.int16), cosine=np.zeros(beams), ahead=np.zeros(beams),
-        slots=np.zeros(WALL_SLOTS, np.int64), reach=np.zeros((bundles, SECTORS)),
-    )  # fmt: skip
+        org_x=np.zeros(beams),
+        org_y=np.zeros(beams),
+        dir_x=np.zeros(beams),
+        dir_y=np.zeros(beams),
+        raw=np.zeros(beams),
+        bright=np.zeros(beams, np.int16),
+        cosine=np.zeros(beams),
+        ahead=np.zeros(beams),
+        slots=np.zeros(WALL_SLOTS, np.int64),
+        reach=np.zeros((bundles, SECTORS)),
+    )
 
 
 _COLUMNS: Final = (
@@ -651,7 +826,9 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beams:
-    """A device's part of the fields of `Fans`, without offsets; devices with the same beams share it."""
+    """A device's part of the fields of `Fans`, without offsets; devices with the same
+    beams share it.
+    """
 
     counts: I8
     readings: I8
@@ -666,13 +843,28 @@ class _Beams:
 def _beams(bundles: tuple[Bundle, ...]) -> _Beams:
     numbers = [
         (
-            b.angle0, b.step, b.r_min, b.r_max, b.r_noise, b.a_noise, b.r_std, b.r_share, b.missing, b.reflector.max_range,
+            b.angle0,
+            b.step,
+            b.r_min,
+            b.r_max,
+            b.r_noise,
+            b.a_noise,
+            b.r_std,
+            b.r_share,
+            b.missing,
+            b.reflector.max_range,
             cos(min(b.reflector.max_incidence, math.pi / 2)),
         )
         for b in bundles
-    ]  # fmt: skip
+    ]
     beams = [
-        np.column_stack([np.full(b.count, b.mount.x), np.full(b.count, b.mount.y), *elementwise.cosine_sine(at)])
+        np.column_stack(
+            [
+                np.full(b.count, b.mount.x),
+                np.full(b.count, b.mount.y),
+                *elementwise.cosine_sine(at),
+            ]
+        )
         for b in bundles
         for at in [b.mount.th + b.angle0 + b.step * np.arange(b.count)]
     ]
@@ -707,17 +899,30 @@ def _bounds(sizes: Sequence[int] | I8) -> I8:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _joined(kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0) -> NDArray[Any]:
-    """Concatenated arrays; `width`: their number of columns, needed when there are none."""
+def _joined(
+    kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0
+) -> NDArray[Any]:
+    """Concatenated arrays; `width`: their number of columns, needed when there are
+    none.
+    """
     return np.concatenate([np.zeros((0, width) if width else 0, kind), *arrays])
 
 
 def warm_up() -> None:
-    """Compile the kernels of range sensors, or load them from the cache, without a world."""
+    """Compile the kernels of range sensors, or load them from the cache, without a
+    world.
+    """
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
     sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
-    cast(empty_world(), sensors, nobody, np.uint64(0), 0, Pack(Output(np.zeros(0), np.zeros(0, np.int16))))
+    cast(
+        empty_world(),
+        sensors,
+        nobody,
+        np.uint64(0),
+        0,
+        Pack(Output(np.zeros(0), np.zeros(0, np.int16))),
+    )
 
 
 def _frozen(array: NDArray[T]) -> NDArray[T]:

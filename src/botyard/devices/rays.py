@@ -1,4 +1,6 @@
-"""Ray sensors that are added to a body beside those of its model: AMBF's proximity sensors (ambf-messages.md §6)."""
+"""Ray sensors that are added to a body beside those of its model: AMBF's proximity
+sensors (ambf-messages.md §6).
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,21 @@ class RaySensor:
         Its rays; the parent must be a body of the engine.
     """
 
-    def __init__(self, spec: RaySensorSpec, ranging: RangeDevices, engine: Engine) -> None:
+    def __init__(
+        self, spec: RaySensorSpec, ranging: RangeDevices, engine: Engine
+    ) -> None:
         self.spec = spec
         self._ranging = ranging
         self._engine = engine
         self._key = (spec.parent, "rays", spec.name)
         bundles = [Bundle(mount=ray, r_max=spec.range) for ray in spec.rays]
-        ranging.configure(self._key, spec.parent, STREAM, Visible.OBSTACLE | Visible.PUSHED | Visible.LASER, bundles)
+        ranging.configure(
+            self._key,
+            spec.parent,
+            STREAM,
+            Visible.OBSTACLE | Visible.PUSHED | Visible.LASER,
+            bundles,
+        )
 
     @property
     def is_there(self) -> bool:

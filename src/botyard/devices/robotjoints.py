@@ -1,5 +1,6 @@
-"""Joints of a robot with one degree of freedom: of a pan unit, a mast, an arm. They are commanded by position, velocity or effort, and do
-not push back on the robot; see `botyard.devices.joints`, whose motion they have.
+"""Joints of a robot with one degree of freedom: of a pan unit, a mast, an arm. They are
+commanded by position, velocity or effort, and do not push back on the robot; see
+`botyard.devices.joints`, whose motion they have.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from botyard.devices.joints import FREE_GAINS, MAX_VALUE, JointCommand, Joints
 from botyard.errors import ModelError
-from botyard.model.devices import Command, Device, DeviceSpec, Field, RosMessage, parameter
+from botyard.model.devices import (
+    Command,
+    Device,
+    DeviceSpec,
+    Field,
+    RosMessage,
+    parameter,
+)
 from botyard.model.dynamics import Gains
 
 if TYPE_CHECKING:
@@ -38,7 +46,8 @@ class RevoluteJointSpec(DeviceSpec):
     damping : float
         Viscous damping, N·m·s.
     gains : Gains or None
-        Of the position controller, whose output is an effort; None: its output is a velocity.
+        Of the position controller, whose output is an effort; None: its output is a
+        velocity.
     """
 
     type: str = field(default="revolute_joint", init=False)
@@ -57,7 +66,9 @@ class RevoluteJointSpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrismaticJointSpec(DeviceSpec):
-    """A joint that slides; as `RevoluteJointSpec`, in m, kg and N·s/m, and always with limits."""
+    """A joint that slides; as `RevoluteJointSpec`, in m, kg and N·s/m, and always with
+    limits.
+    """
 
     type: str = field(default="prismatic_joint", init=False)
     joint: str = parameter("joint")
@@ -77,7 +88,10 @@ AnyJointSpec = RevoluteJointSpec | PrismaticJointSpec
 
 def _check_limits(spec: AnyJointSpec) -> None:
     if not spec.low < spec.high:
-        raise ModelError(f"{spec.type}: limits must be [low, high] with low < high, found [{spec.low}, {spec.high}]")
+        raise ModelError(
+            f"{spec.type}: limits must be [low, high] with low < high, found "
+            f"[{spec.low}, {spec.high}]"
+        )
 
 
 def _is_endless(spec: AnyJointSpec) -> bool:
@@ -110,20 +124,34 @@ def _start(spec: AnyJointSpec) -> Mapping[str, Any]:
     gains, endless = spec.gains or FREE_GAINS, _is_endless(spec)
     low, high = (-math.inf, math.inf) if endless else (spec.low, spec.high)
     return {
-        "position": min(max(0.0, low), high), "low": low, "high": high, "endless": endless, "inertia": spec.inertia,
-        "damping": spec.damping, "stiff": spec.gains is not None, "gain_p": gains.p, "gain_d": gains.d,
-    }  # fmt: skip
+        "position": min(max(0.0, low), high),
+        "low": low,
+        "high": high,
+        "endless": endless,
+        "inertia": spec.inertia,
+        "damping": spec.damping,
+        "stiff": spec.gains is not None,
+        "gain_p": gains.p,
+        "gain_d": gains.d,
+    }
 
 
 def _read(_: AnyJointSpec, view: View) -> JointState:
     assert view.memory is not None
     table, row = view.memory.table, view.memory.number
-    return JointState(float(table.position[row]), float(table.velocity[row]), float(table.effort[row]))
+    return JointState(
+        float(table.position[row]), float(table.velocity[row]), float(table.effort[row])
+    )
 
 
 def _message(spec: AnyJointSpec, found: JointState) -> dict[str, Any]:
     """sensor_msgs/JointState of this joint alone."""
-    return {"name": [spec.joint], "position": [found.position], "velocity": [found.velocity], "effort": [found.effort]}
+    return {
+        "name": [spec.joint],
+        "position": [found.position],
+        "velocity": [found.velocity],
+        "effort": [found.effort],
+    }
 
 
 def _stroke(spec: AnyJointSpec) -> tuple[float, float]:
@@ -134,20 +162,28 @@ def _command(command: JointCommand, unit: str) -> Command[Any]:
     """A command of effort, position or velocity; the joint follows the last one."""
     return Command(
         name=command.name.lower(),
-        limits=_stroke if command is JointCommand.POSITION else lambda _: (-MAX_VALUE, MAX_VALUE),
+        limits=_stroke
+        if command is JointCommand.POSITION
+        else lambda _: (-MAX_VALUE, MAX_VALUE),
         columns=lambda value: {"command": int(command), "value": value},
         unit=unit,
         about=f"{command.name.lower()} of the joint",
     )
 
 
-def _kind(name: str, about: str, spec: type[Any], unit: str, effort: str) -> Device[Any, JointState]:
+def _kind(
+    name: str, about: str, spec: type[Any], unit: str, effort: str
+) -> Device[Any, JointState]:
     return Device(
         name=name,
         about=about,
         spec=spec,
         read=_read,
-        fields=(Field("position", unit), Field("velocity", f"{unit}/s"), Field("effort", effort)),
+        fields=(
+            Field("position", unit),
+            Field("velocity", f"{unit}/s"),
+            Field("effort", effort),
+        ),
         rows=lambda found: [found],
         table=RobotJoints,
         start=_start,
@@ -156,12 +192,25 @@ def _kind(name: str, about: str, spec: type[Any], unit: str, effort: str) -> Dev
             _command(JointCommand.VELOCITY, f"{unit}/s"),
             _command(JointCommand.EFFORT, effort),
         ),
-        ros=RosMessage(topic=name, type_name="sensor_msgs/JointState", fields=_message, frame=None),
+        ros=RosMessage(
+            topic=name, type_name="sensor_msgs/JointState", fields=_message, frame=None
+        ),
     )
 
 
-REVOLUTE_JOINT: Final = _kind("revolute_joint", "a joint that turns", RevoluteJointSpec, "rad", "N·m")
-PRISMATIC_JOINT: Final = _kind("prismatic_joint", "a joint that slides", PrismaticJointSpec, "m", "N")
+REVOLUTE_JOINT: Final = _kind(
+    "revolute_joint", "a joint that turns", RevoluteJointSpec, "rad", "N·m"
+)
+PRISMATIC_JOINT: Final = _kind(
+    "prismatic_joint", "a joint that slides", PrismaticJointSpec, "m", "N"
+)
 
 
-__all__ = ["PRISMATIC_JOINT", "REVOLUTE_JOINT", "JointState", "PrismaticJointSpec", "RevoluteJointSpec", "RobotJoints"]
+__all__ = [
+    "PRISMATIC_JOINT",
+    "REVOLUTE_JOINT",
+    "JointState",
+    "PrismaticJointSpec",
+    "RevoluteJointSpec",
+    "RobotJoints",
+]

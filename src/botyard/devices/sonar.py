@@ -1,4 +1,6 @@
-"""Sonar rings: each transducer looks along one central ray, or takes the closest of several over its cone (SEN-016 … SEN-019)."""
+"""Sonar rings: each transducer looks along one central ray, or takes the closest of
+several over its cone (SEN-016 … SEN-019).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from botyard import elementwise
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, Field, PioneerFields, RosFrame, RosMessage
 from botyard.model.obstacles import Visible
 from botyard.model.readings import SonarReadings
 from botyard.model.rosmessages import OWN, EndPoints, Rays, point_cloud, point_cloud2
 from botyard.model.sensors import SonarSpec
+from botyard.numerics import elementwise
 
 STREAM = 8
 """Number of the ring in the random streams of its body."""
@@ -22,7 +24,8 @@ STREAM = 8
 def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
     """The beams of a ring, one bundle a transducer.
 
-    An unconnected transducer gets a bundle whose range limits are both `range_max`, so that it always reads that.
+    An unconnected transducer gets a bundle whose range limits are both `range_max`, so
+    that it always reads that.
     """
     bundles = []
     for t in spec.transducers:
@@ -43,36 +46,62 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
                 shortest=rays > 1,
             )
         )
+
     return bundles
 
 
 @lru_cache(maxsize=256)
 def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
-    """The axes of the transducers; with `far_echoes`, readings without an echo are points, too."""
+    """The axes of the transducers; with `far_echoes`, readings without an echo are
+    points, too.
+    """
     mounts = np.array([t.pose for t in spec.transducers], np.float64)
     flat = np.zeros(len(mounts))
-    farthest = [spec.limits_of(t)[1] if t.connected else spec.range_max for t in spec.transducers]
+    farthest = [
+        spec.limits_of(t)[1] if t.connected else spec.range_max
+        for t in spec.transducers
+    ]
     return Rays(
         np.stack([mounts[:, 0], mounts[:, 1], flat], axis=1).astype(np.float32),
-        np.stack([*elementwise.cosine_sine(mounts[:, 2]), flat], axis=1).astype(np.float32),
+        np.stack([*elementwise.cosine_sine(mounts[:, 2]), flat], axis=1).astype(
+            np.float32
+        ),
         np.full(len(mounts), np.inf) if far_echoes else np.array(farthest),
     )
 
 
-def _clouds(frame: str, *profiles: str, far_echoes: bool) -> tuple[RosMessage[SonarSpec, SonarReadings], ...]:
-    """The topics of name profiles: sensor_msgs/PointCloud and PointCloud2 with the ends of the readings."""
+def _clouds(
+    frame: str, *profiles: str, far_echoes: bool
+) -> tuple[RosMessage[SonarSpec, SonarReadings], ...]:
+    """The topics of name profiles: sensor_msgs/PointCloud and PointCloud2 with the ends
+    of the readings.
+    """
     rays = partial(_rays, far_echoes=far_echoes)
     beams = EndPoints(rays)
     return (
         RosMessage(
-            topic="sonar", type_name="sensor_msgs/PointCloud", about="sonar readings as points", frame=frame, profiles=profiles,
-            beams=beams, fields=lambda spec, readings: point_cloud(rays(spec).points(readings.ranges)),
+            topic="sonar",
+            type_name="sensor_msgs/PointCloud",
+            about="sonar readings as points",
+            frame=frame,
+            profiles=profiles,
+            beams=beams,
+            fields=lambda spec, readings: point_cloud(
+                rays(spec).points(readings.ranges)
+            ),
         ),
         RosMessage(
-            topic="sonar_pointcloud2", type_name="sensor_msgs/PointCloud2", about="the same as PointCloud2", frame=frame, profiles=profiles,
-            beams=beams, fields=lambda spec, readings: point_cloud2(rays(spec).points(readings.ranges)),
+            topic="sonar_pointcloud2",
+            type_name="sensor_msgs/PointCloud2",
+            about="the same as PointCloud2",
+            frame=frame,
+            profiles=profiles,
+            beams=beams,
+            fields=lambda spec, readings: point_cloud2(
+                rays(spec).points(readings.ranges)
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 SONAR: Final = Device(
@@ -86,7 +115,10 @@ SONAR: Final = Device(
     beams=sonar_bundles,
     senses=Visible.SONAR,
     # AMRISim leaves out readings without an echo, ROSARIA does not
-    ros=(*_clouds("", *OWN, "amrisim", far_echoes=False), *_clouds("sonar", "rosaria", far_echoes=True)),
+    ros=(
+        *_clouds("", *OWN, "amrisim", far_echoes=False),
+        *_clouds("sonar", "rosaria", far_echoes=True),
+    ),
     frames=(RosFrame("sonar"),),
     pioneer=PioneerFields(config=lambda _: {"front_sonar": 1, "rear_sonar": 1}),
     layer="sonar",

@@ -1,6 +1,7 @@
 """Upward-looking infrared sensors that see table tops (UNS-004).
 
-Maps place tables as sectors of type ``Table`` (also ``Sim.Table``); they are no obstacles in the plane.
+Maps place tables as sectors of type ``Table`` (also ``Sim.Table``); they are no
+obstacles in the plane.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ class TableIrSpec(DeviceSpec):
     Attributes
     ----------
     positions : tuple of (float, float)
-        Of each sensor in the robot's frame, m; the left one first. Clients are told of two.
+        Of each sensor in the robot's frame, m; the left one first. Clients are told of
+        two.
     in_io_packet : bool
-        Newer robots report them in the I/O packet; older ones among the digital inputs of the SIP.
+        Newer robots report them in the I/O packet; older ones among the digital inputs
+        of the SIP.
     """
 
     type: str = field(default="table_ir", init=False)
@@ -45,7 +48,9 @@ def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]
     """For each sensor of a robot at `pose`, whether a table top is above it."""
     tables = [a.corners for a in scene.areas if a.kind.lower() in TABLES]
     points = [transform_point(pose, x, y) for x, y in spec.positions]
-    return tuple(any(in_polygon(corners, x, y) for corners in tables) for x, y in points)
+    return tuple(
+        any(in_polygon(corners, x, y) for corners in tables) for x, y in points
+    )
 
 
 def _read(spec: TableIrSpec, view: View) -> tuple[bool, ...]:
@@ -53,7 +58,9 @@ def _read(spec: TableIrSpec, view: View) -> tuple[bool, ...]:
 
 
 def _inputs(spec: TableIrSpec, found: tuple[bool, ...]) -> dict[int, int]:
-    """Bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O packet (pioneer-protocol §5, field 16, and §10)."""
+    """Bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O packet
+    (pioneer-protocol §5, field 16, and §10).
+    """
     left, right = (*found, False, False)[:2]
     return {3: 2 * left + right} if spec.in_io_packet else {0: left + 2 * right}
 

@@ -1,4 +1,6 @@
-"""The tables that every world has, and the rows of all tables that a saved state must have."""
+"""The tables that every world has, and the rows of all tables that a saved state must
+have.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,34 @@ from botyard.model.devices import find_device, names_of
 from botyard.model.objects import Described
 from botyard.model.robot import RobotSpec
 
-WORLD_TABLES: Final[tuple[type[DeviceTable], ...]] = (Grippers, Joints, Batteries, Boards)
-"""In the order in which they act in a step, and in which a state holds them. Tables of other kinds come with the first device."""
+WORLD_TABLES: Final[tuple[type[DeviceTable], ...]] = (
+    Grippers,
+    Joints,
+    Batteries,
+    Boards,
+)
+"""In the order in which they act in a step, and in which a state holds them. Tables of
+other kinds come with the first device.
+"""
 
 
-def expected_rows(robots: Mapping[str, RobotSpec], described: Described) -> dict[str, set[str]]:
-    """`Row.key` of all rows in a world with these robots and joints, by the names of tables."""
+def expected_rows(
+    robots: Mapping[str, RobotSpec], described: Described
+) -> dict[str, set[str]]:
+    """`Row.key` of all rows in a world with these robots and joints, by the names of
+    tables.
+    """
     found = {table.name: table.keys(robots, described) for table in WORLD_TABLES}
     for name, model in robots.items():
         if not model.devices:
             continue
-        for device, spec in zip(names_of(model.equipment), model.equipment, strict=True):
+        for device, spec in zip(
+            names_of(model.equipment), model.equipment, strict=True
+        ):
             kind = find_device(spec.type)
             if kind.table is not None and not kind.part:
                 found.setdefault(kind.table.name, set()).add(memory_key(name, device))
+
     return found
 
 

@@ -1,7 +1,10 @@
-"""Many worlds as one batch: what a world has beside its bodies, and the kernel that advances one of them.
+"""Many worlds as one batch: what a world has beside its bodies, and the kernel that
+advances one of them.
 
-The bodies of each world are those of a `Simulation`: the same arrays, laid out in the same way, and the same kernels. So the worlds of a
-batch give the bits of simulations. The kernel is called for many worlds by one call from Python (`botyard.native.kernels.RowsEntry`).
+The bodies of each world are those of a `Simulation`: the same arrays, laid out in the
+same way, and the same kernels. So the worlds of a batch give the bits of simulations.
+The kernel is called for many worlds by one call from Python
+(`botyard.native.kernels.RowsEntry`).
 """
 
 from __future__ import annotations
@@ -13,12 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cosine_sine
 from botyard.engine.kernels.beams import Beams, Fans, away_from_zero
-from botyard.engine.kernels.fetch import MIN_BEAMS, fetch_cells, fetch_walls
 from botyard.engine.kernels.gridwalk import segment_range
+from botyard.engine.kernels.identify import wall_ahead
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel, rows_kernel
-from botyard.engine.kernels.lateness import (
+from botyard.engine.kernels.latency import (
     ALL,
     LATE,
     NEW,
@@ -37,23 +39,53 @@ from botyard.engine.kernels.masses import step_masses
 from botyard.engine.kernels.motion import wrap
 from botyard.engine.kernels.noise import episode_seed
 from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_errors
+from botyard.engine.kernels.prefetch import MIN_BEAMS, fetch_cells, fetch_walls
 from botyard.engine.kernels.raycast import cast_groups
-from botyard.engine.kernels.sight import wall_ahead
-from botyard.engine.layout import F8, I1, I2, I8, NO_BODY, U1, U2, U8, Bins, Bodies, Grid, State, World
-from botyard.engine.masslayout import MASS, OK, Impulses, MassShapes, MassState, Moving, Walls, Workspace
+from botyard.engine.layout import (
+    F8,
+    I1,
+    I2,
+    I8,
+    NO_BODY,
+    U1,
+    U2,
+    U8,
+    Bins,
+    Bodies,
+    Grid,
+    State,
+    World,
+)
+from botyard.engine.masslayout import (
+    MASS,
+    OK,
+    Impulses,
+    MassShapes,
+    MassState,
+    Moving,
+    Walls,
+    Workspace,
+)
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance_bodies
+from botyard.numerics.elementary import cosine_sine
 
 F4 = NDArray[np.float32]
 
-TICK, EPISODE, MAP, SAMPLES, LINEUP = range(5)
-"""Indices in `Own.counts`: steps done in this episode; number of the episode; number of the map; free places drawn in this episode;
-number of the lineup, which says the models of the robots."""
+TICK, EPISODE, MAP, SAMPLES, ROBOT_SET = range(5)
+"""Indices in `Own.counts`: steps done in this episode; number of the episode; number of
+the map; free places drawn in this episode; number of the lineup, which says the models
+of the robots.
+"""
 STEPS, BEGINS, BOXES, FAILED, ONLY_MAP, FETCHES = range(6)
-"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a step, 2: and it is the next one of the world,
-in map 0; so many bodies, the first, are boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
-1: there are more maps than the processor's caches hold."""
+"""Indices in `Own.task`: how many steps are asked for; 1: an episode begins, without a
+step, 2: and it is the next one of the world, in map 0; so many bodies, the first, are
+boxes; 1: a world has a `Fault`, written by each that has one; 1: map 0 is the only one;
+1: there are more maps than the processor's caches hold.
+"""
 MAX_COORDINATE = 1e7
-"""Greatest coordinate of a body, m, as in `botyard.engine.commands`: beyond it kernels cannot number cells."""
+"""Greatest coordinate of a body, m, as in `botyard.engine.commands`: beyond it kernels
+cannot number cells.
+"""
 MAX_SPEED = 1e3
 """Greatest speed limit, m/s and rad/s, as in `botyard.model.robot`."""
 MAX_RAMP = 1e6
@@ -99,15 +131,18 @@ class Own(NamedTuple):
     counts : (5,) int64
         See `TICK`, `EPISODE`, `MAP`, `SAMPLES`, `LINEUP`.
     seeds : (2,) uint64
-        Seed of the world; seed of the episode (`botyard.engine.rng.episode_seed`), of which all draws are made.
+        Seed of the world; seed of the episode (`botyard.engine.rng.episode_seed`), of
+        which all draws are made.
     start : (m, 3) float64
         Poses at which the bodies began the episode, m, m, rad.
     contact : (m,) int8
         `Contact` of each body in the last steps.
     other : (m,) int64
-        Number of the body that stopped it: robots are counted first, then boxes; −1: none.
+        Number of the body that stopped it: robots are counted first, then boxes; −1:
+        none.
     raw, bright : (r,) float64, (r,) int16
-        Workspace for readings, m, and laser returns. Where there is no sensor `raw` is NaN.
+        Workspace for readings, m, and laser returns. Where there is no sensor `raw` is
+        NaN.
     single, double : (r,) float32, (r,) float64
         Readings, m; one of both has no elements, and is not written.
     devices : (d,) int64
@@ -168,7 +203,8 @@ class MassRoom(NamedTuple):
     order : (n,) int64
         Rows by `State.uid`.
     row : (S,) uint8
-        `Masses.row` before the steps: a world that has no room for its contacts is put back to it.
+        `Masses.row` before the steps: a world that has no room for its contacts is put
+        back to it.
     """
 
     work: Workspace
@@ -182,12 +218,16 @@ class MassRoom(NamedTuple):
 def within(values: F8, row: int, low: float, high: float) -> bool:
     """Whether all three numbers of a row are from `low` to `high`; NaN is not."""
     a, b, c = values[row, 0], values[row, 1], values[row, 2]
-    return bool((a >= low) & (a <= high) & (b >= low) & (b <= high) & (c >= low) & (c <= high))
+    return bool(
+        (a >= low) & (a <= high) & (b >= low) & (b <= high) & (c >= low) & (c <= high)
+    )
 
 
 @inline_kernel
 def is_motion(state: State, wheels: F8, i: int) -> bool:
-    """Whether limits of speeds and ramps of a body, and errors of its odometry, are in range."""
+    """Whether limits of speeds and ramps of a body, and errors of its odometry, are in
+    range.
+    """
     return (
         within(state.max_vel, i, 0.0, MAX_SPEED)
         and within(state.top_vel, i, 0.0, MAX_SPEED)
@@ -195,32 +235,48 @@ def is_motion(state: State, wheels: F8, i: int) -> bool:
         and within(state.decel, i, 0.0, MAX_RAMP)
         and within(state.err_lo, i, -MAX_SPEED, MAX_SPEED)
         and within(state.err_hi, i, -MAX_SPEED, MAX_SPEED)
-        and bool((wheels[i, 0] >= 1.0 / MAX_WHEEL_RATIO) & (wheels[i, 0] <= MAX_WHEEL_RATIO))
+        and bool(
+            (wheels[i, 0] >= 1.0 / MAX_WHEEL_RATIO) & (wheels[i, 0] <= MAX_WHEEL_RATIO)
+        )
         and (wheels[i, 0] == 1.0 or state.drive[i] == 1)  # `Drive.DIFF`
     )
 
 
 @merged_kernel
-def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, has_masses: bool) -> int:
-    """`Fault` of a world whose arrays others have written: kernels index by numbers that follow from them."""
+def fault_of(
+    state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, has_masses: bool
+) -> int:
+    """`Fault` of a world whose arrays others have written: kernels index by numbers
+    that follow from them.
+    """
     fault = 0 if are_latencies(late, dt) else 8
     if not are_rates(late, dt):
         fault = 10
     if not are_rings(late):
         fault = 5
     for i in range(state.pose.shape[0]):
-        if not within(state.pose, i, -MAX_COORDINATE, MAX_COORDINATE) or abs(state.pose[i, 2]) > math.pi:
+        if (
+            not within(state.pose, i, -MAX_COORDINATE, MAX_COORDINATE)
+            or abs(state.pose[i, 2]) > math.pi
+        ):
             fault = 1
+
         if (
             not within(state.vel, i, -MAX_SPEED, MAX_SPEED)
             or not within(state.target, i, -MAX_TARGET, MAX_TARGET)
             or not within(late.command, i, -MAX_TARGET, MAX_TARGET)
         ):
             fault = 2
+
         if not is_motion(state, wheels, i):
             fault = 3
-        if (state.control[i] != 0 and not has_masses) or state.drive[i] < 0 or state.drive[i] > 2:
+        if (
+            (state.control[i] != 0 and not has_masses)
+            or state.drive[i] < 0
+            or state.drive[i] > 2
+        ):
             fault = 5
+
     for b in range(fans.r_max.shape[0]):
         if not (
             (fans.r_min[b] >= 0.0)
@@ -234,6 +290,7 @@ def fault_of(state: State, wheels: F8, fans: Fans, late: Lateness, dt: float, ha
             & (fans.missing[b] <= 1.0)
         ):
             fault = 4
+
     return fault
 
 
@@ -244,22 +301,31 @@ def fault_of_masses(state: State, shapes: MassShapes, masses: Masses) -> int:
         return 5
     for i in range(state.control.shape[0]):
         control = state.control[i]
-        if control < 0 or control > 4 or (control > 0) != (shapes.values[i, MASS] > 0.0):
+        if (
+            control < 0
+            or control > 4
+            or (control > 0) != (shapes.values[i, MASS] > 0.0)
+        ):
             return 5
+
         if control > 0 and not within(state.demand, i, -MAX_DEMAND, MAX_DEMAND):
             return 2
+
     return 0
 
 
 @merged_kernel
 def begin_masses(masses: Masses) -> None:
-    """Write what bodies with mass and their movers begin with, as `botyard.engine.masslayout.mass_state` and `impulses` have it."""
+    """Write what bodies with mass and their movers begin with, as
+    `botyard.engine.masslayout.mass_state` and `impulses` have it.
+    """
     mass, table = masses.state, masses.table
     for i in range(mass.depth.shape[0]):
         mass.depth[i], mass.resting[i] = 0.0, 0
         for k in range(3):
             mass.seen[i, k] = math.nan
             mass.floor[i, k] = mass.wrench[i, k] = 0.0
+
     table.size[0], table.span[0] = 0, 0.0
     for t in range(table.key.shape[0]):
         table.impulse[t, 0] = table.impulse[t, 1] = 0.0
@@ -268,26 +334,47 @@ def begin_masses(masses: Masses) -> None:
 
 @merged_kernel
 def begin_episode(state: State, bodies: Bodies, bins: Bins, own: Own) -> None:
-    """Put all bodies at their starts, at rest, as they are when they are added to a world; limits and errors of odometry stay as set."""
+    """Put all bodies at their starts, at rest, as they are when they are added to a
+    world; limits and errors of odometry stay as set.
+    """
     start, seed = own.start, episode_seed(own.seeds[0], own.counts[EPISODE])
     own.seeds[1] = seed
     for i in range(start.shape[0]):
         start[i, 2] = wrap(start[i, 2])
         for axis in range(3):
             state.pose[i, axis] = start[i, axis]
-            state.odom[i, axis] = start[i, axis] if state.err_mode[i] == 4 else 0.0  # `PERFECT`
-            state.odom_frame[i, axis] = 0.0 if state.err_mode[i] == 4 else start[i, axis]
-            state.vel[i, axis] = state.target[i, axis] = state.disp[i, axis] = state.err[i, axis] = 0.0
+            state.odom[i, axis] = (
+                start[i, axis] if state.err_mode[i] == 4 else 0.0
+            )  # `PERFECT`
+            state.odom_frame[i, axis] = (
+                0.0 if state.err_mode[i] == 4 else start[i, axis]
+            )
+            state.vel[i, axis] = state.target[i, axis] = state.disp[
+                i, axis
+            ] = state.err[i, axis] = 0.0
             if state.err_mode[i] == 1:  # `CONSTANT`
                 low, high = state.err_lo[i, axis], state.err_hi[i, axis]
                 state.err[i, axis] = high if low == -high else (low + high) / 2.0
+
         if state.err_mode[i] == 2:  # `RANDOM_INIT`
-            draw_errors(state.uid, state.err_lo, state.err_hi, state.err, i, seed, BEFORE_ALL_TICKS)
+            draw_errors(
+                state.uid,
+                state.err_lo,
+                state.err_hi,
+                state.err,
+                i,
+                seed,
+                BEFORE_ALL_TICKS,
+            )
+
         state.path[i, 0] = state.path[i, 1] = state.spin[i] = 0.0
         state.contact[i] = np.uint64(0)
-        state.mode_x[i] = state.mode_a[i] = state.stall[i] = state.estop[i] = state.held[i] = 0
+        state.mode_x[i] = state.mode_a[i] = state.stall[i] = state.estop[
+            i
+        ] = state.held[i] = 0
         state.motors[i] = 1
         bodies.placed[i, 0] = math.nan
+
     bins.reach[0] = bins.reach[1] = bins.reach[2] = 0.0
     own.counts[TICK] = 0
 
@@ -297,16 +384,26 @@ def note_contacts(state: State, bins: Bins, own: Own) -> None:
     """Write `Own.contact` and `Own.other` after a step."""
     count, boxes = state.stall.shape[0], own.task[BOXES]
     for i in range(count):
-        if state.stall[i] == 1:  # first: to read `met` of each world costs a twentieth of its step
+        if (
+            state.stall[i] == 1
+        ):  # first: to read `met` of each world costs a twentieth of its step
             met = bins.met[i]
             if met != NO_BODY:
                 own.contact[i] = 1 if met < 0 else 2
-                own.other[i] = met if met < 0 else met - boxes if met >= boxes else met + count - boxes
+                own.other[i] = (
+                    met
+                    if met < 0
+                    else met - boxes
+                    if met >= boxes
+                    else met + count - boxes
+                )
 
 
 @merged_kernel
 def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
-    """Begin to load what sensors will read of the grid: the cells, then, with `filled` 1, the walls in them. See `FETCHES`."""
+    """Begin to load what sensors will read of the grid: the cells, then, with `filled`
+    1, the walls in them. See `FETCHES`.
+    """
     for n in range(own.devices.shape[0] if own.task[FETCHES] == 1 else 0):
         first, row = fans.first[fans.kind[own.devices[n]]], fans.row[own.devices[n]]
         beams = fans.beam_first[first + 1] - fans.beam_first[first]
@@ -319,31 +416,58 @@ def fetch(state: State, grid: Grid, fans: Fans, own: Own, filled: int) -> None:
 
 
 @merged_kernel
-def measure(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int) -> None:
-    """Measure with some devices, see `ALL`, and let the readings be those that can be had now."""
-    for b in range(fans.r_max.shape[0]):  # a workspace: limits of ranges may have been written
+def measure(
+    world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, which: int
+) -> None:
+    """Measure with some devices, see `ALL`, and let the readings be those that can be
+    had now.
+    """
+    for b in range(
+        fans.r_max.shape[0]
+    ):  # a workspace: limits of ranges may have been written
         for j in range(fans.beam_first[b], fans.beam_first[b + 1]):
             fans.beam_r_max[j] = fans.r_max[b]
+
     tick, dt, count = own.counts[TICK], own.step[0], own.devices.shape[0]
-    is_each = which != ALL or has_late_readings(late, dt)  # whether each device is asked if it measures in this step
+    is_each = which != ALL or has_late_readings(
+        late, dt
+    )  # whether each device is asked if it measures in this step
     together = 1 if is_each else max(count, 1)
     for n in range(0, count, together):
         if not is_each or measures(late.delay, late.late_due, n, which, tick, dt):
             cast_groups(
-                world.grid, world.bodies, world.bins, world.state, fans, beams, own.devices[n : n + together], own.seeds[1], tick,
-                own.raw, own.bright,
-            )  # fmt: skip
-    hold_back(world.state, fans, late, which, own.seeds[1], tick, dt, own.raw, own.bright)
+                world.grid,
+                world.bodies,
+                world.bins,
+                world.state,
+                fans,
+                beams,
+                own.devices[n : n + together],
+                own.seeds[1],
+                tick,
+                own.raw,
+                own.bright,
+            )
+
+    hold_back(
+        world.state, fans, late, which, own.seeds[1], tick, dt, own.raw, own.bright
+    )
 
 
 @merged_kernel
-def end_step(world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k: int, last: int) -> None:
-    """Measure after step `k` of those up to `last`, where that is needed; −1: before the first one."""
+def end_step(
+    world: World, fans: Fans, beams: Beams, own: Own, late: Lateness, k: int, last: int
+) -> None:
+    """Measure after step `k` of those up to `last`, where that is needed; −1: before
+    the first one.
+    """
     if k >= last:
         fetch(world.state, world.grid, fans, own, 1)
     # of late readings, what is measured now can be had later
     if k < 0 or k >= last or has_late_readings(late, own.step[0]):
-        measure(world, fans, beams, own, late, NEW if k < 0 else ALL if k >= last else LATE)
+        measure(
+            world, fans, beams, own, late, NEW if k < 0 else ALL if k >= last else LATE
+        )
 
 
 @merged_kernel
@@ -367,7 +491,10 @@ def keep_places(state: State, room: MassRoom) -> None:
     """Copy poses and velocities, before bodies without mass move."""
     for i in range(room.before.shape[0]):
         for axis in range(3):
-            room.before[i, axis], room.before_vel[i, axis] = state.pose[i, axis], state.vel[i, axis]
+            room.before[i, axis], room.before_vel[i, axis] = (
+                state.pose[i, axis],
+                state.vel[i, axis],
+            )
 
 
 @merged_kernel
@@ -381,23 +508,55 @@ def push(
     room: MassRoom,
     dt: float,
 ) -> bool:
-    """Move bodies with mass, after the others have moved. False when there is no room for their contacts."""
+    """Move bodies with mass, after the others have moved. False when there is no room
+    for their contacts.
+    """
     moving = Moving(
-        state.pose, state.vel, state.disp, state.spin, state.uid, state.demand, state.contact, state.stall, state.mask,
-        state.held, state.drive, state.control, bodies.radius, bodies.inner, bodies.feels, bins.rows, bins.at, bins.start,
-        bins.frame, bins.shape, bins.reach, bins.met, room.before, room.before_vel, room.order,
-    )  # fmt: skip
-    return bool(step_masses(moving, walls, shapes, masses.state, masses.table, room.work, dt) <= OK)
+        state.pose,
+        state.vel,
+        state.disp,
+        state.spin,
+        state.uid,
+        state.demand,
+        state.contact,
+        state.stall,
+        state.mask,
+        state.held,
+        state.drive,
+        state.control,
+        bodies.radius,
+        bodies.inner,
+        bodies.feels,
+        bins.rows,
+        bins.at,
+        bins.start,
+        bins.frame,
+        bins.shape,
+        bins.reach,
+        bins.met,
+        room.before,
+        room.before_vel,
+        room.order,
+    )
+    return bool(
+        step_masses(moving, walls, shapes, masses.state, masses.table, room.work, dt)
+        <= OK
+    )
 
 
 @merged_kernel
-def begin_bodies(state: State, bodies: Bodies, bins: Bins, own: Own, late: Lateness) -> bool:
-    """Begin an episode, if `Own.task` says so; whether it does. First of all, as it puts right what is wrong with poses and velocities."""
+def begin_bodies(
+    state: State, bodies: Bodies, bins: Bins, own: Own, late: Lateness
+) -> bool:
+    """Begin an episode, if `Own.task` says so; whether it does. First of all, as it
+    puts right what is wrong with poses and velocities.
+    """
     if own.task[BEGINS] == 0:
         return False
     if own.task[BEGINS] == 2:
         own.counts[EPISODE] += 1
         own.counts[MAP] = own.counts[SAMPLES] = 0
+
     begin_episode(state, bodies, bins, own)
     drop_all(late)
     return True
@@ -405,7 +564,9 @@ def begin_bodies(state: State, bodies: Bodies, bins: Bins, own: Own, late: Laten
 
 @merged_kernel
 def is_stopped(own: Own, fault: int) -> bool:
-    """Note the `Fault` of a world, or that it is in a map that is not there; whether there is one."""
+    """Note the `Fault` of a world, or that it is in a map that is not there; whether
+    there is one.
+    """
     own.fault[0] = 9 if own.task[ONLY_MAP] == 1 and own.counts[MAP] != 0 else fault
     if own.fault[0] != 0:
         own.task[FAILED] = 1
@@ -419,18 +580,28 @@ def begin_steps(bodies: Bodies, own: Own, begins: bool) -> None:
         own.known[0] = own.counts[MAP]
         for i in range(bodies.leeway.shape[0]):
             bodies.leeway[i] = 0.0
+
     for i in range(own.contact.shape[0]):
         own.contact[i], own.other[i] = 0, -1
 
 
 @rows_kernel
 def advance_world(
-    state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, late: Lateness
+    state: State,
+    bodies: Bodies,
+    bins: Bins,
+    grid: Grid,
+    fans: Fans,
+    beams: Beams,
+    own: Own,
+    late: Lateness,
 ) -> None:
-    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then take all readings.
+    """Begin an episode of a world, or advance it by steps, as `Own.task` says; then
+    take all readings.
 
-    `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the world's own; `grid`, `beams` and workspaces its
-    thread's. Steps are those of `botyard.engine.step`. A world with a `Fault` stays as it is.
+    `state`, `bodies`, `bins`, `own`, `late`, and limits and errors of `fans` are the
+    world's own; `grid`, `beams` and workspaces its thread's. Steps are those of
+    `botyard.engine.step`. A world with a `Fault` stays as it is.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
@@ -444,38 +615,70 @@ def advance_world(
         if k >= 0 and k < steps:
             if not begins:
                 take_commands(state, late, k == 0, own.seeds[1], own.counts[TICK], dt)
-            advance_bodies(world, dt, own.seeds[1], own.counts[TICK], PLACE if begins else MOVE | FOLLOW)
+            advance_bodies(
+                world,
+                dt,
+                own.seeds[1],
+                own.counts[TICK],
+                PLACE if begins else MOVE | FOLLOW,
+            )
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
+
         end_step(world, fans, beams, own, late, k, steps - 1)
+
     publish(own)
 
 
 @merged_kernel
 def advance_step(
-    world: World, own: Own, walls: Walls, shapes: MassShapes, masses: Masses, room: MassRoom, dt: float, begins: bool
+    world: World,
+    own: Own,
+    walls: Walls,
+    shapes: MassShapes,
+    masses: Masses,
+    room: MassRoom,
+    dt: float,
+    begins: bool,
 ) -> bool:
-    """A step of all bodies; where an episode begins, what follows from their poses. False when there is no room for contacts."""
+    """A step of all bodies; where an episode begins, what follows from their poses.
+    False when there is no room for contacts.
+    """
     keep_places(world.state, room)
     parts = PLACE if begins else MOVE
     while True:
         advance_bodies(world, dt, own.seeds[1], own.counts[TICK], parts)
         if parts != MOVE:
             return True
-        if not push(world.state, world.bodies, world.bins, walls, shapes, masses, room, dt):
+        if not push(
+            world.state, world.bodies, world.bins, walls, shapes, masses, room, dt
+        ):
             return False
+
         parts = FOLLOW
 
 
 @rows_kernel
 def advance_masses(
-    state: State, bodies: Bodies, bins: Bins, grid: Grid, fans: Fans, beams: Beams, own: Own, walls: Walls, shapes: MassShapes,
-    masses: Masses, room: MassRoom, late: Lateness,
-) -> None:  # fmt: skip
-    """`advance_world` of worlds with bodies with mass; `masses` is the world's own, `room` its thread's.
+    state: State,
+    bodies: Bodies,
+    bins: Bins,
+    grid: Grid,
+    fans: Fans,
+    beams: Beams,
+    own: Own,
+    walls: Walls,
+    shapes: MassShapes,
+    masses: Masses,
+    room: MassRoom,
+    late: Lateness,
+) -> None:
+    """`advance_world` of worlds with bodies with mass; `masses` is the world's own,
+    `room` its thread's.
 
-    A kernel of its own: to hand over the arrays of masses takes a fifth of a step without them.
+    A kernel of its own: to hand over the arrays of masses takes a fifth of a step
+    without them.
     """
     dt = own.step[0]
     begins = begin_bodies(state, bodies, bins, own, late)
@@ -499,23 +702,40 @@ def advance_masses(
                 copy_bytes(room.row, masses.row)
                 own.fault[0], own.known[0], own.task[FAILED] = 7, -1, 1
                 return
+
             if not begins:
                 own.counts[TICK] += 1
                 note_contacts(state, bins, own)
+
         end_step(world, fans, beams, own, late, k, steps - 1)
+
     publish(own)
 
 
 @inline_kernel
-def body_ahead(bodies: Bodies, pose: F8, row: int, x: float, y: float, dx: float, dy: float, best: float) -> float:
-    """How far a ray from (x, y), m, in the direction (dx, dy) gets before it meets the outline of a body, at most `best`, m."""
+def body_ahead(
+    bodies: Bodies,
+    pose: F8,
+    row: int,
+    x: float,
+    y: float,
+    dx: float,
+    dy: float,
+    best: float,
+) -> float:
+    """How far a ray from (x, y), m, in the direction (dx, dy) gets before it meets the
+    outline of a body, at most `best`, m.
+    """
     rx, ry, radius = pose[row, 0] - x, pose[row, 1] - y, bodies.radius[row]
     along = rx * dx + ry * dy
     # it misses the circle around the body, points away from it, or ends before it
     if abs(rx * dy - ry * dx) > radius or along < -radius or along - radius >= best:
         return best
     c, s = cosine_sine(pose[row, 2])
-    ux, uy = c * dx + s * dy, c * dy - s * dx  # in the body's frame; so is the place of the ray
+    ux, uy = (
+        c * dx + s * dy,
+        c * dy - s * dx,
+    )  # in the body's frame; so is the place of the ray
     ox, oy = -c * rx - s * ry, s * rx - c * ry
     for p in range(bodies.part_start[row], bodies.part_start[row + 1]):
         v0, v1 = bodies.vert_start[p], bodies.vert_start[p + 1]
@@ -524,6 +744,7 @@ def body_ahead(bodies: Bodies, pose: F8, row: int, x: float, y: float, dx: float
             bx, by = bodies.verts[v, 0] - ox, bodies.verts[v, 1] - oy
             best = segment_range(ax, ay, bx - ax, by - ay, ux, uy, best)
             ax, ay = bx, by
+
     return best
 
 
@@ -540,19 +761,25 @@ def cast_rays(
     reach: float,
     mask: int,
 ) -> None:
-    """Ranges, m, to the nearest walls and bodies from places in a world, (k, 2) m, in directions, (k,) rad; `reach` if nothing is nearer.
+    """Ranges, m, to the nearest walls and bodies from places in a world, (k, 2) m, in
+    directions, (k,) rad; `reach` if nothing is nearer.
 
-    `mask`: classes of walls and bodies that are met; `rows`, (j,): the bodies that are looked at; `pose`, (n, 3), and `classes`, (n,): of
-    all bodies.
+    `mask`: classes of walls and bodies that are met; `rows`, (j,): the bodies that are
+    looked at; `pose`, (n, 3), and `classes`, (n,): of all bodies.
     """
     for k in range(bearings.shape[0]):
         c, s = cosine_sine(bearings[k])
         gx, gy = (xy[k, 0] - grid.x0) / grid.h, (xy[k, 1] - grid.y0) / grid.h
         dx, dy = away_from_zero(c), away_from_zero(s)
-        best = min(wall_ahead(grid, gx, gy, dx, dy, reach / grid.h, mask) * grid.h, reach)
+        best = min(
+            wall_ahead(grid, gx, gy, dx, dy, reach / grid.h, mask) * grid.h, reach
+        )
         for j in range(rows.shape[0]):
             if int(classes[rows[j]]) & mask:
-                best = body_ahead(bodies, pose, rows[j], xy[k, 0], xy[k, 1], dx, dy, best)
+                best = body_ahead(
+                    bodies, pose, rows[j], xy[k, 0], xy[k, 1], dx, dy, best
+                )
+
         ranges[k] = best + 0.0  # at a wall it may be −0
 
 
@@ -562,9 +789,9 @@ __all__ = [
     "EPISODE",
     "FAILED",
     "FETCHES",
-    "LINEUP",
     "MAP",
     "ONLY_MAP",
+    "ROBOT_SET",
     "SAMPLES",
     "STEPS",
     "TICK",

@@ -1,4 +1,6 @@
-"""Blocks of memory for many worlds: one row for each, in which arrays lie at the same places."""
+"""Blocks of memory for many worlds: one row for each, in which arrays lie at the same
+places.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Blocks:
         The block.
     """
 
-    def __init__(self, count: int, fields: Iterable[tuple[str, DTypeLike, tuple[int, ...]]]) -> None:
+    def __init__(
+        self, count: int, fields: Iterable[tuple[str, DTypeLike, tuple[int, ...]]]
+    ) -> None:
         self._fields: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}
         size = 0
         for name, dtype, shape in fields:
@@ -39,6 +43,7 @@ class Blocks:
             size = -(-size // 8) * 8
             self._fields[name] = size, kind, shape
             size += kind.itemsize * math.prod(shape)
+
         size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
         room = np.zeros(count * size + ALIGNMENT, np.uint8)
         begin = -room.ctypes.data % ALIGNMENT
@@ -55,7 +60,9 @@ class Blocks:
         at, kind, shape = self._fields[name]
         count, size = self.bytes.shape
         steps = np.zeros((1, *shape), kind).strides[1:]
-        found: NDArray[Any] = np.ndarray((count, *shape), kind, self.bytes.reshape(-1).data, at, (size, *steps))
+        found: NDArray[Any] = np.ndarray(
+            (count, *shape), kind, self.bytes.reshape(-1).data, at, (size, *steps)
+        )
         found.flags.writeable = writeable
         return found
 

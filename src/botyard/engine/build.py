@@ -1,4 +1,6 @@
-"""Makes arrays of descriptions: the only module that knows both the model and the engine's layout."""
+"""Makes arrays of descriptions: the only module that knows both the model and the
+engine's layout.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import atan2, hypot
 from botyard.engine.kernels import grid as grid_kernels
 from botyard.engine.layout import F8, I2, I4, I8, U2, WALL, Bins, Bodies, Control, Grid
 from botyard.engine.rng import body_uid
@@ -33,28 +34,41 @@ from botyard.model.robot import (
 )
 from botyard.model.scene import Scene, in_polygon
 from botyard.model.tracing import squares_to_segments
+from botyard.numerics.elementary import atan2, hypot
 
 T = TypeVar("T", bound=np.generic)
 MIN_CELL = 0.1
-"""Least edge of a grid cell, m (the size that measured best, reference performance.md §2)."""
+"""Least edge of a grid cell, m (the size that measured best, reference performance.md
+§2).
+"""
 MAX_CELLS = 4e6
 """Cells of a grid: larger maps get larger cells."""
 MAX_ENTRIES = 2e7
-"""Entries of walls in all cells together, 44 bytes each: maps with many long walls get larger cells."""
+"""Entries of walls in all cells together, 44 bytes each: maps with many long walls get
+larger cells.
+"""
 CELLS_PER_ENTRY = 4.0
-"""Cells of a grid per entry: maps with few walls get larger cells, so that the whole grid stays in a cache of the processor."""
+"""Cells of a grid per entry: maps with few walls get larger cells, so that the whole
+grid stays in a cache of the processor.
+"""
 MAX_ENDS_PER_CELL = 50.0
-"""Ends of walls that share the cell of another end, on average. With more, cells get smaller than `CELLS_PER_ENTRY` says: a few stray
-points far outside would else put the whole map into one cell."""
+"""Ends of walls that share the cell of another end, on average. With more, cells get
+smaller than `CELLS_PER_ENTRY` says: a few stray points far outside would else put the
+whole map into one cell.
+"""
 SAMPLED_ENDS = 20_000
 """Size of the sample of ends of walls by which that is estimated."""
 MAX_ONE_BY_ONE = 8
-"""So many bodies are put into `Bodies.order`, or taken out of `Bodies`, one by one; with more all is made anew."""
+"""So many bodies are put into `Bodies.order`, or taken out of `Bodies`, one by one;
+with more all is made anew.
+"""
 GRID_PADDING = 2
 """Empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
-"""Offset of the borders of cells from multiples of the cell's edge, in cells. Outlines of map points lie on such multiples: on a border
-each of them would be entered in the cells of both sides."""
+"""Offset of the borders of cells from multiples of the cell's edge, in cells. Outlines
+of map points lie on such multiples: on a border each of them would be entered in the
+cells of both sides.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +108,8 @@ class BodySpec:
     feels : bool
         Whether contacts are reported (`State.contact`).
     dynamics : DynamicsSpec or None
-        Mass, friction, damping; None: a kinematic body, which moves as commanded and is pushed by nothing.
+        Mass, friction, damping; None: a kinematic body, which moves as commanded and is
+        pushed by nothing.
     """
 
     name: str
@@ -120,7 +135,9 @@ class BodySpec:
         return body_uid(self.name)
 
     def mask(self, seen: Visible) -> int:
-        """`State.mask` for classes of visibility: a body with mass does not stop others, they push it."""
+        """`State.mask` for classes of visibility: a body with mass does not stop
+        others, they push it.
+        """
         return int(seen if self.dynamics is None else seen.with_mass())
 
     @property
@@ -132,13 +149,18 @@ class BodySpec:
 
 
 def robot_body(spec: RobotSpec, name: str) -> BodySpec:
-    """The body of a robot: its outline and the cases of sensors that stick out of it (COL-002, COL-010)."""
+    """The body of a robot: its outline and the cases of sensors that stick out of it
+    (COL-002, COL-010).
+    """
     parts = [spec.outline, *spec.parts]
     for laser in spec.lasers:
         if laser.size[0] > 0 and laser.size[1] > 0:
-            case = tuple(transform_point(laser.pose, x, y) for x, y in rectangle(*laser.size))
+            case = tuple(
+                transform_point(laser.pose, x, y) for x, y in rectangle(*laser.size)
+            )
             if not all(in_polygon(spec.outline, x, y) for x, y in case):
                 parts.append(case)
+
     return BodySpec(
         name=name,
         parts=tuple(parts),
@@ -161,11 +183,15 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
 
 def box_body(box: BoxObject) -> BodySpec:
     """The body of a movable box of the map."""
-    return BodySpec(name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics)
+    return BodySpec(
+        name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics
+    )
 
 
 class _Polygon(NamedTuple):
-    """Columns of `Bodies` for a polygon: `turn`, `edge`, distance of its farthest corner from the origin, half its least width, m."""
+    """Columns of `Bodies` for a polygon: `turn`, `edge`, distance of its farthest
+    corner from the origin, half its least width, m.
+    """
 
     turn: float
     edge: tuple[float, ...]
@@ -174,13 +200,21 @@ class _Polygon(NamedTuple):
 
 
 def convexity(part: Outline) -> float:
-    """`Bodies.turn` of a polygon. It is convex when it turns the same way at every corner, once around in all."""
-    edges = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(part, (*part[1:], part[0]), strict=True)]
+    """`Bodies.turn` of a polygon. It is convex when it turns the same way at every
+    corner, once around in all.
+    """
+    edges = [
+        (b[0] - a[0], b[1] - a[1])
+        for a, b in zip(part, (*part[1:], part[0]), strict=True)
+    ]
     around, left, right = 0.0, True, True
-    for (ax, ay), (bx, by) in zip(edges, (*edges[1:], edges[0]), strict=True):  # plain numbers: most have few corners
+    for (ax, ay), (bx, by) in zip(
+        edges, (*edges[1:], edges[0]), strict=True
+    ):  # plain numbers: most have few corners
         cross = ax * by - ay * bx
         around += atan2(cross, ax * bx + ay * by)
         left, right = left and cross >= 0.0, right and cross <= 0.0
+
     if abs(abs(around) - 2 * math.pi) > 1e-6:
         return 0.0
     return 1.0 if left else -1.0 if right else 0.0
@@ -206,6 +240,7 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
     for spec in specs:
         of_bodies.append(drawn[at : at + len(spec.parts)])
         at += len(spec.parts)
+
     verts: F8 = np.array([c for part in parts for c in part], np.float64).reshape(-1, 2)
     return Bodies(
         part_start=np.cumsum([0, *(len(s.parts) for s in specs)], dtype=np.int64),
@@ -217,23 +252,31 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         world=np.zeros_like(verts),
         turn=np.array([p.turn for p in drawn], np.float64),
         edge=np.array([e for p in drawn for e in p.edge], np.float64),
-        wheels=np.array([(spec.wheel_ratio, spec.half_track) for spec in specs], np.float64).reshape(-1, 2),
-        drift=np.array([spec.odometry_drift.as_tuple() for spec in specs], np.float64).reshape(-1, 4),
+        wheels=np.array(
+            [(spec.wheel_ratio, spec.half_track) for spec in specs], np.float64
+        ).reshape(-1, 2),
+        drift=np.array(
+            [spec.odometry_drift.as_tuple() for spec in specs], np.float64
+        ).reshape(-1, 4),
         exact=np.array([spec.ramps == EXACT_RAMPS for spec in specs], np.int8),
         lead=np.zeros((len(specs), 3)),
         feels=np.array([spec.feels for spec in specs], np.int8),
         placed=np.full((len(specs), 6), np.nan),
         leeway=np.zeros(len(specs)),
-        scratch=np.zeros((max((sum(len(p.edge) for p in body) for body in of_bodies), default=1), 2)),
+        scratch=np.zeros(
+            (max((sum(len(p.edge) for p in body) for body in of_bodies), default=1), 2)
+        ),
         near=np.zeros(len(specs), np.int64),
     )
 
 
 def moving_order(names: Sequence[str]) -> I8:
-    """Rows in the order in which they move: by name, so that it does not depend on the order of creation.
+    """Rows in the order in which they move: by name, so that it does not depend on the
+    order of creation.
 
-    Robots that are named one after another also stand one after another in memory, and often in the world: for 100,000 robots that
-    is worth a factor of three over a random order.
+    Robots that are named one after another also stand one after another in memory, and
+    often in the world: for 100,000 robots that is worth a factor of three over a random
+    order.
     """
     return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
 
@@ -252,7 +295,8 @@ def insert_in_order(order: I8, names: Sequence[str], n_old: int) -> I8:
 def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
     """The shapes of `a` followed by those of `b`; `order`: see `moving_order`.
 
-    Adding bodies one by one this way costs array copies only, not a pass over all descriptions.
+    Adding bodies one by one this way costs array copies only, not a pass over all
+    descriptions.
     """
     return Bodies(
         part_start=np.concatenate([a.part_start, b.part_start[1:] + a.part_start[-1]]),
@@ -277,7 +321,9 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
 
 
 def keep_bodies(a: Bodies, keep: I8) -> Bodies:
-    """The shapes of the bodies in rows `keep` alone, in that order: array copies. Its `order` is valid for ascending rows only."""
+    """The shapes of the bodies in rows `keep` alone, in that order: array copies. Its
+    `order` is valid for ascending rows only.
+    """
     parts = rows_of(a.part_start, keep)
     verts = rows_of(a.vert_start, parts)
     stays = np.zeros(len(a.radius), np.bool_)
@@ -306,7 +352,9 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
 
 
 def drop_bodies(a: Bodies, rows: I8) -> Bodies:
-    """The shapes of all bodies but those in `rows` (ascending): `keep_bodies`, faster where these are few."""
+    """The shapes of all bodies but those in `rows` (ascending): `keep_bodies`, faster
+    where these are few.
+    """
     n = len(a.radius)
     if len(rows) > MAX_ONE_BY_ONE:
         return keep_bodies(a, np.delete(np.arange(n), rows))
@@ -340,31 +388,49 @@ def drop_bodies(a: Bodies, rows: I8) -> Bodies:
 def _without(array: NDArray[T], spans: Sequence[Sequence[int]]) -> NDArray[T]:
     """An array without the rows of these spans (first, end), ascending; a copy."""
     ends = [0, *(end for _, end in spans)]
-    return np.concatenate([array[i:j] for i, j in zip(ends, [*(first for first, _ in spans), len(array)], strict=True)])
+    return np.concatenate(
+        [
+            array[i:j]
+            for i, j in zip(
+                ends, [*(first for first, _ in spans), len(array)], strict=True
+            )
+        ]
+    )
 
 
 def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
-    """The shapes of `a` with other outlines of some bodies, by row: written in place if all keep their numbers of corners, else copies."""
+    """The shapes of `a` with other outlines of some bodies, by row: written in place if
+    all keep their numbers of corners, else copies.
+    """
     rows = np.array(sorted(specs), np.int64)
     new = build_bodies([specs[row] for row in rows.tolist()])
     a.radius[rows], a.inner[rows], a.feels[rows] = new.radius, new.inner, new.feels
-    a.placed[rows] = np.nan  # `Bodies.world` and `leeway` are to be computed anew
+    # `Bodies.world` and `leeway` are to be computed anew
+    a.placed[rows] = np.nan
     parts, old_parts = np.diff(new.part_start), np.diff(a.part_start)
     chosen = rows_of(a.part_start, rows)
     sizes, old_sizes = np.diff(new.vert_start), np.diff(a.vert_start)
-    if np.array_equal(old_parts[rows], parts) and np.array_equal(old_sizes[chosen], sizes):
+    if np.array_equal(old_parts[rows], parts) and np.array_equal(
+        old_sizes[chosen], sizes
+    ):
         verts = rows_of(a.vert_start, chosen)
         a.verts[verts], a.edge[verts], a.turn[chosen] = new.verts, new.edge, new.turn
         return a
+
     first, last = a.part_start[rows], a.part_start[rows + 1]
     begin, end = a.vert_start[first], a.vert_start[last]
 
-    def spliced(old: NDArray[T], inserted: NDArray[T], from_: I8, to: I8, where: I8) -> NDArray[T]:
-        """`old` with its parts between `from_` and `to` replaced by those of `inserted`, which begin at `where`."""
+    def spliced(
+        old: NDArray[T], inserted: NDArray[T], from_: I8, to: I8, where: I8
+    ) -> NDArray[T]:
+        """`old` with its parts between `from_` and `to` replaced by those of
+        `inserted`, which begin at `where`.
+        """
         pieces, at = list[NDArray[T]](), 0
         for k, (i, j) in enumerate(zip(from_.tolist(), to.tolist(), strict=True)):
             pieces += [old[at:i], inserted[where[k] : where[k + 1]]]
             at = j
+
         return np.concatenate([*pieces, old[at:]])
 
     n_parts = old_parts.copy()
@@ -384,11 +450,16 @@ def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
 def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
     """The present polygons of a body, in its frame, m."""
     parts = range(int(a.part_start[row]), int(a.part_start[row + 1]))
-    return tuple(tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist())) for p in parts)
+    return tuple(
+        tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist()))
+        for p in parts
+    )
 
 
 def starts_of(sizes: I8) -> I8:
-    """Offsets at which parts of these sizes begin and end, one behind the other: (n + 1,)."""
+    """Offsets at which parts of these sizes begin and end, one behind the other: (n +
+    1,).
+    """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
@@ -418,21 +489,28 @@ def build_bins(n: int) -> Bins:
 
 
 def build_grid(scene: Scene) -> Grid:
-    """The static world of a scene: its walls and the outlines of its points, sorted into cells."""
-    segments = np.concatenate([scene.segments, squares_to_segments(scene.points, scene.resolution)])
+    """The static world of a scene: its walls and the outlines of its points, sorted
+    into cells.
+    """
+    segments = np.concatenate(
+        [scene.segments, squares_to_segments(scene.points, scene.resolution)]
+    )
     mask = np.full(len(segments), int(Visible.ALL), np.uint16)
     bright = np.ones(len(segments), np.int16)
     for wall in scene.special_walls:
         mask[wall.first : wall.last] = int(wall.returns.mask)
         bright[wall.first : wall.last] = wall.returns.laser
+
     seen = mask != int(Visible.NONE)
     return grid_of_segments(segments[seen], mask[seen], bright[seen])
 
 
 def _neighbours(ends: F8, h: float) -> float:
-    """Estimate, from a sample, how many others share a cell of edge `h` with one of the points `ends`, (n, 2), on average.
+    """Estimate, from a sample, how many others share a cell of edge `h` with one of the
+    points `ends`, (n, 2), on average.
 
-    With c points in a cell that is Σ c·(c − 1) / n. Of the pairs in a cell a sample of the part f has f², so this can be told from one.
+    With c points in a cell that is Σ c·(c − 1) / n. Of the pairs in a cell a sample of
+    the part f has f², so this can be told from one.
     """
     every = max(1, len(ends) // SAMPLED_ENDS)
     sample = ends[::every]
@@ -461,15 +539,27 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     """
     if not len(segments):
         return Grid(
-            x0=0.0, y0=0.0, h=1.0, nx=0, ny=0, start=np.zeros(1, np.int32), seg=np.zeros((0, 4)),
-            mask=np.zeros(0, np.uint16), bright=np.zeros(0, np.int16), plain=True, clear=np.zeros((4, 0, 0), np.uint8),
-            clear_flat=np.zeros(0, np.uint8), near=np.zeros(0, np.int32),
-        )  # fmt: skip
+            x0=0.0,
+            y0=0.0,
+            h=1.0,
+            nx=0,
+            ny=0,
+            start=np.zeros(1, np.int32),
+            seg=np.zeros((0, 4)),
+            mask=np.zeros(0, np.uint16),
+            bright=np.zeros(0, np.int16),
+            plain=True,
+            clear=np.zeros((4, 0, 0), np.uint8),
+            clear_flat=np.zeros(0, np.uint8),
+            near=np.zeros(0, np.int32),
+        )
+
     segments = np.ascontiguousarray(segments, np.float64)
     ends = segments.reshape(-1, 2)
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
-    # a wall has an entry in each cell along its way, and how many those are depends on the edge: a fixed-point iteration
+    # a wall has an entry in each cell along its way, and how many those are depends on
+    # the edge: a fixed-point iteration
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
     least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS), ways / MAX_ENTRIES)
     for _ in range(8):
@@ -488,11 +578,24 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
         np.zeros(len(entries), np.uint16),
         np.zeros(len(entries), np.int16),
     )
-    grid_kernels.gather(segments, mask, bright, entries, x0, y0, h, seg, seg_mask, seg_bright)
+    grid_kernels.gather(
+        segments, mask, bright, entries, x0, y0, h, seg, seg_mask, seg_bright
+    )
     clear = np.zeros((4, ny, nx), np.uint8)
     grid_kernels.quadrant_clearance(start, nx, ny, clear)
     plain = bool((mask == int(Visible.ALL)).all() and (bright == 1).all())
     return Grid(
-        x0=x0, y0=y0, h=h, nx=nx, ny=ny, start=start, seg=seg, mask=seg_mask, bright=seg_bright, plain=plain, clear=clear,
-        clear_flat=clear.reshape(-1), near=np.zeros(len(entries), np.int32),
-    )  # fmt: skip
+        x0=x0,
+        y0=y0,
+        h=h,
+        nx=nx,
+        ny=ny,
+        start=start,
+        seg=seg,
+        mask=seg_mask,
+        bright=seg_bright,
+        plain=plain,
+        clear=clear,
+        clear_flat=clear.reshape(-1),
+        near=np.zeros(len(entries), np.int32),
+    )

@@ -1,8 +1,10 @@
-"""Channels by which commands reach robots late or changed: latency with jitter, the robot's rate, and scale.
+"""Channels by which commands reach robots late or changed: latency with jitter, the
+robot's rate, and scale.
 
-A channel gives its commands back in the order in which they were sent. When a command is there is a function of the seed, the robot and
-the step in which it was sent; it counts from the robot's next cycle on. A robot whose model says nothing of that has no channel, and its
-commands go straight into the engine's queue.
+A channel gives its commands back in the order in which they were sent. When a command
+is there is a function of the seed, the robot and the step in which it was sent; it
+counts from the robot's next cycle on. A robot whose model says nothing of that has no
+channel, and its commands go straight into the engine's queue.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ from botyard.engine.commands import (
     TurnBy,
     TurnTo,
 )
-from botyard.engine.kernels.lateness import COMMAND_STREAM, delay_steps, is_cycle, is_slower
+from botyard.engine.kernels.latency import (
+    COMMAND_STREAM,
+    delay_steps,
+    is_cycle,
+    is_slower,
+)
 from botyard.engine.layout import Control, Mode, State
 from botyard.engine.rng import draws
 from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
@@ -32,7 +39,9 @@ from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
 LATE: Final = (SetVelocity, MoveBy, TurnTo, TurnBy, Stop, EmergencyStop)
 """Commands of motion, which a channel delays."""
 MAX_UNDER_WAY: Final = 10_000
-"""Commands that are under way to a robot, at most: of more the newest takes the place of the last one."""
+"""Commands that are under way to a robot, at most: of more the newest takes the place
+of the last one.
+"""
 Velocities = tuple[float | None, float | None, float | None]
 
 
@@ -43,7 +52,8 @@ class Sent:
     Attributes
     ----------
     due : int
-        Step before which it is there: it counts from the robot's next cycle on, which is that step or a later one.
+        Step before which it is there: it counts from the robot's next cycle on, which
+        is that step or a later one.
     sent : int
         Step before which it was sent.
     source : str
@@ -100,19 +110,28 @@ class Channels:
             channel.spec = spec
         elif spec != PLAIN_COMMANDS:
             self._of[name] = Channel(spec)
+
         if channel is not None and spec == PLAIN_COMMANDS and not channel.under_way:
             del self._of[name]
 
     def is_late(self, name: str, dt: float) -> bool:
-        """Whether commands of motion that are sent to a body now go through its channel, in a simulation with steps of `dt` s."""
+        """Whether commands of motion that are sent to a body now go through its
+        channel, in a simulation with steps of `dt` s.
+        """
         channel = self._of.get(name)
         if channel is None:
             return False
-        return channel.spec.latency > 0.0 or bool(channel.under_way) or is_slower(channel.spec.rate, dt)
+        return (
+            channel.spec.latency > 0.0
+            or bool(channel.under_way)
+            or is_slower(channel.spec.rate, dt)
+        )
 
     def keep(self, names: Container[str]) -> None:
         """Bodies were removed: only these are left."""
-        self._of = {name: channel for name, channel in self._of.items() if name in names}
+        self._of = {
+            name: channel for name, channel in self._of.items() if name in names
+        }
 
     def clear(self) -> None:
         """Forget all commands under way."""
@@ -121,15 +140,26 @@ class Channels:
 
     def under_way(self) -> Mapping[str, Sequence[Sent]]:
         """Commands under way, by the names of bodies."""
-        return {name: channel.under_way for name, channel in self._of.items() if channel.under_way}
+        return {
+            name: channel.under_way
+            for name, channel in self._of.items()
+            if channel.under_way
+        }
 
     def resume(self, name: str, under_way: Sequence[Sent]) -> None:
         """Let these commands be under way to a body."""
         self._of.setdefault(name, Channel(PLAIN_COMMANDS)).under_way = list(under_way)
 
-    def put(self, name: str, tick: int, waiting: Sequence[tuple[str, int, Command]]) -> None:
-        """Commands (source, number, command) that were to count before the step `tick` are under way to a body from now on."""
-        sent = [Sent(tick, tick, source, sequence, command) for source, sequence, command in waiting]
+    def put(
+        self, name: str, tick: int, waiting: Sequence[tuple[str, int, Command]]
+    ) -> None:
+        """Commands (source, number, command) that were to count before the step `tick`
+        are under way to a body from now on.
+        """
+        sent = [
+            Sent(tick, tick, source, sequence, command)
+            for source, sequence, command in waiting
+        ]
         self._of[name].under_way.extend(sorted(sent, key=lambda one: one.sequence))
 
     def is_due(self, tick: int, dt: float) -> bool:
@@ -137,12 +167,25 @@ class Channels:
         return any(_is_due(channel, tick, dt) for channel in self._of.values())
 
     def send(
-        self, name: str, command: Command, source: str, sequence: int, *, state: State, row: int, seed: np.uint64, tick: int, dt: float
-    ) -> Command | None:  # fmt: skip
-        """Send a command to a body that has a channel. Returns what counts at once, if it is not late: it, or it after scaling."""
+        self,
+        name: str,
+        command: Command,
+        source: str,
+        sequence: int,
+        *,
+        state: State,
+        row: int,
+        seed: np.uint64,
+        tick: int,
+        dt: float,
+    ) -> Command | None:
+        """Send a command to a body that has a channel. Returns what counts at once, if
+        it is not late: it, or it after scaling.
+        """
         channel = self._of[name]
         spec = channel.spec
-        if isinstance(command, Halt):  # the end of a session: nothing comes after it
+        # the end of a session: nothing comes after it
+        if isinstance(command, Halt):
             channel.under_way.clear()
         if not isinstance(command, LATE):
             return command
@@ -150,34 +193,61 @@ class Channels:
             command = scaled(command, spec)
         if not self.is_late(name, dt):
             return command
-        if isinstance(command, SetVelocity) and says_nothing_new(command, channel.under_way, state, row):
+        if isinstance(command, SetVelocity) and says_nothing_new(
+            command, channel.under_way, state, row
+        ):
             return None
-        draw = float(draws(seed, int(state.uid[row]), COMMAND_STREAM, tick, 1)[0]) if spec.jitter > 0.0 else 0.0
+
+        draw = (
+            float(draws(seed, int(state.uid[row]), COMMAND_STREAM, tick, 1)[0])
+            if spec.jitter > 0.0
+            else 0.0
+        )
         due = tick + delay_steps(spec.latency, spec.jitter, draw, dt)
         if channel.under_way:
             due = max(due, channel.under_way[-1].due)
             if len(channel.under_way) >= MAX_UNDER_WAY:
                 channel.under_way.pop()
+
         channel.under_way.append(Sent(due, tick, source, sequence, command))
         return None
 
     def send_many(
-        self, command: SetVelocities, names: Sequence[str], source: str, sequence: int, *, state: State, seed: np.uint64, tick: int,
+        self,
+        command: SetVelocities,
+        names: Sequence[str],
+        source: str,
+        sequence: int,
+        *,
+        state: State,
+        seed: np.uint64,
+        tick: int,
         dt: float,
-    ) -> SetVelocities | None:  # fmt: skip
-        """Send velocities to those of many bodies that have channels; what is left for the others, if there are any.
+    ) -> SetVelocities | None:
+        """Send velocities to those of many bodies that have channels; what is left for
+        the others, if there are any.
 
         `names`: of all bodies, by their rows.
         """
         if not any(names[row] in self._of for row in command.rows.tolist()):
             return command
         stays = np.ones(len(command.rows), np.bool_)
-        v, w, vy = (None if a is None else a.copy() for a in (command.v, command.w, command.vy))
+        v, w, vy = (
+            None if a is None else a.copy() for a in (command.v, command.w, command.vy)
+        )
         for k, row in enumerate(command.rows.tolist()):
             if names[row] not in self._of:
                 continue
             left = self.send(
-                names[row], command.for_body(k), source, sequence, state=state, row=row, seed=seed, tick=tick, dt=dt
+                names[row],
+                command.for_body(k),
+                source,
+                sequence,
+                state=state,
+                row=row,
+                seed=seed,
+                tick=tick,
+                dt=dt,
             )
             if isinstance(left, SetVelocity):
                 for array, value in ((v, left.v), (w, left.w), (vy, left.vy)):
@@ -185,12 +255,19 @@ class Channels:
                         array[k] = value
             else:
                 stays[k] = False
+
         if not stays.any():
             return None
-        return SetVelocities(command.rows[stays], *(None if a is None else a[stays] for a in (v, w, vy)))
+        return SetVelocities(
+            command.rows[stays], *(None if a is None else a[stays] for a in (v, w, vy))
+        )
 
-    def arrive(self, state: State, rows: Mapping[str, int], tick: int, dt: float) -> bool:
-        """Let those commands count that are due before the step `tick`, of `dt` s. Whether there are any."""
+    def arrive(
+        self, state: State, rows: Mapping[str, int], tick: int, dt: float
+    ) -> bool:
+        """Let those commands count that are due before the step `tick`, of `dt` s.
+        Whether there are any.
+        """
         any_arrived = False
         for name, channel in self._of.items():
             if not _is_due(channel, tick, dt):
@@ -202,16 +279,23 @@ class Channels:
             if count:
                 any_arrived = True
                 # of one step in the order of engines' queues: sources, then arrival
-                for one in sorted(queue[:count], key=lambda sent: (sent.sent, sent.source, sent.sequence)):
+                for one in sorted(
+                    queue[:count],
+                    key=lambda sent: (sent.sent, sent.source, sent.sequence),
+                ):
                     one.command.apply(state, rows[name])
+
                 del queue[:count]
+
         return any_arrived
 
 
 def _is_due(channel: Channel, tick: int, dt: float) -> bool:
     """Whether a command of a channel counts before the step `tick`, of `dt` s."""
     queue = channel.under_way
-    return bool(queue) and queue[0].due <= tick and is_cycle(tick, channel.spec.rate, dt)
+    return (
+        bool(queue) and queue[0].due <= tick and is_cycle(tick, channel.spec.rate, dt)
+    )
 
 
 def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:
@@ -227,11 +311,19 @@ def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:
     )
 
 
-def says_nothing_new(command: SetVelocity, under_way: Sequence[Sent], state: State, row: int) -> bool:
-    """Whether a robot will have this command's targets anyway: then it is not sent again, however often a program repeats it."""
+def says_nothing_new(
+    command: SetVelocity, under_way: Sequence[Sent], state: State, row: int
+) -> bool:
+    """Whether a robot will have this command's targets anyway: then it is not sent
+    again, however often a program repeats it.
+    """
     if state.control[row] not in (Control.NONE, Control.MOTORS):
         return False
-    wanted = {axis: value for axis, value in enumerate((command.v, command.vy, command.w)) if value is not None}
+    wanted = {
+        axis: value
+        for axis, value in enumerate((command.v, command.vy, command.w))
+        if value is not None
+    }
     for sent in reversed(under_way):
         before = sent.command
         if not isinstance(before, SetVelocity):
@@ -239,10 +331,15 @@ def says_nothing_new(command: SetVelocity, under_way: Sequence[Sent], state: Sta
         for axis, value in enumerate((before.v, before.vy, before.w)):
             if value is not None and axis in wanted and wanted.pop(axis) != value:
                 return False
+
         if not wanted:
             return True
+
     modes = (state.mode_x[row], Mode.VELOCITY, state.mode_a[row])
-    return all(modes[axis] == Mode.VELOCITY and state.target[row, axis] == value for axis, value in wanted.items())
+    return all(
+        modes[axis] == Mode.VELOCITY and state.target[row, axis] == value
+        for axis, value in wanted.items()
+    )
 
 
 __all__ = ["LATE", "MAX_UNDER_WAY", "Channel", "Channels", "Sent"]

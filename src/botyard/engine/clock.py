@@ -1,4 +1,6 @@
-"""Simulated time: an integer count of microseconds, so that it never drifts. The run loop paces it against wall time."""
+"""Simulated time: an integer count of microseconds, so that it never drifts. The run
+loop paces it against wall time.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ class Clock:
 
     def __post_init__(self) -> None:
         if not 1 <= self.step_us <= 60_000_000:
-            raise WorldError(f"a step must last between 1 µs and 60 s of simulated time, found {self.step_us} µs")
+            raise WorldError(
+                f"a step must last between 1 µs and 60 s of simulated time, found {self.step_us} µs"
+            )
 
     @property
     def time_us(self) -> int:

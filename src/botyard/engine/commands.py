@@ -1,6 +1,8 @@
-"""Commands to bodies. They are values, which are queued and take effect at the beginning of the next step.
+"""Commands to bodies. They are values, which are queued and take effect at the
+beginning of the next step.
 
-All are in SI units: m, rad, s. `apply` writes a command into the state; only the step calls it (design §2, rule 1).
+All are in SI units: m, rad, s. `apply` writes a command into the state; only the step
+calls it (design §2, rule 1).
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ from botyard.model.robot import Axes, Drive
 from botyard.names import shown
 
 _NO_MASS: Final = int(Control.NONE)
-"""A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as all the rest of a command."""
+"""A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs,
+as long as all the rest of a command.
+"""
 _NO_DRIVE: Final = int(Drive.NONE)
 MAX_COORDINATE = 1e7
-"""Largest coordinate of a true pose, m; bins and the integers of protocols are not made for more."""
+"""Largest coordinate of a true pose, m; bins and the integers of protocols are not made
+for more.
+"""
 
 
 class Command(Protocol):
@@ -40,10 +46,17 @@ def _check_finite(what: str, *values: float) -> None:
     for value in values:
         try:
             finite = math.isfinite(value)
-        except (TypeError, ValueError, OverflowError):  # no number at all, an array, or an int beyond all floats
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+        ):  # no number at all, an array, or an int beyond all floats
             finite = False
+
         if not finite:
-            raise CommandError(f"{what}: expected finite numbers, found {shown(repr(value))}")
+            raise CommandError(
+                f"{what}: expected finite numbers, found {shown(repr(value))}"
+            )
 
 
 def check_pose(pose: Pose) -> None:
@@ -56,17 +69,23 @@ def check_pose(pose: Pose) -> None:
     """
     _check_finite("pose", *pose)
     if max(abs(pose.x), abs(pose.y)) > MAX_COORDINATE:
-        raise CommandError(f"pose: expected coordinates within ±{MAX_COORDINATE:g} m, found x={pose.x:g}, y={pose.y:g}")
+        raise CommandError(
+            f"pose: expected coordinates within ±{MAX_COORDINATE:g} m, found "
+            f"x={pose.x:g}, y={pose.y:g}"
+        )
 
 
 def _may_move(state: State, row: int) -> bool:
-    """Motion commands count only with motors on and no emergency stop in progress (pioneer-protocol §4.1)."""
+    """Motion commands count only with motors on and no emergency stop in progress
+    (pioneer-protocol §4.1).
+    """
     return bool(state.motors[row]) and not state.estop[row]
 
 
 @dataclass(frozen=True, slots=True)
 class SetVelocity:
-    """Drive with a velocity until the next command; axes that are None keep their target.
+    """Drive with a velocity until the next command; axes that are None keep their
+    target.
 
     Attributes
     ----------
@@ -84,7 +103,12 @@ class SetVelocity:
 
     def __post_init__(self) -> None:
         v, w, vy = self.v, self.w, self.vy
-        _check_finite("velocity", 0.0 if v is None else v, 0.0 if w is None else w, 0.0 if vy is None else vy)
+        _check_finite(
+            "velocity",
+            0.0 if v is None else v,
+            0.0 if w is None else w,
+            0.0 if vy is None else vy,
+        )
 
     def apply(self, state: State, row: int) -> None:
         """Set the targets."""
@@ -93,11 +117,13 @@ class SetVelocity:
         if self.v is not None:
             state.mode_x[row] = Mode.VELOCITY
             state.target[row, 0] = self.v
+
         if self.vy is not None:
             state.target[row, 1] = self.vy
         if self.w is not None:
             state.mode_a[row] = Mode.VELOCITY
             state.target[row, 2] = self.w
+
         _engage(state, row)
 
 
@@ -122,7 +148,9 @@ class SetVelocities:
         for values in (self.v, self.w, self.vy):
             if values is not None and not np.isfinite(values).all():
                 at = int(np.flatnonzero(~np.isfinite(values))[0])
-                raise CommandError(f"velocity: expected finite numbers, found {values[at]} at index {at}")
+                raise CommandError(
+                    f"velocity: expected finite numbers, found {values[at]} at index {at}"
+                )
 
     def checked(self, count: int) -> SetVelocities:
         """A copy, if its rows are those of `count` bodies.
@@ -130,27 +158,47 @@ class SetVelocities:
         Raises
         ------
         CommandError
-            Rows are not whole numbers, are out of range or given twice, or other arrays have another length.
+            Rows are not whole numbers, are out of range or given twice, or other arrays
+            have another length.
         """
         rows = np.array(self.rows)
         fits = rows.ndim == 1 and (
-            not rows.size or (rows.dtype.kind in "iu" and rows.min() >= 0 and rows.max() < count)
+            not rows.size
+            or (rows.dtype.kind in "iu" and rows.min() >= 0 and rows.max() < count)
         )
-        if not fits or (rows.size > 1 and not (np.diff(rows) > 0).all() and len(np.unique(rows)) < len(rows)):
-            raise CommandError(f"rows: expected rows of {count} bodies, each at most once")
-        arrays = [None if a is None else np.array(a, np.float64) for a in (self.v, self.w, self.vy)]
+        if not fits or (
+            rows.size > 1
+            and not (np.diff(rows) > 0).all()
+            and len(np.unique(rows)) < len(rows)
+        ):
+            raise CommandError(
+                f"rows: expected rows of {count} bodies, each at most once"
+            )
+
+        arrays = [
+            None if a is None else np.array(a, np.float64)
+            for a in (self.v, self.w, self.vy)
+        ]
         if any(a is not None and a.shape != rows.shape for a in arrays):
-            raise CommandError(f"velocity: expected {len(rows)} numbers, as many as rows")
+            raise CommandError(
+                f"velocity: expected {len(rows)} numbers, as many as rows"
+            )
+
         return SetVelocities(rows.astype(np.int64, copy=False), *arrays)
 
     def for_body(self, index: int) -> SetVelocity:
         """The command for the body ``rows[index]`` by itself."""
-        return SetVelocity(*(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy)))
+        return SetVelocity(
+            *(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy))
+        )
 
     def without(self, row: int) -> SetVelocities:
         """The command for all of its bodies but the one in `row`."""
         keep = self.rows != row
-        return SetVelocities(self.rows[keep], *(None if a is None else a[keep] for a in (self.v, self.w, self.vy)))
+        return SetVelocities(
+            self.rows[keep],
+            *(None if a is None else a[keep] for a in (self.v, self.w, self.vy)),
+        )
 
     def renumbered(self, removed: int) -> SetVelocities:
         """The command after the body in row `removed` was removed: later rows move up."""
@@ -160,10 +208,13 @@ class SetVelocities:
     def apply(self, state: State, rows_by_themselves: I8) -> None:
         """Set the targets of all rows but those in `rows_by_themselves`."""
         rows = self.rows
-        # consecutive rows are a slice of the state, which takes a third of the time of an index array
+        # consecutive rows are a slice of the state, which takes a third of the time of
+        # an index array
         first = int(rows[0]) if len(rows) else 0
         where: I8 | slice = (
-            slice(first, first + len(rows)) if np.array_equal(rows, first + np.arange(len(rows))) else rows
+            slice(first, first + len(rows))
+            if np.array_equal(rows, first + np.arange(len(rows)))
+            else rows
         )
         may = (state.motors[where] != 0) & (state.estop[where] == 0)
         if len(rows_by_themselves):
@@ -171,11 +222,16 @@ class SetVelocities:
         which: NDArray[np.bool_] | slice = slice(None)
         if not may.all():
             which, where = may, rows[may]
-        for axis, values, mode in ((0, self.v, state.mode_x), (1, self.vy, None), (2, self.w, state.mode_a)):
+        for axis, values, mode in (
+            (0, self.v, state.mode_x),
+            (1, self.vy, None),
+            (2, self.w, state.mode_a),
+        ):
             if values is not None:
                 state.target[where, axis] = values[which]
                 if mode is not None:
                     mode[where] = Mode.VELOCITY
+
         massive = state.control[where] != _NO_MASS
         state.control[rows[which][massive]] = Control.MOTORS
 
@@ -216,7 +272,9 @@ class TurnTo:
 
 @dataclass(frozen=True, slots=True)
 class TurnBy:
-    """Turn by `angle`, rad, relative to the heading at the moment the command takes effect."""
+    """Turn by `angle`, rad, relative to the heading at the moment the command takes
+    effect.
+    """
 
     angle: float
 
@@ -233,7 +291,9 @@ class TurnBy:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Come to rest with the normal deceleration; ends distance moves and heading targets."""
+    """Come to rest with the normal deceleration; ends distance moves and heading
+    targets.
+    """
 
     def apply(self, state: State, row: int) -> None:
         """Clear the targets (an emergency stop goes on)."""
@@ -244,7 +304,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class EmergencyStop:
-    """Stop as hard as possible; motion commands are ignored until the robot is at rest (MOT-010)."""
+    """Stop as hard as possible; motion commands are ignored until the robot is at rest
+    (MOT-010).
+    """
 
     def apply(self, state: State, row: int) -> None:
         """Clear the targets and latch."""
@@ -268,7 +330,9 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class EnableMotors:
-    """Switch the motors on or off; off brings the robot to rest and forgets its targets."""
+    """Switch the motors on or off; off brings the robot to rest and forgets its
+    targets.
+    """
 
     on: bool
 
@@ -282,7 +346,8 @@ class EnableMotors:
 
 @dataclass(frozen=True, slots=True)
 class SetLimits:
-    """Lower (or restore) the speed limits; axes that are None stay. Never above the model's own.
+    """Lower (or restore) the speed limits; axes that are None stay. Never above the
+    model's own.
 
     Attributes
     ----------
@@ -297,20 +362,27 @@ class SetLimits:
     w: float | None = None
 
     def __post_init__(self) -> None:
-        _check_finite("speed limit", *(x for x in (self.v, self.vy, self.w) if x is not None))
+        _check_finite(
+            "speed limit", *(x for x in (self.v, self.vy, self.w) if x is not None)
+        )
 
     def apply(self, state: State, row: int) -> None:
         """Set the limits."""
         for axis, value in ((0, self.v), (1, self.vy), (2, self.w)):
             if value is not None:
-                state.max_vel[row, axis] = min(abs(value), float(state.top_vel[row, axis]))
+                state.max_vel[row, axis] = min(
+                    abs(value), float(state.top_vel[row, axis])
+                )
+
         if self.w is not None:
             state.heading_speed[row] = state.max_vel[row, 2]
 
 
 @dataclass(frozen=True, slots=True)
 class SetRamp:
-    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation): m/s² or rad/s², not negative; 0 is immediate."""
+    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation): m/s² or
+    rad/s², not negative; 0 is immediate.
+    """
 
     axis: int
     accel: float | None = None
@@ -355,12 +427,16 @@ class SetOdometry:
     def apply(self, state: State, row: int) -> None:
         """Set the odometry."""
         state.odom[row] = (self.pose.x, self.pose.y, wrap(self.pose.th))
-        state.odom_frame[row] = compose(Pose(*state.pose[row].tolist()), inverse(self.pose))
+        state.odom_frame[row] = compose(
+            Pose(*state.pose[row].tolist()), inverse(self.pose)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SetPose:
-    """Teleport the body to a true pose, whatever stands there; odometry stays (COL, MOT-014)."""
+    """Teleport the body to a true pose, whatever stands there; odometry stays (COL,
+    MOT-014).
+    """
 
     pose: Pose
 
@@ -375,7 +451,9 @@ class SetPose:
 
 @dataclass(frozen=True, slots=True)
 class SetPoseAxis:
-    """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad), whatever stands there; odometry stays."""
+    """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad), whatever
+    stands there; odometry stays.
+    """
 
     axis: int
     value: float
@@ -391,7 +469,9 @@ class SetPoseAxis:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold the body by hand, or let go: while held it stands still, whatever its targets; then it goes on (MOT-015)."""
+    """Hold the body by hand, or let go: while held it stands still, whatever its
+    targets; then it goes on (MOT-015).
+    """
 
     on: bool
 
@@ -402,7 +482,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class SetVisible:
-    """Set which sensors see the body and whether robots collide with it; `Visible.NONE`: none, nobody (a ghost)."""
+    """Set which sensors see the body and whether robots collide with it;
+    `Visible.NONE`: none, nobody (a ghost).
+    """
 
     mask: Visible
 
@@ -421,7 +503,8 @@ class SetOdometryErrors:
     mode : OdometryErrorMode
         The new mode.
     seed : int
-        Seed of the run, 64 bits: `RANDOM_INIT` draws the same errors as at the creation of the body.
+        Seed of the run, 64 bits: `RANDOM_INIT` draws the same errors as at the creation
+        of the body.
     """
 
     mode: OdometryErrorMode
@@ -439,22 +522,39 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
     if mode is OdometryErrorMode.CONSTANT:
-        # a symmetric range was made of one constant, which is its upper end; of any other the middle is taken
+        # a symmetric range was made of one constant, which is its upper end; of any
+        # other the middle is taken
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
-        draw_row_errors(state.uid, state.err_lo, state.err_hi, state.err, row, np.uint64(seed), BEFORE_ALL_TICKS)
+        draw_row_errors(
+            state.uid,
+            state.err_lo,
+            state.err_hi,
+            state.err,
+            row,
+            np.uint64(seed),
+            BEFORE_ALL_TICKS,
+        )
 
 
-_MAX_DEMAND: Final = {Control.FORCE: 1e9, Control.POSE: MAX_COORDINATE, Control.TWIST: 1e5}
-"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver has no precision left."""
+_MAX_DEMAND: Final = {
+    Control.FORCE: 1e9,
+    Control.POSE: MAX_COORDINATE,
+    Control.TWIST: 1e5,
+}
+"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver has no
+precision left.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Drive a body with mass by a force, to a pose or with a velocity, until the next command; one without mass ignores it.
+    """Drive a body with mass by a force, to a pose or with a velocity, until the next
+    command; one without mass ignores it.
 
-    A force pushes from outside. A pose and a velocity are driven: they count for a robot only while its motors are on.
+    A force pushes from outside. A pose and a velocity are driven: they count for a
+    robot only while its motors are on.
 
     Attributes
     ----------
@@ -471,7 +571,9 @@ class Demand:
         what, most = self.control.name.lower(), _MAX_DEMAND[self.control]
         _check_finite(what, *self.values)
         if max(map(abs, self.values)) > most:
-            raise CommandError(f"{what}: expected values within ±{most:g}, found {max(self.values, key=abs):g}")
+            raise CommandError(
+                f"{what}: expected values within ±{most:g}, found {max(self.values, key=abs):g}"
+            )
 
     def apply(self, state: State, row: int) -> None:
         """Set the demand."""

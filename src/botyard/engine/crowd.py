@@ -1,7 +1,9 @@
-"""Limits how many bodies clients may put on top of each other: those who may teleport robots, but do not own the machine.
+"""Limits how many bodies clients may put on top of each other: those who may teleport
+robots, but do not own the machine.
 
-Bodies that overlap are all tested against each other and by each other's sensors, which costs the square of their number: a thousand on
-one place take ten seconds a step. Driving never brings them there.
+Bodies that overlap are all tested against each other and by each other's sensors, which
+costs the square of their number: a thousand on one place take ten seconds a step.
+Driving never brings them there.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ MAX_PER_PLACE: Final = 4
 
 
 class Crowd:
-    """Positions of all bodies, with those that commands of this step will put elsewhere.
+    """Positions of all bodies, with those that commands of this step will put
+    elsewhere.
 
     Parameters
     ----------
@@ -38,7 +41,9 @@ class Crowd:
         self._cells: dict[tuple[int, int], set[str]] = {}
 
     def place(self, name: str) -> tuple[float, float]:
-        """Where a body is, or where a command of this step puts it, m. KeyError when there is none of that name."""
+        """Where a body is, or where a command of this step puts it, m. KeyError when
+        there is none of that name.
+        """
         self._look()
         return self._places[name]
 
@@ -73,11 +78,19 @@ class Crowd:
         if not _is_in_world(x, y):
             return
         i, j = _cell(x, y)
-        near = (n for a in (i - 1, i, i + 1) for b in (j - 1, j, j + 1) for n in self._cells.get((a, b), ()))
-        others = sum(n != name and distance(self._places[n], (x, y)) < PLACE_RADIUS for n in near)
+        near = (
+            n
+            for a in (i - 1, i, i + 1)
+            for b in (j - 1, j, j + 1)
+            for n in self._cells.get((a, b), ())
+        )
+        others = sum(
+            n != name and distance(self._places[n], (x, y)) < PLACE_RADIUS for n in near
+        )
         if others >= MAX_PER_PLACE:
             raise CommandError(
-                f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: {others} others stand on that place already"
+                f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: "
+                f"{others} others stand on that place already"
             )
 
     def forget(self) -> None:
@@ -85,14 +98,18 @@ class Crowd:
         self._of = (-1, None)
 
     def _look(self) -> None:
-        """Read all positions again if there has been a step, or bodies have come or gone."""
+        """Read all positions again if there has been a step, or bodies have come or
+        gone.
+        """
         engine = self._engine
         now = (engine.clock.tick, engine.rows)
         if now[0] == self._of[0] and now[1] is self._of[1]:
             return
         self._of = now
         xy = engine.state.pose[:, :2].tolist()
-        self._places = {name: (xy[row][0], xy[row][1]) for name, row in engine.rows.items()}
+        self._places = {
+            name: (xy[row][0], xy[row][1]) for name, row in engine.rows.items()
+        }
         self._cells = {}
         for name, place in self._places.items():
             self._cells.setdefault(_cell(*place), set()).add(name)

@@ -1,8 +1,10 @@
-"""Bodies with mass: the host side of rigid-body dynamics with contacts and friction. Worlds without any never come here.
+"""Bodies with mass: the host side of rigid-body dynamics with contacts and friction.
+Worlds without any never come here.
 
-Bodies without mass move first, as if those with mass were not there; then those with mass move in substeps, pushed by the others, by
-each other, by walls and by what is demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. This module keeps the
-arrays that it works on while bodies come, go and change.
+Bodies without mass move first, as if those with mass were not there; then those with
+mass move in substeps, pushed by the others, by each other, by walls and by what is
+demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. This module
+keeps the arrays that it works on while bodies come, go and change.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from typing import Final
 
 import numpy as np
 
-from botyard import elementwise
 from botyard.engine.build import BodySpec, rows_of, starts_of
 from botyard.engine.hulls import convex_pieces
 from botyard.engine.kernels.contacts import WALL_BIT
@@ -47,19 +48,30 @@ from botyard.engine.masslayout import (
     moving,
     walls,
     workspace,
-)  # fmt: skip
+)
 from botyard.geometry import Outline
 from botyard.model.dynamics import area_moments
 from botyard.native.kinds import LastPack
+from botyard.numerics import elementwise
 
 log = logging.getLogger("botyard.engine")
-INITIAL_CAPACITY: Final = {MORE_SLOTS: 16, MORE_CORNERS: 256, MORE_PAIRS: 64, MORE_WALLS: 64, MORE_TOUCHES: 64}
-"""Initial size of the workspace, in slots, corners, pairs, walls and contacts; what is too small for a step is doubled."""
+INITIAL_CAPACITY: Final = {
+    MORE_SLOTS: 16,
+    MORE_CORNERS: 256,
+    MORE_PAIRS: 64,
+    MORE_WALLS: 64,
+    MORE_TOUCHES: 64,
+}
+"""Initial size of the workspace, in slots, corners, pairs, walls and contacts; what is
+too small for a step is doubled.
+"""
 NO_WRENCH: Final = (0.0, 0.0, 0.0)
 
 
 class _Packs:
-    """Arguments of the kernel; each is packed again only if it is another object than in the last step."""
+    """Arguments of the kernel; each is packed again only if it is another object than
+    in the last step.
+    """
 
     def __init__(self) -> None:
         self.moving: LastPack[Moving] = LastPack()
@@ -80,7 +92,8 @@ class Dynamics:
     table : Impulses
         Contacts of the last substep.
 
-    Both, and `Engine.state`, copied to an engine with the same bodies give the same run there, bit for bit; see `load`.
+    Both, and `Engine.state`, copied to an engine with the same bodies give the same run
+    there, bit for bit; see `load`.
     """
 
     def __init__(self, specs: Sequence[BodySpec]) -> None:
@@ -103,27 +116,40 @@ class Dynamics:
         return not (self.shapes.values[:, MASS] > 0.0).any()
 
     def wrench(self, row: int) -> tuple[float, float, float]:
-        """Net force and torque on a body in the last step, in the world's axes, N, N, N·m; zero for one without mass."""
+        """Net force and torque on a body in the last step, in the world's axes, N, N,
+        N·m; zero for one without mass.
+        """
         x, y, torque = self.state.wrench[row].tolist()
         return x, y, torque
 
     def inertia(self, row: int) -> float:
-        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one without mass."""
+        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one
+        without mass.
+        """
         return float(self.shapes.values[row, INERTIA])
 
-    def mass_and_wrench(self, row: int) -> tuple[float, float, tuple[float, float, float]]:
-        """Mass, kg, moment of inertia, kg·m², and `wrench` of a body; zero for one without mass."""
+    def mass_and_wrench(
+        self, row: int
+    ) -> tuple[float, float, tuple[float, float, float]]:
+        """Mass, kg, moment of inertia, kg·m², and `wrench` of a body; zero for one
+        without mass.
+        """
         mass, inertia = self.shapes.values[row, :2].tolist()
         return mass, inertia, self.wrench(row) if mass else NO_WRENCH
 
-    def pressing(self, walls: str, names: Mapping[int, str]) -> Iterator[tuple[str, str]]:
-        """Pairs of bodies that pressed on each other at the end of the last step, at least one of which has mass, by `names` of their uids.
+    def pressing(
+        self, walls: str, names: Mapping[int, str]
+    ) -> Iterator[tuple[str, str]]:
+        """Pairs of bodies that pressed on each other at the end of the last step, at
+        least one of which has mass, by `names` of their uids.
 
         The second one may be a wall: then it is called `walls`.
         """
         count = int(self.table.size[0])
         for (first, second, feature), (normal, _) in zip(
-            self.table.key[:count].tolist(), self.table.impulse[:count].tolist(), strict=True
+            self.table.key[:count].tolist(),
+            self.table.impulse[:count].tolist(),
+            strict=True,
         ):
             if normal > 0.0:
                 yield names[first], walls if feature & int(WALL_BIT) else names[second]
@@ -140,36 +166,52 @@ class Dynamics:
         """Keep only the bodies in these rows, in this order."""
         self.shapes = keep_shapes(self.shapes, rows)
         s = self.state
-        self.state = MassState(s.seen[rows], s.depth[rows], s.resting[rows], s.floor[rows], s.wrench[rows])
+        self.state = MassState(
+            s.seen[rows], s.depth[rows], s.resting[rows], s.floor[rows], s.wrench[rows]
+        )
         self._make_room()
 
     def change(self, rows: Sequence[int], specs: Sequence[BodySpec]) -> None:
-        """Give the bodies in these rows, ascending, other outlines or masses; they wake."""
+        """Give the bodies in these rows, ascending, other outlines or masses; they
+        wake.
+        """
         old, new, at = self.shapes, build_shapes(specs), 0
         had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
         pieces = list[MassShapes]()
         for k, row in enumerate(rows):
-            pieces += [keep_shapes(old, np.arange(at, row)), keep_shapes(new, np.array([k]))]
+            pieces += [
+                keep_shapes(old, np.arange(at, row)),
+                keep_shapes(new, np.array([k])),
+            ]
             at = row + 1
-        self.shapes = join_shapes(*pieces, keep_shapes(old, np.arange(at, len(old.values))))
+
+        self.shapes = join_shapes(
+            *pieces, keep_shapes(old, np.arange(at, len(old.values)))
+        )
         self.state.seen[rows] = math.nan
         self.state.resting[rows] = 0
         self.state.floor[rows] = 0.0
         self.state.wrench[np.array(rows)[had_mass != has_mass]] = 0.0
 
     def forget_walls(self) -> None:
-        """After a change of map: wake all bodies, and drop the contacts of the last step."""
+        """After a change of map: wake all bodies, and drop the contacts of the last
+        step.
+        """
         self.state.resting[:] = 0
         self.table.size[0] = 0
 
     def begin_episode(self) -> None:
-        """All bodies were put where they began, at rest: forget what was before, as `botyard.engine.batch.begin_masses` does."""
+        """All bodies were put where they began, at rest: forget what was before, as
+        `botyard.engine.batch.begin_masses` does.
+        """
         for name, new in mass_state(len(self.shapes.values))._asdict().items():
             getattr(self.state, name)[:] = new
         self.table.size[0], self.table.span[0] = 0, 0.0
 
     def load(self, state: MassState, table: Impulses) -> None:
-        """Copy state and contacts of another `Dynamics` with the same bodies, and go on from there."""
+        """Copy state and contacts of another `Dynamics` with the same bodies, and go on
+        from there.
+        """
         for name in MassState._fields:
             getattr(self.state, name)[:] = getattr(state, name)
         count = int(table.size[0])
@@ -177,15 +219,21 @@ class Dynamics:
             self.table = impulses(count)
             self._room[MORE_TOUCHES] = max(self._room[MORE_TOUCHES], count)
             self._make_room()
+
         self.table.size[0], self.table.span[0] = count, table.span[0]
-        self.table.key[:count], self.table.impulse[:count] = table.key[:count], table.impulse[:count]
+        self.table.key[:count], self.table.impulse[:count] = (
+            table.key[:count],
+            table.impulse[:count],
+        )
 
     # -- a step
 
     def begin(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> None:
         """Copy all poses and velocities, before bodies without mass move."""
         parts = state, bodies, bins, grid
-        if self._parts is None or any(a is not b for a, b in zip(parts, self._parts, strict=True)):
+        if self._parts is None or any(
+            a is not b for a, b in zip(parts, self._parts, strict=True)
+        ):
             self._moving, self._walls, self._parts = (
                 moving(state, bodies, bins),
                 walls(grid),
@@ -196,13 +244,20 @@ class Dynamics:
             np.copyto(self._moving.before_vel, state.vel)
 
     def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
-        """Move bodies with mass by `dt`, s, after the others, and set back movers that could not push them. `specs`: for the log."""
+        """Move bodies with mass by `dt`, s, after the others, and set back movers that
+        could not push them. `specs`: for the log.
+        """
         while True:
             p = self._packs
             answer = move_masses(
-                p.moving(self._moving), p.walls(self._walls), p.shapes(self.shapes), p.state(self.state), p.table(self.table),
-                p.work(self._work), dt,
-            )  # fmt: skip
+                p.moving(self._moving),
+                p.walls(self._walls),
+                p.shapes(self.shapes),
+                p.state(self.state),
+                p.table(self.table),
+                p.work(self._work),
+                dt,
+            )
             if answer <= OK:
                 break
             self._room[answer] *= 2
@@ -210,10 +265,19 @@ class Dynamics:
             if answer == MORE_TOUCHES:
                 old, self.table = self.table, impulses(self._room[answer])
                 self.table.size[0], self.table.span[0] = old.size[0], old.span[0]
-                self.table.key[: len(old.key)], self.table.impulse[: len(old.key)] = old.key, old.impulse
+                self.table.key[: len(old.key)], self.table.impulse[: len(old.key)] = (
+                    old.key,
+                    old.impulse,
+                )
+
         if answer == LOST_SOME:
-            for row in self._work.flags[self._work.flags[:, KIND] == LOST, ROW].tolist():
-                log.warning("%s was thrown out of the world; it is put back and stands still", specs[row].name)
+            for row in self._work.flags[
+                self._work.flags[:, KIND] == LOST, ROW
+            ].tolist():
+                log.warning(
+                    "%s was thrown out of the world; it is put back and stands still",
+                    specs[row].name,
+                )
 
 
 # -- shapes
@@ -227,6 +291,7 @@ def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
     for row, spec in enumerate(specs):
         if spec.dynamics is not None:
             values[row] = _values(spec)
+
     corners = np.concatenate([np.zeros((0, 4)), *(corners for corners, _ in outlines)])
     pieces: I8 = np.array([len(sizes) for _, sizes in outlines], np.int64)
     return MassShapes(values, starts_of(pieces), starts_of(sizes), corners)
@@ -263,6 +328,7 @@ def _corners(parts: tuple[Outline, ...]) -> tuple[F8, tuple[int, ...]]:
         along = np.roll(at, -1, axis=0) - at
         along /= elementwise.hypot(along[:, 0], along[:, 1])[:, None]
         rows.append(np.column_stack([at, along[:, 1], -along[:, 0]]))
+
     return np.concatenate([np.zeros((0, 4)), *rows]), tuple(map(len, pieces))
 
 
@@ -275,9 +341,22 @@ def _values(spec: BodySpec) -> list[float]:
         center = moments.center if spec.drive == 0 else (0.0, 0.0)
     linear, angular = own.controller.linear, own.controller.angular
     return [
-        own.mass, own.inertia or own.mass * moments.second, *center, moments.reach, own.friction, own.restitution, own.floor_friction,
-        own.traction, own.linear_damping, own.angular_damping, linear.p, linear.d, angular.p, angular.d, float(own.controller.force),
-    ]  # fmt: skip
+        own.mass,
+        own.inertia or own.mass * moments.second,
+        *center,
+        moments.reach,
+        own.friction,
+        own.restitution,
+        own.floor_friction,
+        own.traction,
+        own.linear_damping,
+        own.angular_damping,
+        linear.p,
+        linear.d,
+        angular.p,
+        angular.d,
+        float(own.controller.force),
+    ]
 
 
 __all__ = ["Dynamics", "build_shapes", "join_shapes", "keep_shapes"]

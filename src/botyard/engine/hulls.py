@@ -8,12 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from botyard.elementary import total
 from botyard.engine.build import convexity
 from botyard.geometry import Outline
+from botyard.numerics.elementary import total
 
 FLAT: Final = 1e-12
-"""A corner counts as straight when the cross product of its edges is less than this, m²."""
+"""A corner counts as straight when the cross product of its edges is less than this,
+m².
+"""
 _Point = tuple[float, float]
 
 
@@ -22,7 +24,9 @@ def _cross(o: _Point, a: _Point, b: _Point) -> float:
 
 
 def convex_hull(points: Outline) -> Outline:
-    """Corners of the convex hull, counter-clockwise, none on a straight line (Andrew's monotone chain, 1979); two for points in a line."""
+    """Corners of the convex hull, counter-clockwise, none on a straight line (Andrew's
+    monotone chain, 1979); two for points in a line.
+    """
     unique = sorted({(float(x), float(y)) for x, y in points})
     if len(unique) < 3:
         return tuple(unique)
@@ -33,12 +37,16 @@ def convex_hull(points: Outline) -> Outline:
             while len(half) > 1 and _cross(half[-2], half[-1], point) <= FLAT:
                 half.pop()
             half.append(point)
+
         halves.append(half[:-1])
+
     return tuple(halves[0] + halves[1])
 
 
 def _triangles(corners: list[_Point]) -> list[list[int]]:
-    """Triangles of a simple polygon, counter-clockwise, as numbers of corners: ears are cut off (Meisters, 1975)."""
+    """Triangles of a simple polygon, counter-clockwise, as numbers of corners: ears are
+    cut off (Meisters, 1975).
+    """
     left, found = list(range(len(corners))), []
     while len(left) > 3:
         for k in range(len(left)):
@@ -46,17 +54,22 @@ def _triangles(corners: list[_Point]) -> list[list[int]]:
             if _cross(corners[a], corners[b], corners[c]) <= FLAT:
                 continue
             inside = (
-                p for p in left if p not in (a, b, c)
+                p
+                for p in left
+                if p not in (a, b, c)
                 and _cross(corners[a], corners[b], corners[p]) >= 0.0
                 and _cross(corners[b], corners[c], corners[p]) >= 0.0
                 and _cross(corners[c], corners[a], corners[p]) >= 0.0
-            )  # fmt: skip
+            )
             if next(inside, None) is None:
                 found.append([a, b, c])
                 del left[k]
                 break
-        else:  # what is left crosses itself or has no area: it is taken as a whole, by its hull
+        else:
+            # what is left crosses itself or has no area: it is taken as a whole, by its
+            # hull
             break
+
     return [*found, left]
 
 
@@ -69,18 +82,27 @@ def _joined(a: list[int], b: list[int], corners: list[_Point]) -> list[int] | No
                 whole = a[k + 1 :] + a[: k + 1]  # from the second to the first
                 whole += [b[(m + 2 + n) % len(b)] for n in range(len(b) - 2)]
                 size = len(whole)
-                turns = (_cross(*(corners[whole[(n + i) % size]] for i in range(3))) for n in range(size))
+                turns = (
+                    _cross(*(corners[whole[(n + i) % size]] for i in range(3)))
+                    for n in range(size)
+                )
                 return whole if all(turn >= -FLAT for turn in turns) else None
+
     return None
 
 
 @lru_cache(maxsize=1024)
 def convex_pieces(part: Outline) -> tuple[Outline, ...]:
-    """Convex pieces of a polygon, each counter-clockwise (Hertel & Mehlhorn, 1983). One without area: its two ends, or nothing."""
+    """Convex pieces of a polygon, each counter-clockwise (Hertel & Mehlhorn, 1983). One
+    without area: its two ends, or nothing.
+    """
     if convexity(part) != 0.0:
         return (convex_hull(part),)
     corners = [(float(x), float(y)) for x, y in dict.fromkeys(part)]
-    area = total(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True))
+    area = total(
+        x0 * y1 - x1 * y0
+        for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True)
+    )
     if area < 0.0:
         corners.reverse()
     pieces = _triangles(corners)
@@ -94,6 +116,7 @@ def convex_pieces(part: Outline) -> tuple[Outline, ...]:
                 break
         else:
             k += 1
+
     hulls = (convex_hull(tuple(corners[c] for c in piece)) for piece in pieces)
     return tuple(hull for hull in hulls if len(hull) > 1)
 

@@ -1,4 +1,6 @@
-"""The engine's structures as pictures, to explain or debug it (GUI-031). Plain rather than fast; changes nothing."""
+"""The engine's structures as pictures, to explain or debug it (GUI-031). Plain rather
+than fast; changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.elementary import cosine_sine
 from botyard.engine.layout import Bodies, Grid, State
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine
 
 Squares = NDArray[np.float64]
 """(n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
@@ -22,16 +24,27 @@ Box = tuple[float, float, float, float]
 
 
 def cells(grid: Grid, box: Box) -> tuple[range, range]:
-    """Indices of the cells that a box (least x, least y, greatest x, greatest y, m) touches."""
+    """Indices of the cells that a box (least x, least y, greatest x, greatest y, m)
+    touches.
+    """
 
     def span(low: float, high: float, origin: float, n: int) -> range:
-        return range(max(0, math.floor((low - origin) / grid.h)), min(n, math.floor((high - origin) / grid.h) + 1))
+        return range(
+            max(0, math.floor((low - origin) / grid.h)),
+            min(n, math.floor((high - origin) / grid.h) + 1),
+        )
 
-    return span(box[0], box[2], grid.x0, grid.nx), span(box[1], box[3], grid.y0, grid.ny)
+    return span(box[0], box[2], grid.x0, grid.nx), span(
+        box[1], box[3], grid.y0, grid.ny
+    )
 
 
 def _squares(
-    grid: Grid, ix: NDArray[np.int64], iy: NDArray[np.int64], edge: int, value: NDArray[np.float64]
+    grid: Grid,
+    ix: NDArray[np.int64],
+    iy: NDArray[np.int64],
+    edge: int,
+    value: NDArray[np.float64],
 ) -> Squares:
     squares = np.empty((len(ix), 4))
     squares[:, 0] = grid.x0 + ix * grid.h
@@ -42,29 +55,45 @@ def _squares(
 
 
 def occupied_cells(grid: Grid, box: Box) -> Squares:
-    """The cells of a region that hold entries; the value grows with their number. At most `MAX_SQUARES`."""
+    """The cells of a region that hold entries; the value grows with their number. At
+    most `MAX_SQUARES`.
+    """
     columns, rows = cells(grid, box)
     if not columns or not rows:
         return np.empty((0, 4))
-    counts = np.diff(grid.start[rows.start * grid.nx : rows.stop * grid.nx + 1]).reshape(len(rows), grid.nx)
+    counts = np.diff(
+        grid.start[rows.start * grid.nx : rows.stop * grid.nx + 1]
+    ).reshape(len(rows), grid.nx)
     part = counts[:, columns.start : columns.stop]
     iy, ix = (k[:MAX_SQUARES] for k in np.nonzero(part))
     return _squares(grid, ix + columns.start, iy + rows.start, 1, part[iy, ix] / 8)
 
 
 def clearances(grid: Grid, box: Box) -> Squares:
-    """For cells of a region the smallest of the four empty squares that begin there; the value is its edge, as a share of 64 cells."""
+    """For cells of a region the smallest of the four empty squares that begin there;
+    the value is its edge, as a share of 64 cells.
+    """
     columns, rows = cells(grid, box)
     if not columns or not rows:
         return np.empty((0, 4))
     step = max(1, math.ceil(math.sqrt(len(columns) * len(rows) / MAX_SQUARES)))
-    edges = grid.clear[:, rows.start : rows.stop : step, columns.start : columns.stop : step].min(axis=0)
+    edges = grid.clear[
+        :, rows.start : rows.stop : step, columns.start : columns.stop : step
+    ].min(axis=0)
     iy, ix = np.nonzero(edges)
-    return _squares(grid, columns.start + step * ix, rows.start + step * iy, step, edges[iy, ix] / 64)
+    return _squares(
+        grid,
+        columns.start + step * ix,
+        rows.start + step * iy,
+        step,
+        edges[iy, ix] / 64,
+    )
 
 
 def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> Squares:
-    """The squares that a ray from (x, y) visits, within `length` m: empty ones are crossed at once (value 0), others are searched (1)."""
+    """The squares that a ray from (x, y) visits, within `length` m: empty ones are
+    crossed at once (value 0), others are searched (1).
+    """
     squares: list[tuple[float, float, float, float]] = []
     dx, dy = cosine_sine(bearing)
     quadrant = (1 if dx > 0 else 0) + (2 if dy > 0 else 0)
@@ -77,16 +106,32 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
         empty = int(grid.clear[quadrant, iy, ix])
         edge = max(1, empty)
         left, low = (ix if dx > 0 else ix - edge + 1), (iy if dy > 0 else iy - edge + 1)
-        squares.append((grid.x0 + left * grid.h, grid.y0 + low * grid.h, edge * grid.h, 0.0 if empty else 1.0))
+        squares.append(
+            (
+                grid.x0 + left * grid.h,
+                grid.y0 + low * grid.h,
+                edge * grid.h,
+                0.0 if empty else 1.0,
+            )
+        )
         out_x = ((left + edge if dx > 0 else left) - gx) / dx if dx else math.inf
         out_y = ((low + edge if dy > 0 else low) - gy) / dy if dy else math.inf
-        t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9  # into the next cell, whatever the rounding
+        t += (
+            max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
+        )  # into the next cell, whatever the rounding
+
     return np.array(squares, np.float64).reshape(-1, 4)
 
 
-def collision_candidates(state: State, bodies: Bodies, row: int, reach: float) -> list[int]:
-    """Rows of the bodies whose circles come within `reach` m of the circle of a body: those that a step may have to compare."""
-    away = elementwise.hypot(state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1])
+def collision_candidates(
+    state: State, bodies: Bodies, row: int, reach: float
+) -> list[int]:
+    """Rows of the bodies whose circles come within `reach` m of the circle of a body:
+    those that a step may have to compare.
+    """
+    away = elementwise.hypot(
+        state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1]
+    )
     near = away <= bodies.radius + bodies.radius[row] + reach
     near[row] = False
     return [int(i) for i in np.flatnonzero(near)]

@@ -1,9 +1,10 @@
 """Arrays of the engine: what each holds, its shape and its unit.
 
-Two kinds of data, never mixed: `State` is rewritten by every step, everything else is built when bodies or the map change.
-All are NamedTuples of arrays, which is how kernels take them. Indices are 64 bits wide: with one width each kernel is compiled once.
-A *row* is one body: a robot or a movable box. Rows are in the order of creation; results do not depend on that order (moves go by
-`Bodies.order`, random draws by `State.uid`).
+Two kinds of data, never mixed: `State` is rewritten by every step, everything else is
+built when bodies or the map change. All are NamedTuples of arrays, which is how kernels
+take them. Indices are 64 bits wide: with one width each kernel is compiled once. A
+*row* is one body: a robot or a movable box. Rows are in the order of creation; results
+do not depend on that order (moves go by `Bodies.order`, random draws by `State.uid`).
 """
 
 from __future__ import annotations
@@ -33,16 +34,22 @@ class Mode(IntEnum):
     """What the target of an axis means."""
 
     VELOCITY = 0  # m/s or rad/s
-    POSITION = 1  # remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
+    # remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
+    POSITION = 1
 
 
 class Control(IntEnum):
-    """What drives a body with mass, and the meaning of its `State.demand`, in the world's axes."""
+    """What drives a body with mass, and the meaning of its `State.demand`, in the
+    world's axes.
+    """
 
     NONE = 0  # it has no mass (kinematic)
-    MOTORS = 1  # its motors, by the targets of its axes
-    FORCE = 2  # a force and a torque, N, N, N·m
-    POSE = 3  # a PD controller that takes it to a pose, m, m, rad
+    # its motors, by the targets of its axes
+    MOTORS = 1
+    # a force and a torque, N, N, N·m
+    FORCE = 2
+    # a PD controller that takes it to a pose, m, m, rad
+    POSE = 3
     TWIST = 4  # a velocity, m/s, m/s, rad/s
 
 
@@ -53,11 +60,14 @@ class OdometryErrorMode(IntEnum):
     CONSTANT = 1
     RANDOM_INIT = 2
     RANDOM_EACH_UPDATE = 3
-    PERFECT = 4  # odometry is the true pose; a property of a model, not a mode that a user may choose
+    # odometry is the true pose; a property of a model, not a mode that a user may
+    # choose
+    PERFECT = 4
 
 
 class State(NamedTuple):
-    """Dynamic state of all bodies; n rows. Axes are x (forward), y (left), a (rotation).
+    """Dynamic state of all bodies; n rows. Axes are x (forward), y (left), a
+    (rotation).
 
     Attributes
     ----------
@@ -68,7 +78,8 @@ class State(NamedTuple):
     odom : (n, 3) float64
         Odometry pose, in its own frame: m, m, rad.
     target : (n, 3) float64
-        Target of each axis; `mode_x` and `mode_a` say of what kind, that of the y axis is always a velocity.
+        Target of each axis; `mode_x` and `mode_a` say of what kind, that of the y axis
+        is always a velocity.
     max_vel : (n, 3) float64
         Speed limits in force (a client may lower them): m/s, m/s, rad/s.
     top_vel : (n, 3) float64
@@ -84,14 +95,17 @@ class State(NamedTuple):
     disp : (n, 3) float64
         Displacement of the last step as a body twist times dt: m, m, rad.
     path : (n, 2) float64
-        Signed way by odometry since the body was added: forward, m, and turned, rad (what wheel encoders count).
+        Signed way by odometry since the body was added: forward, m, and turned, rad
+        (what wheel encoders count).
     spin : (n,) float64
-        Rotation in place that followed `disp`, rad (a robot that is blocked may still turn).
+        Rotation in place that followed `disp`, rad (a robot that is blocked may still
+        turn).
     contact : (n,) uint64
-        Where the body touched what last blocked it: bit k is the sector of bearings [k, k + 1)·2π/64 in its frame; 0 as soon as it
-        has moved freely.
+        Where the body touched what last blocked it: bit k is the sector of bearings [k,
+        k + 1)·2π/64 in its frame; 0 as soon as it has moved freely.
     odom_frame : (n, 3) float64
-        True pose of the origin of the odometry frame, as of when `odom` was last set: composed with `odom` it gives the estimated pose.
+        True pose of the origin of the odometry frame, as of when `odom` was last set:
+        composed with `odom` it gives the estimated pose.
     uid : (n,) uint64
         Stable identity: a hash of the body's name.
     mode_x, mode_a : (n,) int8
@@ -101,7 +115,8 @@ class State(NamedTuple):
     err_mode : (n,) int8
         `OdometryErrorMode`.
     motors, stall, estop, held : (n,) int8
-        0 or 1: motors enabled; blocked while translating; emergency stop in progress; held by a hand that drags it.
+        0 or 1: motors enabled; blocked while translating; emergency stop in progress;
+        held by a hand that drags it.
     mask : (n,) uint16
         `Visible` classes of the body.
     bright : (n,) int16
@@ -150,7 +165,8 @@ class State(NamedTuple):
     hold: F8
 
 
-# columns that a step may change are first: only they are copied for the snapshot of every step
+# columns that a step may change are first: only they are copied for the snapshot of
+# every step
 _CHANGING: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "err", "disp")),
     ("path", np.float64, 2),
@@ -176,7 +192,9 @@ assert tuple(f[0] for f in _FIELDS) == State._fields
 
 
 def allocate_state(n: int) -> tuple[State, U1]:
-    """A zeroed state of `n` rows, and the one block of bytes that all its arrays are views of (for copying at once)."""
+    """A zeroed state of `n` rows, and the one block of bytes that all its arrays are
+    views of (for copying at once).
+    """
     views: dict[str, tuple[int, Any, tuple[int, ...]]] = {}
     offset = 0
     for name, dtype, columns in _FIELDS:
@@ -185,12 +203,15 @@ def allocate_state(n: int) -> tuple[State, U1]:
         shape = (n, columns) if columns else (n,)
         views[name] = (offset, kind, shape)
         offset += kind.itemsize * n * max(columns, 1)
+
     block = np.zeros(max(offset, 1), np.uint8)
     return view_state(block, views), block
 
 
 def changing_bytes(n: int) -> int:
-    """How many bytes at the beginning of a state's block a step may change; the rest only commands and callers change."""
+    """How many bytes at the beginning of a state's block a step may change; the rest
+    only commands and callers change.
+    """
     total = 0
     for _, dtype, columns in _CHANGING:
         total = -(-total // 8) * 8 + np.dtype(dtype).itemsize * n * max(columns, 1)
@@ -203,6 +224,7 @@ def view_state(block: U1, views: dict[str, tuple[int, Any, tuple[int, ...]]]) ->
     for offset, kind, shape in views.values():
         size = int(np.prod(shape)) * kind.itemsize
         arrays.append(block[offset : offset + size].view(kind).reshape(shape))
+
     return State(*arrays)
 
 
@@ -224,25 +246,34 @@ class Bodies(NamedTuple):
     order : (n,) int64
         Rows in the order in which they move (by name).
     world : (n_verts, 2) float64
-        Corners in the world after the moves of the last step, m; rewritten by every step.
+        Corners in the world after the moves of the last step, m; rewritten by every
+        step.
     turn : (n_parts,) float64
-        1 for a convex polygon whose corners go counter-clockwise, −1 for a convex one the other way round, 0 for any other.
+        1 for a convex polygon whose corners go counter-clockwise, −1 for a convex one
+        the other way round, 0 for any other.
     edge : (n_verts,) float64
-        1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
+        1 / length of the edge that ends at each corner, 1/m; 0 for an edge without
+        length.
     wheels : (n, 2) float64
-        Diameter of the right wheel by that of the left one, and half the distance of the wheels, m: what odometry errs by.
+        Diameter of the right wheel by that of the left one, and half the distance of
+        the wheels, m: what odometry errs by.
     drift : (n, 4) float64
-        Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`: rad²/rad, rad²/m, m²/m, m²/rad.
+        Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`:
+        rad²/rad, rad²/m, m²/m, m²/rad.
     exact : (n,) int8
         1: ramps are integrated exactly, see `botyard.engine.kernels.motion`.
     lead : (n, 3) float64
-        Of those: what a body goes in this step beyond its velocity at the end times dt, m, m, rad. Workspace of a step.
+        Of those: what a body goes in this step beyond its velocity at the end times dt,
+        m, m, rad. Workspace of a step.
     feels : (n,) int8
-        Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1: `Bins.met` is written for it.
+        Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1:
+        `Bins.met` is written for it.
     placed : (n, 6) float64
-        Pose for which `world` holds each body's corners: x, y, heading, its cosine and sine; and its `State.mask` then. NaN: not yet.
+        Pose for which `world` holds each body's corners: x, y, heading, its cosine and
+        sine; and its `State.mask` then. NaN: not yet.
     leeway : (n,) float64
-        Lower bound, m, of the way that a body and any other together can travel before it touches anything.
+        Lower bound, m, of the way that a body and any other together can travel before
+        it touches anything.
     scratch : (max_verts, 2) float64
         Workspace for the corners of one body.
     near : (n,) int64
@@ -270,7 +301,8 @@ class Bodies(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The static world: segments sorted into square cells, with the free space around each cell.
+    """The static world: segments sorted into square cells, with the free space around
+    each cell.
 
     Attributes
     ----------
@@ -283,16 +315,19 @@ class Grid(NamedTuple):
     start : (nx·ny + 1,) int32
         Cell c = iy·nx + ix owns the entries start[c] … start[c + 1] − 1.
     seg : (k, 4) float64
-        Entries: start point and vector to the end point, in cells from the lower left corner.
+        Entries: start point and vector to the end point, in cells from the lower left
+        corner.
     mask : (k,) uint16
         `Visible` classes of each entry.
     bright : (k,) int16
         Laser return of each entry.
     plain : bool
-        All entries are ordinary: of every class, with laser return 1 (what map files give).
+        All entries are ordinary: of every class, with laser return 1 (what map files
+        give).
     clear : (4, ny, nx) uint8
-        For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in cells, of the largest empty square
-        that has this cell in its near corner; 0: the cell has entries.
+        For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge,
+        in cells, of the largest empty square that has this cell in its near corner; 0:
+        the cell has entries.
     clear_flat : (4·ny·nx,) uint8
         The same array in one row.
     near : (k,) int32
@@ -328,7 +363,8 @@ class Bins(NamedTuple):
     rows : (n,) int64
         Rows sorted by cell.
     at : (n, 3) float64
-        Position and radius of each of `rows`, m: side by side, because a search reads many. Positions follow the moves.
+        Position and radius of each of `rows`, m: side by side, because a search reads
+        many. Positions follow the moves.
     slot : (n,) int64
         Index in `rows` of each row.
     classes : (n,) uint16
@@ -338,9 +374,11 @@ class Bins(NamedTuple):
     cell : (n,) int64
         Cell of each row.
     reach : (3,) float64
-        Greatest radius of a body, and greatest distances that one may move in this step and in one of this and the last, m.
+        Greatest radius of a body, and greatest distances that one may move in this step
+        and in one of this and the last, m.
     met : (n,) int64
-        Row of the body that each one was last stopped by, `WALL` or, of bodies with mass, `NO_BODY`; see `Bodies.feels`.
+        Row of the body that each one was last stopped by, `WALL` or, of bodies with
+        mass, `NO_BODY`; see `Bodies.feels`.
     """
 
     frame: F8

@@ -17,8 +17,12 @@ def seed_word(seed: int) -> np.uint64:
 
 
 def body_uid(name: str) -> int:
-    """Stable 64-bit identity of a body: BLAKE2b of its name. The same in every run and on every machine."""
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+    """Stable 64-bit identity of a body: BLAKE2b of its name. The same in every run and
+    on every machine.
+    """
+    return int.from_bytes(
+        hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"
+    )
 
 
 _GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -39,8 +43,12 @@ def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed
 
 
-def stream_keys(seeds: NDArray[np.uint64], *words: NDArray[np.uint64] | int) -> NDArray[np.uint64]:
-    """Keys of many streams: `kernels.noise.stream_key` for any number of words behind the seed, each for all or one for each seed."""
+def stream_keys(
+    seeds: NDArray[np.uint64], *words: NDArray[np.uint64] | int
+) -> NDArray[np.uint64]:
+    """Keys of many streams: `kernels.noise.stream_key` for any number of words behind
+    the seed, each for all or one for each seed.
+    """
     golden = np.uint64(_GOLDEN)
     key = _mixed(seeds + golden)
     for word in words:
@@ -54,13 +62,23 @@ def uniform(keys: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-def episode_seeds(seeds: NDArray[np.uint64], episodes: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Seeds of episodes of worlds: of episode 0 the seed of the world, of others a hash of both. All are arrays of one shape."""
-    return np.where(episodes == 0, seeds, stream_keys(seeds, episodes.astype(np.uint64)))
+def episode_seeds(
+    seeds: NDArray[np.uint64], episodes: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Seeds of episodes of worlds: of episode 0 the seed of the world, of others a hash
+    of both. All are arrays of one shape.
+    """
+    return np.where(
+        episodes == 0, seeds, stream_keys(seeds, episodes.astype(np.uint64))
+    )
 
 
-def draws(seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0) -> NDArray[np.float64]:
-    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from draw ``part · 2³²`` on."""
+def draws(
+    seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0
+) -> NDArray[np.float64]:
+    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from draw ``part ·
+    2³²`` on.
+    """
     key = _mix((int(seed) + _GOLDEN) & _WORD)
     for word in (uid, device, tick):
         key = _mix(key ^ (word + _GOLDEN & _WORD))
@@ -69,5 +87,7 @@ def draws(seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_M1)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(_M2)
     z ^= z >> np.uint64(31)
-    uniform: NDArray[np.float64] = (z >> np.uint64(11)).astype(np.float64) * 2.0**-52 - 1.0
+    uniform: NDArray[np.float64] = (z >> np.uint64(11)).astype(
+        np.float64
+    ) * 2.0**-52 - 1.0
     return uniform

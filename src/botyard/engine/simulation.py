@@ -1,7 +1,9 @@
-"""The engine's host object: owns the arrays, drains commands, calls the step, publishes snapshots.
+"""The engine's host object: owns the arrays, drains commands, calls the step, publishes
+snapshots.
 
-One writer (design §2): only `Engine` writes the state. It knows neither files nor protocols nor kinds of sensors: devices come as tables,
-which may act, and as `SensePhase` objects, which are notified when rows change and called once per step.
+One writer (design §2): only `Engine` writes the state. It knows neither files nor
+protocols nor kinds of sensors: devices come as tables, which may act, and as
+`SensePhase` objects, which are notified when rows change and called once per step.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.arguments import Rows
-from botyard.elementary import cosine_sine
+from botyard.api.arguments import Rows
+from botyard.api.revisions import Revisions, Subject
 from botyard.engine.build import (
     BodySpec,
     box_body,
@@ -39,14 +40,23 @@ from botyard.engine.commands import Command, SetVelocities, set_error_mode
 from botyard.engine.dynamics import Dynamics
 from botyard.engine.kernels.collide import find_blocked
 from botyard.engine.kernels.packed import WorldPack, with_bodies
-from botyard.engine.layout import I1, I8, NO_BODY, Control, Grid, Mode, OdometryErrorMode, World, allocate_state
+from botyard.engine.layout import (
+    I1,
+    I8,
+    NO_BODY,
+    Control,
+    Grid,
+    Mode,
+    OdometryErrorMode,
+    World,
+    allocate_state,
+)
 from botyard.engine.rng import DEFAULT_SEED, seed_word
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.step import FOLLOW, MOVE, PLACE, advance
 from botyard.engine.store import StateStore
 from botyard.engine.tables import NOBODY, Table, renumber
 from botyard.errors import WorldError
-from botyard.feed import Feed, Subject
 from botyard.geometry import Outline, Pose, relative
 from botyard.model.dynamics import DynamicsSpec, area_moments
 from botyard.model.obstacles import Visible
@@ -54,6 +64,8 @@ from botyard.model.robot import CommandSpec
 from botyard.model.scene import Scene
 from botyard.names import MAX_NAME, body_name
 from botyard.native.kinds import Pack
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine
 from botyard.units import TWO_PI, wrap_angle
 
 K = TypeVar("K", bound=Table)
@@ -68,7 +80,9 @@ MAX_ROWS_AT_ONCE: Final = 200_000
 
 
 class SensePhase(Protocol):
-    """Sensors of one kind, for the engine. They change nothing in the world: they also look while time stands still."""
+    """Sensors of one kind, for the engine. They change nothing in the world: they also
+    look while time stands still.
+    """
 
     @property
     def table(self) -> Table:
@@ -77,7 +91,9 @@ class SensePhase(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """Whether it has to look in every step, read or not, because what it measures in one matters in others."""
+        """Whether it has to look in every step, read or not, because what it measures
+        in one matters in others.
+        """
         ...
 
     def rebuild(self, engine: Engine) -> None:
@@ -89,7 +105,9 @@ class SensePhase(Protocol):
         ...
 
     def begin(self, engine: Engine) -> None:
-        """A step is about to begin; whoever needs to have measured in the state before it does so now."""
+        """A step is about to begin; whoever needs to have measured in the state before
+        it does so now.
+        """
         ...
 
     def sense(self, engine: Engine) -> None:
@@ -98,7 +116,9 @@ class SensePhase(Protocol):
 
 
 def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
-    """`act`, but of an optional table, which may be another package's, an exception is logged and ends its acting; the step goes on."""
+    """`act`, but of an optional table, which may be another package's, an exception is
+    logged and ends its acting; the step goes on.
+    """
     if not table.optional:
         return act
 
@@ -106,9 +126,15 @@ def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
         if table.failure is None:
             try:
                 return act(*args, **options)
-            except Exception as error:  # foreign code: anything may be raised
+            except Exception as error:
+                # foreign code: anything may be raised
                 table.failure = error
-                log.exception('the table "%s" of a device does nothing any more: %r', table.name, error)
+                log.exception(
+                    'the table "%s" of a device does nothing any more: %r',
+                    table.name,
+                    error,
+                )
+
         return None
 
     return run
@@ -130,8 +156,10 @@ class Engine:
     odometry_error_mode : OdometryErrorMode
         For robots added from now on.
     tables : sequence of Table
-        State of devices. A method ``act(engine, dt)`` is called in this order in every step, after all bodies have moved and before any
-        sensor looks, and never while time stands still. A method ``plan(engine)`` is called before any body moves: errors of odometry.
+        State of devices. A method ``act(engine, dt)`` is called in this order in every
+        step, after all bodies have moved and before any sensor looks, and never while
+        time stands still. A method ``plan(engine)`` is called before any body moves:
+        errors of odometry.
     senses : sequence of SensePhase
         Called in this order in every step, and when the world settles.
     """
@@ -147,7 +175,7 @@ class Engine:
         tables: Sequence[Table] = (),
         senses: Sequence[SensePhase] = (),
     ) -> None:
-        self.feed = Feed()
+        self.feed = Revisions()
         """Revisions of what changes seldom."""
         self.scene = scene
         self.seed = seed
@@ -162,7 +190,9 @@ class Engine:
         self.state = self._store.state
         self.bodies = build_bodies(())
         self.bins = build_bins(0)
-        self.tables = {table.name: table for table in (*tables, *(sense.table for sense in senses))}
+        self.tables = {
+            table.name: table for table in (*tables, *(sense.table for sense in senses))
+        }
         self._own_tables = tuple(self.tables)
         self._acts: list[Callable[[Engine, float], None]] = []
         self._plans: list[Callable[[Engine], None]] = []
@@ -192,24 +222,29 @@ class Engine:
         taken, numbers = set(self.rows), dict[str, int]()
         for box in scene.boxes:
             base = name = body_name(box.name)
-            while name in taken:  # by a robot, or another box: a number behind it
+            # by a robot, or another box: a number behind it
+            while name in taken:
                 n = numbers[base] = numbers.get(base, 1) + 1
                 tail = f"_{n:03d}"
                 name = base[: MAX_NAME - len(tail)] + tail
+
             taken.add(name)
             bodies.append((replace(box_body(box), name=name), box.pose))
+
         self.box_names = tuple(spec.name for spec, _ in bodies)
         self.add_bodies(bodies)
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Replace the static world and its boxes, between two steps; all other bodies stay where they are.
+        """Replace the static world and its boxes, between two steps; all other bodies
+        stay where they are.
 
         Parameters
         ----------
         scene : Scene
             The new world.
         grid : Grid, optional
-            Its `build_grid`, if another thread has made that: building is the slow part, and needs nothing of the engine.
+            Its `build_grid`, if another thread has made that: building is the slow
+            part, and needs nothing of the engine.
         """
         self.grid = build_grid(scene) if grid is None else grid
         if self.dynamics is not None:
@@ -219,13 +254,17 @@ class Engine:
         self._add_boxes(scene)
 
     def remove_box(self, name: str) -> None:
-        """Remove a box of the map, between two steps. KeyError when the map has none of that name."""
+        """Remove a box of the map, between two steps. KeyError when the map has none of
+        that name.
+        """
         if name not in self.box_names:
             raise KeyError(name)
         index = self.box_names.index(name)
         self.remove_body(name)
         self.box_names = self.box_names[:index] + self.box_names[index + 1 :]
-        self.scene = replace(self.scene, boxes=self.scene.boxes[:index] + self.scene.boxes[index + 1 :])
+        self.scene = replace(
+            self.scene, boxes=self.scene.boxes[:index] + self.scene.boxes[index + 1 :]
+        )
 
     # -- bodies
 
@@ -238,11 +277,16 @@ class Engine:
             A name is taken.
         """
         specs = [spec for spec, _ in bodies]
-        rows = Rows(self.rows)  # a new one: snapshots keep the old
+        # a new one: snapshots keep the old
+        rows = Rows(self.rows)
         for spec in specs:
             if spec.name in rows:
-                raise WorldError(f'a body named "{spec.name}" is there already; names must be unique')
+                raise WorldError(
+                    f'a body named "{spec.name}" is there already; names must be unique'
+                )
+
             rows[spec.name] = len(rows)
+
         _check_masses(specs)
         self.rows = rows
         self.specs += specs
@@ -250,15 +294,19 @@ class Engine:
         self._store.grow(len(bodies))
         self.state = self._store.state
         self.state.uid[n_old:] = [spec.uid for spec in specs]
-        order = insert_in_order(self.bodies.order, [spec.name for spec in self.specs], n_old)
+        order = insert_in_order(
+            self.bodies.order, [spec.name for spec in self.specs], n_old
+        )
         self.bodies = join_bodies(self.bodies, build_bodies(specs), order)
         for row, (spec, pose) in enumerate(bodies, start=n_old):
             self._initialise(row, spec, pose)
             self.channels.set(spec.name, spec.commands)
+
         if self.dynamics is not None:
             self.dynamics.add(specs)
         elif any(spec.dynamics is not None for spec in specs):
             self.dynamics = Dynamics(self._specs_as_drawn())
+
         self._rebuilt()
         self.feed.tell(Subject.BODIES)
 
@@ -267,7 +315,8 @@ class Engine:
         self.remove_bodies([name])
 
     def remove_bodies(self, names: Sequence[str]) -> None:
-        """Remove bodies and their devices, between two steps; their queued commands are dropped, and what they carry is released.
+        """Remove bodies and their devices, between two steps; their queued commands are
+        dropped, and what they carry is released.
 
         Raises
         ------
@@ -294,19 +343,28 @@ class Engine:
         if self.dynamics is not None:
             self.dynamics.keep(np.flatnonzero(stays))
             self._forget_dynamics()
+
         names = list(self.rows)
         for row in reversed(gone):
             del names[row]
         self.rows = Rows(zip(names, range(len(names)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
         self.channels.keep(self.rows)
-        for row in reversed(gone):  # from the last one on, so that those before it keep their numbers
-            self._bulk = [(source, n, command.renumbered(row)) for source, n, command in self._bulk]
+        for row in reversed(
+            gone
+        ):  # from the last one on, so that those before it keep their numbers
+            self._bulk = [
+                (source, n, command.renumbered(row))
+                for source, n, command in self._bulk
+            ]
+
         self._rebuilt()
         self.feed.tell(Subject.BODIES)
 
     def _specs_as_drawn(self) -> list[BodySpec]:
-        """Descriptions of all bodies with their present outlines: grippers change them, and carried bodies are a part of them."""
+        """Descriptions of all bodies with their present outlines: grippers change them,
+        and carried bodies are a part of them.
+        """
         return [self._as_drawn(row) for row in range(len(self.specs))]
 
     def _as_drawn(self, row: int) -> BodySpec:
@@ -330,7 +388,8 @@ class Engine:
 
     def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
         s, limits, error = self.state, spec.limits, spec.odometry_error.as_tuple()
-        start = pose.x, pose.y, wrap_angle(pose.th)  # kernels rely on wrapped headings
+        # kernels rely on wrapped headings
+        start = pose.x, pose.y, wrap_angle(pose.th)
         s.pose[row] = start
         s.max_vel[row] = s.top_vel[row] = limits.max_speed.as_tuple()
         s.accel[row] = limits.accel.as_tuple()
@@ -345,7 +404,11 @@ class Engine:
         low = spec.odometry_error_low
         s.err_lo[row] = [-e for e in error] if low is None else low.as_tuple()
         s.err_hi[row] = error
-        mode = OdometryErrorMode.PERFECT if spec.perfect_odometry else self.odometry_error_mode
+        mode = (
+            OdometryErrorMode.PERFECT
+            if spec.perfect_odometry
+            else self.odometry_error_mode
+        )
         set_error_mode(s, row, mode, int(self.seed_word))
         if spec.perfect_odometry:
             s.odom[row] = s.pose[row]
@@ -356,9 +419,11 @@ class Engine:
             s.odom_frame[row] = start
 
     def optional_table(self, kind: type[K]) -> K:
-        """The table of a kind of device that most worlds do not have: created by the first call, dropped with its last row.
+        """The table of a kind of device that most worlds do not have: created by the
+        first call, dropped with its last row.
 
-        Optional tables are behind the others in the order of their names, so that their order does not depend on history.
+        Optional tables are behind the others in the order of their names, so that their
+        order does not depend on history.
 
         Raises
         ------
@@ -371,10 +436,13 @@ class Engine:
             table = kind()
             both: dict[str, Table] = {**self.tables, kind.name: table}
             more = {n: t for n, t in both.items() if n not in self._own_tables}
-            self.tables = {n: self.tables[n] for n in self._own_tables} | {n: more[n] for n in sorted(more)}
+            self.tables = {n: self.tables[n] for n in self._own_tables} | {
+                n: more[n] for n in sorted(more)
+            }
             self._find_acts()
             if self.on_table is not None:
                 self.on_table(table)
+
         if type(table) is not kind:
             raise WorldError(f'there is another table named "{kind.name}"')
         return table
@@ -382,28 +450,42 @@ class Engine:
     def _drop_tables(self) -> None:
         """Drop optional tables without rows."""
         if any(t.optional and not len(t) for t in self.tables.values()):
-            self.tables = {n: t for n, t in self.tables.items() if len(t) or not t.optional}
+            self.tables = {
+                n: t for n, t in self.tables.items() if len(t) or not t.optional
+            }
             self._find_acts()
 
     def _find_acts(self) -> None:
-        self._acts = [_guarded(t, t.act) for t in self.tables.values() if hasattr(t, "act")]
-        self._plans = [_guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")]
-        self._interlocks = [(t, _guarded(t, t.inhibited)) for t in self.tables.values() if t.inhibits]
+        self._acts = [
+            _guarded(t, t.act) for t in self.tables.values() if hasattr(t, "act")
+        ]
+        self._plans = [
+            _guarded(t, t.plan) for t in self.tables.values() if hasattr(t, "plan")
+        ]
+        self._interlocks = [
+            (t, _guarded(t, t.inhibited)) for t in self.tables.values() if t.inhibits
+        ]
 
     def table(self, kind: type[K]) -> K:
         """The table of a kind of device. KeyError when the engine has none."""
         return cast(K, self.tables[kind.name])
 
     def outline(self, row: int) -> tuple[Outline, ...]:
-        """The present polygons of a body, with those of what it carries, in its frame, m."""
+        """The present polygons of a body, with those of what it carries, in its frame,
+        m.
+        """
         return outline_of(self.bodies, row)
 
     def own_outline(self, row: int) -> tuple[Outline, ...]:
-        """`outline` without what the body carries, whose polygons are behind as many of its own as its description has."""
+        """`outline` without what the body carries, whose polygons are behind as many of
+        its own as its description has.
+        """
         return self.outline(row)[: len(self.specs[row].parts)]
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
-        """Give a body another outline of its own; takes effect at once, between two steps or in the act phase."""
+        """Give a body another outline of its own; takes effect at once, between two
+        steps or in the act phase.
+        """
         self.reshape_many({self.rows[name]: parts})
 
     def reshape_many(self, outlines: Mapping[int, tuple[Outline, ...]]) -> None:
@@ -411,19 +493,31 @@ class Engine:
         for row, parts in outlines.items():
             self.specs[row] = replace(self.specs[row], parts=parts)
         carriers = self._draw(outlines)
-        self._redrawn(np.unique(np.concatenate([np.array(list(outlines), np.int64), carriers])))
+        self._redrawn(
+            np.unique(np.concatenate([np.array(list(outlines), np.int64), carriers]))
+        )
 
     def redrawn(self, rows: I8) -> None:
-        """After writing corners of bodies' own polygons, and their `Bodies.radius`, in the act phase. `rows`: (n,) int64."""
-        self.bodies.placed[rows] = np.nan  # `Bodies.world` and `leeway` are to be computed anew
+        """After writing corners of bodies' own polygons, and their `Bodies.radius`, in
+        the act phase. `rows`: (n,) int64.
+        """
+        self.bodies.placed[rows] = (
+            np.nan
+        )  # `Bodies.world` and `leeway` are to be computed anew
         carriers = self._draw_carriers(rows)
-        self._redrawn(np.unique(np.concatenate([rows, carriers])) if len(carriers) else rows)
+        self._redrawn(
+            np.unique(np.concatenate([rows, carriers])) if len(carriers) else rows
+        )
 
     def redraw_carriers(self) -> None:
-        """After writing `State.carrier`: update the outlines of all bodies that carry something now, or did before."""
+        """After writing `State.carrier`: update the outlines of all bodies that carry
+        something now, or did before.
+        """
         own = np.array([len(spec.parts) for spec in self.specs], np.int64)
         carriers = np.unique(self.state.carrier[self.state.carrier != NOBODY])
-        self._carry_others(np.union1d(carriers, np.flatnonzero(np.diff(self.bodies.part_start) != own)))
+        self._carry_others(
+            np.union1d(carriers, np.flatnonzero(np.diff(self.bodies.part_start) != own))
+        )
 
     def _carry_others(self, carriers: I8) -> None:
         """Update the outlines of these bodies after a change of what they carry."""
@@ -434,21 +528,29 @@ class Engine:
             self._redrawn(carriers)
 
     def _draw(self, own: Mapping[int, tuple[Outline, ...]]) -> I8:
-        """Set outlines: bodies' own, those of what they carry behind them, then those of their carriers. Returns the rows of the latter."""
+        """Set outlines: bodies' own, those of what they carry behind them, then those
+        of their carriers. Returns the rows of the latter.
+        """
         drawn: dict[int, BodySpec] = {}
         carried = np.flatnonzero(self.state.carrier != NOBODY)
         loads: dict[int, list[int]] = {}
-        for thing, carrier in zip(carried.tolist(), self.state.carrier[carried].tolist(), strict=True):
+        for thing, carrier in zip(
+            carried.tolist(), self.state.carrier[carried].tolist(), strict=True
+        ):
             loads.setdefault(carrier, []).append(thing)
+
         for row, parts in own.items():
             for thing in loads.get(row, ()):
                 parts += self.carried_outlines(thing)
             drawn[row] = replace(self.specs[row], parts=parts)
+
         self.bodies = reshape_bodies(self.bodies, drawn)
         return self._draw_carriers(np.array(list(own), np.int64))
 
     def _draw_carriers(self, rows: I8) -> I8:
-        """Update the outlines of the carriers of these bodies. Returns the rows of the carriers."""
+        """Update the outlines of the carriers of these bodies. Returns the rows of the
+        carriers.
+        """
         carriers = self.state.carrier[rows]
         carriers = np.unique(carriers[carriers != NOBODY])
         if len(carriers):
@@ -458,11 +560,16 @@ class Engine:
     def _redrawn(self, rows: I8) -> None:
         self.feed.tell(Subject.OUTLINES)
         if self.dynamics is not None:
-            self.dynamics.change(rows.tolist(), [self._as_drawn(row) for row in rows.tolist()])
+            self.dynamics.change(
+                rows.tolist(), [self._as_drawn(row) for row in rows.tolist()]
+            )
+
         self._advance(PLACE)
 
     def _switch_off(self, table: Table, rows: I8) -> None:
-        """Disable the motors of bodies, and clear their targets: they come to rest, as hard as they can if the table `brakes`."""
+        """Disable the motors of bodies, and clear their targets: they come to rest, as
+        hard as they can if the table `brakes`.
+        """
         s = self.state
         s.motors[rows] = 0
         s.mode_x[rows] = s.mode_a[rows] = Mode.VELOCITY
@@ -473,7 +580,8 @@ class Engine:
         self._touch()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a body another mass, or none (None): then it is kinematic again. Takes effect at once, between two steps.
+        """Give a body another mass, or none (None): then it is kinematic again. Takes
+        effect at once, between two steps.
 
         Raises
         ------
@@ -492,22 +600,28 @@ class Engine:
             self._forget_dynamics()
         elif spec is not None:
             self.dynamics = Dynamics(self._specs_as_drawn())
+
         if name in self.box_names:
             index, boxes = self.box_names.index(name), self.scene.boxes
             box = replace(boxes[index], dynamics=spec)
-            self.scene = replace(self.scene, boxes=(*boxes[:index], box, *boxes[index + 1 :]))
+            self.scene = replace(
+                self.scene, boxes=(*boxes[:index], box, *boxes[index + 1 :])
+            )
+
         if self.state.mask[row]:  # a ghost stays one
             self.state.mask[row] = new.mask(new.returns.mask)
         if (old.dynamics is None) != (spec is None):
             self.state.control[row] = new.control
             self.state.vel[row] = 0.0
+
         self._touch()
         self._rebuilt()
 
     def attach(self, carrier: str, name: str) -> None:
         """Let one body carry another from now on, where it is.
 
-        The carried body moves with its carrier, whose outline it becomes a part of. It must carry nothing, nor may its carrier be carried.
+        The carried body moves with its carrier, whose outline it becomes a part of. It
+        must carry nothing, nor may its carrier be carried.
         """
         self.attach_many([(self.rows[carrier], self.rows[name])])
 
@@ -515,10 +629,15 @@ class Engine:
         """`attach` for many at once: rows of carriers and of what they carry."""
         s = self.state
         for carrier, row in pairs:
-            s.hold[row] = relative(Pose(*s.pose[carrier].tolist()), Pose(*s.pose[row].tolist()))
+            s.hold[row] = relative(
+                Pose(*s.pose[carrier].tolist()), Pose(*s.pose[row].tolist())
+            )
             s.carrier[row] = carrier
             s.mask[row] = 0
-        self._carry_others(np.unique(np.array([carrier for carrier, _ in pairs], np.int64)))
+
+        self._carry_others(
+            np.unique(np.array([carrier for carrier, _ in pairs], np.int64))
+        )
 
     def detach(self, name: str) -> None:
         """Release a carried body, where it is. Nothing happens if it is not carried."""
@@ -534,10 +653,13 @@ class Engine:
         for row in rows.tolist():
             self.state.carrier[row] = NOBODY
             self.state.mask[row] = self.specs[row].mask(self.specs[row].returns.mask)
+
         self._carry_others(carriers)
 
     def carrier_of(self, name: str) -> str | None:
-        """Name of the body that carries another one; None: it is not carried, or not there."""
+        """Name of the body that carries another one; None: it is not carried, or not
+        there.
+        """
         row = self.rows.get(name)
         carrier = NOBODY if row is None else int(self.state.carrier[row])
         return None if carrier == NOBODY else self.specs[carrier].name
@@ -551,7 +673,10 @@ class Engine:
         """Outlines of a carried body in the frame of its carrier, m."""
         x0, y0, th = self.state.hold[row].tolist()
         c, s = cosine_sine(th)
-        return tuple(tuple((x0 + c * x - s * y, y0 + s * x + c * y) for x, y in part) for part in self.outline(row))
+        return tuple(
+            tuple((x0 + c * x - s * y, y0 + s * x + c * y) for x, y in part)
+            for part in self.outline(row)
+        )
 
     def _carry(self) -> None:
         """Move carried bodies to where their carriers are."""
@@ -565,23 +690,34 @@ class Engine:
         c, sn = elementwise.cosine_sine(base[:, 2])
         s.pose[rows, 0] = base[:, 0] + c * hold[:, 0] - sn * hold[:, 1]
         s.pose[rows, 1] = base[:, 1] + sn * hold[:, 0] + c * hold[:, 1]
-        s.pose[rows, 2] = math.pi - np.remainder(math.pi - base[:, 2] - hold[:, 2], TWO_PI)  # in (−π, π]
+        s.pose[rows, 2] = math.pi - np.remainder(
+            math.pi - base[:, 2] - hold[:, 2], TWO_PI
+        )  # in (−π, π]
         self._advance(PLACE)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
         """Whether a body could be at a pose without touching anything solid."""
         return self.trial(spec)(pose)
 
-    def trial(self, spec: BodySpec, without: Collection[str] = ()) -> Callable[[Pose], bool]:
-        """`is_free` for many poses of one body, valid until something moves, comes or goes. `without`: bodies to be ignored."""
+    def trial(
+        self, spec: BodySpec, without: Collection[str] = ()
+    ) -> Callable[[Pose], bool]:
+        """`is_free` for many poses of one body, valid until something moves, comes or
+        goes. `without`: bodies to be ignored.
+        """
         n = len(self.specs)
-        bodies = join_bodies(self.bodies, build_bodies([spec]), np.append(self.bodies.order, n))
+        bodies = join_bodies(
+            self.bodies, build_bodies([spec]), np.append(self.bodies.order, n)
+        )
         poses = np.concatenate([self.state.pose, np.zeros((1, 3))])
         bins = self.bins
         if without or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
-            pushed = bins.classes & int(Visible.PUSHED) != 0  # bodies with mass take up room, too
+            pushed = (
+                bins.classes & int(Visible.PUSHED) != 0
+            )  # bodies with mass take up room, too
             bins.classes[pushed] |= int(Visible.OBSTACLE)
+
         if without:
             bins.classes[bins.slot[[self.rows[name] for name in without]]] = 0
 
@@ -590,17 +726,22 @@ class Engine:
 
         def free(pose: Pose) -> bool:
             poses[n] = pose
-            # the bins hold the bodies of the world; the one on trial need not be in them
+            # the bins hold the bodies of the world; the one on trial need not be in
+            # them
             find_blocked(world, poses, row, blocked)
             return not blocked[0]
 
         return free
 
     def touching(self, rows: I8) -> NDArray[np.bool_]:
-        """Whether each of the bodies in `rows`, (n,) int64, touches something solid: (n,) bool."""
+        """Whether each of the bodies in `rows`, (n,) int64, touches something solid:
+        (n,) bool.
+        """
         found: I1 = np.zeros(len(rows), np.int8)
         find_blocked(self.packed, self.state.pose, rows, found)
-        touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)  # a ghost touches nothing
+        touching: NDArray[np.bool_] = (found != 0) & (
+            self.state.mask[rows] != 0
+        )  # a ghost touches nothing
         return touching
 
     # -- commands
@@ -608,71 +749,113 @@ class Engine:
     def submit(self, name: str, command: Command, source: str = "api") -> None:
         """Queue a command for the next step.
 
-        Commands of one step take effect in the order of bodies, then sources, then arrival: the order in which clients are served does
-        not matter. Unknown names raise KeyError.
+        Commands of one step take effect in the order of bodies, then sources, then
+        arrival: the order in which clients are served does not matter. Unknown names
+        raise KeyError.
         """
         row = self.rows[name]
         self._sequence += 1
         if name in self.channels:
-            now = self.channels.send(name, command, source, self._sequence, row=row, **self._sending())
+            now = self.channels.send(
+                name, command, source, self._sequence, row=row, **self._sending()
+            )
             if now is None:
                 return
             command = now
+
         self._queue.append((self.specs[row].uid, source, self._sequence, name, command))
 
     def set_channel(self, name: str, spec: CommandSpec) -> None:
-        """Set how commands reach a body from now on. Those that wait for the next step stay before those that are sent after this."""
+        """Set how commands reach a body from now on. Those that wait for the next step
+        stay before those that are sent after this.
+        """
         was_late = self.channels.is_late(name, self.clock.dt)
         self.channels.set(name, spec)
         if was_late or not self.channels.is_late(name, self.clock.dt):
             return
-        row, late = self.rows[name], [one for one in self._queue if one[3] == name and isinstance(one[4], LATE)]
-        waiting: list[tuple[str, int, Command]] = [(source, number, command) for _, source, number, _, command in late]
+        row, late = (
+            self.rows[name],
+            [one for one in self._queue if one[3] == name and isinstance(one[4], LATE)],
+        )
+        waiting: list[tuple[str, int, Command]] = [
+            (source, number, command) for _, source, number, _, command in late
+        ]
         self._queue = [one for one in self._queue if one not in late]
         bulk, self._bulk = self._bulk, []
         for source, number, many in bulk:
             at = np.flatnonzero(many.rows == row)
             waiting += [(source, number, many.for_body(int(index))) for index in at]
             self._bulk.append((source, number, many.without(row) if len(at) else many))
+
         self.channels.put(name, self.clock.tick, waiting)
 
     def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
-        """Queue velocities of many bodies for the next step: the same as a `SetVelocity` for each of them."""
+        """Queue velocities of many bodies for the next step: the same as a
+        `SetVelocity` for each of them.
+        """
         self._sequence += 1
         if self.channels:
             names = [spec.name for spec in self.specs]
-            left = self.channels.send_many(command, names, source, self._sequence, **self._sending())
+            left = self.channels.send_many(
+                command, names, source, self._sequence, **self._sending()
+            )
             if left is None:
                 return
             command = left
+
         self._bulk.append((source, self._sequence, command))
 
     def _sending(self) -> dict[str, Any]:
         """What channels need to know to send a command."""
-        return {"state": self.state, "seed": self.seed_word, "tick": self.clock.tick, "dt": self.clock.dt}
+        return {
+            "state": self.state,
+            "seed": self.seed_word,
+            "tick": self.clock.tick,
+            "dt": self.clock.dt,
+        }
 
     @property
     def is_pending(self) -> bool:
-        """Whether commands, or motors that are to be switched off, wait for the next step."""
-        if self._queue or self._bulk or self.channels.is_due(self.clock.tick, self.clock.dt):
+        """Whether commands, or motors that are to be switched off, wait for the next
+        step.
+        """
+        if (
+            self._queue
+            or self._bulk
+            or self.channels.is_due(self.clock.tick, self.clock.dt)
+        ):
             return True
+
         found = ((table, inhibited()) for table, inhibited in self._interlocks)
-        return any(rows is not None and len(self._runs(rows, table.brakes)) for table, rows in found)
+        return any(
+            rows is not None and len(self._runs(rows, table.brakes))
+            for table, rows in found
+        )
 
     def _drain(self) -> None:
-        """Apply the commands that are due. Motors that a device inhibits stay off, whatever the commands say."""
+        """Apply the commands that are due. Motors that a device inhibits stay off,
+        whatever the commands say.
+        """
         self._apply_commands()
         self.inhibit()
 
     def inhibit(self) -> None:
-        """Switch off the motors that a device inhibits (`Table.inhibited`), for instance a pressed emergency stop button."""
+        """Switch off the motors that a device inhibits (`Table.inhibited`), for
+        instance a pressed emergency stop button.
+        """
         for table, inhibited in self._interlocks:
             rows = inhibited()
-            if rows is not None and len(rows) and len(rows := self._runs(rows, table.brakes)):
+            if (
+                rows is not None
+                and len(rows)
+                and len(rows := self._runs(rows, table.brakes))
+            ):
                 self._switch_off(table, rows)
 
     def _runs(self, rows: I8, brakes: bool) -> I8:
-        """Those of the bodies in `rows` that the rule of `inhibit` still has to switch off, or to stop harder."""
+        """Those of the bodies in `rows` that the rule of `inhibit` still has to switch
+        off, or to stop harder.
+        """
         s = self.state
         runs = s.motors[rows] != 0
         if brakes:
@@ -681,8 +864,11 @@ class Engine:
         return found
 
     def _apply_commands(self) -> None:
-        if self.channels and self.channels.arrive(self.state, self.rows, self.clock.tick, self.clock.dt):
+        if self.channels and self.channels.arrive(
+            self.state, self.rows, self.clock.tick, self.clock.dt
+        ):
             self._touch()
+
         if self._bulk:
             self._drain_bulk()
         if not self._queue:
@@ -694,7 +880,9 @@ class Engine:
             command.apply(self.state, self.rows[name])
 
     def _drain_bulk(self) -> None:
-        """Apply commands to many bodies; of bodies that have other commands, too, queue their part in its place among those."""
+        """Apply commands to many bodies; of bodies that have other commands, too, queue
+        their part in its place among those.
+        """
         bulk, self._bulk = sorted(self._bulk, key=lambda item: item[:2]), []
         alone = {self.rows[name]: (uid, name) for uid, _, _, name, _ in self._queue}
         rows = np.array(list(alone), np.int64)
@@ -702,7 +890,9 @@ class Engine:
             command.apply(self.state, rows)
             for index in np.flatnonzero(np.isin(command.rows, rows)) if alone else ():
                 uid, name = alone[int(command.rows[index])]
-                self._queue.append((uid, source, sequence, name, command.for_body(int(index))))
+                self._queue.append(
+                    (uid, source, sequence, name, command.for_body(int(index)))
+                )
 
     # -- going on from a state
 
@@ -712,14 +902,18 @@ class Engine:
         return self._sequence
 
     def queued(self) -> Iterator[tuple[str, str, int, Command | SetVelocities]]:
-        """The commands that wait for the next step: body (empty: many), source, number, command."""
+        """The commands that wait for the next step: body (empty: many), source, number,
+        command.
+        """
         for _, source, number, name, command in self._queue:
             yield name, source, number, command
         for source, number, many in self._bulk:
             yield "", source, number, many
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Permute the bodies: `order` holds the present row of each new one. Results do not depend on the order."""
+        """Permute the bodies: `order` holds the present row of each new one. Results do
+        not depend on the order.
+        """
         index = np.array(order, np.int64)
         new_rows = np.empty(len(index), np.int64)
         new_rows[index] = np.arange(len(index))
@@ -728,7 +922,9 @@ class Engine:
         renumber(self.state.carrier, new_rows)
         for table in self.tables.values():
             table.renumber(new_rows)
-        self.bodies = keep_bodies(self.bodies, index)._replace(order=moving_order([spec.name for spec in self.specs]))
+        self.bodies = keep_bodies(self.bodies, index)._replace(
+            order=moving_order([spec.name for spec in self.specs])
+        )
         if self.dynamics is not None:
             self.dynamics.keep(index)
         self.rows = Rows((spec.name, i) for i, spec in enumerate(self.specs))
@@ -745,7 +941,9 @@ class Engine:
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
         under_way: Mapping[str, Sequence[Sent]] = MappingProxyType({}),
     ) -> None:
-        """Set time, seed, waiting commands (see `queued`) and those under way, after columns of the state were written."""
+        """Set time, seed, waiting commands (see `queued`) and those under way, after
+        columns of the state were written.
+        """
         self._queue, self._bulk = [], []
         self.clock.tick, self.clock.step_us = tick, step_us
         self.channels.clear()
@@ -757,7 +955,10 @@ class Engine:
             if isinstance(command, SetVelocities):
                 self._bulk.append((source, number, command))
             else:
-                self._queue.append((self.specs[self.rows[name]].uid, source, number, name, command))
+                self._queue.append(
+                    (self.specs[self.rows[name]].uid, source, number, name, command)
+                )
+
         self._sequence = sequence
         self.seed_word = seed_word(seed)
         self.seed = seed
@@ -774,10 +975,12 @@ class Engine:
     # -- time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in one.
+        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in
+        one.
 
-        Steps between the first and the last one are made in compiled code where nothing but bodies without mass takes part in them: nobody
-        sees what sensors would measure there.
+        Steps between the first and the last one are made in compiled code where nothing
+        but bodies without mass takes part in them: nobody sees what sensors would
+        measure there.
         """
         while n > 0:
             self._step()
@@ -785,6 +988,7 @@ class Engine:
             if n > 1 and self._is_plain():
                 self._advance_alone(n - 1)
                 n = 1
+
         return self.snapshot
 
     def _step(self) -> None:
@@ -801,6 +1005,7 @@ class Engine:
             self._advance(MOVE)
             self.dynamics.step(self.clock.dt, self.specs)
             self._advance(FOLLOW)
+
         self.clock.tick += 1
         self._met_at = self.clock.tick if self._notes_contacts else None
         self._carry()
@@ -811,7 +1016,9 @@ class Engine:
         self._publish()
 
     def _is_plain(self) -> bool:
-        """After a step: whether nothing but bodies without mass takes part in the next ones, as long as nobody commands."""
+        """After a step: whether nothing but bodies without mass takes part in the next
+        ones, as long as nobody commands.
+        """
         return (
             self.dynamics is None
             and not (self._carried is None or len(self._carried))
@@ -821,7 +1028,9 @@ class Engine:
         )
 
     def _advance_alone(self, count: int) -> None:
-        """Advance by `count` plain steps, without sensors and snapshots. In parts, so that a program can be interrupted."""
+        """Advance by `count` plain steps, without sensors and snapshots. In parts, so
+        that a program can be interrupted.
+        """
         most = max(MAX_ROWS_AT_ONCE // max(len(self.specs), 1), 1)
         try:
             while count > 0:
@@ -829,19 +1038,24 @@ class Engine:
                 self._advance(MOVE | FOLLOW, part)
                 self.clock.tick += part
                 count -= part
+
             self._met_at = None
         except BaseException:
             self._publish()
             raise
 
     def note_contacts(self) -> None:
-        """Find out what stops bodies in each step from now on, see `met`. It costs something only where one is stopped."""
+        """Find out what stops bodies in each step from now on, see `met`. It costs
+        something only where one is stopped.
+        """
         if not self._notes_contacts:
             self._notes_contacts = True
             self.bodies = self.bodies._replace(feels=self.bodies.feels | NOTES_CONTACTS)
 
     def met(self, row: int) -> int | None:
-        """Row of the body that stopped another one in the last step, or `WALL`; None: that was not noted, or bodies with mass did."""
+        """Row of the body that stopped another one in the last step, or `WALL`; None:
+        that was not noted, or bodies with mass did.
+        """
         if self._met_at != self.clock.tick:
             return None
         found = int(self.bins.met[row])
@@ -853,11 +1067,14 @@ class Engine:
 
     @property
     def packed(self) -> Pack[World]:
-        """State, bodies, bins and grid as kernels take them, valid until one of them is another object."""
+        """State, bodies, bins and grid as kernels take them, valid until one of them is
+        another object.
+        """
         return self._pack(self.state, self.bodies, self.bins, self.grid)
 
     def settle(self) -> Snapshot:
-        """Apply queued commands and take all readings, without a step: for placing bodies before the first step, and while paused.
+        """Apply queued commands and take all readings, without a step: for placing
+        bodies before the first step, and while paused.
 
         No device acts: grippers, batteries and joints stay as they are.
         """
@@ -869,12 +1086,16 @@ class Engine:
         return self.snapshot
 
     def _touch(self) -> None:
-        """Note that columns were written that steps do not write; see `StateStore.touch`."""
+        """Note that columns were written that steps do not write; see
+        `StateStore.touch`.
+        """
         self._store.touch()
 
     def _publish(self) -> None:
         view = self._store.publish()
-        self.snapshot = Snapshot(self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view)
+        self.snapshot = Snapshot(
+            self.clock.tick, self.clock.time_us, MappingProxyType(self.rows), view
+        )
 
 
 def _check_masses(specs: Sequence[BodySpec]) -> None:

@@ -1,6 +1,7 @@
 """Snapshot of the engine for the rest of the program: immutable, made once per step.
 
-Its arrays are read-only views of one of two buffers, which is written again two steps later: copy what is to be kept.
+Its arrays are read-only views of one of two buffers, which is written again two steps
+later: copy what is to be kept.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Snapshot:
     state: State
 
     def __repr__(self) -> str:
-        return f"<Snapshot at {self.time:g} s, tick {self.tick}: {len(self.rows)} bodies>"
+        return (
+            f"<Snapshot at {self.time:g} s, tick {self.tick}: {len(self.rows)} bodies>"
+        )
 
     @property
     def time(self) -> float:

@@ -1,10 +1,14 @@
-"""The state of an engine as bytes: a head that describes the world, then all columns, one behind the other.
+"""The state of an engine as bytes: a head that describes the world, then all columns,
+one behind the other.
 
-Layout: `MAGIC` (8 bytes), length of the head (4 bytes, little-endian), the head (MessagePack), the numbers of all columns (little-endian,
-in C order, in the order of `columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). Lengths of columns follow from the head's counts
-of bodies and rows; its digest of names and types of columns tells states of other versions.
+Layout: `MAGIC` (8 bytes), length of the head (4 bytes, little-endian), the head
+(MessagePack), the numbers of all columns (little-endian, in C order, in the order of
+`columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). Lengths of columns follow
+from the head's counts of bodies and rows; its digest of names and types of columns
+tells states of other versions.
 
-Nothing in such bytes is code, and all numbers are checked: kernels index by some of them, without a bounds check.
+Nothing in such bytes is code, and all numbers are checked: kernels index by some of
+them, without a bounds check.
 """
 
 from __future__ import annotations
@@ -35,16 +39,20 @@ MAGIC: Final = b"botyard\x01"
 MIN_VIEWED_BYTES: Final = 4096
 """Columns of at least this size are written from a view; smaller ones are copied."""
 VERSION: Final = 2
-"""Version of the format that is written. Who adds, removes or changes columns, or fields of the head, counts it up, says in `READS` which
-formats are read from then on, and makes files of the new one with ``python -m tools.corpus``.
+"""Version of the format that is written. Who adds, removes or changes columns, or
+fields of the head, counts it up, says in `READS` which formats are read from then on,
+and makes files of the new one with ``python -m tools.corpus``.
 
-1: up to November 2026; its digests of descriptions are those of the classes of the program that wrote it.
-2: digests of descriptions do not depend on the shape of classes (`botyard.model.shapes`).
+1: up to November 2026; its digests of descriptions are those of the classes of the
+program that wrote it. 2: digests of descriptions do not depend on the shape of classes
+(`botyard.model.shapes`).
 """
 READS: Final = (1, 2)
 """Versions that are read."""
 DIGESTED: Final = (1, "0.1.0")
-"""Version and program in a head whose digest is taken: the same world has the same digest in every version."""
+"""Version and program in a head whose digest is taken: the same world has the same
+digest in every version.
+"""
 CHECKSUM: Final = 8
 """Bytes of the checksum at the end."""
 MAX_TICK: Final = 10**15
@@ -57,10 +65,19 @@ UNSAVED: Final = {"uid"}
 H = TypeVar("H")
 
 _RANGES: Final[Mapping[str, tuple[float, float]]] = {
-    "mode_x": (0, max(Mode)), "mode_a": (0, max(Mode)), "stall": (0, 1), "estop": (0, 1), "motors": (0, 1), "held": (0, 1),
-    "drive": (0, max(Drive)), "err_mode": (0, max(OdometryErrorMode)), "control": (0, max(Control)),
-}  # fmt: skip
-"""Least and greatest value of the columns of `State` that are flags or members of an enumeration."""
+    "mode_x": (0, max(Mode)),
+    "mode_a": (0, max(Mode)),
+    "stall": (0, 1),
+    "estop": (0, 1),
+    "motors": (0, 1),
+    "held": (0, 1),
+    "drive": (0, max(Drive)),
+    "err_mode": (0, max(OdometryErrorMode)),
+    "control": (0, max(Control)),
+}
+"""Least and greatest value of the columns of `State` that are flags or members of an
+enumeration.
+"""
 
 
 class Begin(msgspec.Struct, array_like=True):
@@ -71,7 +88,9 @@ class Begin(msgspec.Struct, array_like=True):
 
 
 class Declared(NamedTuple):
-    """A saved column: name, type, shape of a row, its `Column` if it is one of a table, and which count of rows is its length."""
+    """A saved column: name, type, shape of a row, its `Column` if it is one of a table,
+    and which count of rows is its length.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -102,19 +121,37 @@ _MASS: Final = tuple(
 )
 _CONTACTS: Final = tuple(
     Declared(f"contact.{name}", array.dtype, array.shape[1:], column, CONTACTS)
-    for name, array, column in (("key", impulses(0).key, _ANY), ("impulse", impulses(0).impulse, Column(np.float64)))
+    for name, array, column in (
+        ("key", impulses(0).key, _ANY),
+        ("impulse", impulses(0).impulse, Column(np.float64)),
+    )
 )
 
 
-def declared(engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None) -> list[Declared]:
-    """The columns that are saved, in a fixed order; `masses`: with those of bodies with mass; `tables`: instead of the engine's."""
+def declared(
+    engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None
+) -> list[Declared]:
+    """The columns that are saved, in a fixed order; `masses`: with those of bodies with
+    mass; `tables`: instead of the engine's.
+    """
     found = [
-        Declared(n, a.dtype, a.shape[1:], None, BODIES) for n, a in engine.state._asdict().items() if n not in UNSAVED
+        Declared(n, a.dtype, a.shape[1:], None, BODIES)
+        for n, a in engine.state._asdict().items()
+        if n not in UNSAVED
     ]
     for table in engine.tables.values() if tables is None else tables:
         for name, column in table.saved.items():
             array = getattr(table, name)
-            found.append(Declared(f"{table.name}.{name}", array.dtype, array.shape[1:], column, table.name))
+            found.append(
+                Declared(
+                    f"{table.name}.{name}",
+                    array.dtype,
+                    array.shape[1:],
+                    column,
+                    table.name,
+                )
+            )
+
     return [*found, *_MASS, *_CONTACTS] if masses else found
 
 
@@ -123,9 +160,11 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             yield array
+
     for table in engine.tables.values():
         for name in table.saved:
             yield getattr(table, name)
+
     dynamics = engine.dynamics
     if dynamics is not None:
         yield from dynamics.state
@@ -134,8 +173,13 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
 
 
 def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
-    """Digest of the names and types of all columns, by which states with other columns are told. `tables`: see `declared`."""
-    text = ";".join(f"{d.name}:{d.dtype.str}:{d.shape}" for d in declared(engine, masses=True, tables=tables))
+    """Digest of the names and types of all columns, by which states with other columns
+    are told. `tables`: see `declared`.
+    """
+    text = ";".join(
+        f"{d.name}:{d.dtype.str}:{d.shape}"
+        for d in declared(engine, masses=True, tables=tables)
+    )
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
@@ -149,8 +193,14 @@ def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
 
 
 def _numbers(column: NDArray[Any]) -> bytes | memoryview:
-    """The bytes of a column; of a large one a view, as copying all columns once more takes as long as their checksum."""
-    return column.tobytes() if column.nbytes < MIN_VIEWED_BYTES else np.ascontiguousarray(column).data.cast("B")
+    """The bytes of a column; of a large one a view, as copying all columns once more
+    takes as long as their checksum.
+    """
+    return (
+        column.tobytes()
+        if column.nbytes < MIN_VIEWED_BYTES
+        else np.ascontiguousarray(column).data.cast("B")
+    )
 
 
 def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
@@ -159,35 +209,57 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     Raises
     ------
     StateError
-        It is not a state, is damaged, of a version that is not read, or has more than `max_bytes`.
+        It is not a state, is damaged, of a version that is not read, or has more than
+        `max_bytes`.
     """
     if not isinstance(state, (bytes, bytearray, memoryview)):
-        raise StateError(f"state: expected bytes of save_state, found {type(state).__name__}")
+        raise StateError(
+            f"state: expected bytes of save_state, found {type(state).__name__}"
+        )
+
     data = memoryview(state)
     if len(data) > max_bytes:
-        raise StateError(f"state: expected at most {max_bytes} bytes, found {len(data)} (budget.bytes raises that)")
+        raise StateError(
+            f"state: expected at most {max_bytes} bytes, found {len(data)} "
+            "(budget.bytes raises that)"
+        )
+
     begin = len(MAGIC) + 4
     if len(data) < begin + CHECKSUM or bytes(data[: len(MAGIC)]) != MAGIC:
         raise StateError("state: expected bytes of save_state, found something else")
-    if hashlib.blake2b(data[:-CHECKSUM], digest_size=CHECKSUM).digest() != data[-CHECKSUM:]:
+    if (
+        hashlib.blake2b(data[:-CHECKSUM], digest_size=CHECKSUM).digest()
+        != data[-CHECKSUM:]
+    ):
         raise StateError("state: it is damaged: its checksum is another one")
+
     (size,) = struct.unpack("<I", data[len(MAGIC) : begin])
     if size > len(data) - begin - CHECKSUM:
-        raise StateError(f"state: a head of {size} bytes was announced, and there are {len(data) - begin - CHECKSUM}")
+        raise StateError(
+            f"state: a head of {size} bytes was announced, and there are "
+            f"{len(data) - begin - CHECKSUM}"
+        )
+
     begins = data[begin : begin + size]
     said = _decoded(begins, Begin)
     if said.version not in READS:
         reads = " or ".join(map(str, READS))
         raise StateError(
-            f"state: expected version {reads} of the format, found {said.version} ({program(said.program)} wrote it)"
+            f"state: expected version {reads} of the format, found "
+            f"{said.version} ({program(said.program)} wrote it)"
         )
+
     return _decoded(begins, kind), data[begin + size : -CHECKSUM]
 
 
 def _decoded(head: memoryview, kind: type[H]) -> H:
     try:
         return msgspec.msgpack.decode(head, type=kind)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:  # ValueError: a class checks its values
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        RecursionError,
+    ) as error:  # ValueError: a class checks its values
         raise StateError(f"state: {error}") from None
 
 
@@ -197,7 +269,12 @@ def program(version: str) -> str:
 
 
 def read_columns(
-    engine: Engine, data: memoryview, rows: Mapping[str, int], *, masses: bool, tables: Iterable[Table] | None = None
+    engine: Engine,
+    data: memoryview,
+    rows: Mapping[str, int],
+    *,
+    masses: bool,
+    tables: Iterable[Table] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Read the columns in `data`, and check all numbers, so that kernels may use them.
 
@@ -226,6 +303,7 @@ def read_columns(
         _check(one.name, values, one.column, rows[BODIES])
         found[one.name] = values
         at += size
+
     if at != len(data):
         raise StateError(f"state: {len(data) - at} bytes more than its columns have")
     _check_poses(found["pose"])
@@ -234,7 +312,8 @@ def read_columns(
 
 
 def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> None:
-    """Check columns that others have written, as `read_columns` does: kernels may use them then.
+    """Check columns that others have written, as `read_columns` does: kernels may use
+    them then.
 
     Raises
     ------
@@ -245,15 +324,25 @@ def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> No
     for name, values in state._asdict().items():
         if name not in UNSAVED:
             _check(name, values, None, count)
+
     _check_poses(state.pose)
     _check_carriers(state.carrier)
     if masses is not None:
         mass, contacts = masses
         for one in _MASS:
-            _check(one.name, getattr(mass, one.name.removeprefix("mass.")), one.column, count)
+            _check(
+                one.name,
+                getattr(mass, one.name.removeprefix("mass.")),
+                one.column,
+                count,
+            )
+
         size, span = int(contacts.size[0]), float(contacts.span[0])
         if not 0 <= size <= len(contacts.key) or not is_span(span):
-            raise StateError("state: contacts of bodies with mass: expected as many as there is room for")
+            raise StateError(
+                "state: contacts of bodies with mass: expected as many as there is room for"
+            )
+
         _check("contact.impulse", contacts.impulse[:size], _CONTACTS[1].column, count)
 
 
@@ -263,45 +352,73 @@ def is_span(span: float) -> bool:
 
 
 def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
-    """Copy columns from `read_columns` into an engine with as many bodies and rows; all but those of `write_masses`."""
+    """Copy columns from `read_columns` into an engine with as many bodies and rows; all
+    but those of `write_masses`.
+    """
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             array[...] = found[name]
+
     for table in engine.tables.values():
         for name in table.saved:
             getattr(table, name)[...] = found[f"{table.name}.{name}"]
 
 
-def write_masses(engine: Engine, found: Mapping[str, NDArray[Any]], span: float) -> None:
-    """Copy the columns of bodies with mass into an engine, after all outlines are restored. `span`: see `Impulses`."""
+def write_masses(
+    engine: Engine, found: Mapping[str, NDArray[Any]], span: float
+) -> None:
+    """Copy the columns of bodies with mass into an engine, after all outlines are
+    restored. `span`: see `Impulses`.
+    """
     if engine.dynamics is not None:
         key = found["contact.key"]
-        contacts = Impulses(np.array([len(key)]), np.array([span]), key, found["contact.impulse"])
+        contacts = Impulses(
+            np.array([len(key)]), np.array([span]), key, found["contact.impulse"]
+        )
         engine.dynamics.load(MassState(*(found[one.name] for one in _MASS)), contacts)
 
 
 def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) -> None:
-    low, high = _RANGES.get(name, (-math.inf, math.inf)) if column is None else (column.low, column.high)
+    low, high = (
+        _RANGES.get(name, (-math.inf, math.inf))
+        if column is None
+        else (column.low, column.high)
+    )
     if column is not None and column.refers:
         low, high = NOBODY, bodies - 1
     elif values.dtype.kind == "f" and not (column is not None and column.unbounded):
         low, high = max(low, -MAX_STATE_NUMBER), min(high, MAX_STATE_NUMBER)
     elif column is not None and column.unbounded:
         return
-    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):  # NaN fails it, too
+
+    if values.size and not (
+        float(values.min()) >= low and float(values.max()) <= high
+    ):  # NaN fails it, too
         wrong = values[~((values >= low) & (values <= high))]
-        raise StateError(f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}")
+        raise StateError(
+            f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}"
+        )
 
 
 def _check_poses(pose: NDArray[Any]) -> None:
-    if len(pose) and not (np.abs(pose[:, :2]).max() <= MAX_COORDINATE and np.abs(pose[:, 2]).max() <= math.pi):
-        raise StateError(f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and headings within ±π")
+    if len(pose) and not (
+        np.abs(pose[:, :2]).max() <= MAX_COORDINATE
+        and np.abs(pose[:, 2]).max() <= math.pi
+    ):
+        raise StateError(
+            f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and headings within ±π"
+        )
 
 
 def _check_carriers(carrier: NDArray[Any]) -> None:
-    """Check that carried bodies carry nothing, which also means that nothing carries itself."""
-    if len(carrier) and not (int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)):
+    """Check that carried bodies carry nothing, which also means that nothing carries
+    itself.
+    """
+    if len(carrier) and not (
+        int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)
+    ):
         raise StateError("state: carrier: expected rows of bodies")
+
     carried = carrier[carrier != NOBODY]
     if (carrier[carried] != NOBODY).any():
         raise StateError("state: carrier: what is carried can carry nothing")
@@ -316,13 +433,22 @@ def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
 
 
 def object_digest(value: object) -> bytes:
-    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes; `botyard.model.shapes` says what it covers."""
-    return hashlib.blake2b(msgspec.msgpack.encode(digested(value), enc_hook=_plain), digest_size=16).digest()
+    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes;
+    `botyard.model.shapes` says what it covers.
+    """
+    return hashlib.blake2b(
+        msgspec.msgpack.encode(digested(value), enc_hook=_plain), digest_size=16
+    ).digest()
 
 
 def _plain(value: object) -> object:
     if isinstance(value, np.ndarray):
-        return [value.dtype.str, list(value.shape), np.ascontiguousarray(value).tobytes()]
+        return [
+            value.dtype.str,
+            list(value.shape),
+            np.ascontiguousarray(value).tobytes(),
+        ]
+
     if isinstance(value, np.generic):
         return value.item()
     return str(value)

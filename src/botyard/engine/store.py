@@ -1,4 +1,6 @@
-"""The arrays of `State` with room for more bodies than there are, and two buffers in which snapshots are made of them."""
+"""The arrays of `State` with room for more bodies than there are, and two buffers in
+which snapshots are made of them.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ import numpy as np
 from botyard.engine.layout import I8, State, allocate_state, changing_bytes
 
 GROWTH_DIVISOR: Final = 4
-"""A full store grows by 1 / `GROWTH_DIVISOR` of its rows, so that adding bodies one by one seldom copies all."""
+"""A full store grows by 1 / `GROWTH_DIVISOR` of its rows, so that adding bodies one by
+one seldom copies all.
+"""
 MAX_ONE_BY_ONE: Final = 8
-"""So many rows are removed one by one, each by moving up those behind it; more at once by copying those that stay."""
+"""So many rows are removed one by one, each by moving up those behind it; more at once
+by copying those that stay.
+"""
 
 
 class StateStore:
@@ -20,7 +26,8 @@ class StateStore:
     Attributes
     ----------
     state : State
-        The rows in use; written by the engine only. Another object whenever rows have come or gone.
+        The rows in use; written by the engine only. Another object whenever rows have
+        come or gone.
     """
 
     def __init__(self) -> None:
@@ -32,9 +39,12 @@ class StateStore:
         old = self.state
         n = len(old.pose)
         if n + count > self._capacity:
-            self._reallocate(n + count if n == 0 else n + max(count, n // GROWTH_DIVISOR))
+            self._reallocate(
+                n + count if n == 0 else n + max(count, n // GROWTH_DIVISOR)
+            )
             for name, array in old._asdict().items():
                 getattr(self._room[0], name)[:n] = array
+
         self.state = self._fitted(n + count)
         for array in self.state:
             array[n:] = 0
@@ -50,6 +60,7 @@ class StateStore:
                     array[row : n - 1] = array[row + 1 : n]
             else:
                 array[:m] = array[keep]
+
         self.state = self._fitted(m)
 
     def arrange(self, index: I8) -> None:
@@ -59,7 +70,9 @@ class StateStore:
         self.touch()
 
     def touch(self) -> None:
-        """Note that a column was written that steps do not write: the next copy into each buffer is of all columns."""
+        """Note that a column was written that steps do not write: the next copy into
+        each buffer is of all columns.
+        """
         self._stale = len(self._buffers)
 
     def publish(self) -> State:
@@ -70,6 +83,7 @@ class StateStore:
             self._stale -= 1
         else:
             block[: self._changing] = self._block[: self._changing]
+
         self._buffers.reverse()
         return view
 
@@ -77,7 +91,10 @@ class StateStore:
         self._capacity = capacity
         self._changing = changing_bytes(capacity)
         made = [allocate_state(capacity) for _ in range(3)]
-        self._room, self._blocks = [state for state, _ in made], [block for _, block in made]
+        self._room, self._blocks = (
+            [state for state, _ in made],
+            [block for _, block in made],
+        )
         self._block = self._blocks[0]
         for room in self._room[1:]:
             for array in room:
@@ -85,7 +102,9 @@ class StateStore:
 
     def _fitted(self, n: int) -> State:
         """Views of the first `n` rows, of the state and of the buffers."""
-        state, *views = (State._make(array[:n] for array in room) for room in self._room)
+        state, *views = (
+            State._make(array[:n] for array in room) for room in self._room
+        )
         self._buffers = list(zip(views, self._blocks[1:], strict=True))
         self.touch()
         return state

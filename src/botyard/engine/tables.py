@@ -1,8 +1,10 @@
 """Tables: the state of devices in columns; one row for each battery, gripper, joint.
 
-`State` holds what all bodies have. State of devices, which only some bodies carry, is in a `Table` of their kind: a row belongs to a body
-and is removed with it, and a column may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view of one row that
-a Python program holds. State that is kept anywhere else is lost when a world is saved.
+`State` holds what all bodies have. State of devices, which only some bodies carry, is
+in a `Table` of their kind: a row belongs to a body and is removed with it, and a column
+may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view
+of one row that a Python program holds. State that is kept anywhere else is lost when a
+world is saved.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from botyard.arguments import found
+from botyard.api.arguments import found
 from botyard.engine.layout import I8
 from botyard.errors import ArgumentError
 
@@ -22,9 +24,13 @@ T = TypeVar("T")
 NOBODY: Final = -1
 """In a column that refers to bodies: none."""
 MAX_STATE_NUMBER: Final = 1e15
-"""Largest magnitude of a number in a saved state, except in columns that are `unbounded`."""
+"""Largest magnitude of a number in a saved state, except in columns that are
+`unbounded`.
+"""
 MAX_ONE_BY_ONE: Final = 8
-"""So many rows are removed one by one, each by moving up those behind it; more at once by copying those that stay."""
+"""So many rows are removed one by one, each by moving up those behind it; more at once
+by copying those that stay.
+"""
 VERSION: Final = "version"
 """Name of a column that, if a table has it, counts the writes to its row."""
 
@@ -41,13 +47,15 @@ class Column(NamedTuple):
     start : float
         Value of a new row.
     refers : bool
-        Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when bodies are removed.
+        Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when
+        bodies are removed.
     low, high : float
         Least and greatest value; states from elsewhere are checked by them.
     unbounded : bool
         Whether NaN and infinite values are allowed.
     saved : bool
-        Whether it is a part of the world's state; others are computed from something else.
+        Whether it is a part of the world's state; others are computed from something
+        else.
     """
 
     dtype: DTypeLike
@@ -67,26 +75,44 @@ class Column(NamedTuple):
             return (
                 (self.low, self.high)
                 if self.unbounded
-                else (max(self.low, -MAX_STATE_NUMBER), min(self.high, MAX_STATE_NUMBER))
+                else (
+                    max(self.low, -MAX_STATE_NUMBER),
+                    min(self.high, MAX_STATE_NUMBER),
+                )
             )
+
         whole = np.iinfo(kind)
         return max(self.low, float(whole.min)), min(self.high, float(whole.max))
 
     def check(self, name: str, value: object) -> None:
-        """Refuse values that are not numbers, of another shape, or out of bounds. Raises ArgumentError."""
+        """Refuse values that are not numbers, of another shape, or out of bounds.
+        Raises ArgumentError.
+        """
         given = np.asarray(value)
         low, high = self.bounds
-        if given.dtype.kind not in "biuf" or given.shape not in ((), (self.width or 1,)[: bool(self.width)]):
-            raise ArgumentError(f"{name}: expected {self.width or 'one'} numbers, found {found(value)}")
+        if given.dtype.kind not in "biuf" or given.shape not in (
+            (),
+            (self.width or 1,)[: bool(self.width)],
+        ):
+            raise ArgumentError(
+                f"{name}: expected {self.width or 'one'} numbers, found {found(value)}"
+            )
+
         if self.unbounded:
             return
         if not bool(((given >= low) & (given <= high)).all()):  # NaN fails it, too
-            raise ArgumentError(f"{name}: expected {low:g} … {high:g}, found {found(value)}")
+            raise ArgumentError(
+                f"{name}: expected {low:g} … {high:g}, found {found(value)}"
+            )
 
 
 def renumber(references: I8, new: I8) -> None:
-    """Renumber references to bodies, in place: `new` holds the new row of each old one. `NOBODY` stays."""
-    references[:] = np.append(new, NOBODY)[references]  # `NOBODY`, −1, is the index of the last one
+    """Renumber references to bodies, in place: `new` holds the new row of each old one.
+    `NOBODY` stays.
+    """
+    references[:] = np.append(new, NOBODY)[
+        references
+    ]  # `NOBODY`, −1, is the index of the last one
 
 
 class Table:
@@ -109,21 +135,32 @@ class Table:
     name: ClassVar[str]
     columns: ClassVar[Mapping[str, Column]]
     optional: ClassVar[bool] = False
-    """Whether the table exists only while it has rows: for devices that most worlds do not have."""
+    """Whether the table exists only while it has rows: for devices that most worlds do
+    not have.
+    """
     inhibits: ClassVar[bool] = False
     """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
     brakes: ClassVar[bool] = False
-    """Whether the bodies whose motors it keeps off stop as hard as they can, not with their ramps."""
+    """Whether the bodies whose motors it keeps off stop as hard as they can, not with
+    their ramps.
+    """
     body: I8
 
     def __init__(self) -> None:
-        self._columns = {"body": Column(np.int64, start=NOBODY, refers=True, saved=False), **self.columns}
-        self.saved = {name: column for name, column in self._columns.items() if column.saved}
+        self._columns = {
+            "body": Column(np.int64, start=NOBODY, refers=True, saved=False),
+            **self.columns,
+        }
+        self.saved = {
+            name: column for name, column in self._columns.items() if column.saved
+        }
         self._room: dict[str, NDArray[Any]] = {}
         self._rows: list[Row[Any]] = []
         self.layout = 0
         self.failure: Exception | None = None
-        """Exception that `act` or `plan` of an optional table has raised; they are not called again."""
+        """Exception that `act` or `plan` of an optional table has raised; they are not
+        called again.
+        """
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
         """Called with each write to a row by `Row.write`."""
         self._reserve(4)
@@ -134,7 +171,9 @@ class Table:
 
     @property
     def is_idle(self) -> bool:
-        """Whether `act` and `plan`, if the table has them, do nothing in the next steps."""
+        """Whether `act` and `plan`, if the table has them, do nothing in the next
+        steps.
+        """
         return not len(self) or not (hasattr(self, "act") or hasattr(self, "plan"))
 
     def inhibited(self) -> I8:
@@ -150,7 +189,9 @@ class Table:
         return self._rows
 
     def add(self, row: Row[Any], body: int, **values: object) -> int:
-        """Add a row for a body (its row in `State`). `row`: its view; `values`: of its columns. Returns the number of the new row."""
+        """Add a row for a body (its row in `State`). `row`: its view; `values`: of its
+        columns. Returns the number of the new row.
+        """
         n = len(self._rows)
         if n == len(self._room["body"]):
             self._reserve(2 * n)
@@ -162,11 +203,15 @@ class Table:
         return n
 
     def renumber(self, new: I8) -> None:
-        """After bodies were removed: `new` holds the new row of each old one, `NOBODY` for removed ones, whose rows are removed."""
+        """After bodies were removed: `new` holds the new row of each old one, `NOBODY`
+        for removed ones, whose rows are removed.
+        """
         n = len(self._rows)
         if not n:
             return
-        stays = np.append(new, 0)[self.body] != NOBODY  # rows that belong to no body stay
+        stays = (
+            np.append(new, 0)[self.body] != NOBODY
+        )  # rows that belong to no body stay
         gone = np.flatnonzero(~stays)
         for i in gone.tolist():
             self._rows[i].detach()
@@ -178,22 +223,29 @@ class Table:
                     room[i : n - 1] = room[i + 1 : n]
             else:
                 room[:m] = room[:n][stays]
+
             if column.refers:
                 renumber(room[:m], new)
+
         for i in gone[::-1].tolist():
             del self._rows[i]
-        first = int(gone[0]) if len(gone) else n  # rows before this one keep their numbers
+        first = (
+            int(gone[0]) if len(gone) else n
+        )  # rows before this one keep their numbers
         for i, row in enumerate(self._rows[first:], start=first):
             row.number = i
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Permute the rows: `order` holds the present number of each new one; rows that are not in it are removed."""
+        """Permute the rows: `order` holds the present number of each new one; rows that
+        are not in it are removed.
+        """
         index = np.array(order, np.int64)
         stay = set(order)
         for i, row in enumerate(self._rows):
             if i not in stay:
                 row.detach()
+
         for room in self._room.values():
             room[: len(index)] = room[index]
         self._rows = [self._rows[i] for i in order]
@@ -203,7 +255,9 @@ class Table:
 
     def _reserve(self, size: int) -> None:
         for name, column in self._columns.items():
-            room = np.zeros((size, column.width) if column.width else size, column.dtype)
+            room = np.zeros(
+                (size, column.width) if column.width else size, column.dtype
+            )
             old = self._room.get(name)
             if old is not None:
                 room[: len(old)] = old
@@ -220,25 +274,31 @@ K = TypeVar("K", bound=Table)
 
 
 class Row(Generic[K]):
-    """View of one row of a table, which a Python program holds of a device. It follows its row when others are removed.
+    """View of one row of a table, which a Python program holds of a device. It follows
+    its row when others are removed.
 
     Attributes
     ----------
     table : Table
-        Its table. After its body was removed, a table of its own that keeps its last values.
+        Its table. After its body was removed, a table of its own that keeps its last
+        values.
     number : int
         Its present number in the table.
     key : hashable
-        Identity among the rows of its table, in saved states, too: the name of what it is a part of.
+        Identity among the rows of its table, in saved states, too: the name of what it
+        is a part of.
     """
 
-    def __init__(self, table: K, body: int, key: Hashable = "", **values: object) -> None:
+    def __init__(
+        self, table: K, body: int, key: Hashable = "", **values: object
+    ) -> None:
         self.table = table
         self.key = key
         self.number = table.add(self, body, **values)
 
     def write(self, **values: Any) -> None:
-        """Set columns of this row from outside of the step: the journal records these writes.
+        """Set columns of this row from outside of the step: the journal records these
+        writes.
 
         Raises
         ------
@@ -259,7 +319,9 @@ class Row(Generic[K]):
         """After its body was removed: keep the last values in a table of its own."""
         old, number = self.table, self.number
         self.table = alone = type(old)()
-        self.number = alone.add(self, NOBODY, **{name: getattr(old, name)[number] for name in old.columns})
+        self.number = alone.add(
+            self, NOBODY, **{name: getattr(old, name)[number] for name in old.columns}
+        )
 
 
 class _Cell(Generic[T]):
@@ -280,7 +342,9 @@ class _Cell(Generic[T]):
 
 
 def cell(kind: type[T], column: str = "") -> T:
-    """Declare an attribute of a `Row`: a bool, int or float in a column, by default that of the same name."""
+    """Declare an attribute of a `Row`: a bool, int or float in a column, by default
+    that of the same name.
+    """
     return cast(T, _Cell(kind, column))
 
 

@@ -1,6 +1,8 @@
-"""AMBF description files (ADF, YAML): bodies, joints, sensors, vehicles, actuators, cameras and lights, as far as a plane allows.
+"""AMBF description files (ADF, YAML): bodies, joints, sensors, vehicles, actuators,
+cameras and lights, as far as a plane allows.
 
-What a plane cannot hold (heights, axes that are not vertical, meshes) is reported and left out (ambf-messages.md §9).
+What a plane cannot hold (heights, axes that are not vertical, meshes) is reported and
+left out (ambf-messages.md §9).
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-from botyard.elementary import atan2, cos, hypot, sin, total
 from botyard.errors import FormatError, ModelError, WorldError, WorldFileError
 from botyard.formats.base import Options, Source, read_source
 from botyard.formats.budget import Meter
@@ -33,6 +34,7 @@ from botyard.model.objects import (
 )
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.names import check_name, shown
+from botyard.numerics.elementary import atan2, cos, hypot, sin, total
 
 T = TypeVar("T")
 
@@ -41,7 +43,15 @@ DEFAULT_GAIN: Final = 10.0
 """Proportional gain of controllers for which a file gives none."""
 MIN_INERTIA: Final = 1e-4
 """Inertia of joints whose child has less, kg·m² or kg."""
-_LISTS: Final = ("bodies", "joints", "sensors", "actuators", "vehicles", "cameras", "lights")
+_LISTS: Final = (
+    "bodies",
+    "joints",
+    "sensors",
+    "actuators",
+    "vehicles",
+    "cameras",
+    "lights",
+)
 _APPEARANCE: Final = frozenset(
     {
         "mesh",
@@ -83,7 +93,8 @@ _APPEARANCE: Final = frozenset(
         "multipass",
     }
 )
-"""Words of keys that describe appearance only; such keys are ignored without a warning."""
+"""Words of keys that describe appearance only; such keys are ignored without a warning.
+"""
 
 
 def _is_appearance(key: str) -> bool:
@@ -115,7 +126,9 @@ class _Table:
         self._seen.add(key)
         return self._data.get(key)
 
-    def number(self, key: str, default: float, low: float = -1e9, high: float = 1e9) -> float:
+    def number(
+        self, key: str, default: float, low: float = -1e9, high: float = 1e9
+    ) -> float:
         value = self.get(key)
         if value is None:
             return default
@@ -123,6 +136,7 @@ class _Table:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             raise self.fail(key, f"expected a number, found {brief(value)}") from None
+
         if not low <= number <= high:
             raise self.fail(key, f"expected {low:g} … {high:g}, found {number:g}")
         return number
@@ -151,9 +165,15 @@ class _Table:
 
     def table(self, key: str) -> _Table | None:
         value = self.get(key)
-        return None if value is None else _Table(self._reader, value, f"{self.where}.{key}")
+        return (
+            None
+            if value is None
+            else _Table(self._reader, value, f"{self.where}.{key}")
+        )
 
-    def vector(self, key: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> tuple[float, float, float]:
+    def vector(
+        self, key: str, default: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    ) -> tuple[float, float, float]:
         part = self.table(key)
         if part is None:
             return default
@@ -172,14 +192,19 @@ class _Table:
             return []
         if not isinstance(value, list):
             raise self.fail(key, f"expected a list, found {brief(value)}")
-        return [_Table(self._reader, v, f"{self.where}.{key}[{i}]") for i, v in enumerate(value)]
+        return [
+            _Table(self._reader, v, f"{self.where}.{key}[{i}]")
+            for i, v in enumerate(value)
+        ]
 
     def unread(self) -> list[str]:
         return [k for k in self._data if k not in self._seen and not _is_appearance(k)]
 
 
 class _Mass(NamedTuple):
-    """Mass of a body, kg, its moments of inertia as the file gives them, and that about the vertical, kg·m²."""
+    """Mass of a body, kg, its moments of inertia as the file gives them, and that about
+    the vertical, kg·m².
+    """
 
     mass: float = 0.0
     about: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -187,16 +212,23 @@ class _Mass(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, source: Source, options: Options, others: dict[str, str]) -> None:
+    def __init__(
+        self, source: Source, options: Options, others: dict[str, str]
+    ) -> None:
         self._source = source
         self._warn = options.warn
         self._meter = Meter(options.budget, source.name, WorldFileError)
         self._yaml = YamlFile(source.text, self._meter, WorldFileError, unique=False)
-        self._root = _Table(self, self._yaml.data if self._yaml.data is not None else {}, "$")
+        self._root = _Table(
+            self, self._yaml.data if self._yaml.data is not None else {}, "$"
+        )
         if not any(key in self._root for key in _LISTS):
             raise WorldFileError(
-                f"expected an AMBF description with one of {', '.join(_LISTS)}, found none", source.name, 1
+                f"expected an AMBF description with one of {', '.join(_LISTS)}, found none",
+                source.name,
+                1,
             )
+
         self._namespace = self._root.text("namespace", NAMESPACE)
         self._names: dict[str, str] = {}
         self._qualified = others
@@ -218,10 +250,16 @@ class _Reader:
     def _listed(self, key: str) -> Iterator[tuple[str, _Table]]:
         names = self._root.get(key) or []
         if not isinstance(names, list):
-            raise self._root.fail(key, f"expected a list of names, found {brief(names)}")
+            raise self._root.fail(
+                key, f"expected a list of names, found {brief(names)}"
+            )
+
         for name in map(str, names):
             if name not in self._root:
-                raise self._root.fail(key, f'"{shown(name)}" is listed, but not described')
+                raise self._root.fail(
+                    key, f'"{shown(name)}" is listed, but not described'
+                )
+
             table = self._root.table(name)
             assert table is not None
             yield name, table
@@ -229,7 +267,10 @@ class _Reader:
     def run(self) -> Described:
         for key in ("soft bodies", "multibody"):
             if key in self._root:
-                self._warn(f'{self._source.name}: "{key}" is not read: botyard has none')
+                self._warn(
+                    f'{self._source.name}: "{key}" is not read: botyard has none'
+                )
+
         boxes: list[BoxObject] = []
         offers: dict[str, Offer] = {}
         for key, table in self._listed("bodies"):
@@ -237,6 +278,7 @@ class _Reader:
             if body is not None:
                 boxes.append(body[0])
                 offers[body[0].name] = body[1]
+
         joints = self._made("joints", self._joint)
         self._carried = {joint.child for joint in joints}
         made = Described(
@@ -245,16 +287,27 @@ class _Reader:
             offers=offers,
             joints=joints,
             sensors=self._made("sensors", self._sensor),
-            views=(*self._made("cameras", self._camera), *self._made("lights", self._light)),
+            views=(
+                *self._made("cameras", self._camera),
+                *self._made("lights", self._light),
+            ),
             vehicles=self._made("vehicles", self._vehicle),
             actuators=self._made("actuators", self._actuator),
         )
-        for known in [k for k, name in self._qualified.items() if name in self._carried]:
-            del self._qualified[known]  # nothing in another file can be mounted there
+        for known in [
+            k for k, name in self._qualified.items() if name in self._carried
+        ]:
+            # nothing in another file can be mounted there
+            del self._qualified[known]
+
         return made
 
-    def _made(self, kind: str, make: Callable[[str, _Table], T | None]) -> tuple[T, ...]:
-        """The objects of one list; an object that refers to a body that is not there is noted and left out, as in AMBF."""
+    def _made(
+        self, kind: str, make: Callable[[str, _Table], T | None]
+    ) -> tuple[T, ...]:
+        """The objects of one list; an object that refers to a body that is not there is
+        noted and left out, as in AMBF.
+        """
         made = []
         for key, table in self._listed(kind):
             try:
@@ -262,8 +315,10 @@ class _Reader:
             except _LeftOut as reason:
                 self._say(table, f"{reason}: it is left out")
                 continue
+
             if one is not None:
                 made.append(one)
+
         return tuple(made)
 
     # -- names and poses
@@ -279,6 +334,7 @@ class _Reader:
             check_name(name, "object")
         except WorldError as error:
             raise table.fail("name", str(error)) from None
+
         self._taken.add(name)
         self._names[key] = name
         return name
@@ -286,7 +342,12 @@ class _Reader:
     def _offer(self, table: _Table, sub: str = "") -> Offer:
         rates = table.table("publish frequency")
         low, high = (
-            (LOW, HIGH) if rates is None else (rates.number("low", LOW, 0.1, 1e4), rates.number("high", HIGH, 0.1, 1e4))
+            (LOW, HIGH)
+            if rates is None
+            else (
+                rates.number("low", LOW, 0.1, 1e4),
+                rates.number("high", HIGH, 0.1, 1e4),
+            )
         )
         space = table.text("namespace", self._namespace + sub)
         return Offer(
@@ -297,14 +358,18 @@ class _Reader:
             children=table.flag("publish children names"),
             joint_names=table.flag("publish joint names"),
             joint_positions=table.flag("publish joint positions"),
-        )  # fmt: skip
+        )
 
     def _pose(self, table: _Table, key: str) -> Pose:
         part = table.table(key)
         if part is None:
             return Pose()
         # older files give sensors and actuators a bare position
-        x, y = part.vector("position")[:2] if "position" in part else (part.number("x", 0.0), part.number("y", 0.0))
+        x, y = (
+            part.vector("position")[:2]
+            if "position" in part
+            else (part.number("x", 0.0), part.number("y", 0.0))
+        )
         roll, pitch, yaw = part.rotation("orientation")
         if abs(roll) > 1e-6 or abs(pitch) > 1e-6:
             self._say(table, f"{key}: roll and pitch are left out")
@@ -317,32 +382,58 @@ class _Reader:
         if not parts:
             self._say(table, "an endless plane is left out")
             return None
+
         name = self._name(key, table)
         mass = table.number("mass", 0.0, 0.0, 1e9)
         dynamics = None if mass == 0.0 else self._dynamics(table, mass)
         table.text("name")
         xs, ys = zip(*(c for part in parts for c in part), strict=True)
         box = BoxObject(
-            name=name, pose=self._pose(table, "location"), length=max(xs) - min(xs), width=max(ys) - min(ys), parts=parts, color=COLOR,
+            name=name,
+            pose=self._pose(table, "location"),
+            length=max(xs) - min(xs),
+            width=max(ys) - min(ys),
+            parts=parts,
+            color=COLOR,
             dynamics=dynamics,
-        )  # fmt: skip
-        for unused in ("inertia", "friction", "restitution", "damping", "controller", "controller output type"):
+        )
+        for unused in (
+            "inertia",
+            "friction",
+            "restitution",
+            "damping",
+            "controller",
+            "controller output type",
+        ):
             table.get(unused)
+
         offer = self._offer(table)
         self._qualified.setdefault(f"{offer.namespace}{key}", name)
         inertia = table.table("inertia")
         about = (
             (0.0, 0.0, 0.0)
             if inertia is None
-            else (inertia.number("ix", 0.0), inertia.number("iy", 0.0), inertia.number("iz", 0.0))
+            else (
+                inertia.number("ix", 0.0),
+                inertia.number("iy", 0.0),
+                inertia.number("iz", 0.0),
+            )
         )
-        moment = 0.0 if dynamics is None else dynamics.inertia or mass * area_moments(parts).second
+        moment = (
+            0.0
+            if dynamics is None
+            else dynamics.inertia or mass * area_moments(parts).second
+        )
         self._masses[name] = _Mass(mass, about, moment)
         self._rest(table)
         return box, offer
 
     def _dynamics(self, table: _Table, mass: float) -> DynamicsSpec:
-        inertia, friction, damping = table.table("inertia"), table.table("friction"), table.table("damping")
+        inertia, friction, damping = (
+            table.table("inertia"),
+            table.table("friction"),
+            table.table("damping"),
+        )
         controller, offset = table.table("controller"), table.table("inertial offset")
         iz = 0.0 if inertia is None else inertia.number("iz", 0.0, 0.0)
         if inertia is not None:
@@ -353,25 +444,44 @@ class _Reader:
             for axis in ("linear", "angular"):
                 part = controller.table(axis)
                 gains.append(
-                    Gains() if part is None else Gains(part.number("P", DEFAULT_GAIN, 0.0), part.number("D", 0.0, 0.0))
+                    Gains()
+                    if part is None
+                    else Gains(
+                        part.number("P", DEFAULT_GAIN, 0.0), part.number("D", 0.0, 0.0)
+                    )
                 )
+
             kind = table.text("controller output type", "FORCE").upper()
             if kind not in ("FORCE", "VELOCITY"):
-                raise table.fail("controller output type", f'expected FORCE or VELOCITY, found "{shown(kind)}"')
-            given = PoseController(linear=gains[0], angular=gains[1], force=kind == "FORCE")
+                raise table.fail(
+                    "controller output type",
+                    f'expected FORCE or VELOCITY, found "{shown(kind)}"',
+                )
+
+            given = PoseController(
+                linear=gains[0], angular=gains[1], force=kind == "FORCE"
+            )
+
         center = None
         if offset is not None:
             x, y, _ = offset.vector("position")
             center = (x, y)
+
         try:
             return DynamicsSpec(
                 mass=mass,
                 inertia=iz or None,
                 center=center,
-                friction=0.5 if friction is None else friction.number("static", 0.5, 0.0),
+                friction=0.5
+                if friction is None
+                else friction.number("static", 0.5, 0.0),
                 restitution=table.number("restitution", 0.1, 0.0, 1.0),
-                linear_damping=0.0 if damping is None else min(damping.number("linear", 0.0, 0.0), 1.0),
-                angular_damping=0.0 if damping is None else min(damping.number("angular", 0.0, 0.0), 1.0),
+                linear_damping=0.0
+                if damping is None
+                else min(damping.number("linear", 0.0, 0.0), 1.0),
+                angular_damping=0.0
+                if damping is None
+                else min(damping.number("angular", 0.0, 0.0), 1.0),
                 controller=given,
             )
         except ModelError as error:
@@ -382,22 +492,44 @@ class _Reader:
         rows = table.rows("compound collision shape")
         if rows:
             found = [
-                self._shape(row, row.text("shape"), row.table("geometry"), self._pose(row, "offset")) for row in rows
+                self._shape(
+                    row,
+                    row.text("shape"),
+                    row.table("geometry"),
+                    self._pose(row, "offset"),
+                )
+                for row in rows
             ]
             return tuple(outline for outline in found if outline is not None)
-        for shape, geometry in (("collision shape", "collision geometry"), ("shape", "geometry")):
+
+        for shape, geometry in (
+            ("collision shape", "collision geometry"),
+            ("shape", "geometry"),
+        ):
             if shape in table:
                 name, size = table.text(shape), table.table(geometry)
                 offset = self._pose(table, "collision offset")
-                for other in ("shape", "geometry", "collision shape", "collision geometry", "offset"):
+                for other in (
+                    "shape",
+                    "geometry",
+                    "collision shape",
+                    "collision geometry",
+                    "offset",
+                ):
                     table.get(other)
+
                 outline = self._shape(table, name, size, offset)
                 return () if outline is None else (outline,)
+
         self._say(table, "has no shape but a mesh, if any: taken as a box of 0.5 m")
         return (rectangle(0.5, 0.5),)
 
-    def _shape(self, table: _Table, name: str, size: _Table | None, offset: Pose) -> Outline | None:
-        """The outline of a shape; None for an endless plane, which has a normal and an offset instead of lengths."""
+    def _shape(
+        self, table: _Table, name: str, size: _Table | None, offset: Pose
+    ) -> Outline | None:
+        """The outline of a shape; None for an endless plane, which has a normal and an
+        offset instead of lengths.
+        """
         kind = name.strip().lower()
         if size is None:
             raise table.fail("", f"expected a geometry for the shape {name}")
@@ -407,7 +539,11 @@ class _Reader:
             axis = size.text("axis", "z").strip().lower()
             if kind in ("cylinder", "cone", "capsule") and axis in ("x", "y"):
                 height = size.number("height", 2.0 * radius, 1e-4, 1e4)
-                around = rectangle(height, 2.0 * radius) if axis == "x" else rectangle(2.0 * radius, height)
+                around = (
+                    rectangle(height, 2.0 * radius)
+                    if axis == "x"
+                    else rectangle(2.0 * radius, height)
+                )
             else:
                 around = disc(radius)
         elif kind == "plane" and "x" not in size:
@@ -416,8 +552,10 @@ class _Reader:
             around = rectangle(size.size("x"), size.size("y"))
         else:
             raise table.fail(
-                "", f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{shown(name)}"'
+                "",
+                f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{shown(name)}"',
             )
+
         return tuple(transform_point(offset, x, y) for x, y in around)
 
     # -- joints
@@ -425,7 +563,8 @@ class _Reader:
     def _of(self, table: _Table, key: str) -> str:
         """The unique name of the body that a key refers to.
 
-        As in AMBF, that is a body of this file by its key, else one of all files by its namespace and key, or by a part of these.
+        As in AMBF, that is a body of this file by its key, else one of all files by its
+        namespace and key, or by a part of these.
 
         Raises
         ------
@@ -440,16 +579,23 @@ class _Reader:
         for known, name in self._qualified.items():
             if value == known:
                 return name
+
         for known, name in self._qualified.items():
             if value in known:
                 return name
+
         raise _LeftOut(f'{key}: there is no body "{shown(value)}"')
 
     def _mount(self, table: _Table) -> str:
-        """The parent of a sensor or an actuator, which stands on its own: a joint's child has no place in the engine."""
+        """The parent of a sensor or an actuator, which stands on its own: a joint's
+        child has no place in the engine.
+        """
         parent = self._of(table, "parent")
         if parent in self._carried:
-            raise _LeftOut(f'parent: botyard can mount nothing on "{shown(parent)}", which a joint moves')
+            raise _LeftOut(
+                f'parent: botyard can mount nothing on "{shown(parent)}", which a joint moves'
+            )
+
         return parent
 
     def _joint(self, key: str, table: _Table) -> JointSpec | None:
@@ -467,10 +613,17 @@ class _Reader:
             "torsion spring",
             "linear spring",
         ):
-            self._say(table, f"joints of type {shown(kind)} are not in a plane: taken as fixed")
+            self._say(
+                table,
+                f"joints of type {shown(kind)} are not in a plane: taken as fixed",
+            )
             kind = "fixed"
         elif kind not in ("revolute", "continuous", "hinge", "fixed") and not slides:
-            raise table.fail("type", f'expected revolute, continuous, prismatic or fixed, found "{shown(kind)}"')
+            raise table.fail(
+                "type",
+                f'expected revolute, continuous, prismatic or fixed, found "{shown(kind)}"',
+            )
+
         axis = table.vector("parent axis", (0.0, 0.0, 1.0))
         for unused in (
             "child axis",
@@ -483,6 +636,7 @@ class _Reader:
             "limit",
         ):
             table.get(unused)
+
         size = math.sqrt(total(a * a for a in axis)) or 1.0
         upright = abs(axis[2]) / size
         planar = upright < 0.1 if slides else upright > 0.9
@@ -492,9 +646,15 @@ class _Reader:
         if not slides and axis[2] < 0.0:
             self._say(
                 table,
-                "an axis that points down: its angles are taken clockwise as they come, and turn counter-clockwise here",
+                "an axis that points down: its angles are taken clockwise as "
+                "they come, and turn counter-clockwise here",
             )
-        limits, gains, rates = table.table("joint limits"), table.table("controller"), table.number("damping", 0.0, 0.0)
+
+        limits, gains, rates = (
+            table.table("joint limits"),
+            table.table("controller"),
+            table.number("damping", 0.0, 0.0),
+        )
         mass, about, moment = self._masses.get(child, _Mass())
         inertia = total(abs(a) / size * i for a, i in zip(axis, about, strict=True))
         fixed = kind == "fixed"
@@ -502,8 +662,12 @@ class _Reader:
         if limits is not None and not fixed:
             low, high = limits.number("low", -1e9), limits.number("high", 1e9)
             if low > high:
-                self._say(table, f"joint limits: {low:g} is above {high:g}, so it moves freely")
+                self._say(
+                    table,
+                    f"joint limits: {low:g} is above {high:g}, so it moves freely",
+                )
                 limits, low, high = None, 0.0, 0.0
+
         self._rest(table)
         return JointSpec(
             name=name,
@@ -518,7 +682,11 @@ class _Reader:
             unlimited=not fixed and (limits is None or kind == "continuous"),
             inertia=max(mass if slides else inertia, MIN_INERTIA),
             damping=rates,
-            gains=None if gains is None else Gains(gains.number("P", DEFAULT_GAIN, 0.0), gains.number("D", 0.0, 0.0)),
+            gains=None
+            if gains is None
+            else Gains(
+                gains.number("P", DEFAULT_GAIN, 0.0), gains.number("D", 0.0, 0.0)
+            ),
             mass=mass,
             moment=moment,
         )
@@ -530,14 +698,23 @@ class _Reader:
         if kind not in ("proximity", "resistance"):
             self._say(table, f"sensors of type {shown(kind)} are not read")
             return None
+
         if kind == "resistance":
-            self._say(table, "a resistance sensor: it finds things as a proximity sensor does, and resists nothing")
+            self._say(
+                table,
+                "a resistance sensor: it finds things as a proximity sensor "
+                "does, and resists nothing",
+            )
+
         parent = self._mount(table)
         name = self._name(key, table)
         mount = self._pose(table, "location")
         rows = table.rows("array")
-        if not rows and "direction" in table:  # older files: one ray from the sensor's own place
+        if (
+            not rows and "direction" in table
+        ):  # older files: one ray from the sensor's own place
             rows = [table]
+
         array = [self._ray(row) for row in rows]
         rays = [ray for ray in array if ray is not None]
         if len(rays) < len(array):
@@ -555,7 +732,11 @@ class _Reader:
         for unused in ("name", "visible size"):
             table.get(unused)
         spec = RaySensorSpec(
-            name=name, parent=parent, rays=placed, range=table.number("range", 1.0, 1e-3, 1e4), offer=offer
+            name=name,
+            parent=parent,
+            rays=placed,
+            range=table.number("range", 1.0, 1e-3, 1e4),
+            offer=offer,
         )
         self._rest(table)
         return spec
@@ -569,14 +750,25 @@ class _Reader:
         return Pose(x, y, atan2(dy, dx))
 
     def _fan(self, way: _Table) -> list[Pose]:
-        """Rays of a parametric sensor: its resolution over the horizontal angle, from the start offset on."""
-        count = int(way.number("resolution", 0.0, 1, 100_000)) if "resolution" in way else 0
+        """Rays of a parametric sensor: its resolution over the horizontal angle, from
+        the start offset on.
+        """
+        count = (
+            int(way.number("resolution", 0.0, 1, 100_000)) if "resolution" in way else 0
+        )
         if count < 1:
             raise way.fail("resolution", "expected the number of rays")
-        angle, start = way.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi), way.number("start offset", 0.0)
+        angle, start = (
+            way.number("horizontal angle", 0.0, 0.0, 2.0 * math.pi),
+            way.number("start offset", 0.0),
+        )
         if way.number("vertical angle", 0.0):
             self._say(way, "the vertical angle is left out")
-        angles = [-angle / 2.0 + angle * k / (count - 1) for k in range(count)] if count > 1 else [0.0]
+        angles = (
+            [-angle / 2.0 + angle * k / (count - 1) for k in range(count)]
+            if count > 1
+            else [0.0]
+        )
         return [Pose(start * cos(a), start * sin(a), a) for a in angles]
 
     def _camera(self, key: str, table: _Table) -> ViewSpec:
@@ -608,18 +800,34 @@ class _Reader:
                 parameters[word.replace(" ", "_")] = value
             elif isinstance(value, Mapping):
                 parameters |= {
-                    f"{k}_plane" if word == "clipping plane" else f"{word}_{k}".replace(" ", "_"): v
+                    f"{k}_plane"
+                    if word == "clipping plane"
+                    else f"{word}_{k}".replace(" ", "_"): v
                     for k, v in value.items()
                 }
-        for unused in ("up", "controlling devices", "name", "look at", "direction", "cast shadows"):
+
+        for unused in (
+            "up",
+            "controlling devices",
+            "name",
+            "look at",
+            "direction",
+            "cast shadows",
+        ):
             table.get(unused)
+
         offer = self._offer(table, "lights/" if is_light else "cameras/")
         self._rest(table)
         half = yaw / 2.0
         return ViewSpec(
-            name=name, parent=parent, is_light=is_light, position=(x, y, z), orientation=(0.0, 0.0, sin(half), cos(half)),
-            parameters=parameters, offer=offer,
-        )  # fmt: skip
+            name=name,
+            parent=parent,
+            is_light=is_light,
+            position=(x, y, z),
+            orientation=(0.0, 0.0, sin(half), cos(half)),
+            parameters=parameters,
+            offer=offer,
+        )
 
     def _vehicle(self, key: str, table: _Table) -> VehicleSpec:
         chassis = self._of(table, "chassis")
@@ -632,11 +840,20 @@ class _Reader:
             limits = row.table("steering limits")
             if limits is not None:
                 limits.get("low"), limits.get("high")
-            wheels.append(WheelSpec(x=x, y=y, radius=row.number("radius", 0.1, 1e-3, 1e3), steers=steers))
+            wheels.append(
+                WheelSpec(
+                    x=x, y=y, radius=row.number("radius", 0.1, 1e-3, 1e3), steers=steers
+                )
+            )
+
         if not wheels:
             raise table.fail("wheels", "expected wheels, found none")
         limits = table.table("steering limits")
-        steering = (-0.6, 0.6) if limits is None else (limits.number("low", -0.6), limits.number("high", 0.6))
+        steering = (
+            (-0.6, 0.6)
+            if limits is None
+            else (limits.number("low", -0.6), limits.number("high", 0.6))
+        )
         spec = VehicleSpec(
             name=name,
             chassis=chassis,
@@ -654,6 +871,7 @@ class _Reader:
         if table.text("type", "Constraint").strip().lower() != "constraint":
             self._say(table, f"actuators of type {table.text('type')} are not read")
             return None
+
         parent = self._mount(table)
         name = self._name(key, table)
         at, offer = self._pose(table, "location"), self._offer(table, "actuators/")
@@ -663,7 +881,9 @@ class _Reader:
         return ActuatorSpec(name=name, parent=parent, at=at, offer=offer)
 
 
-def read_adf(path: str | Path, options: Options = Options(), others: dict[str, str] | None = None) -> Described:
+def read_adf(
+    path: str | Path, options: Options = Options(), others: dict[str, str] | None = None
+) -> Described:
     """Read a description file.
 
     Parameters
@@ -673,7 +893,8 @@ def read_adf(path: str | Path, options: Options = Options(), others: dict[str, s
     options : Options
         Limits, and the receiver of notes on what is left out.
     others : dict of str to str, optional
-        Names of the bodies of files read before, by namespace and key; this adds the bodies of this file.
+        Names of the bodies of files read before, by namespace and key; this adds the
+        bodies of this file.
 
     Raises
     ------
@@ -683,7 +904,9 @@ def read_adf(path: str | Path, options: Options = Options(), others: dict[str, s
     return parse_adf(read_source(path, options.budget), options, others)
 
 
-def parse_adf(source: Source, options: Options = Options(), others: dict[str, str] | None = None) -> Described:
+def parse_adf(
+    source: Source, options: Options = Options(), others: dict[str, str] | None = None
+) -> Described:
     """`read_adf` from a source that is already in memory."""
     return _Reader(source, options, {} if others is None else others).run()
 

@@ -1,8 +1,9 @@
 """ArMap, the map format of ARIA, MobileMapper and AMRISim: reading and writing.
 
-Layout and rules: reference ``formats.md`` §1. The file's own units, millimetres and degrees, live in `ArMap` and its parts and
-nowhere else; `armapscene` gives the same world in metres and radians. Reading never guesses silently: what is skipped is listed in
-`ArMap.warnings`, what cannot be a map raises `MapError` with file and line.
+Layout and rules: reference ``formats.md`` §1. The file's own units, millimetres and
+degrees, live in `ArMap` and its parts and nowhere else; `armapscene` gives the same
+world in metres and radians. Reading never guesses silently: what is skipped is listed
+in `ArMap.warnings`, what cannot be a map raises `MapError` with file and line.
 """
 
 from __future__ import annotations
@@ -19,23 +20,35 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cosine_sine
 from botyard.errors import MapError
 from botyard.formats.base import read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
-from botyard.safefile import MARK, write_text
+from botyard.numerics.elementary import cosine_sine
+from botyard.processes.safefile import MARK, write_text
 from botyard.units import from_deg, from_mm
 
 FloatArray = NDArray[np.float64]
 _MARK_LINE: Final = f"Comment: {MARK}"
-"""The header line that marks files written by this program; all readers ignore it (formats §1.3)."""
+"""The header line that marks files written by this program; all readers ignore it
+(formats §1.3).
+"""
 
 INFO_KEYWORDS = (
-    "MapInfo", "MetaInfo", "TaskInfo", "RouteInfo", "SchedTaskInfo", "SchedInfo", "CairnInfo", "CustomInfo", "MacroInfo",
-)  # fmt: skip
+    "MapInfo",
+    "MetaInfo",
+    "TaskInfo",
+    "RouteInfo",
+    "SchedTaskInfo",
+    "SchedInfo",
+    "CairnInfo",
+    "CustomInfo",
+    "MacroInfo",
+)
 _INFO_BY_LOWER = {k.lower(): k for k in INFO_KEYWORDS}
-_SECTION = re.compile(r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_SECTION = re.compile(
+    r"^[ \t]*(?:(\S+)_)?(LINES|DATA)[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
 _CATEGORY = re.compile(r"2D-Map(-Ex([0-9]*))?", re.IGNORECASE)
 _CHUNK_CHARS = 1 << 14
 """Characters that are parsed at a time."""
@@ -58,7 +71,8 @@ class Cairn:
     description, icon, name : str
         Texts; `icon` is ``ICON`` or ``ID=n``.
     from_to : tuple of four floats or None
-        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation by `th` about the map's origin.
+        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation
+        by `th` about the map's origin.
     extra : tuple of str
         Arguments after those.
     """
@@ -74,17 +88,24 @@ class Cairn:
     extra: tuple[str, ...] = ()
 
     def corners(self) -> tuple[tuple[float, float], ...]:
-        """Corners of the rectangle in map coordinates, mm: each turned by `th` about the origin (0, 0)."""
+        """Corners of the rectangle in map coordinates, mm: each turned by `th` about
+        the origin (0, 0).
+        """
         if self.from_to is None:
             return ()
         x1, y1, x2, y2 = self.from_to
         c, s = cosine_sine(from_deg(self.th))
-        return tuple((c * x - s * y, s * x + c * y) for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2)))
+        return tuple(
+            (c * x - s * y, s * x + c * y)
+            for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class InfoLine:
-    """A ``MapInfo:``, ``RouteInfo:`` … line: its keyword (without colon) and its arguments with the quotes taken off."""
+    """A ``MapInfo:``, ``RouteInfo:`` … line: its keyword (without colon) and its
+    arguments with the quotes taken off.
+    """
 
     keyword: str
     args: tuple[str, ...]
@@ -105,7 +126,8 @@ class ScanSource:
     resolution : float or None
         Grid step of the points, mm.
     headers : tuple of (str, str)
-        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword and rest, kept for the writer.
+        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword
+        and rest, kept for the writer.
     """
 
     name: str = ""
@@ -117,7 +139,8 @@ class ScanSource:
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, ScanSource)
-            and (self.name, self.resolution, self.headers) == (other.name, other.resolution, other.headers)
+            and (self.name, self.resolution, self.headers)
+            == (other.name, other.resolution, other.headers)
             and np.array_equal(self.lines, other.lines)
             and np.array_equal(self.points, other.points)
         )
@@ -170,11 +193,14 @@ class ArMap:
         return np.concatenate([s.points for s in self.sources])
 
 
-# ------------------------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------------------------
+# reading
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at blanks; double quotes group and are taken off, there are no escapes (`formats.md` §1.4)."""
+    """Split at blanks; double quotes group and are taken off, there are no escapes
+    (`formats.md` §1.4).
+    """
     words: list[str] = []
     word: list[str] = []
     quoted = started = False
@@ -189,6 +215,7 @@ def split_arguments(text: str) -> list[str]:
         else:
             word.append(ch)
             started = True
+
     if started:
         words.append("".join(word))
     return words
@@ -197,7 +224,9 @@ def split_arguments(text: str) -> list[str]:
 class _Reader:
     """State of one run over a file: the parts found so far."""
 
-    def __init__(self, path: str | None, lines_chunk: int, points_chunk: int, meter: Meter) -> None:
+    def __init__(
+        self, path: str | None, lines_chunk: int, points_chunk: int, meter: Meter
+    ) -> None:
         self._chunks = {"LINES": lines_chunk, "DATA": points_chunk}
         self._meter = meter
         self.path = path
@@ -218,7 +247,9 @@ class _Reader:
         if len(self.warnings) < _MAX_WARNINGS:
             self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
         elif len(self.warnings) == _MAX_WARNINGS:
-            self.warnings.append(f"{self.path or 'map'}:{line}: {text}; further remarks on this file are left out")
+            self.warnings.append(
+                f"{self.path or 'map'}:{line}: {text}; further remarks on this file are left out"
+            )
 
     def error(self, line: int, text: str) -> MapError:
         return MapError(text, self.path, line)
@@ -233,6 +264,7 @@ class _Reader:
         if text.startswith("_"):
             self.inactive.append(text)
             return
+
         word, _, rest = text.partition(" ") if " " in text else text.partition("\t")
         keyword, rest = word.lower().rstrip(":"), rest.strip()
         if not word.endswith(":"):
@@ -242,7 +274,9 @@ class _Reader:
         elif keyword == "childcairn":
             self._cairn(number, rest, self.child_cairns)
         elif keyword in _INFO_BY_LOWER:
-            self.infos.append(InfoLine(_INFO_BY_LOWER[keyword], tuple(split_arguments(rest))))
+            self.infos.append(
+                InfoLine(_INFO_BY_LOWER[keyword], tuple(split_arguments(rest)))
+            )
         elif keyword == "sources":
             self._declare_sources(number, rest)
         elif keyword == "originlatlongalt":
@@ -250,28 +284,45 @@ class _Reader:
         elif not self._source_header(number, keyword, rest):
             self.remainder.append(text)
 
-    def _numbers(self, number: int, rest: str, count: int, what: str) -> tuple[float, ...]:
+    def _numbers(
+        self, number: int, rest: str, count: int, what: str
+    ) -> tuple[float, ...]:
         words = rest.split()
         try:
             values = tuple(float(w) for w in words[:count])
         except ValueError:
             values = ()
+
         if len(values) != count or not all(map(math.isfinite, values)):
-            raise self.error(number, f'{what}: expected {count} numbers, found "{shown(rest)}"')
+            raise self.error(
+                number, f'{what}: expected {count} numbers, found "{shown(rest)}"'
+            )
+
         return values
 
     def _origin(self, number: int, rest: str) -> tuple[float, float, float]:
-        lat, lon, alt = self._numbers(number, rest, 3, "OriginLatLongAlt: latitude, longitude (°) and altitude (m)")
+        lat, lon, alt = self._numbers(
+            number,
+            rest,
+            3,
+            "OriginLatLongAlt: latitude, longitude (°) and altitude (m)",
+        )
         if abs(lat) > 90 or abs(lon) > 360:
             raise self.error(
-                number, f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{shown(rest)}"'
+                number,
+                f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{shown(rest)}"',
             )
+
         return lat, lon, alt
 
     def _declare_sources(self, number: int, rest: str) -> None:
         names = rest.split()
         if not names or len({n.lower() for n in names}) != len(names):
-            raise self.error(number, f'Sources: expected a list of different names, found "{shown(rest)}"')
+            raise self.error(
+                number,
+                f'Sources: expected a list of different names, found "{shown(rest)}"',
+            )
+
         # the first name is the default source, whose keywords carry no prefix
         self.sources = {"": replace(self.sources[""], name=names[0])}
         for name in names[1:]:
@@ -291,13 +342,20 @@ class _Reader:
             if plain == "resolution":
                 (value,) = self._numbers(number, rest, 1, "Resolution (mm)")
                 if value <= 0:
-                    raise self.error(number, f'Resolution: expected millimetres above 0, found "{shown(rest)}"')
+                    raise self.error(
+                        number,
+                        f'Resolution: expected millimetres above 0, found "{shown(rest)}"',
+                    )
+
                 self.sources[prefix] = replace(source, resolution=value)
             elif plain in _COUNTS:
                 self._announce(number, rest, (prefix, _COUNTS[plain]))
             elif plain in _KEPT:
                 self._headers.setdefault(prefix, []).append((_KEPT[plain], rest))
-            return True  # the others are bounds: the data decides, the writer computes them anew
+
+            # the others are bounds: the data decides, the writer computes them anew
+            return True
+
         return False
 
     def _announce(self, number: int, rest: str, which: tuple[str, str]) -> None:
@@ -308,9 +366,11 @@ class _Reader:
             self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
 
     def compare(self, has_data: bool) -> None:
-        """Compare announced and found numbers of rows: a truncated file is refused (`formats.md` §1.3 trusts the data of whole ones).
+        """Compare announced and found numbers of rows: a truncated file is refused
+        (`formats.md` §1.3 trusts the data of whole ones).
 
-        Points come last, so if some are missing the file has been cut. Lines that are missing before other sections have been taken out.
+        Points come last, so if some are missing the file has been cut. Lines that are
+        missing before other sections have been taken out.
 
         Raises
         ------
@@ -322,19 +382,34 @@ class _Reader:
             if found == announced:
                 continue
             name = self.sources[prefix].name if prefix else ""
-            what = f"{name + ': ' if name else ''}{announced:.10g} {'lines' if kind == 'LINES' else 'points'} are announced"
+            what = (
+                f"{name + ': ' if name else ''}{announced:.10g} "
+                f"{'lines' if kind == 'LINES' else 'points'} are announced"
+            )
             if found < announced and (kind == "DATA" or not has_data):
-                hint = "the file seems to be cut off; if it was changed by hand, change or remove this line"
+                hint = (
+                    "the file seems to be cut off; if it was changed by hand, "
+                    "change or remove this line"
+                )
                 raise self.error(number, f"{what}, found {found}: {hint}")
+
             self.warn(number, f"{what}, found {found}")
-        if not has_data:  # every program that writes maps writes one
-            self.warnings.append(f"{self.path or 'map'}: there is no DATA section: is it the whole file?")
+
+        # every program that writes maps writes one
+        if not has_data:
+            self.warnings.append(
+                f"{self.path or 'map'}: there is no DATA section: is it the whole file?"
+            )
 
     def _cairn(self, number: int, rest: str, into: list[Cairn]) -> None:
         args = split_arguments(rest)
         if len(args) < 7:
-            self.warn(number, f"cairn skipped: expected at least 7 arguments, found {len(args)}")
+            self.warn(
+                number,
+                f"cairn skipped: expected at least 7 arguments, found {len(args)}",
+            )
             return
+
         from_to: tuple[float, float, float, float] | None = None
         try:
             x, y, th = (float(a) for a in args[1:4])
@@ -344,17 +419,30 @@ class _Reader:
                 from_to, extra = (x1, y1, x2, y2), args[11:]
         except ValueError as error:
             # Python's message ends with the text
-            self.warn(number, f"cairn skipped: expected a number, found {shown(str(error).rpartition(': ')[2], 100)}")
+            self.warn(
+                number,
+                "cairn skipped: expected a number, found "
+                f"{shown(str(error).rpartition(': ')[2], 100)}",
+            )
             return
+
         if not all(map(math.isfinite, (x, y, th, *(from_to or ())))):
             self.warn(number, "cairn skipped: expected finite numbers")
             return
+
         into.append(
             Cairn(
-                type=args[0], x=x, y=y, th=th, description=args[4], icon=args[5], name=args[6],
-                from_to=from_to, extra=tuple(extra),
+                type=args[0],
+                x=x,
+                y=y,
+                th=th,
+                description=args[4],
+                icon=args[5],
+                name=args[6],
+                from_to=from_to,
+                extra=tuple(extra),
             )
-        )  # fmt: skip
+        )
 
     # -- data
 
@@ -367,8 +455,11 @@ class _Reader:
                 f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in the Sources list; read all the same',
             )
             self.sources[prefix] = ScanSource(name=tag[1])
-            if not self.sources[""].name:  # if there are several sources, each needs a name
+            if not self.sources[
+                ""
+            ].name:  # if there are several sources, each needs a name
                 self.sources[""] = replace(self.sources[""], name="Default")
+
         columns = 4 if kind == "LINES" else 2
         self._meter.add(
             "vertices", columns // 2 * (body.count("\n") - body.endswith("\n"))
@@ -381,49 +472,76 @@ class _Reader:
         return tuple(
             replace(
                 source,
-                lines=np.concatenate([source.lines, *self._rows_of.get((prefix, "LINES"), ())]),
-                points=np.concatenate([source.points, *self._rows_of.get((prefix, "DATA"), ())]),
+                lines=np.concatenate(
+                    [source.lines, *self._rows_of.get((prefix, "LINES"), ())]
+                ),
+                points=np.concatenate(
+                    [source.points, *self._rows_of.get((prefix, "DATA"), ())]
+                ),
                 headers=tuple(self._headers.get(prefix, ())),
             )
             for prefix, source in self.sources.items()
         )
 
-    def _rows(self, number: int, body: str, columns: int, chunk: int, which: tuple[str, str]) -> FloatArray:
+    def _rows(
+        self, number: int, body: str, columns: int, chunk: int, which: tuple[str, str]
+    ) -> FloatArray:
         parts = [np.zeros((0, columns))]
         skipped: list[int] = []
         for part, lines in _pieces(body, min(_CHUNK_CHARS, chunk * _MIN_ROW_CHARS)):
             if part.strip():
                 try:
-                    parts.append(np.loadtxt(io.StringIO(part), comments=None, usecols=range(columns), ndmin=2))
+                    parts.append(
+                        np.loadtxt(
+                            io.StringIO(part),
+                            comments=None,
+                            usecols=range(columns),
+                            ndmin=2,
+                        )
+                    )
                 except (ValueError, IndexError):
-                    parts.append(_rows_one_by_one(number + lines, part, columns, skipped))
+                    parts.append(
+                        _rows_one_by_one(number + lines, part, columns, skipped)
+                    )
+
         if skipped:
             more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
             self.warn(skipped[0], f"row skipped: expected {columns} numbers{more}")
+
         rows = np.concatenate(parts)
         self._found[which] = self._found.get(which, 0) + len(rows) + len(skipped)
         sane = np.isfinite(rows).all(axis=1)
         if not sane.all():
-            self.warn(number, f"{int((~sane).sum())} rows of this section skipped: not finite")
+            self.warn(
+                number, f"{int((~sane).sum())} rows of this section skipped: not finite"
+            )
             rows = rows[sane]
+
         if len(rows) and from_mm(float(np.abs(rows).max())) > self._meter.budget.extent:
             self._refuse_far_row(number, body, columns)
         return rows
 
     def _refuse_far_row(self, number: int, body: str, columns: int) -> None:
-        """Raise the budget error for the first row beyond the allowed extent, with its line."""
+        """Raise the budget error for the first row beyond the allowed extent, with its
+        line.
+        """
         limit = self._meter.budget.extent
         for line_number, line in enumerate(body.split("\n"), start=number):
             try:
                 row = [abs(from_mm(float(w))) for w in line.split()[:columns]]
             except ValueError:
                 continue
+
             if len(row) == columns and limit < max(row) < math.inf:
                 raise self._meter.error("extent", max(row), line_number)
 
 
-def _rows_one_by_one(number: int, body: str, columns: int, skipped: list[int]) -> FloatArray:
-    """Slow path for rows that do not all parse: those that do not are skipped, and their lines noted (`formats.md` §1.6)."""
+def _rows_one_by_one(
+    number: int, body: str, columns: int, skipped: list[int]
+) -> FloatArray:
+    """Slow path for rows that do not all parse: those that do not are skipped, and
+    their lines noted (`formats.md` §1.6).
+    """
     rows: list[list[float]] = []
     for line_number, line in enumerate(body.split("\n"), start=number):
         words = line.split()
@@ -433,24 +551,36 @@ def _rows_one_by_one(number: int, body: str, columns: int, skipped: list[int]) -
             row = [float(w) for w in words[:columns]]
         except ValueError:
             row = []
+
         if len(row) == columns:
             rows.append(row)
         else:
             skipped.append(line_number)
+
     return np.array(rows, dtype=np.float64).reshape(-1, columns)
 
 
 _COUNTS = {"numpoints": "DATA", "numlines": "LINES"}
-_KEPT = {"pointsaresorted": "PointsAreSorted", "linesaresorted": "LinesAreSorted", "display": "Display"}
-_HEADERS = sorted(("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos", *_COUNTS, *_KEPT), key=len)
-"""Keywords of a scan source, which may have its name before them; the shortest first, so that the longest name is found."""
+_KEPT = {
+    "pointsaresorted": "PointsAreSorted",
+    "linesaresorted": "LinesAreSorted",
+    "display": "Display",
+}
+_HEADERS = sorted(
+    ("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos", *_COUNTS, *_KEPT),
+    key=len,
+)
+"""Keywords of a scan source, which may have its name before them; the shortest first,
+so that the longest name is found.
+"""
 
 
 def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
-    """Chunks of whole lines of a text, each with the number of lines before it; yields the GIL between chunks.
+    """Chunks of whole lines of a text, each with the number of lines before it; yields
+    the GIL between chunks.
 
-    C code holds the GIL while it parses a chunk: the simulation loop, which releases the GIL at every packet, would wait that long each
-    time.
+    C code holds the GIL while it parses a chunk: the simulation loop, which releases
+    the GIL at every packet, would wait that long each time.
     """
     lines = 0
     while begin <= len(text):
@@ -469,6 +599,7 @@ def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
     for piece, _ in _pieces(text, _CHUNK_CHARS, begin):
         found += ((begin, tag) for tag in _SECTION.finditer(piece))
         begin += len(piece) + 1
+
     return found
 
 
@@ -488,25 +619,36 @@ def parse(
     path : str, optional
         Name for messages.
     lines_chunk, points_chunk : int
-        Rows that are parsed at a time; between chunks other threads of the process can run.
+        Rows that are parsed at a time; between chunks other threads of the process can
+        run.
     budget : Budget
         The limits.
 
     Raises
     ------
     MapError
-        The first line is not that of an ArMap, an essential header line is malformed, or rows are missing; with the line number.
+        The first line is not that of an ArMap, an essential header line is malformed,
+        or rows are missing; with the line number.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     first, _, _ = text.partition("\n")
     category = _CATEGORY.fullmatch(first.strip())
     if category is None:
         found = shown(first.strip(), 40)
-        raise MapError(f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"', path, 1)
+        raise MapError(
+            f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"',
+            path,
+            1,
+        )
+
     meter = Meter(budget, path or "map")
     reader = _Reader(path, lines_chunk, points_chunk, meter)
     if category[2] and float(category[2]) > 4:
-        reader.warn(1, f"category {shown(first.strip())} is newer than 2D-Map-Ex4; reading it as that")
+        reader.warn(
+            1,
+            f"category {shown(first.strip())} is newer than 2D-Map-Ex4; reading it as that",
+        )
+
     tags = _tags(text, len(first) + 1)
     starts = [piece + tag.start() for piece, tag in tags] + [len(text)]
     head_end = starts[0]
@@ -517,6 +659,7 @@ def parse(
     for (piece, tag), start, end in zip(tags, starts, starts[1:], strict=False):
         reader.section(number, tag, text[piece + tag.end() : end])
         number += text.count("\n", start, end)
+
     reader.compare(any(tag[2].upper() == "DATA" for _, tag in tags))
     result = ArMap(
         category=first.strip(),
@@ -528,13 +671,19 @@ def parse(
         inactive=tuple(reader.inactive),
         remainder=tuple(reader.remainder),
     )
-    for what, data in (("lines", result.lines.reshape(-1, 2)), ("points", result.points)):
+    for what, data in (
+        ("lines", result.lines.reshape(-1, 2)),
+        ("points", result.points),
+    ):
         if not len(data):
             continue
         extent = float((data.max(axis=0) - data.min(axis=0)).max())
         meter.check("extent", from_mm(extent))
         if extent > _MAX_PLAUSIBLE_EXTENT_MM:
-            reader.warnings.append(f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?")
+            reader.warnings.append(
+                f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?"
+            )
+
     return replace(result, warnings=tuple(reader.warnings))
 
 
@@ -549,7 +698,8 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArMap:
     return parse(read_source(path, budget).text, str(path), budget=budget)
 
 
-# ------------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------------------
+# writing
 
 
 def _quote(word: str) -> str:
@@ -561,7 +711,13 @@ def _number(value: float) -> str:
 
 
 def _cairn_line(keyword: str, cairn: Cairn) -> str:
-    words = [keyword, _quote(cairn.type), _number(cairn.x), _number(cairn.y), _number(cairn.th)]
+    words = [
+        keyword,
+        _quote(cairn.type),
+        _number(cairn.x),
+        _number(cairn.y),
+        _number(cairn.th),
+    ]
     words += [f'"{cairn.description}"', _quote(cairn.icon), f'"{cairn.name}"']
     if cairn.from_to is not None:
         words += [_number(v) for v in cairn.from_to]
@@ -570,7 +726,10 @@ def _cairn_line(keyword: str, cairn: Cairn) -> str:
 
 
 def _bounds(prefix: str, points: FloatArray) -> Iterator[str]:
-    for keyword, corner in (("MinPos", points.min(axis=0)), ("MaxPos", points.max(axis=0))):
+    for keyword, corner in (
+        ("MinPos", points.min(axis=0)),
+        ("MaxPos", points.max(axis=0)),
+    ):
         yield f"{prefix}{keyword}: {_number(float(corner[0]))} {_number(float(corner[1]))}"
 
 
@@ -583,6 +742,7 @@ def _source_headers(source: ScanSource, prefix: str) -> Iterator[str]:
     if len(source.lines):
         yield from _bounds(prefix + "Line", source.lines.reshape(-1, 2))
         yield f"{prefix}NumLines: {len(source.lines)}"
+
     for keyword, rest in source.headers:
         yield f"{prefix}{keyword}: {rest}"
 
@@ -594,9 +754,11 @@ def _rows_text(rows: FloatArray) -> Iterable[str]:
 
 
 def dumps(armap: ArMap) -> str:
-    """The map as text, in the order of `formats.md` §1.6; bounds and counts are computed from the data.
+    """The map as text, in the order of `formats.md` §1.6; bounds and counts are
+    computed from the data.
 
-    ``parse(dumps(m)) == m`` for every map that `parse` gives. Texts must not hold double quotes: the format has no escape for them.
+    ``parse(dumps(m)) == m`` for every map that `parse` gives. Texts must not hold
+    double quotes: the format has no escape for them.
     """
     out = [armap.category]
     prefixes = ["", *(s.name for s in armap.sources[1:])]
@@ -605,7 +767,10 @@ def dumps(armap: ArMap) -> str:
     for source, prefix in zip(armap.sources, prefixes, strict=True):
         out += _source_headers(source, prefix)
     if armap.origin is not None:
-        out.append("OriginLatLongAlt: " + " ".join(repr(float(v)) for v in armap.origin))
+        out.append(
+            "OriginLatLongAlt: " + " ".join(repr(float(v)) for v in armap.origin)
+        )
+
     out += [" ".join([f"{i.keyword}:", *map(_quote, i.args)]) for i in armap.infos]
     out += [_cairn_line("Cairn:", c) for c in armap.cairns]
     out += armap.inactive
@@ -617,6 +782,7 @@ def dumps(armap: ArMap) -> str:
             if len(rows) or not prefix:
                 out.append(f"{prefix}_{tag}" if prefix else tag)
                 out += _rows_text(rows)
+
     return "\n".join(out) + "\n"
 
 

@@ -1,4 +1,5 @@
-"""Conversion between an ArMap (millimetres, degrees) and a `Scene` (metres, radians), in both directions.
+"""Conversion between an ArMap (millimetres, degrees) and a `Scene` (metres, radians),
+in both directions.
 
 Rules: reference ``formats.md`` §1.4, §1.5.
 """
@@ -14,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from botyard.elementary import atan2, cos, cosine_sine, hypot, sin
 from botyard.formats.armap import ArMap, Cairn, InfoLine, ScanSource, parse
 from botyard.formats.base import DEFAULT_POINT_SIZE, Options, Source
 from botyard.geometry import Pose
@@ -23,6 +23,7 @@ from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.scene import Area, GeoReference, Place, Scene
 from botyard.model.world import World
 from botyard.names import shown
+from botyard.numerics.elementary import atan2, cos, cosine_sine, hypot, sin
 from botyard.units import from_deg, from_mm, wrap_angle
 
 LINE_THICKNESS_MM = 20.0
@@ -30,7 +31,9 @@ LINE_THICKNESS_MM = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _SectorType:
-    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the documented rules, in any order)."""
+    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the
+    documented rules, in any order).
+    """
 
     returns: Returns | None
     color: str | None
@@ -41,7 +44,9 @@ _YES, _NO = {"yes", "true"}, {"no", "false"}
 
 
 def _laser_return(value: str, fallback: int) -> int:
-    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1 ordinary, n > 1 bright with reflectance n."""
+    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1
+    ordinary, n > 1 bright with reflectance n.
+    """
     text = value.lower()
     if text in _NO:
         return 0
@@ -51,6 +56,7 @@ def _laser_return(value: str, fallback: int) -> int:
         n = int(float(text))
     except (ValueError, OverflowError):
         return fallback
+
     return (
         min(n, 10**6) + 1 if n > 1 else max(n, 0)
     )  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
@@ -67,6 +73,7 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
         for arg in info.args[1:]:
             key, _, value = arg.partition("=")
             keys.setdefault(key.lower(), value)
+
         name = keys.get("name", "").lower()
         if info.args[0].lower() == "docktype":
             docks.add(name)
@@ -78,12 +85,16 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
                     laser=_laser_return(keys.get("sim.laserreflect", "1"), 1),
                     sonar=keys.get("sim.sonarreflect", "yes").lower() not in _NO,
                 )
+
             color = keys.get("color0", "")
             sectors[name] = _SectorType(
                 returns,
-                f"#{color[2:].zfill(6)}" if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color) else None,
+                f"#{color[2:].zfill(6)}"
+                if re.fullmatch(r"0x[0-9a-fA-F]{1,6}", color)
+                else None,
                 info.args[0].lower() == "boundarytype",
             )
+
     return sectors, docks
 
 
@@ -92,7 +103,9 @@ def _base_type(kind: str) -> str:
 
 
 def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's origin."""
+    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's
+    origin.
+    """
     corners = cairn.corners()
     assert cairn.from_to is not None
     x1, y1, x2, y2 = cairn.from_to
@@ -137,7 +150,9 @@ def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]
             returns = Returns()
         if returns is not None:
             n_boxes += 1
-            color = (sector.color if sector else None) or ("magenta" if returns.laser > 1 else "light green")
+            color = (sector.color if sector else None) or (
+                "magenta" if returns.laser > 1 else "light green"
+            )
             make = _line_box if sector and sector.is_line else _rectangle_box
             yield make(cairn, f"Box:{n_boxes}", returns, color)
         elif _is_reflector(kind):
@@ -151,7 +166,12 @@ def _cairn_pose(cairn: Cairn) -> Pose:
     heading = wrap_angle(from_deg(cairn.th))
     corners = cairn.corners()
     if corners:
-        return Pose(from_mm((corners[0][0] + corners[2][0]) / 2), from_mm((corners[0][1] + corners[2][1]) / 2), heading)
+        return Pose(
+            from_mm((corners[0][0] + corners[2][0]) / 2),
+            from_mm((corners[0][1] + corners[2][1]) / 2),
+            heading,
+        )
+
     return Pose(from_mm(cairn.x), from_mm(cairn.y), heading)
 
 
@@ -160,20 +180,32 @@ def _places(armap: ArMap, docks: set[str]) -> Iterator[Place]:
         base = _base_type(cairn.type)
         if base in ("goal", "robothome") or base in docks:
             headed = cairn.type.lower().endswith("withheading") or base != "goal"
-            yield Place(kind=cairn.type, name=cairn.name, pose=_cairn_pose(cairn), has_heading=headed)
+            yield Place(
+                kind=cairn.type,
+                name=cairn.name,
+                pose=_cairn_pose(cairn),
+                has_heading=headed,
+            )
 
 
 def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
     for cairn in armap.cairns:
         kind = cairn.type.lower()
         sector = sectors.get(kind)
-        if cairn.from_to is None or _is_reflector(kind) or kind == "sim.boxobstacle" or (sector and sector.returns):
+        if (
+            cairn.from_to is None
+            or _is_reflector(kind)
+            or kind == "sim.boxobstacle"
+            or (sector and sector.returns)
+        ):
             continue
+
         if kind.endswith("line") or (sector and sector.is_line):
             x1, y1, x2, y2 = map(from_mm, cairn.from_to)
             corners: tuple[tuple[float, float], ...] = ((x1, y1), (x2, y2))
         else:
             corners = tuple((from_mm(x), from_mm(y)) for x, y in cairn.corners())
+
         yield Area(kind=cairn.type, name=cairn.name, corners=corners)
 
 
@@ -183,10 +215,13 @@ def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
         for place in places:
             if _base_type(place.kind) in wanted:
                 return place.pose
+
     return None
 
 
-def to_scene(armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02) -> Scene:
+def to_scene(
+    armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02
+) -> Scene:
     """The world that a map describes, in metres and radians.
 
     Parameters
@@ -200,14 +235,19 @@ def to_scene(armap: ArMap, *, name: str = "", source: str = "", resolution: floa
 
     Notes
     -----
-    Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*`` attributes (`formats.md` §1.5): a sector type
-    that names ``Sim.Obstacle`` makes each of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
+    Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*``
+    attributes (`formats.md` §1.5): a sector type that names ``Sim.Obstacle`` makes each
+    of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
     """
     sectors, docks = _sector_types(armap)
     lines = armap.lines / 1000.0
     lines = lines[(lines[:, :2] != lines[:, 2:]).any(axis=1)]
     places = tuple(_places(armap, docks))
-    steps = [s.resolution for s in armap.sources if s.resolution is not None and len(s.points)]
+    steps = [
+        s.resolution
+        for s in armap.sources
+        if s.resolution is not None and len(s.points)
+    ]
     return Scene(
         name=name or (Path(source).stem if source else "map"),
         source=source,
@@ -230,13 +270,26 @@ def read(source: Source, options: Options = Options()) -> World:
     MapError
         It is not a map; with file and line.
     """
-    parsed = parse(source.text, source.name, options.lines_chunk, options.points_chunk, options.budget)
+    parsed = parse(
+        source.text,
+        source.name,
+        options.lines_chunk,
+        options.points_chunk,
+        options.budget,
+    )
     for text in parsed.warnings:
         options.warn(text)
-    return World(scene=to_scene(parsed, source=source.name, resolution=options.resolution or DEFAULT_POINT_SIZE))
+    return World(
+        scene=to_scene(
+            parsed,
+            source=source.name,
+            resolution=options.resolution or DEFAULT_POINT_SIZE,
+        )
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------------------
+# writing
 
 
 def _mm(metres: float) -> float:
@@ -259,62 +312,120 @@ class _Writer:
         self._taken: set[str] = set()
 
     def type_of(self, returns: Returns, color: str) -> str:
-        """The name of the sector type with these simulator attributes, made if there is none."""
+        """The name of the sector type with these simulator attributes, made if there is
+        none.
+        """
         key = (returns, color)
         if key not in self._types:
             name = f"Box{len(self._types) + 1}"
             laser = returns.laser if returns.laser < 2 else max(2, returns.laser - 1)
             args = [
-                "SectorType", f"Name={name}", f"Sim.Obstacle={_word(returns.obstacle)}",
-                f"Sim.LaserReflect={laser}", f"Sim.SonarReflect={_word(returns.sonar)}",
-            ]  # fmt: skip
+                "SectorType",
+                f"Name={name}",
+                f"Sim.Obstacle={_word(returns.obstacle)}",
+                f"Sim.LaserReflect={laser}",
+                f"Sim.SonarReflect={_word(returns.sonar)}",
+            ]
             if color != (
                 "magenta" if returns.laser > 1 else "light green"
             ):  # the reader's default colours are not written
                 args.append(f"Color0=0x{hex_of(color)[1:]}")
+
             self.infos.append(InfoLine("MapInfo", tuple(args)))
             self._types[key] = name
+
         return self._types[key]
 
     def box(self, box: BoxObject) -> None:
         """Write a movable box as a rectangle, or as a reflector's line."""
         if box.parts:
-            self.notes.append(f"{shown(box.name)}: its shape is written as the rectangle around it")
-        if box.returns == Returns(laser=2) and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3:
-            hx, hy = box.length / 2 * cos(box.pose.th), box.length / 2 * sin(box.pose.th)
-            ends = tuple(_mm(v) for v in (box.pose.x - hx, box.pose.y - hy, box.pose.x + hx, box.pose.y + hy))
+            self.notes.append(
+                f"{shown(box.name)}: its shape is written as the rectangle around it"
+            )
+
+        if (
+            box.returns == Returns(laser=2)
+            and abs(box.width * 1000.0 - LINE_THICKNESS_MM) < 1e-3
+        ):
+            hx, hy = (
+                box.length / 2 * cos(box.pose.th),
+                box.length / 2 * sin(box.pose.th),
+            )
+            ends = tuple(
+                _mm(v)
+                for v in (
+                    box.pose.x - hx,
+                    box.pose.y - hy,
+                    box.pose.x + hx,
+                    box.pose.y + hy,
+                )
+            )
             self._object("Reflector", ends, 0.0)
             return
+
         if box.returns.laser == 2:
-            self.notes.append(f"{shown(box.name)}: a laser return of 2 is written as 3; the format has none for a box")
-        self._object(self.type_of(box.returns, box.color), _turned_corners(box), _deg(box.pose.th))
+            self.notes.append(
+                f"{shown(box.name)}: a laser return of 2 is written as 3; the "
+                "format has none for a box"
+            )
+
+        self._object(
+            self.type_of(box.returns, box.color),
+            _turned_corners(box),
+            _deg(box.pose.th),
+        )
 
     def _object(self, kind: str, from_to: tuple[float, ...], th: float) -> None:
         x1, y1, x2, y2 = from_to
-        self.cairns.append(Cairn(type=kind, x=0.0, y=0.0, th=th, from_to=(x1, y1, x2, y2)))
+        self.cairns.append(
+            Cairn(type=kind, x=0.0, y=0.0, th=th, from_to=(x1, y1, x2, y2))
+        )
 
     def area(self, area: Area) -> None:
         """Write a forbidden line or area, or another sector."""
-        if area.kind not in self._taken and area.kind.lower() not in ("forbiddenline", "forbiddenarea"):
+        if area.kind not in self._taken and area.kind.lower() not in (
+            "forbiddenline",
+            "forbiddenarea",
+        ):
             self._taken.add(area.kind)
             sort = "BoundaryType" if len(area.corners) == 2 else "SectorType"
             self.infos.append(InfoLine("MapInfo", (sort, f"Name={area.kind}")))
+
         if len(area.corners) == 2:
             (x1, y1), (x2, y2) = area.corners
             ends, th = (x1, y1, x2, y2), 0.0
         else:
             if len(area.corners) != 4 or not _is_rectangle(area.corners):
-                self.notes.append(f"{shown(area.kind)} {shown(area.name)}: written as the rectangle around it")
+                self.notes.append(
+                    f"{shown(area.kind)} {shown(area.name)}: written as the rectangle around it"
+                )
+
             ends, th = _turned_area(area)
+
         x1, y1, x2, y2 = map(_mm, ends)
         self.cairns.append(
-            Cairn(type=area.kind, x=0.0, y=0.0, th=_deg(th), name=_plain(area.name), from_to=(x1, y1, x2, y2))
+            Cairn(
+                type=area.kind,
+                x=0.0,
+                y=0.0,
+                th=_deg(th),
+                name=_plain(area.name),
+                from_to=(x1, y1, x2, y2),
+            )
         )
 
     def place(self, place: Place) -> None:
         """Write a goal, dock or home."""
         x, y, th = place.pose
-        self.cairns.append(Cairn(type=place.kind, x=_mm(x), y=_mm(y), th=_deg(th), name=_plain(place.name)))
+        self.cairns.append(
+            Cairn(
+                type=place.kind,
+                x=_mm(x),
+                y=_mm(y),
+                th=_deg(th),
+                name=_plain(place.name),
+            )
+        )
 
 
 def _word(yes: bool) -> str:
@@ -327,7 +438,9 @@ def _plain(name: str) -> str:
 
 
 def _turned_corners(box: BoxObject) -> tuple[float, ...]:
-    """Opposite corners of a box, mm, rotated about the map's origin so that its sides are parallel to the axes."""
+    """Opposite corners of a box, mm, rotated about the map's origin so that its sides
+    are parallel to the axes.
+    """
     c, s = cosine_sine(box.pose.th)
     x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
     hx, hy = box.length / 2, box.width / 2
@@ -338,12 +451,16 @@ def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
     """Whether four corners are those of a rectangle, to a millionth of a metre."""
     a, b, c, d = (complex(*corner) for corner in corners)
     side, other = b - a, d - a
-    square = abs((side.conjugate() * other).real) <= 1e-6 * max(abs(side) * abs(other), 1e-12)
+    square = abs((side.conjugate() * other).real) <= 1e-6 * max(
+        abs(side) * abs(other), 1e-12
+    )
     return square and abs(b + d - a - c) <= 1e-6
 
 
 def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
-    """Opposite corners of an area, m, rotated about the map's origin so that its first side is parallel to x; and the angle, rad."""
+    """Opposite corners of an area, m, rotated about the map's origin so that its first
+    side is parallel to x; and the angle, rad.
+    """
     (x1, y1), (x2, y2) = area.corners[:2]
     is_rectangle = len(area.corners) == 4 and _is_rectangle(area.corners)
     th = atan2(y2 - y1, x2 - x1) if is_rectangle else 0.0
@@ -358,15 +475,18 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
 def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
     """An ArMap of a scene, and a list of notes on what the format cannot hold.
 
-    ``to_scene(from_scene(s)[0])`` is the scene again, to a millionth of a millimetre: walls, points, boxes, places, areas, home and
-    georeference. Names of boxes are the reader's.
+    ``to_scene(from_scene(s)[0])`` is the scene again, to a millionth of a millimetre:
+    walls, points, boxes, places, areas, home and georeference. Names of boxes are the
+    reader's.
     """
     writer = _Writer()
     count = sum(w.last - w.first for w in scene.special_walls)
     if count:
         writer.notes.append(
-            f"{count} walls with limited visibility are written as ordinary ones: the format has no others"
+            f"{count} walls with limited visibility are written as ordinary "
+            "ones: the format has no others"
         )
+
     for place in scene.places:
         writer.place(place)
     kinds = {p.kind.lower().removesuffix("withheading") for p in scene.places}
@@ -394,7 +514,9 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
 
 def _losses(scene: Scene, again: Scene) -> Iterator[str]:
-    """Notes on what a round trip through the format loses, beyond the writer's own notes."""
+    """Notes on what a round trip through the format loses, beyond the writer's own
+    notes.
+    """
     pairs = list(zip(scene.boxes, again.boxes, strict=False))
     lost = {
         "names": [a for a, b in pairs if a.name != b.name],
@@ -405,14 +527,36 @@ def _losses(scene: Scene, again: Scene) -> Iterator[str]:
     }
     for what, boxes in lost.items():
         if boxes:
-            yield f"boxes: {what} of {len(boxes)} ({shown(boxes[0].name)} …) are not kept: the format has none"
-    for kind, before, after in (("places", scene.places, again.places), ("areas", scene.areas, again.areas)):
+            yield (
+                f"boxes: {what} of {len(boxes)} ({shown(boxes[0].name)} …) are "
+                "not kept: the format has none"
+            )
+
+    for kind, before, after in (
+        ("places", scene.places, again.places),
+        ("areas", scene.areas, again.areas),
+    ):
         known = Counter((x.kind, x.name) for x in after)
-        gone = [x for x in before if known[x.kind, x.name] < 1 or known.subtract([(x.kind, x.name)])]
+        gone = [
+            x
+            for x in before
+            if known[x.kind, x.name] < 1 or known.subtract([(x.kind, x.name)])
+        ]
         if gone:
-            yield f"{kind}: {len(gone)} are not read again as they are ({shown(gone[0].kind)} {shown(gone[0].name)} …)"
-    heads = sum(a.has_heading != b.has_heading for a, b in zip(scene.places, again.places, strict=False))
+            yield (
+                f"{kind}: {len(gone)} are not read again as they are "
+                f"({shown(gone[0].kind)} {shown(gone[0].name)} …)"
+            )
+
+    heads = sum(
+        a.has_heading != b.has_heading
+        for a, b in zip(scene.places, again.places, strict=False)
+    )
     if heads:
-        yield f"places: whether {heads} have a heading is not kept: their kinds say so in this format"
+        yield (
+            f"places: whether {heads} have a heading is not kept: their kinds "
+            "say so in this format"
+        )
+
     if scene.view is not None:
         yield "what is shown at first is left out"

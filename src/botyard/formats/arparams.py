@@ -1,4 +1,5 @@
-"""ARIA parameter files (``.p``), old and new: reading, writing, and conversion to and from `RobotSpec` (formats §2).
+"""ARIA parameter files (``.p``), old and new: reading, writing, and conversion to and
+from `RobotSpec` (formats §2).
 
 Values of files are in millimetres and degrees; a `RobotSpec` is in metres and radians.
 """
@@ -16,12 +17,18 @@ from botyard.errors import ModelError, ModelFileError
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.geometry import Pose
-from botyard.model.devices import DeviceSpec, built_in_devices, is_default, make_spec, parameters_of
+from botyard.model.devices import (
+    DeviceSpec,
+    built_in_devices,
+    is_default,
+    make_spec,
+    parameters_of,
+)
 from botyard.model.library import load_laser
 from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.names import shown
-from botyard.safefile import MARK
+from botyard.processes.safefile import MARK
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
@@ -35,9 +42,20 @@ MAX_LASERS: Final = 8
 MAX_SAMPLES: Final = 100_000
 
 LASERS: Final = {
-    "lms2xx": "lms200", "lms1xx": "lms100", "lms5xx": "lms500", "s3series": "s3series", "tim3xx": "tim3xx", "tim5xx": "tim3xx",
-    "tim510": "tim3xx", "tim551": "tim3xx", "tim561": "tim3xx", "tim571": "tim3xx", "urg": "urg", "urg2.0": "urg", "szseries": "sz",
-}  # fmt: skip
+    "lms2xx": "lms200",
+    "lms1xx": "lms100",
+    "lms5xx": "lms500",
+    "s3series": "s3series",
+    "tim3xx": "tim3xx",
+    "tim5xx": "tim3xx",
+    "tim510": "tim3xx",
+    "tim551": "tim3xx",
+    "tim561": "tim3xx",
+    "tim571": "tim3xx",
+    "urg": "urg",
+    "urg2.0": "urg",
+    "szseries": "sz",
+}
 """ARIA's laser types in lower case, and our models (formats §2.3)."""
 
 
@@ -68,10 +86,13 @@ class ArParams:
     _by_keyword: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
 
     def find(self, keyword: str, section: str | None = None) -> Entry | None:
-        """The last entry of a keyword, in one section if that is given (old files have none: those count everywhere)."""
+        """The last entry of a keyword, in one section if that is given (old files have
+        none: those count everywhere).
+        """
         for entry in reversed(self._by_keyword.get(keyword.lower(), ())):
             if section is None or entry.section in ("", section.lower()):
                 return entry
+
         return None
 
     def all(self, keyword: str) -> list[Entry]:
@@ -86,7 +107,9 @@ class ArParams:
     def fail(self, entry: Entry, expected: str) -> ModelFileError:
         """An error about an entry."""
         return ModelFileError(
-            f"{entry.keyword}: expected {expected}, found '{shown(entry.value)}'", self.path, entry.line
+            f"{entry.keyword}: expected {expected}, found '{shown(entry.value)}'",
+            self.path,
+            entry.line,
         )
 
     def number(self, keyword: str, default: float, section: str | None = None) -> float:
@@ -101,7 +124,9 @@ class ArParams:
         entry = self.find(keyword, section)
         return default if entry is None or not entry.value else entry.value
 
-    def flag(self, keyword: str, default: bool = False, section: str | None = None) -> bool:
+    def flag(
+        self, keyword: str, default: bool = False, section: str | None = None
+    ) -> bool:
         """The value of a keyword as true or false (also 1 and 0)."""
         entry = self.find(keyword, section)
         if entry is None or not entry.value:
@@ -117,12 +142,18 @@ class ArParams:
             values = [float(w) for w in words[: max(least, 1)]]
         except ValueError:
             values = []
+
         if len(values) < least or not all(map(math.isfinite, values)):
-            raise self.fail(entry, "a number" if least == 1 else f"at least {least} numbers")
+            raise self.fail(
+                entry, "a number" if least == 1 else f"at least {least} numbers"
+            )
+
         return values
 
 
-def parse(text: str, path: str | Path = "parameters.p", budget: Budget = Budget()) -> ArParams:
+def parse(
+    text: str, path: str | Path = "parameters.p", budget: Budget = Budget()
+) -> ArParams:
     """Read a parameter file from its text.
 
     Raises
@@ -137,16 +168,27 @@ def parse(text: str, path: str | Path = "parameters.p", budget: Budget = Budget(
         line = raw.partition(";")[0].partition("#")[0].strip()
         if not line:
             continue
-        keyword, _, value = line.partition(" ") if "\t" not in line else line.replace("\t", " ").partition(" ")
+        keyword, _, value = (
+            line.partition(" ")
+            if "\t" not in line
+            else line.replace("\t", " ").partition(" ")
+        )
         keyword, value = keyword.strip('"'), value.strip()
         if keyword.lower() == "section":
             section = value.lower()
         elif keyword.lower() != "configversion":
             params.add(Entry(section, keyword, value.strip('"'), number))
-    if not any(params.find(k) for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")):
+
+    if not any(
+        params.find(k)
+        for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")
+    ):
         raise ModelFileError(
-            "expected a robot's parameter file with Class, Subclass, RobotRadius …, found none of them", path
+            "expected a robot's parameter file with Class, Subclass, RobotRadius "
+            "…, found none of them",
+            path,
         )
+
     return params
 
 
@@ -168,8 +210,9 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
 def to_robot(params: ArParams, name: str) -> RobotSpec:
     """The robot of a parameter file (formats §2.3).
 
-    The body is the rectangle of length and width around the centre of rotation. Top speeds are those of the file; a ramp that it
-    leaves to the robot's own memory is 0.3 m/s² or 100°/s².
+    The body is the rectangle of length and width around the centre of rotation. Top
+    speeds are those of the file; a ramp that it leaves to the robot's own memory is 0.3
+    m/s² or 100°/s².
 
     Raises
     ------
@@ -178,10 +221,16 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
     """
     n = params.number
     length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
-    front, rear = n("RobotLengthFront", 0.0) or length / 2.0, n("RobotLengthRear", 0.0) or length / 2.0
+    front, rear = (
+        n("RobotLengthFront", 0.0) or length / 2.0,
+        n("RobotLengthRear", 0.0) or length / 2.0,
+    )
     if min(front + rear, width) <= 0.0:
-        entry = params.find("RobotLength") or params.find("RobotWidth") or params.entries[0]
+        entry = (
+            params.find("RobotLength") or params.find("RobotWidth") or params.entries[0]
+        )
         raise params.fail(entry, "a length and a width greater than 0")
+
     x0, x1, y = -from_mm(rear), from_mm(front), from_mm(width) / 2.0
     try:
         return RobotSpec(
@@ -202,15 +251,26 @@ def to_robot(params: ArParams, name: str) -> RobotSpec:
 
 def _pioneer(params: ArParams, name: str) -> PioneerSpec:
     factors = {
-        "dist_conv": ("DistConvFactor", 1.0), "angle_conv": ("AngleConvFactor", 0.001534), "vel_conv": ("VelConvFactor", 1.0),
-        "range_conv": ("RangeConvFactor", 1.0), "diff_conv": ("DiffConvFactor", 0.0056), "vel2_div": ("Vel2Divisor", 20.0),
-    }  # fmt: skip
+        "dist_conv": ("DistConvFactor", 1.0),
+        "angle_conv": ("AngleConvFactor", 0.001534),
+        "vel_conv": ("VelConvFactor", 1.0),
+        "range_conv": ("RangeConvFactor", 1.0),
+        "diff_conv": ("DiffConvFactor", 0.0056),
+        "vel2_div": ("Vel2Divisor", 20.0),
+    }
     values = {}
     for key, (keyword, default) in factors.items():
         values[key] = params.number(keyword, default)
         if values[key] <= 0.0:
-            raise params.fail(params.find(keyword) or params.entries[0], "a number greater than 0")
-    return PioneerSpec(class_name=params.text("Class", "Pioneer"), subclass=params.text("Subclass", name), **values)
+            raise params.fail(
+                params.find(keyword) or params.entries[0], "a number greater than 0"
+            )
+
+    return PioneerSpec(
+        class_name=params.text("Class", "Pioneer"),
+        subclass=params.text("Subclass", name),
+        **values,
+    )
 
 
 def _limits(params: ArParams) -> MotionLimits:
@@ -236,14 +296,19 @@ def _limits(params: ArParams) -> MotionLimits:
         from_deg(ramp("RotDecel", 100.0)),
     )
     return MotionLimits(
-        max_speed=top, accel=accel, decel=decel, heading_speed=min(top.a, from_deg(n("RotVelMax", 0.0) or 100.0))
+        max_speed=top,
+        accel=accel,
+        decel=decel,
+        heading_speed=min(top.a, from_deg(n("RotVelMax", 0.0) or 100.0)),
     )
 
 
 def _sonar(params: ArParams) -> SonarSpec | None:
-    """Transducers by number; a number without a line stands for a slot without transducer.
+    """Transducers by number; a number without a line stands for a slot without
+    transducer.
 
-    The ninth field of a line of the long form is the greatest range of its transducer, mm; without one it is 5 m.
+    The ninth field of a line of the long form is the greatest range of its transducer,
+    mm; without one it is 5 m.
     """
     number = int(params.number("SonarNum", 0.0))
     poses: dict[int, Pose] = {}
@@ -254,8 +319,13 @@ def _sonar(params: ArParams) -> SonarSpec | None:
             raise params.fail(entry, f"a sonar number of 0 … {MAX_SONAR - 1}")
         poses[int(index)] = Pose(from_mm(x), from_mm(y), wrap_angle(from_deg(th)))
         words = entry.value.split()
-        reach = from_mm(float(words[8])) if len(words) >= 9 and re.fullmatch("[0-9]{1,9}", words[8]) else 0.0
+        reach = (
+            from_mm(float(words[8]))
+            if len(words) >= 9 and re.fullmatch("[0-9]{1,9}", words[8])
+            else 0.0
+        )
         ranges[int(index)] = max(reach, MIN_SONAR_RANGE) if reach else SONAR_RANGE
+
     count = min(max(number, 0), MAX_SONAR)
     if not count:
         return None
@@ -285,7 +355,9 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             continue
         kind = params.text("LaserType", "", section)
         if not kind and params.flag("LaserPossessed", False, section):
-            kind = "lms2xx"  # older files give no type: robots of their time had this laser
+            # older files give no type: robots of their time had this laser
+            kind = "lms2xx"
+
         if not kind:
             continue
         model = LASERS.get(kind.lower())
@@ -298,9 +370,13 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             return params.number(keyword, default, section)
 
         pose = Pose(
-            from_mm(number("LaserX", 0.0)), from_mm(number("LaserY", 0.0)), wrap_angle(from_deg(number("LaserTh", 0.0)))
+            from_mm(number("LaserX", 0.0)),
+            from_mm(number("LaserY", 0.0)),
+            wrap_angle(from_deg(number("LaserTh", 0.0))),
         )
-        spec = load_laser(model, pose=pose, flipped=params.flag("LaserFlipped", False, section))
+        spec = load_laser(
+            model, pose=pose, flipped=params.flag("LaserFlipped", False, section)
+        )
         farthest = from_mm(number("LaserMaxRange", 0.0))
         if farthest > spec.range_min:
             spec = replace(spec, range_max=farthest)
@@ -308,7 +384,9 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
 
 
 def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec:
-    """Apply start, end and increment angles of the file, if given; a scan is centred on the mounting."""
+    """Apply start, end and increment angles of the file, if given; a scan is centred on
+    the mounting.
+    """
     half = deg(spec.fov) / 2.0
     start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
     step = number("LaserIncrement", deg(spec.increment))
@@ -326,9 +404,20 @@ def _devices(params: ArParams) -> Iterable[DeviceSpec]:
         values = {}
         for line in device.aria:
             hint, one = parameters_of(device.spec)[line.parameter]
-            value = params.number(line.key, line.default) if not line.flag or params.flag(line.flag) else 0.0
-            value = from_mm(value) if one.unit == "m" else from_deg(value) if one.unit == "rad" else value
+            value = (
+                params.number(line.key, line.default)
+                if not line.flag or params.flag(line.flag)
+                else 0.0
+            )
+            value = (
+                from_mm(value)
+                if one.unit == "m"
+                else from_deg(value)
+                if one.unit == "rad"
+                else value
+            )
             values[line.parameter] = hint(min(max(hint(value), one.low), one.high))
+
         spec = make_spec(device.name, **values)
         if not spec.is_empty and not is_default(spec):
             yield spec
@@ -338,11 +427,18 @@ def _table_sensors(params: ArParams) -> Iterator[DeviceSpec]:
     """The two foremost infrared units of a robot that senses tables, left one first."""
     if not params.flag("TableSensingIR"):
         return
-    points = [(from_mm(v[3]), from_mm(v[4])) for v in (params._numbers(e, 5) for e in params.all("IRUnit"))]
+    points = [
+        (from_mm(v[3]), from_mm(v[4]))
+        for v in (params._numbers(e, 5) for e in params.all("IRUnit"))
+    ]
     foremost = sorted(points, key=lambda p: -p[0])[:2]
     if foremost:
         positions = tuple(sorted(foremost, key=lambda p: -p[1]))
-        yield make_spec("table_ir", positions=positions, in_io_packet=params.flag("NewTableSensingIR"))
+        yield make_spec(
+            "table_ir",
+            positions=positions,
+            in_io_packet=params.flag("NewTableSensingIR"),
+        )
 
 
 # -- from a robot to a file
@@ -353,12 +449,16 @@ def _integer(metres: float) -> int:
 
 
 def from_robot(spec: RobotSpec) -> str:
-    """A parameter file for clients of a robot (PAR-012): what a client needs to scale reports and to place sensors."""
+    """A parameter file for clients of a robot (PAR-012): what a client needs to scale
+    reports and to place sensors.
+    """
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
     half = max(max(ys), -min(ys))
     ir = spec.device("table_ir")
-    positions, in_io_packet = ((), False) if ir is None else (ir.positions, ir.in_io_packet)
+    positions, in_io_packet = (
+        ((), False) if ir is None else (ir.positions, ir.in_io_packet)
+    )
     lines = [
         "ConfigVersion 2.0",
         f"; {MARK}",
@@ -395,7 +495,10 @@ def from_robot(spec: RobotSpec) -> str:
         "",
         "Section IR parameters",
         f"IRNum {len(positions)}",
-        *(f"IRUnit {i} 1 2 {_integer(x)} {_integer(y)}" for i, (x, y) in enumerate(positions)),
+        *(
+            f"IRUnit {i} 1 2 {_integer(x)} {_integer(y)}"
+            for i, (x, y) in enumerate(positions)
+        ),
         "",
         "Section Movement control parameters",
         "SettableVelMaxes true",
@@ -419,7 +522,9 @@ def from_robot(spec: RobotSpec) -> str:
 
 
 def _device_lines(spec: RobotSpec, section: str) -> list[str]:
-    """The lines of a section that device kinds declare, also for devices that the robot lacks, as clients expect them."""
+    """The lines of a section that device kinds declare, also for devices that the robot
+    lacks, as clients expect them.
+    """
     lines = []
     for device in built_in_devices():
         here = spec.device(device.name)
@@ -427,9 +532,16 @@ def _device_lines(spec: RobotSpec, section: str) -> list[str]:
             if line.section == section:
                 value = getattr(here, line.parameter, 0)
                 unit = parameters_of(device.spec)[line.parameter][1].unit
-                number = _integer(value) if unit == "m" else round(deg(value)) if unit == "rad" else value
+                number = (
+                    _integer(value)
+                    if unit == "m"
+                    else round(deg(value))
+                    if unit == "rad"
+                    else value
+                )
                 lines += [f"{line.flag} {_flag(value > 0)}"] if line.flag else []
                 lines.append(f"{line.key} {number}")
+
     return lines
 
 
@@ -451,7 +563,9 @@ def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
     by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
     by_type |= {"sicks300": "s3series", "sicktim510": "tim510"}
     return [
-        "Section Laser parameters" if number == 1 else f"Section Laser {number} parameters",
+        "Section Laser parameters"
+        if number == 1
+        else f"Section Laser {number} parameters",
         "LaserAutoConnect true",
         f"LaserX {_integer(laser.pose.x)}",
         f"LaserY {_integer(laser.pose.y)}",

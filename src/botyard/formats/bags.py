@@ -1,8 +1,9 @@
-"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid``
-of the map's topic).
+"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and
+maps (the last ``nav_msgs/OccupancyGrid`` of the map's topic).
 
-The library rosbags reads the containers. Their content is untrusted: messages are decoded by the definition of the ROS package, not by the
-bag's own; compressed chunks are decompressed within the budget; a database may hold tables only.
+The library rosbags reads the containers. Their content is untrusted: messages are
+decoded by the definition of the ROS package, not by the bag's own; compressed chunks
+are decompressed within the budget; a database may hold tables only.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class BagMessage(NamedTuple):
 def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
     """The message object of the last map in a bag, of rosbags' class.
 
-    Costmaps are of the same type as maps, and they are repeated: the topic tells them apart.
+    Costmaps are of the same type as maps, and they are repeated: the topic tells them
+    apart.
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
 
 
 def map_topic(topics: list[str], wanted: str | None, name: str) -> str:
-    """The topic of the map among topics of occupancy grids: `wanted`, ``/map``, the only one whose last part is ``map``, or the only one.
+    """The topic of the map among topics of occupancy grids: `wanted`, ``/map``, the
+    only one whose last part is ``map``, or the only one.
 
     Raises
     ------
@@ -92,22 +95,34 @@ def map_topic(topics: list[str], wanted: str | None, name: str) -> str:
     """
     if wanted is not None:
         if wanted not in topics:
-            raise MapError(f'no grid of the topic "{shown(wanted)}" in this bag: there are {_listed(topics)}', name)
+            raise MapError(
+                f'no grid of the topic "{shown(wanted)}" in this bag: there are {_listed(topics)}',
+                name,
+            )
+
         return wanted
+
     named = [t for t in topics if t.rpartition("/")[2] == "map"]
     found = [t for t in topics if t in ("/map", "map")] or named or topics
     if len(found) > 1:
         raise MapError(
-            f"expected one map, found grids of {_listed(found)}: `botyard convert --topic` chooses one", name
+            f"expected one map, found grids of {_listed(found)}: `botyard "
+            "convert --topic` chooses one",
+            name,
         )
+
     return found[0]
 
 
 def _listed(topics: list[str]) -> str:
-    return ", ".join(shown(t) for t in topics[:MAX_LISTED]) + (", …" if len(topics) > MAX_LISTED else "")
+    return ", ".join(shown(t) for t in topics[:MAX_LISTED]) + (
+        ", …" if len(topics) > MAX_LISTED else ""
+    )
 
 
-def bag_messages(path: Path, meter: Meter, types: Collection[str], error: type[FormatError]) -> Iterator[BagMessage]:
+def bag_messages(
+    path: Path, meter: Meter, types: Collection[str], error: type[FormatError]
+) -> Iterator[BagMessage]:
     """The messages of some types, in the order in which they were recorded.
 
     Parameters
@@ -134,7 +149,9 @@ def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
         yield
     except FormatError:
         raise
-    except Exception as error:  # the library raises all kinds of exceptions for damaged bags
+    except (
+        Exception
+    ) as error:  # the library raises all kinds of exceptions for damaged bags
         raise kind(f"the bag cannot be read: {reason_of(error)}", name) from None
 
 
@@ -158,38 +175,67 @@ def _raw_messages(
     error: type[FormatError],
     choose: Callable[[list[str]], list[str]] = lambda topics: topics,
 ) -> Iterator[tuple[str, str, int, Any]]:
-    """Topic, type, time and bytes of messages of the topics that `choose` picks. The library's exceptions go through."""
+    """Topic, type, time and bytes of messages of the topics that `choose` picks. The
+    library's exceptions go through.
+    """
     from rosbags import rosbag1, rosbag2
 
     for one in path.glob("*.db3") if path.is_dir() else [path]:
         if one.suffix.lower() == ".db3":
             _check_database(one, error)
-    with _bounded(meter), rosbag1.Reader(path) if _is_first(path) else rosbag2.Reader(path) as reader:
+
+    with (
+        _bounded(meter),
+        rosbag1.Reader(path) if _is_first(path) else rosbag2.Reader(path) as reader,
+    ):
         connections = [c for c in reader.connections if c.msgtype in types]
         chosen = choose(sorted({c.topic for c in connections if c.msgcount}))
         connections = [c for c in connections if c.topic in chosen]
-        for connection, time_ns, raw in reader.messages(connections) if connections else ():
+        for connection, time_ns, raw in (
+            reader.messages(connections) if connections else ()
+        ):
             meter.add("entities", 1)
             if bytes(raw[:4]) == _ZSTD:
-                raise error("its messages are packed one by one: unpack the bag first (ros2 bag convert)", path)
+                raise error(
+                    "its messages are packed one by one: unpack the bag first (ros2 bag convert)",
+                    path,
+                )
+
             yield connection.topic, connection.msgtype, time_ns, raw
 
 
 def _check_database(path: Path, error: type[FormatError]) -> None:
-    """Refuse databases with views, triggers or computed columns: a bag has tables and indices only."""
+    """Refuse databases with views, triggers or computed columns: a bag has tables and
+    indices only.
+    """
     import sqlite3  # here, since few maps need it
 
-    with contextlib.closing(sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)) as database:
-        rows = database.execute("SELECT type, coalesce(sql, '') FROM sqlite_master LIMIT 1000").fetchall()
+    with contextlib.closing(
+        sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)
+    ) as database:
+        rows = database.execute(
+            "SELECT type, coalesce(sql, '') FROM sqlite_master LIMIT 1000"
+        ).fetchall()
+
     for kind, sql in rows:
         words = str(sql).upper().split()
-        if kind not in ("table", "index") or "VIRTUAL" in words or "GENERATED" in words or "AS" in words:
-            raise error(f"the bag cannot be read: expected tables in the database, found a {shown(kind)}", path)
+        if (
+            kind not in ("table", "index")
+            or "VIRTUAL" in words
+            or "GENERATED" in words
+            or "AS" in words
+        ):
+            raise error(
+                f"the bag cannot be read: expected tables in the database, found a {shown(kind)}",
+                path,
+            )
 
 
 @contextlib.contextmanager
 def _bounded(meter: Meter) -> Iterator[None]:
-    """Context in which the library decompresses through bounded decompressors, which count bytes before keeping them."""
+    """Context in which the library decompresses through bounded decompressors, which
+    count bytes before keeping them.
+    """
     from rosbags.rosbag1 import reader as first
     from rosbags.rosbag2 import storage_mcap as second
 
@@ -212,8 +258,12 @@ def _bounded(meter: Meter) -> Iterator[None]:
         return data
 
     bounded: dict[str, Callable[..., bytes]] = {
-        "": plain, "none": plain, "lz4": lz4, "zstd": zstd, "bz2": lambda data: _unpack(bz2.BZ2Decompressor(), data, meter),
-    }  # fmt: skip
+        "": plain,
+        "none": plain,
+        "lz4": lz4,
+        "zstd": zstd,
+        "bz2": lambda data: _unpack(bz2.BZ2Decompressor(), data, meter),
+    }
 
     def counted(name: str) -> Callable[..., bytes]:
         return lambda data, size=0: _counted(bounded[name](data, size), meter)
@@ -224,8 +274,13 @@ def _bounded(meter: Meter) -> Iterator[None]:
             for table, original in originals:
                 is_mcap = table is second.DECOMPRESSORS
                 table.update(
-                    {name: counted(name) if is_mcap else bounded[name] for name in original if name in bounded}
+                    {
+                        name: counted(name) if is_mcap else bounded[name]
+                        for name in original
+                        if name in bounded
+                    }
                 )
+
             yield
         finally:
             for table, original in originals:
@@ -233,7 +288,9 @@ def _bounded(meter: Meter) -> Iterator[None]:
 
 
 def _counted(data: bytes, meter: Meter) -> bytes:
-    """The records of a chunk (MCAP), which are counted before the library goes through them: the shortest one has 9 bytes."""
+    """The records of a chunk (MCAP), which are counted before the library goes through
+    them: the shortest one has 9 bytes.
+    """
     at = count = 0
     while at + _RECORD.size <= len(data):
         at += _RECORD.size + _RECORD.unpack_from(data, at)[1]
@@ -241,6 +298,7 @@ def _counted(data: bytes, meter: Meter) -> bytes:
         if count == 10_000:
             meter.add("records", count)
             count = 0
+
     meter.add("records", count)
     return data
 
@@ -254,6 +312,7 @@ def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
             break
         meter.add("unpacked", len(piece))
         pieces.append(piece)
+
     return b"".join(pieces)
 
 

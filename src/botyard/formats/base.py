@@ -1,4 +1,6 @@
-"""The interface of readers of map and world files: options, sources, and the descriptor of a format."""
+"""The interface of readers of map and world files: options, sources, and the descriptor
+of a format.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from botyard.names import shown
 
 Warn = Callable[[str], None]
 DEFAULT_POINT_SIZE: Final = 0.02
-"""Edge of a map point where the file gives none, m (decisions, "Time and repeatability")."""
+"""Edge of a map point where the file gives none, m (decisions, "Time and
+repeatability").
+"""
 
 
 def _ignore(_text: str) -> None:
@@ -26,22 +30,27 @@ def _ignore(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Reading options: what a file does not say itself, limits, and the receiver of warnings.
+    """Reading options: what a file does not say itself, limits, and the receiver of
+    warnings.
 
     Attributes
     ----------
     resolution : float or None
-        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the format's default.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the
+        format's default.
     threshold : float
-        Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1 (white).
+        Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1
+        (white).
     invert : bool
         Light pixels are occupied instead.
     planar : bool or None
-        Coordinates of GeoJSON are metres (True), degrees (False), or what they look like (None).
+        Coordinates of GeoJSON are metres (True), degrees (False), or what they look
+        like (None).
     topic : str or None
         Topic of the map in a bag; None: the one that is called map, or the only one.
     lines_chunk, points_chunk : int
-        Lines or points of an ArMap that are parsed at a time; between chunks other threads can run (MAP-016).
+        Lines or points of an ArMap that are parsed at a time; between chunks other
+        threads can run (MAP-016).
     budget : Budget
         The limits of what is read.
     warn : callable
@@ -106,11 +115,14 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The file as a text: UTF-8, else the local 8-bit code page of older programs; without byte order mark and with plain line ends."""
+        """The file as a text: UTF-8, else the local 8-bit code page of older programs;
+        without byte order mark and with plain line ends.
+        """
         try:
             text = self.data.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = self.data.decode("latin-1")
+
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def beside(self, name: str, what: str) -> Path:
@@ -126,19 +138,32 @@ class Source:
                 f'{what} "{shown(name)}" is a file of its own: send both at once, or in one .zip, or load the file by name',
                 self.name,
             )
+
         path = self.path.parent / name
         if self.root is None or self._is_inside(path):
             return path
-        # uploads and archives often lose folders, and some file systems ignore case: match by the bare file name
+        # uploads and archives often lose folders, and some file systems ignore case:
+        # match by the bare file name
         last = name.replace("\\", "/").rpartition("/")[2]
-        there = sorted(p for p in self.path.parent.iterdir() if p.is_file() and p != self.path)
+        there = sorted(
+            p for p in self.path.parent.iterdir() if p.is_file() and p != self.path
+        )
         for same in (str, str.casefold):
             for path in there:
                 if same(path.name) == same(last) and self._is_inside(path):
                     return path
-        listed = ", ".join(shown(p.name) for p in there[:MAX_LISTED]) + (", …" if len(there) > MAX_LISTED else "")
-        beside = f"beside this file there is {listed}" if listed else "this file is alone in its folder"
-        raise MapError(f'{what} "{shown(name)}" is not in the archive: {beside}', self.name)
+
+        listed = ", ".join(shown(p.name) for p in there[:MAX_LISTED]) + (
+            ", …" if len(there) > MAX_LISTED else ""
+        )
+        beside = (
+            f"beside this file there is {listed}"
+            if listed
+            else "this file is alone in its folder"
+        )
+        raise MapError(
+            f'{what} "{shown(name)}" is not in the archive: {beside}', self.name
+        )
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a path is a file of the archive that this one came in."""
@@ -147,35 +172,55 @@ class Source:
 
 
 def reason_of(error: Exception) -> str:
-    """The reason that a library gives for a damaged file. Python's own errors in it speak of its code, and not of the file."""
-    own = isinstance(error, AttributeError | TypeError | LookupError | AssertionError | UnicodeError | NameError)
+    """The reason that a library gives for a damaged file. Python's own errors in it
+    speak of its code, and not of the file.
+    """
+    own = isinstance(
+        error,
+        AttributeError
+        | TypeError
+        | LookupError
+        | AssertionError
+        | UnicodeError
+        | NameError,
+    )
     return "it is damaged" if own or not str(error) else shown(error, 200)
 
 
-def read_bytes(path: str | Path, meter: Meter, error: type[FormatError] = MapError) -> bytes:
-    """Contents of a local file. Only regular files are read: a device or a pipe may be endless.
+def read_bytes(
+    path: str | Path, meter: Meter, error: type[FormatError] = MapError
+) -> bytes:
+    """Contents of a local file. Only regular files are read: a device or a pipe may be
+    endless.
 
     Raises
     ------
     FormatError
-        Of the class `error`: it cannot be read; `BudgetError`: it is larger than allowed.
+        Of the class `error`: it cannot be read; `BudgetError`: it is larger than
+        allowed.
     """
     try:
         # O_NONBLOCK: opening a pipe would wait for a writer
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        handle = os.open(
+            path,
+            os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0),
+        )
         try:
             about = os.fstat(handle)
             if not stat.S_ISREG(about.st_mode):
                 raise error("expected a file, found a folder, a device or a pipe", path)
             meter.check("bytes", about.st_size, path=str(path))
             with open(handle, "rb", closefd=False) as file:
-                data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)  # it may have grown since fstat
+                data = file.read(
+                    int(min(meter.budget.bytes, sys.maxsize - 1)) + 1
+                )  # it may have grown since fstat
         finally:
             os.close(handle)
     except ValueError as problem:  # a null character in a name
         raise error(f"cannot be read: {problem}", path) from None
     except OSError as problem:
         raise error(f"cannot be read: {problem.strerror}", path) from None
+
     meter.check("bytes", len(data), path=str(path))
     return data
 
@@ -209,7 +254,8 @@ class Format:
     fits : callable
         Whether a file with a matching suffix is really of this format (sniffer).
     extras : mapping of str to str
-        Suffix → the extra (`botyard.extras`) without which files of that suffix cannot be read.
+        Suffix → the extra (`botyard.extras`) without which files of that suffix cannot
+        be read.
     """
 
     name: str
@@ -220,4 +266,13 @@ class Format:
     extras: Mapping[str, str] = field(default_factory=dict)
 
 
-__all__ = ["DEFAULT_POINT_SIZE", "Format", "Options", "Source", "Warn", "read_bytes", "read_source", "reason_of"]
+__all__ = [
+    "DEFAULT_POINT_SIZE",
+    "Format",
+    "Options",
+    "Source",
+    "Warn",
+    "read_bytes",
+    "read_source",
+    "reason_of",
+]

@@ -1,7 +1,9 @@
-"""Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP. Dark pixels are solid (formats §6, with its recommendation).
+"""Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP. Dark pixels are solid
+(formats §6, with its recommendation).
 
-The lower left corner of the picture is the origin, x goes along its rows and y up. AMRISim's converter instead took light pixels, and
-swapped the axes: botyard's ``convertBitmapToArMap`` form keeps its options, not these.
+The lower left corner of the picture is the origin, x goes along its rows and y up.
+AMRISim's converter instead took light pixels, and swapped the axes: botyard's
+``convertBitmapToArMap`` form keeps its options, not these.
 """
 
 from __future__ import annotations
@@ -19,13 +21,26 @@ from botyard.model.tracing import trace
 from botyard.model.world import World
 
 SUFFIXES: Final = (
-    ".png", ".pgm", ".pbm", ".ppm", ".pnm", ".bmp", ".gif", ".jpg", ".jpeg", ".tif", ".tiff", ".webp",
-)  # fmt: skip
+    ".png",
+    ".pgm",
+    ".pbm",
+    ".ppm",
+    ".pnm",
+    ".bmp",
+    ".gif",
+    ".jpg",
+    ".jpeg",
+    ".tif",
+    ".tiff",
+    ".webp",
+)
 DEFAULT_PIXEL: Final = 0.05
 """Default size of a pixel, m: that of most maps made by SLAM."""
 
 
-def solid_pixels(source: Source, options: Options, meter: Meter | None = None) -> NDArray[np.bool_]:
+def solid_pixels(
+    source: Source, options: Options, meter: Meter | None = None
+) -> NDArray[np.bool_]:
     """Which pixels are solid, (rows, columns), row 0 at the bottom.
 
     Raises
@@ -35,7 +50,9 @@ def solid_pixels(source: Source, options: Options, meter: Meter | None = None) -
     """
     meter = meter or Meter(options.budget, source.name)
     behind = 0 if options.invert else 255
-    grey = read_grey(source, meter, what="the picture", behind=behind, upright=True)[::-1]
+    grey = read_grey(source, meter, what="the picture", behind=behind, upright=True)[
+        ::-1
+    ]
     limit = 255.0 * options.threshold
     return grey > limit if options.invert else grey < limit
 
@@ -54,8 +71,20 @@ def read(source: Source, options: Options) -> World:
     meter.check("extent", max(solid.shape) * size)
     segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
     if not len(segments):
-        options.warn(f"{source.name}: no pixel is solid; is it the light ones (--invert), or another --threshold?")
-    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, traced=traced, resolution=size))
+        options.warn(
+            f"{source.name}: no pixel is solid; is it the light ones (--invert), "
+            "or another --threshold?"
+        )
+
+    return World(
+        scene=Scene(
+            name=source.stem,
+            source=source.name,
+            segments=segments,
+            traced=traced,
+            resolution=size,
+        )
+    )
 
 
 def read_points(source: Source, options: Options) -> Scene:

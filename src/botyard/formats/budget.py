@@ -1,8 +1,11 @@
-"""Resource limits of reading files: every reader checks them before it spends the memory or the time.
+"""Resource limits of reading files: every reader checks them before it spends the
+memory or the time.
 
-Files are untrusted, and a few lines can expand to billions of objects (YAML aliases, inserted blocks of a drawing, a zip bomb, a huge
-count). Each reader counts with a `Meter` what it is about to make; the error names the limit that is exceeded, what was found, and the
-option that raises it. There is no time limit: each reader's time is bounded by what it counts.
+Files are untrusted, and a few lines can expand to billions of objects (YAML aliases,
+inserted blocks of a drawing, a zip bomb, a huge count). Each reader counts with a
+`Meter` what it is about to make; the error names the limit that is exceeded, what was
+found, and the option that raises it. There is no time limit: each reader's time is
+bounded by what it counts.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ from botyard.model.scene import MAX_EXTENT_M
 from botyard.names import shown
 
 OPTION: Final = "--max-read"
-"""The option of the command line that raises a limit: ``--max-read cells=500000000``."""
+"""The option of the command line that raises a limit: ``--max-read cells=500000000``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of reading one map, world or scenario with everything that it refers to.
+    """The limits of reading one map, world or scenario with everything that it refers
+    to.
 
     Attributes
     ----------
@@ -43,19 +48,23 @@ class Budget:
     files : int
         Files that one file refers to: included ones, pictures, models.
     entities : int
-        Things that a file describes: values of YAML, models of Stage, objects of a drawing, features of GeoJSON, lines of a header.
+        Things that a file describes: values of YAML, models of Stage, objects of a
+        drawing, features of GeoJSON, lines of a header.
     nesting : int
         Depth of nested structures.
     references : int
-        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of
+        SVG.
     records : int
-        Records of a recording or of a bag (MCAP), of any kind, each time that it is read from its beginning to its end.
+        Records of a recording or of a bag (MCAP), of any kind, each time that it is
+        read from its beginning to its end.
     recorded : int
         Bytes of a recording's messages, unpacked, each time that it is read so.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
-        Points, and ends of lines: two for a wall, one for each corner of an outline and for each scan point.
+        Points, and ends of lines: two for a wall, one for each corner of an outline and
+        for each scan point.
     robots : int
         Robots and movable objects.
     beams : int
@@ -89,7 +98,9 @@ class Budget:
             value = getattr(self, field.name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value < math.inf:
-                raise ArgumentError(f"{field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}")
+                raise ArgumentError(
+                    f"{field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}"
+                )
 
     def raised(self, texts: Iterable[str]) -> Budget:
         """A copy with some limits replaced.
@@ -97,7 +108,8 @@ class Budget:
         Parameters
         ----------
         texts : iterable of str
-            ``name=number`` each, as after ``--max-read``; 1e9 and 1_000_000 are numbers too.
+            ``name=number`` each, as after ``--max-read``; 1e9 and 1_000_000 are numbers
+            too.
 
         Raises
         ------
@@ -113,15 +125,19 @@ class Budget:
                 raise CommandLineError(
                     f'{OPTION}: expected NAME=NUMBER with one of {", ".join(WHAT)}, found "{shown(text)}"{hint}'
                 )
+
             try:
                 value = float(number)
             except ValueError:
                 value = math.nan
+
             if not 0 <= value < 2**63:
                 raise CommandLineError(
                     f'{OPTION} {name}: expected a number of 0 or more, found "{shown(number.strip(), 40)}"'
                 )
+
             given[name] = value if name == "extent" else int(value)
+
         return replace(self, **given)  # type: ignore[arg-type]
 
 
@@ -145,7 +161,8 @@ WHAT: Final = {
 
 
 class Meter:
-    """Counts what a reader makes of a file and of those that it refers to, against a budget.
+    """Counts what a reader makes of a file and of those that it refers to, against a
+    budget.
 
     Parameters
     ----------
@@ -154,18 +171,27 @@ class Meter:
     path : str
         The file, for messages.
     error : type of FormatError
-        Error class of the format: budget errors are instances of it, too, with its exit status.
+        Error class of the format: budget errors are instances of it, too, with its exit
+        status.
     """
 
     __slots__ = ("_count", "_error", "budget", "path")
 
-    def __init__(self, budget: Budget, path: str, error: type[FormatError] = MapError) -> None:
+    def __init__(
+        self, budget: Budget, path: str, error: type[FormatError] = MapError
+    ) -> None:
         self.budget: Budget = budget
         self.path: str = path
         self._error = error
         self._count: dict[str, float] = {}
 
-    def add(self, limit: str, number: float, line: int | None = None, path: str | None = None) -> None:
+    def add(
+        self,
+        limit: str,
+        number: float,
+        line: int | None = None,
+        path: str | None = None,
+    ) -> None:
         """Count `number` more items of a limit, before they are made.
 
         Raises
@@ -177,7 +203,9 @@ class Meter:
         self._count[limit] = total
         self.check(limit, total, line, path)
 
-    def check(self, limit: str, found: float, line: int | None = None, path: str | None = None) -> None:
+    def check(
+        self, limit: str, found: float, line: int | None = None, path: str | None = None
+    ) -> None:
         """Compare a number with its limit, without counting it.
 
         Raises
@@ -189,11 +217,20 @@ class Meter:
         if not found <= allowed:
             raise self.error(limit, found, line, path)
 
-    def error(self, limit: str, found: float, line: int | None = None, path: str | None = None) -> BudgetError:
-        """The error for an exceeded limit: its name, what was found, and the option that raises it."""
+    def error(
+        self, limit: str, found: float, line: int | None = None, path: str | None = None
+    ) -> BudgetError:
+        """The error for an exceeded limit: its name, what was found, and the option
+        that raises it.
+        """
         allowed = getattr(self.budget, limit)
-        reason = f"too large: {found:.10g} {WHAT[limit]}, and at most {allowed:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
-        return budget_error(self._error)(reason, self.path if path is None else path, line, limit=limit, found=found)
+        reason = (
+            f"too large: {found:.10g} {WHAT[limit]}, and at most "
+            f"{allowed:.10g} are read ({OPTION} {limit}=NUMBER raises that)"
+        )
+        return budget_error(self._error)(
+            reason, self.path if path is None else path, line, limit=limit, found=found
+        )
 
 
 __all__ = ["OPTION", "WHAT", "Budget", "Meter"]

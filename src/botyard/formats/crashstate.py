@@ -1,4 +1,6 @@
-"""Format of the state file for the restart after a crash: JSON, without I/O (`botyard.servers.statefile` writes and reads the file)."""
+"""Format of the state file for the restart after a crash: JSON, without I/O
+(`botyard.servers.jobs.statefile` writes and reads the file).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from msgspec import Meta
 from botyard.geometry import Pose
 from botyard.model.world import Program
 from botyard.names import MAX_NAME, check_name
-from botyard.safefile import MARK
+from botyard.processes.safefile import MARK
 
 VERSION: Final = 1
 MAX_THINGS: Final = 1_000_000
@@ -67,7 +69,8 @@ class SavedState:
     robots : sequence of SavedRobot
         Robots and added obstacles, in order.
     visitors : mapping of str to Pose
-        True poses of robots that factories have created; their names are the clients' addresses.
+        True poses of robots that factories have created; their names are the clients'
+        addresses.
     boxes : mapping of str to Pose
         Boxes of the map.
     factories : sequence of int
@@ -75,7 +78,8 @@ class SavedState:
     page : sequence
         The page's port and its two tokens; empty without a page.
     world : bytes
-        Full state of the world (`Simulation.save_state`); empty if a controller has no state.
+        Full state of the world (`Simulation.save_state`); empty if a controller has no
+        state.
     """
 
     tick: int
@@ -160,16 +164,37 @@ def decode_state(data: bytes) -> SavedState:
 
 def _saved_robot(r: _Robot) -> SavedRobot:
     program = r.program
-    drives = None if program is None else Program(name=check_name(program.name, "controller"), options=program.options)
+    drives = (
+        None
+        if program is None
+        else Program(
+            name=check_name(program.name, "controller"), options=program.options
+        )
+    )
     name, model = check_name(r.name), check_name(r.model, "robot model")
-    return SavedRobot(name=name, model=model, pose=Pose(*r.pose), port=r.port, program=drives)
+    return SavedRobot(
+        name=name, model=model, pose=Pose(*r.pose), port=r.port, program=drives
+    )
 
 
 def encode_state(state: SavedState) -> bytes:
     """Encode a state as the bytes of a state file."""
     world = base64.b64encode(state.world).decode()
-    fields = {"version": VERSION, **asdict(replace(state, world=b"")), "world": world, "about": MARK}
+    fields = {
+        "version": VERSION,
+        **asdict(replace(state, world=b"")),
+        "world": world,
+        "about": MARK,
+    }
     return json.dumps(fields, default=str).encode()
 
 
-__all__ = ["MAX_THINGS", "MAX_TICK", "VERSION", "SavedRobot", "SavedState", "decode_state", "encode_state"]
+__all__ = [
+    "MAX_THINGS",
+    "MAX_TICK",
+    "VERSION",
+    "SavedRobot",
+    "SavedState",
+    "decode_state",
+    "encode_state",
+]

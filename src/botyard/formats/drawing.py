@@ -1,8 +1,11 @@
-"""Floor plans of drawing programs, SVG and DXF: every line, polyline, arc, curve and block is a wall.
+"""Floor plans of drawing programs, SVG and DXF: every line, polyline, arc, curve and
+block is a wall.
 
-Words in the name of a layer (SVG: a group's label or id) set the visibility of what is on it: ``glass`` or ``nolaser`` (lasers do not),
-``nosonar``, ``reflector`` (bright for lasers), ``noobstacle`` (robots drive through), ``ignore`` (not there at all); so
-``windows_glass`` is solid and seen by sonar alone. Layers that are off or frozen are not there either.
+Words in the name of a layer (SVG: a group's label or id) set the visibility of what is
+on it: ``glass`` or ``nolaser`` (lasers do not), ``nosonar``, ``reflector`` (bright for
+lasers), ``noobstacle`` (robots drive through), ``ignore`` (not there at all); so
+``windows_glass`` is solid and seen by sonar alone. Layers that are off or frozen are
+not there either.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import acos
 from botyard.errors import MapError
 from botyard.extras import lacking
 from botyard.formats.base import Options, Source
@@ -24,6 +26,7 @@ from botyard.formats.budget import Meter
 from botyard.model.obstacles import Returns
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.model.world import World
+from botyard.numerics.elementary import acos
 
 DEFAULT_UNIT: Final = 0.01
 """Default size of a drawing's unit where the file gives none, m: centimetres."""
@@ -31,9 +34,13 @@ MAX_SAGITTA: Final = 0.005
 """Greatest distance of a curve from the chords that approximate it, m."""
 MAX_CHORDS: Final = 400
 SITE_GRID: Final = 1000.0
-"""Drawings that are far from their origin are moved by multiples of this, m: the last digits of coordinates stay."""
+"""Drawings that are far from their origin are moved by multiples of this, m: the last
+digits of coordinates stay.
+"""
 GRID_REACH: Final = 1e8
-"""Coordinates of a country's grid are not greater, m: with the number of a zone in front they are up to 6·10⁷."""
+"""Coordinates of a country's grid are not greater, m: with the number of a zone in
+front they are up to 6·10⁷.
+"""
 FloatPair = tuple[float, float]
 Line = list[FloatPair]
 Area = Sequence[Line]
@@ -47,7 +54,9 @@ def layer_returns(name: str) -> Returns | None:
     if words & {"ignore", "defpoints"}:
         return None
     laser = 0 if words & {"glass", "nolaser"} else 2 if "reflector" in words else 1
-    return Returns(obstacle="noobstacle" not in words, laser=laser, sonar="nosonar" not in words)
+    return Returns(
+        obstacle="noobstacle" not in words, laser=laser, sonar="nosonar" not in words
+    )
 
 
 def chords(length: float, turn: float) -> int:
@@ -57,15 +66,19 @@ def chords(length: float, turn: float) -> int:
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
 
 
-def clipped(lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outside: bool = False) -> list[Line]:
-    """The pieces of lines inside of one of several areas; what runs along a border is inside.
+def clipped(
+    lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outside: bool = False
+) -> list[Line]:
+    """The pieces of lines inside of one of several areas; what runs along a border is
+    inside.
 
     Parameters
     ----------
     lines : iterable of lines
         Corners of each.
     areas : sequence of areas
-        Each one or more outlines, closed; inside is what they wind around (the nonzero rule).
+        Each one or more outlines, closed; inside is what they wind around (the nonzero
+        rule).
     meter : Meter
         Counts the work.
     outside : bool
@@ -74,7 +87,9 @@ def clipped(lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outsi
     borders = [_edges(outlines) for outlines in areas]
     pieces: list[Line] = []
     for line in lines:
-        meter.add("entities", 1 + len(line) * sum(map(len, borders)) // _EDGES_PER_ENTITY)
+        meter.add(
+            "entities", 1 + len(line) * sum(map(len, borders)) // _EDGES_PER_ENTITY
+        )
         piece: Line = []
         for start, end in itertools.pairwise(line):
             for a, b in _spans(np.array(start), np.array(end), borders, outside):
@@ -82,27 +97,40 @@ def clipped(lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outsi
                     if len(piece) > 1:
                         pieces.append(piece)
                     piece = [a]
+
                 piece.append(b)
+
         if len(piece) > 1:
             pieces.append(piece)
+
     return pieces
 
 
 _EDGES_PER_ENTITY: Final = 100
-"""Edges of a border that one side of a line is compared with in about the time of an entity."""
+"""Edges of a border that one side of a line is compared with in about the time of an
+entity.
+"""
 _ON_BORDER: Final = 1e-9
-"""What is nearer to a border than this share of its size is on it: numbers are rounded."""
+"""What is nearer to a border than this share of its size is on it: numbers are rounded.
+"""
 
 
 def _edges(outlines: Sequence[Line]) -> F8:
     """Edges of closed outlines, (n, 4)."""
     rings = [np.asarray(o, np.float64).reshape(-1, 2) for o in outlines if len(o) > 1]
-    return np.concatenate([np.concatenate([r, np.roll(r, -1, axis=0)], axis=1) for r in rings] or [np.zeros((0, 4))])
+    return np.concatenate(
+        [np.concatenate([r, np.roll(r, -1, axis=0)], axis=1) for r in rings]
+        or [np.zeros((0, 4))]
+    )
 
 
-def _spans(start: F8, end: F8, borders: Sequence[F8], outside: bool) -> list[tuple[FloatPair, FloatPair]]:
+def _spans(
+    start: F8, end: F8, borders: Sequence[F8], outside: bool
+) -> list[tuple[FloatPair, FloatPair]]:
     """The pieces of a side of a line that are kept."""
-    cuts = np.unique(np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e in borders)]))
+    cuts = np.unique(
+        np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e in borders)])
+    )
     # two edges that meet are crossed twice in one place
     cuts = cuts[np.concatenate([[True], np.diff(cuts) > _ON_BORDER])]
     kept: list[tuple[float, float]] = []
@@ -114,14 +142,22 @@ def _spans(start: F8, end: F8, borders: Sequence[F8], outside: bool) -> list[tup
             kept.append((a, b))
 
     def at(share: float) -> FloatPair:
-        x, y = start if share == 0.0 else end if share == 1.0 else start + share * (end - start)
+        x, y = (
+            start
+            if share == 0.0
+            else end
+            if share == 1.0
+            else start + share * (end - start)
+        )
         return float(x), float(y)
 
     return [(at(a), at(b)) for a, b in kept]
 
 
 def _crossings(start: F8, end: F8, edges: F8) -> F8:
-    """Shares of the distance from `start` to `end` where edges are crossed or, if they are parallel, start and end."""
+    """Shares of the distance from `start` to `end` where edges are crossed or, if they
+    are parallel, start and end.
+    """
     d, e, to = end - start, edges[:, 2:] - edges[:, :2], edges[:, :2] - start
     turn = d[0] * e[:, 1] - d[1] * e[:, 0]
     length = float(d[0] * d[0] + d[1] * d[1])
@@ -129,9 +165,17 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
         share = (to[:, 0] * e[:, 1] - to[:, 1] * e[:, 0]) / turn
         along = (to[:, 0] * d[1] - to[:, 1] * d[0]) / turn
         far = edges[:, 2:] - start
-        ends = np.concatenate([to[:, 0] * d[0] + to[:, 1] * d[1], far[:, 0] * d[0] + far[:, 1] * d[1]]) / length
+        ends = (
+            np.concatenate(
+                [to[:, 0] * d[0] + to[:, 1] * d[1], far[:, 0] * d[0] + far[:, 1] * d[1]]
+            )
+            / length
+        )
+
     crossed = share[(along >= -_ON_BORDER) & (along <= 1.0 + _ON_BORDER)]
-    parallel = np.tile(np.abs(turn) <= _ON_BORDER * np.sqrt(length * (e * e).sum(axis=1)), 2)
+    parallel = np.tile(
+        np.abs(turn) <= _ON_BORDER * np.sqrt(length * (e * e).sum(axis=1)), 2
+    )
     found = np.concatenate([crossed, ends[parallel]])
     return found[(found > _ON_BORDER) & (found < 1.0 - _ON_BORDER)]
 
@@ -142,20 +186,31 @@ def _is_inside(point: F8, edges: F8) -> bool:
         return False
     (x0, y0, x1, y1), (x, y) = edges.T, point
     side = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
-    if int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum()) != int(((y0 > y) & (y1 <= y) & (side < 0.0)).sum()):
+    if int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum()) != int(
+        ((y0 > y) & (y1 <= y) & (side < 0.0)).sum()
+    ):
         return True
+
     d = edges[:, 2:] - edges[:, :2]
     square = (d * d).sum(axis=1)
-    share = np.clip(((point - edges[:, :2]) * d).sum(axis=1) / np.maximum(square, 1e-300), 0.0, 1.0)
+    share = np.clip(
+        ((point - edges[:, :2]) * d).sum(axis=1) / np.maximum(square, 1e-300), 0.0, 1.0
+    )
     away = point - edges[:, :2] - share[:, None] * d
-    near = _ON_BORDER * (float(np.ptp(edges.reshape(-1, 2), axis=0).max()) + float(np.abs(point).max()))
+    near = _ON_BORDER * (
+        float(np.ptp(edges.reshape(-1, 2), axis=0).max()) + float(np.abs(point).max())
+    )
     return bool(((away * away).sum(axis=1) <= near * near).any())
 
 
-def site_of(low: FloatPair, high: FloatPair, source: Source, options: Options) -> FloatPair:
-    """The offset that moves coordinates of a country's grid to the origin, m: whole kilometres, or 0 where nothing has to be moved.
+def site_of(
+    low: FloatPair, high: FloatPair, source: Source, options: Options
+) -> FloatPair:
+    """The offset that moves coordinates of a country's grid to the origin, m: whole
+    kilometres, or 0 where nothing has to be moved.
 
-    Surveyors' coordinates (UTM, Gauss–Krüger) are millions of metres from their origin, farther than a world reaches.
+    Surveyors' coordinates (UTM, Gauss–Krüger) are millions of metres from their origin,
+    farther than a world reaches.
 
     Parameters
     ----------
@@ -167,11 +222,19 @@ def site_of(low: FloatPair, high: FloatPair, source: Source, options: Options) -
     if not across <= most or far <= most or far > GRID_REACH:
         return 0.0, 0.0
     x, y = (math.floor(v / SITE_GRID) * SITE_GRID for v in low)
-    options.warn(f"{source.name}: {far:.0f} m from its origin: moved by ({-x:.0f}, {-y:.0f}) m")
+    options.warn(
+        f"{source.name}: {far:.0f} m from its origin: moved by ({-x:.0f}, {-y:.0f}) m"
+    )
     return x, y
 
 
-def to_world(layers: dict[str, list[Line]], source: Source, unit: float, options: Options, meter: Meter) -> World:
+def to_world(
+    layers: dict[str, list[Line]],
+    source: Source,
+    unit: float,
+    options: Options,
+    meter: Meter,
+) -> World:
     """The lines of each layer as walls, in the order of the layers' visibility.
 
     Raises
@@ -192,31 +255,66 @@ def to_world(layers: dict[str, list[Line]], source: Source, unit: float, options
             if not np.isfinite(points).all():
                 lost += 1
             elif len(points) > 1:
-                low, high = np.minimum(low, points.min(axis=0)), np.maximum(high, points.max(axis=0))
+                low, high = (
+                    np.minimum(low, points.min(axis=0)),
+                    np.maximum(high, points.max(axis=0)),
+                )
                 found.append(points)
+
         kept.append((seen, found))
+
     segments: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     special: list[SpecialWalls] = []
     count = 0
     site: FloatPair = (0.0, 0.0)
     if np.isfinite(low).all():
-        site = site_of((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), source, options)
-        meter.check("extent", float(max((high - low).max(), np.abs(low - site).max(), np.abs(high - site).max())))
+        site = site_of(
+            (float(low[0]), float(low[1])),
+            (float(high[0]), float(high[1])),
+            source,
+            options,
+        )
+        meter.check(
+            "extent",
+            float(
+                max(
+                    (high - low).max(),
+                    np.abs(low - site).max(),
+                    np.abs(high - site).max(),
+                )
+            ),
+        )
+
     for seen, found in kept:
         first = count
         for points in found:
             points = points - site
             segments.append(np.concatenate([points[:-1], points[1:]], axis=1))
             count += len(points) - 1
+
         if seen != Returns() and count > first:
             special.append(SpecialWalls(first=first, last=count, returns=seen))
+
     if lost:
-        options.warn(f"{source.name}: {lost} lines are left out: their corners are no finite numbers")
+        options.warn(
+            f"{source.name}: {lost} lines are left out: their corners are no finite numbers"
+        )
+
     if not segments:
-        raise MapError("expected lines, polylines, arcs or curves, found none", source.name)
+        raise MapError(
+            "expected lines, polylines, arcs or curves, found none", source.name
+        )
+
     walls = np.concatenate(segments)
-    scene = Scene(name=source.stem, source=source.name, segments=walls, special_walls=tuple(special))
-    options.warn(f"{source.name}: {count} walls from {len(layers)} layer{'s' if len(layers) > 1 else ''}")
+    scene = Scene(
+        name=source.stem,
+        source=source.name,
+        segments=walls,
+        special_walls=tuple(special),
+    )
+    options.warn(
+        f"{source.name}: {count} walls from {len(layers)} layer{'s' if len(layers) > 1 else ''}"
+    )
     return World(scene=scene)
 
 

@@ -1,7 +1,10 @@
-"""Floor plans in DXF (extra "drawings"); for the visibility of layers see `botyard.formats.drawing`.
+"""Floor plans in DXF (extra "drawings"); for the visibility of layers see
+`botyard.formats.drawing`.
 
-ezdxf reads the file. A few hundred bytes of it can stand for billions of lines (blocks in blocks, rows and columns of a block, circles
-as large as the solar system), so blocks are counted before they are taken apart, and curves are measured before they are cut into chords.
+ezdxf reads the file. A few hundred bytes of it can stand for billions of lines (blocks
+in blocks, rows and columns of a block, circles as large as the solar system), so blocks
+are counted before they are taken apart, and curves are measured before they are cut
+into chords.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
-from botyard.elementary import hypot
 from botyard.errors import FormatError, MapError
 from botyard.formats.base import MAX_LISTED, Options, Source, reason_of
 from botyard.formats.budget import Meter
@@ -31,13 +33,29 @@ from botyard.formats.drawing import (
 )
 from botyard.model.world import World
 from botyard.names import shown
+from botyard.numerics.elementary import hypot
 
 _SKIPPED: Final = frozenset(
     {
-        "TEXT", "MTEXT", "ATTRIB", "ATTDEF", "DIMENSION", "ARC_DIMENSION", "LARGE_RADIAL_DIMENSION", "HATCH", "MPOLYGON", "POINT", "IMAGE",
-        "WIPEOUT", "VIEWPORT", "LEADER", "MULTILEADER", "MLEADER", "TOLERANCE",
+        "TEXT",
+        "MTEXT",
+        "ATTRIB",
+        "ATTDEF",
+        "DIMENSION",
+        "ARC_DIMENSION",
+        "LARGE_RADIAL_DIMENSION",
+        "HATCH",
+        "MPOLYGON",
+        "POINT",
+        "IMAGE",
+        "WIPEOUT",
+        "VIEWPORT",
+        "LEADER",
+        "MULTILEADER",
+        "MLEADER",
+        "TOLERANCE",
     }
-)  # fmt: skip
+)
 """Entities that annotate the drawing and are no geometry of it."""
 _BINARY: Final = b"AutoCAD Binary DXF\r\n\x1a\0"
 """First bytes of a binary file (DXF reference, "Binary DXF Files")."""
@@ -45,23 +63,38 @@ _END: Final = b"EOF"
 _ZERO: Final = "0"
 """The layer that takes the layer of the INSERT in blocks."""
 _DIGITS: Final = 6
-"""Digits after the point of corners that are compared: neighbouring faces compute the same corner with different rounding."""
+"""Digits after the point of corners that are compared: neighbouring faces compute the
+same corner with different rounding.
+"""
 _PIECES: Final = 4
 """Pieces of a spline between two knots, at least."""
 MAX_DEGREE: Final = 25
-"""Highest degree of splines: the time to evaluate one grows with its square; drawing programs use up to 11."""
+"""Highest degree of splines: the time to evaluate one grows with its square; drawing
+programs use up to 11.
+"""
 MAX_FIT_POINTS: Final = 1000
-"""Fit points of a spline without control points: these are computed with a matrix of the square of that size."""
+"""Fit points of a spline without control points: these are computed with a matrix of
+the square of that size.
+"""
 FIT_CELLS_PER_ENTITY: Final = 20
 """Cells of that matrix that cost as much time as an entity."""
 COPY_COST: Final = 20
 """Cost of copying an entity of an inserted block, in entities: about 0.2 ms."""
 _CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
 _PARTS: Final = {
-    "vertices": 10, "lwpoints": 10, "attribs": 10,
-    "control_points": 1, "fit_points": 1, "knots": 1, "weights": 1, "faces": 1, "edges": 1,
-}  # fmt: skip
-"""Attributes of the library's entities whose length the file controls, and the cost of copying one element, in entities."""
+    "vertices": 10,
+    "lwpoints": 10,
+    "attribs": 10,
+    "control_points": 1,
+    "fit_points": 1,
+    "knots": 1,
+    "weights": 1,
+    "faces": 1,
+    "edges": 1,
+}
+"""Attributes of the library's entities whose length the file controls, and the cost of
+copying one element, in entities.
+"""
 
 
 Edge = tuple[FloatPair, FloatPair]
@@ -75,23 +108,33 @@ def read(source: Source, options: Options) -> World:
     Raises
     ------
     MapError
-        It is not DXF, cut off, too large, has no line in it, or the extra is not installed.
+        It is not DXF, cut off, too large, has no line in it, or the extra is not
+        installed.
     """
     try:
         from ezdxf import units
         from ezdxf.enums import InsertUnits
     except ImportError:
         raise missing(source) from None
+
     meter = Meter(options.budget, source.name)
     _check_end(source.data, source.name)
     # a tag is two lines, or at least six bytes, and an entity has at least two tags
-    tags = len(source.data) // 6 if source.data.startswith(_BINARY) else source.data.count(b"\n") // 2
+    tags = (
+        len(source.data) // 6
+        if source.data.startswith(_BINARY)
+        else source.data.count(b"\n") // 2
+    )
     meter.check("entities", tags // 2)
     try:
         document = _document(source.data)
         named = document.units
         known = not options.resolution and bool(named) and named != InsertUnits.Unitless
-        size = float(units.conversion_factor(InsertUnits(named), InsertUnits.Meters)) if known else 0.0
+        size = (
+            float(units.conversion_factor(InsertUnits(named), InsertUnits.Meters))
+            if known
+            else 0.0
+        )
         _drop_skipped(document)
         _count_blocks(document, meter)
         if not known:
@@ -102,13 +145,20 @@ def read(source: Source, options: Options) -> World:
             layers.setdefault(layer, []).extend(lines)
     except FormatError:
         raise
-    except (
-        Exception
-    ) as error:  # the library raises all kinds of exceptions for damaged files, AssertionError among them
-        raise MapError(f"not a DXF drawing that can be read: {reason_of(error)}", source.name) from None
+    except Exception as error:
+        # the library raises all kinds of exceptions for damaged files, AssertionError
+        # among them
+        raise MapError(
+            f"not a DXF drawing that can be read: {reason_of(error)}", source.name
+        ) from None
+
     if reader.left_out:
-        kinds = ", ".join(f"{n} {shown(kind, 40)}" for kind, n in sorted(reader.left_out.items())[:MAX_LISTED])
+        kinds = ", ".join(
+            f"{n} {shown(kind, 40)}"
+            for kind, n in sorted(reader.left_out.items())[:MAX_LISTED]
+        )
         options.warn(f"{source.name}: left out, for no lines are made of them: {kinds}")
+
     return to_world(layers, source, size, options, meter)
 
 
@@ -122,20 +172,31 @@ def _document(data: bytes) -> Any:
         document = Drawing.load(binary_tags_loader(data))
         document.audit()
         return document
+
     document, _ = recover.read(io.BytesIO(data))
     return document
 
 
 def _check_end(data: bytes, name: str) -> None:
-    """Every DXF ends with ``EOF`` (DXF reference, "Group codes in DXF files"): one that does not has been cut off."""
+    """Every DXF ends with ``EOF`` (DXF reference, "Group codes in DXF files"): one that
+    does not has been cut off.
+    """
     if not data[-1000:].rstrip(b"\0 \t\r\n\x1a").endswith(_END):
         line = None if data.startswith(_BINARY) else data.count(b"\n") + 1
-        what = "it has been cut off" if b"SECTION" in data[:4000] else "it is no DXF drawing"
-        raise MapError(f"expected EOF at the end of the file, found none: {what}", name, line)
+        what = (
+            "it has been cut off"
+            if b"SECTION" in data[:4000]
+            else "it is no DXF drawing"
+        )
+        raise MapError(
+            f"expected EOF at the end of the file, found none: {what}", name, line
+        )
 
 
 def _drop_skipped(document: Any) -> None:
-    """Remove skipped entities from blocks: the library would copy them each time a block is inserted."""
+    """Remove skipped entities from blocks: the library would copy them each time a
+    block is inserted.
+    """
     for block in document.blocks:
         space = block.entity_space
         space.entities = [e for e in space.entities if e.dxftype() not in _SKIPPED]
@@ -148,6 +209,7 @@ def _parts_of(entity: Any) -> int:
         value = getattr(entity, name, None)
         with contextlib.suppress(TypeError):
             total += 0 if value is None else weight * len(value)
+
     if entity.dxftype() == "MESH":
         total += int(entity.faces.tag_count())  # corners of all faces
     return total
@@ -173,29 +235,40 @@ def _count_blocks(document: Any, meter: Meter) -> None:
                 rows, columns = int(entity.dxf.row_count), int(entity.dxf.column_count)
                 times = 1 if entity.mcount <= 1 else max(rows, 1) * max(columns, 1)
                 inserts.append((document.blocks.key(entity.dxf.name), times))
+
         contents[name] = inserts
 
     for block in document.blocks:
         look_at(document.blocks.key(block.name), block)
     look_at("", document.modelspace())  # no block has an empty name
 
-    totals: dict[str, tuple[int, int]] = {}  # of each block: uses of blocks, entities
+    # of each block: uses of blocks, entities
+    totals: dict[str, tuple[int, int]] = {}
     path: list[tuple[str, Iterator[tuple[str, int]]]] = [("", iter(contents[""]))]
     inside = {""}
     while path:
         name, rest = path[-1]
-        following = next(((n, t) for n, t in rest if n in contents and n not in totals), None)
+        following = next(
+            ((n, t) for n, t in rest if n in contents and n not in totals), None
+        )
         if following is not None:
             if following[0] in inside:
-                raise MapError(f'the block "{shown(following[0])}" is inserted in itself', meter.path)
+                raise MapError(
+                    f'the block "{shown(following[0])}" is inserted in itself',
+                    meter.path,
+                )
+
             path.append((following[0], iter(contents[following[0]])))
             inside.add(following[0])
             meter.check("nesting", len(path))
             continue
+
         path.pop()
         inside.discard(name)
         uses = sum(t * (1 + totals[n][0]) for n, t in contents[name] if n in totals)
-        things = numbers[name] + sum(t * (1 + totals[n][1]) for n, t in contents[name] if n in totals)
+        things = numbers[name] + sum(
+            t * (1 + totals[n][1]) for n, t in contents[name] if n in totals
+        )
         totals[name] = uses, things
         if not name:
             meter.check("references", uses)
@@ -240,8 +313,12 @@ class _Reader:
         self._meter = meter
         # names of layers are the same in capital and small letters
         self._key = document.layers.key
-        self._frozen = {self._key(layer.dxf.name) for layer in document.layers if layer.is_frozen()}
-        self._off = {self._key(layer.dxf.name) for layer in document.layers if layer.is_off()}
+        self._frozen = {
+            self._key(layer.dxf.name) for layer in document.layers if layer.is_frozen()
+        }
+        self._off = {
+            self._key(layer.dxf.name) for layer in document.layers if layer.is_off()
+        }
         self.left_out: dict[str, int] = {}
 
     def lines(self, entities: Iterable[Any]) -> Iterator[tuple[str, list[Line]]]:
@@ -254,24 +331,31 @@ class _Reader:
                 yield part.layer, lines
 
     def _parts(self, entities: Iterable[Any]) -> Iterator[_Part]:
-        """Simple entities: blocks, multiple lines and other compound entities are expanded.
+        """Simple entities: blocks, multiple lines and other compound entities are
+        expanded.
 
-        What a block has on layer 0 is on the layer of its INSERT. An INSERT on a frozen layer is not there with all that is in it; on a
-        layer that is off only what has that layer is not there.
+        What a block has on layer 0 is on the layer of its INSERT. An INSERT on a frozen
+        layer is not there with all that is in it; on a layer that is off only what has
+        that layer is not there.
         """
         from ezdxf.protocols import SupportsVirtualEntities
 
-        stack: list[tuple[Iterator[Any], str, tuple[_Clip, ...]]] = [(iter(entities), _ZERO, ())]
+        stack: list[tuple[Iterator[Any], str, tuple[_Clip, ...]]] = [
+            (iter(entities), _ZERO, ())
+        ]
         while stack:
             members, outer, clips = stack[-1]
             entity = next(members, None)
             if entity is None:
                 stack.pop()
                 continue
+
             kind, dxf = entity.dxftype(), entity.dxf
             if kind in _SKIPPED or (dxf.is_supported("invisible") and dxf.invisible):
                 continue
-            self._meter.add("entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity))
+            self._meter.add(
+                "entities", 1 if len(stack) == 1 else COPY_COST + _parts_of(entity)
+            )
             own = dxf.layer if dxf.is_supported("layer") else _ZERO
             layer = outer if self._key(own) == _ZERO else own
             if kind == "INSERT":
@@ -280,7 +364,9 @@ class _Reader:
                 if entity.mcount > 1:
                     stack.append((iter(entity.multi_insert()), outer, clips))
                     continue
+
                 clips = (*clips, *_clips_of(entity))
+
             if isinstance(entity, SupportsVirtualEntities):
                 self._meter.add("references", 1)
                 stack.append((iter(entity.__virtual_entities__()), layer, clips))
@@ -293,36 +379,49 @@ class _Reader:
         from ezdxf.disassemble import make_primitive
 
         kind = entity.dxftype()
-        if kind in ("3DFACE", "MESH") or (kind in ("LWPOLYLINE", "POLYLINE") and _has_faces(entity)):
+        if kind in ("3DFACE", "MESH") or (
+            kind in ("LWPOLYLINE", "POLYLINE") and _has_faces(entity)
+        ):
             return self._outlines(entity)
+
         if not _is_usable(entity, self._size, self._meter):
             return []
         shape = make_primitive(entity, MAX_SAGITTA / self._size)
         curve = kind in _CURVES
-        # curves were checked by `_is_usable`; computing their paths would flatten them a second time
+        # curves were checked by `_is_usable`; computing their paths would flatten them
+        # a second time
         if not curve and shape.is_empty:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
             return []
+
         if (
             not curve
             and shape.path is not None
             and not _is_near(shape.path.control_vertices(), self._size, self._meter)
         ):
             return []
+
         work = _work(entity) if curve else 0
         points: Line = []
         distance = MAX_SAGITTA / self._size
         # of curves they are made one by one
-        for v in _spline_points(entity, distance) if kind in ("SPLINE", "HELIX") else shape.vertices():
+        for v in (
+            _spline_points(entity, distance)
+            if kind in ("SPLINE", "HELIX")
+            else shape.vertices()
+        ):
             if points:
                 self._meter.add("vertices", 2)
             if work:
                 self._meter.add("entities", work)
             points.append((v.x, v.y))
+
         return [points] if len(points) > 1 else []
 
     def _outlines(self, entity: Any) -> list[Line]:
-        """The edges of an entity of faces, seen from above, each once; edges between two faces of a band are inside of it."""
+        """The edges of an entity of faces, seen from above, each once; edges between
+        two faces of a band are inside of it.
+        """
         polyline = entity.dxftype() in ("LWPOLYLINE", "POLYLINE")
         band = polyline and bool(getattr(entity, "is_2d_polyline", True))
         faces: dict[Edge, int] = {}
@@ -330,14 +429,27 @@ class _Reader:
         for corners, visible in self._band(entity) if band else _faces(entity):
             self._meter.add("entities", 2 * len(corners))
             rounded = [(round(x, _DIGITS), round(y, _DIGITS)) for x, y in corners]
-            edges = [(a, b) if a < b else (b, a) for a, b in itertools.pairwise([*rounded, *rounded[:1]])]
-            seen.update(edge for edge, shows in zip(edges, visible, strict=False) if shows)
+            edges = [
+                (a, b) if a < b else (b, a)
+                for a, b in itertools.pairwise([*rounded, *rounded[:1]])
+            ]
+            seen.update(
+                edge for edge, shows in zip(edges, visible, strict=False) if shows
+            )
             for edge in set(edges):
                 faces[edge] = faces.get(edge, 0) + 1
-        lines = [[a, b] for (a, b), n in faces.items() if a != b and (a, b) in seen and not (band and n == 2)]
+
+        lines = [
+            [a, b]
+            for (a, b), n in faces.items()
+            if a != b and (a, b) in seen and not (band and n == 2)
+        ]
         self._meter.add("vertices", 2 * len(lines))
-        if not all(math.isfinite(v) for line in lines for corner in line for v in corner):
+        if not all(
+            math.isfinite(v) for line in lines for corner in line for v in corner
+        ):
             return []
+
         return lines
 
     def _band(self, entity: Any) -> Iterator[Face]:
@@ -348,17 +460,33 @@ class _Reader:
             corners = [(x, y, bulge) for x, y, _, _, bulge in entity.lwpoints]
             elevation = entity.dxf.elevation
         else:
-            corners = [(v.dxf.location.x, v.dxf.location.y, v.dxf.bulge) for v in entity.vertices]
+            corners = [
+                (v.dxf.location.x, v.dxf.location.y, v.dxf.bulge)
+                for v in entity.vertices
+            ]
             elevation = entity.dxf.elevation.z
+
         radius = 0.0
-        for (x0, y0, bulge), (x1, y1, _) in itertools.pairwise([*corners, *corners[:1]]):
+        for (x0, y0, bulge), (x1, y1, _) in itertools.pairwise(
+            [*corners, *corners[:1]]
+        ):
             if bulge:
-                radius = max(radius, hypot(x1 - x0, y1 - y0) * (1.0 + bulge * bulge) / (4.0 * abs(bulge)))
+                radius = max(
+                    radius,
+                    hypot(x1 - x0, y1 - y0)
+                    * (1.0 + bulge * bulge)
+                    / (4.0 * abs(bulge)),
+                )
+
         if not math.isfinite(radius):
             return
         segments = chords(radius * self._size * math.tau, math.tau)
-        self._meter.add("entities", sum(segments if bulge else 4 for _, _, bulge in corners))
-        for face in TraceBuilder.from_polyline(entity, segments=segments).faces_wcs(entity.ocs(), elevation):
+        self._meter.add(
+            "entities", sum(segments if bulge else 4 for _, _, bulge in corners)
+        )
+        for face in TraceBuilder.from_polyline(entity, segments=segments).faces_wcs(
+            entity.ocs(), elevation
+        ):
             yield [(v.x, v.y) for v in face], [True] * len(face)
 
 
@@ -387,9 +515,13 @@ def _faces(entity: Any) -> Iterator[Face]:
 
     if entity.dxftype() == "3DFACE":
         corners = entity.wcs_vertices()
-        # of a triangle the third corner stands there twice, and the edge between the two is none
+        # of a triangle the third corner stands there twice, and the edge between the
+        # two is none
         shows = list(entity.get_edges_visibility())
-        yield [(v.x, v.y) for v in corners], shows if len(corners) == 4 else [*shows[:2], shows[3]]
+        yield (
+            [(v.x, v.y) for v in corners],
+            shows if len(corners) == 4 else [*shows[:2], shows[3]],
+        )
     elif entity.dxftype() == "POLYLINE" and entity.is_poly_face_mesh:
         for face in entity.indexed_faces()[1]:
             yield (
@@ -397,7 +529,11 @@ def _faces(entity: Any) -> Iterator[Face]:
                 list(map(face.is_edge_visible, range(len(face)))),
             )
     else:
-        mesh = MeshBuilder.from_mesh(entity) if entity.dxftype() == "MESH" else MeshBuilder.from_polyface(entity)
+        mesh = (
+            MeshBuilder.from_mesh(entity)
+            if entity.dxftype() == "MESH"
+            else MeshBuilder.from_polyface(entity)
+        )
         for points in mesh.faces_as_vertices():
             yield [(v.x, v.y) for v in points], [True] * len(points)
 
@@ -405,8 +541,10 @@ def _faces(entity: Any) -> Iterator[Face]:
 def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
     """Points of a spline, nowhere farther than `distance` from the chords between them.
 
-    Of knots t₀ … tₘ it is the part from t_p to t_{m−p}, p being its degree (L. Piegl, W. Tiller, "The NURBS Book", 1997, chapter 2). The
-    library takes all of them, which is the same only if the first and the last p + 1 are equal: not so for closed splines.
+    Of knots t₀ … tₘ it is the part from t_p to t_{m−p}, p being its degree (L. Piegl,
+    W. Tiller, "The NURBS Book", 1997, chapter 2). The library takes all of them, which
+    is the same only if the first and the last p + 1 are equal: not so for closed
+    splines.
     """
     from ezdxf.math import distance_point_line_3d
 
@@ -416,7 +554,9 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
     at = tool.evaluator.point
     start = at(low)
     yield start
-    for t0, t1 in itertools.pairwise(sorted({low, high, *(t for t in knots if low < t < high)})):
+    for t0, t1 in itertools.pairwise(
+        sorted({low, high, *(t for t in knots if low < t < high)})
+    ):
         ends = [t0 + (t1 - t0) * k / _PIECES for k in range(1, _PIECES)]
         pending = [(t, at(t)) for t in (t1, *reversed(ends))]
         t = t0
@@ -424,9 +564,14 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
             after, end = pending[-1]
             middle = (t + after) / 2.0
             point = at(middle)
-            if t < middle < after and not end.isclose(start) and distance_point_line_3d(point, start, end) >= distance:
+            if (
+                t < middle < after
+                and not end.isclose(start)
+                and distance_point_line_3d(point, start, end) >= distance
+            ):
                 pending.append((middle, point))
                 continue
+
             pending.pop()
             yield end
             t, start = after, end
@@ -435,11 +580,18 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
 def _work(entity: Any) -> int:
     """Cost of computing a point of a curve, in entities: for a spline about its degree."""
     kind = entity.dxftype()
-    return 1 + int(entity.dxf.degree) if kind in ("SPLINE", "HELIX") else 2 if kind == "ELLIPSE" else 1
+    return (
+        1 + int(entity.dxf.degree)
+        if kind in ("SPLINE", "HELIX")
+        else 2
+        if kind == "ELLIPSE"
+        else 1
+    )
 
 
 def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
-    """Whether a curve can be approximated by chords: it is finite, not too large, and not too complex.
+    """Whether a curve can be approximated by chords: it is finite, not too large, and
+    not too complex.
 
     Raises
     ------
@@ -450,15 +602,28 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
     if kind in ("CIRCLE", "ARC"):
         reach, others = abs(dxf.radius), dxf.center.x + dxf.center.y
     elif kind == "ELLIPSE":
-        reach, others = dxf.major_axis.magnitude * max(1.0, abs(dxf.ratio)), dxf.center.x + dxf.center.y
+        reach, others = (
+            dxf.major_axis.magnitude * max(1.0, abs(dxf.ratio)),
+            dxf.center.x + dxf.center.y,
+        )
     elif kind in ("SPLINE", "HELIX"):
         if not 1 <= dxf.degree <= MAX_DEGREE:
-            raise MapError(f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}", meter.path)
+            raise MapError(
+                f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}",
+                meter.path,
+            )
+
         if not len(entity.control_points) and len(entity.fit_points) > MAX_FIT_POINTS:
             raise MapError(
-                f"a spline of {len(entity.fit_points)} fit points: expected at most {MAX_FIT_POINTS}", meter.path
+                f"a spline of {len(entity.fit_points)} fit points: expected at "
+                f"most {MAX_FIT_POINTS}",
+                meter.path,
             )
-        meter.add("entities", len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY)
+
+        meter.add(
+            "entities",
+            len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY,
+        )
         # NaN if one is NaN or infinite
         others = sum(abs(float(v)) * 0.0 for v in (*entity.knots, *entity.weights))
         reach = 0.0
@@ -469,6 +634,7 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
                 others += sum(v * 0.0 for v in values)
     else:
         return True
+
     if not math.isfinite(reach + others):
         return False
     meter.check("extent", reach * size)
@@ -482,7 +648,13 @@ def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
     for corner in corners:
         if not math.isfinite(corner.x + corner.y):
             return False
-        x0, x1, y0, y1 = min(x0, corner.x), max(x1, corner.x), min(y0, corner.y), max(y1, corner.y)
+        x0, x1, y0, y1 = (
+            min(x0, corner.x),
+            max(x1, corner.x),
+            min(y0, corner.y),
+            max(y1, corner.y),
+        )
+
     meter.check("extent", max(x1 - x0, y1 - y0, 0.0) * size)
     return True
 

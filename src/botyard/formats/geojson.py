@@ -1,9 +1,13 @@
-"""Maps from GeoJSON (RFC 7946): lines and the borders of polygons are walls, points with a name are goals.
+"""Maps from GeoJSON (RFC 7946): lines and the borders of polygons are walls, points
+with a name are goals.
 
-Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the middle of them. They are metres if the file
-names another reference system (``crs`` of the format of 2008, which QGIS and ogr2ogr write), if they cannot be degrees, or when the user
-says so (``planar``). Metres of a country's grid are moved to the origin. Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``,
-``Dock``, ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``, ``laser``, ``sonar`` (false: not for those).
+Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the
+middle of them. They are metres if the file names another reference system (``crs`` of
+the format of 2008, which QGIS and ogr2ogr write), if they cannot be degrees, or when
+the user says so (``planar``). Metres of a country's grid are moved to the origin.
+Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``, ``Dock``,
+``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``,
+``laser``, ``sonar`` (false: not for those).
 """
 
 from __future__ import annotations
@@ -16,8 +20,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.elementary import cosine_sine, exp
 from botyard.errors import MapError
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
@@ -27,6 +29,8 @@ from botyard.geometry import Pose
 from botyard.model.obstacles import Returns
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import World
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine, exp
 from botyard.units import from_deg, wrap_angle
 
 _SEMI_MAJOR: Final = 6378137.0
@@ -35,11 +39,29 @@ _E2: Final = 0.00669437999014
 
 
 _MERCATOR: Final = frozenset({3857, 3785, 900913, 102100})
-"""Codes of the Mercator projection of web maps, whose metres are longer than those on the ground."""
-_GEOGRAPHIC: Final = frozenset({4326, 4258, 4269, 4267, 4979, 4283, 4490, 4612, 4617, 4674, 4937, 6318, 6668, 7844})
+"""Codes of the Mercator projection of web maps, whose metres are longer than those on
+the ground.
+"""
+_GEOGRAPHIC: Final = frozenset(
+    {4326, 4258, 4269, 4267, 4979, 4283, 4490, 4612, 4617, 4674, 4937, 6318, 6668, 7844}
+)
 """EPSG codes of the usual reference systems whose coordinates are degrees."""
-_DEPTHS: Final = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}
-_TYPES: Final = frozenset({"FeatureCollection", "Feature", "GeometryCollection", "Point", "MultiPoint", *_DEPTHS})
+_DEPTHS: Final = {
+    "LineString": 0,
+    "MultiLineString": 1,
+    "Polygon": 1,
+    "MultiPolygon": 2,
+}
+_TYPES: Final = frozenset(
+    {
+        "FeatureCollection",
+        "Feature",
+        "GeometryCollection",
+        "Point",
+        "MultiPoint",
+        *_DEPTHS,
+    }
+)
 
 
 def fits(source: Source) -> bool:
@@ -59,9 +81,13 @@ class _Collector:
         """Types that RFC 7946 does not have."""
 
     def fail(self, where: str, expected: str, found: Any) -> MapError:
-        return MapError(f"{where}: expected {expected}, found {brief(found)}", self._name)
+        return MapError(
+            f"{where}: expected {expected}, found {brief(found)}", self._name
+        )
 
-    def object(self, value: Any, where: str, properties: dict[str, Any], depth: int = 0) -> None:
+    def object(
+        self, value: Any, where: str, properties: dict[str, Any], depth: int = 0
+    ) -> None:
         self._meter.check("nesting", depth)
         if not isinstance(value, dict):
             raise self.fail(where, "a GeoJSON object", value)
@@ -69,26 +95,43 @@ class _Collector:
         if depth and isinstance(kind, str) and kind not in _TYPES:
             self.unknown.add(kind)
             return
+
         if kind == "FeatureCollection":
-            for i, feature in enumerate(self._list(value.get("features"), f"{where}.features")):
+            for i, feature in enumerate(
+                self._list(value.get("features"), f"{where}.features")
+            ):
                 self.object(feature, f"{where}.features[{i}]", {}, depth + 1)
         elif kind == "Feature":
             own = value.get("properties")
             if value.get("geometry") is not None:
-                self.object(value["geometry"], f"{where}.geometry", own if isinstance(own, dict) else {}, depth + 1)
+                self.object(
+                    value["geometry"],
+                    f"{where}.geometry",
+                    own if isinstance(own, dict) else {},
+                    depth + 1,
+                )
         elif kind == "GeometryCollection":
-            for i, part in enumerate(self._list(value.get("geometries"), f"{where}.geometries")):
+            for i, part in enumerate(
+                self._list(value.get("geometries"), f"{where}.geometries")
+            ):
                 self.object(part, f"{where}.geometries[{i}]", properties, depth + 1)
         else:
             self._geometry(kind, value.get("coordinates"), where, properties)
 
-    def _geometry(self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]) -> None:
+    def _geometry(
+        self, kind: Any, coordinates: Any, where: str, properties: dict[str, Any]
+    ) -> None:
         if kind in ("Point", "MultiPoint"):
-            single = [coordinates] if kind == "Point" else self._list(coordinates, where)
+            single = (
+                [coordinates] if kind == "Point" else self._list(coordinates, where)
+            )
             # an empty array stands for no geometry (RFC 7946, 3.1)
             single = [p for p in single if p != []]
-            self.points += [(self._positions([p], where)[0], properties) for p in single]
+            self.points += [
+                (self._positions([p], where)[0], properties) for p in single
+            ]
             return
+
         if not isinstance(kind, str) or kind not in _DEPTHS:
             raise self.fail(f"{where}.type", "a type of RFC 7946", kind)
         seen = Returns(
@@ -99,12 +142,15 @@ class _Collector:
         for line in self._flat(coordinates, _DEPTHS[kind], where):
             positions = self._positions(line, where)
             if len(positions) > 1:
-                self.lines.setdefault(seen, []).append(np.concatenate([positions[:-1], positions[1:]], axis=1))
+                self.lines.setdefault(seen, []).append(
+                    np.concatenate([positions[:-1], positions[1:]], axis=1)
+                )
 
     def _flat(self, coordinates: Any, depth: int, where: str) -> Iterator[Any]:
         if depth == 0:
             yield coordinates
             return
+
         for part in self._list(coordinates, where):
             yield from self._flat(part, depth - 1, where)
 
@@ -116,58 +162,98 @@ class _Collector:
     def _positions(self, line: Any, where: str) -> NDArray[np.float64]:
         """Positions as (n, 2)."""
         try:
-            positions = np.array([(float(p[0]), float(p[1])) for p in self._list(line, where)]).reshape(-1, 2)
+            positions = np.array(
+                [(float(p[0]), float(p[1])) for p in self._list(line, where)]
+            ).reshape(-1, 2)
         except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             raise self.fail(f"{where}.coordinates", "positions [x, y]", line) from None
+
         if not np.isfinite(positions).all():
             raise self.fail(f"{where}.coordinates", "finite numbers", line)
         return positions
 
 
-def _earth_centred(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m; angles in rad."""
-    (cos_lat, sin_lat), (cos_lon, sin_lon) = elementwise.cosine_sine(latitude), elementwise.cosine_sine(longitude)
+def _earth_centred(
+    longitude: NDArray[np.float64], latitude: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m; angles in
+    rad.
+    """
+    (cos_lat, sin_lat), (cos_lon, sin_lon) = (
+        elementwise.cosine_sine(latitude),
+        elementwise.cosine_sine(longitude),
+    )
     n = _SEMI_MAJOR / np.sqrt(1.0 - _E2 * sin_lat * sin_lat)
-    return np.stack([n * cos_lat * cos_lon, n * cos_lat * sin_lon, n * (1.0 - _E2) * sin_lat], axis=-1)
+    return np.stack(
+        [n * cos_lat * cos_lon, n * cos_lat * sin_lon, n * (1.0 - _E2) * sin_lat],
+        axis=-1,
+    )
 
 
 def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
-    """Project longitudes and latitudes, (n, 2), degrees, to metres east and north in the tangent plane at their centre; and the centre."""
-    longitude, latitude = (float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0)
+    """Project longitudes and latitudes, (n, 2), degrees, to metres east and north in
+    the tangent plane at their centre; and the centre.
+    """
+    longitude, latitude = (
+        float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0
+    )
     lon, lat = from_deg(longitude), from_deg(latitude)
-    away = _earth_centred(*np.radians(points).T) - _earth_centred(np.array(lon), np.array(lat))
+    away = _earth_centred(*np.radians(points).T) - _earth_centred(
+        np.array(lon), np.array(lat)
+    )
     (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
     x, y, z = away.T
-    east, north = y * cos_lon - x * sin_lon, z * cos_lat - sin_lat * (x * cos_lon + y * sin_lon)
+    east, north = (
+        y * cos_lon - x * sin_lon,
+        z * cos_lat - sin_lat * (x * cos_lon + y * sin_lon),
+    )
     return np.stack([east, north], axis=1), GeoReference(latitude, longitude, 0.0)
 
 
 def _reference_system(root: Any, name: str, options: Options) -> int | None:
-    """The EPSG code of a file's ``crs``; 4326 for the names of WGS 84 in degrees; None: it has none, or none with a number."""
+    """The EPSG code of a file's ``crs``; 4326 for the names of WGS 84 in degrees; None:
+    it has none, or none with a number.
+    """
     crs = root.get("crs") if isinstance(root, dict) else None
     properties = crs.get("properties") if isinstance(crs, dict) else None
     text = properties.get("name") if isinstance(properties, dict) else None
     if isinstance(text, str):
         if re.search(r"\bCRS ?:?(84|83|27)h?\b", text, re.IGNORECASE):
             return 4326
-        if match := re.search(r"\bEPSG:{1,2}(?:[\d.]*:)?(\d{1,9})$", text.strip(), re.IGNORECASE | re.ASCII):
+        if match := re.search(
+            r"\bEPSG:{1,2}(?:[\d.]*:)?(\d{1,9})$",
+            text.strip(),
+            re.IGNORECASE | re.ASCII,
+        ):
             return int(match[1])
+
     if crs is not None:
-        options.warn(f"{name}: the crs {brief(text if text is not None else crs)} is not known; its numbers decide")
+        options.warn(
+            f"{name}: the crs {brief(text if text is not None else crs)} is not "
+            "known; its numbers decide"
+        )
+
     return None
 
 
 def _are_degrees(points: NDArray[np.float64], code: int | None) -> bool:
-    """Whether coordinates are longitude and latitude: by the EPSG code of their system, or by what they look like."""
+    """Whether coordinates are longitude and latitude: by the EPSG code of their system,
+    or by what they look like.
+    """
     if code is not None and (code in _GEOGRAPHIC or not 4000 <= code < 5000):
         return code in _GEOGRAPHIC
     return bool((np.abs(points) <= (180.0, 90.0)).all())
 
 
 def _unprojected(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Longitude and latitude, degrees, of coordinates of web maps, m (IOGP 373-7-2, method 1024, Popular Visualisation Pseudo-Mercator)."""
+    """Longitude and latitude, degrees, of coordinates of web maps, m (IOGP 373-7-2,
+    method 1024, Popular Visualisation Pseudo-Mercator).
+    """
     x, y = (points / _SEMI_MAJOR).T
-    latitude = 2.0 * elementwise.atan2(np.array([exp(v) for v in y.tolist()]), np.ones(len(y))) - math.pi / 2.0
+    latitude = (
+        2.0 * elementwise.atan2(np.array([exp(v) for v in y.tolist()]), np.ones(len(y)))
+        - math.pi / 2.0
+    )
     degrees: NDArray[np.float64] = np.degrees(np.stack([x, latitude], axis=1))
     return degrees
 
@@ -182,12 +268,18 @@ def read(source: Source, options: Options) -> World:
     """
     meter = Meter(options.budget, source.name)
     text = source.text
-    meter.add("vertices", 2 * text.count("["))  # an upper bound: each position has a bracket of its own
+    meter.add(
+        "vertices", 2 * text.count("[")
+    )  # an upper bound: each position has a bracket of its own
     root = loads(text, meter)
     found = _Collector(source.name, meter)
     found.object(root, "$", {})
     if found.unknown:
-        options.warn(f"{source.name}: left out, for RFC 7946 has no such types: {brief(sorted(found.unknown))}")
+        options.warn(
+            f"{source.name}: left out, for RFC 7946 has no such types: "
+            f"{brief(sorted(found.unknown))}"
+        )
+
     if not found.lines:
         raise MapError("expected lines or polygons, found none", source.name)
     walls, special, count = [], [], 0
@@ -196,38 +288,80 @@ def read(source: Source, options: Options) -> World:
         first, count = count, count + sum(map(len, lines))
         if seen != Returns():
             special.append(SpecialWalls(first=first, last=count, returns=seen))
-    points = np.concatenate([*(s.reshape(-1, 2) for s in walls), *(p[None] for p, _ in found.points)])
-    code = _reference_system(root, source.name, options) if options.planar is None else None
-    degrees = _are_degrees(points, code) if options.planar is None else not options.planar
-    if code in _MERCATOR and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR:
+
+    points = np.concatenate(
+        [*(s.reshape(-1, 2) for s in walls), *(p[None] for p, _ in found.points)]
+    )
+    code = (
+        _reference_system(root, source.name, options)
+        if options.planar is None
+        else None
+    )
+    degrees = (
+        _are_degrees(points, code) if options.planar is None else not options.planar
+    )
+    if (
+        code in _MERCATOR
+        and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR
+    ):
         # nearer ones are metres of a robot's own map, under a name that tools demand
         meter.check("extent", float(np.ptp(points, axis=0).max()))
         points, degrees = _unprojected(points), True
+
     origin = None
     if degrees:
         points, origin = _project(points)
         across = float(np.ptp(points, axis=0).max())
         if options.planar is None and across > 10_000.0:
             options.warn(
-                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km across; if its numbers are metres: "
+                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km "
+                "across; if its numbers are metres: "
                 "`botyard convert --planar`, or a crs in the file"
             )
+
         meter.check("extent", across)
     else:
         low, high = points.min(axis=0), points.max(axis=0)
         meter.check("extent", float((high - low).max()))
-        points = points - site_of((float(low[0]), float(low[1])), (float(high[0]), float(high[1])), source, options)
-    places = tuple(_place(p, about) for p, (_, about) in zip(points[2 * count :], found.points, strict=True))
-    start = next((p.pose for kind in ("robothome", "dock") for p in places if p.kind.lower() == kind), None)
+        points = points - site_of(
+            (float(low[0]), float(low[1])),
+            (float(high[0]), float(high[1])),
+            source,
+            options,
+        )
+
+    places = tuple(
+        _place(p, about)
+        for p, (_, about) in zip(points[2 * count :], found.points, strict=True)
+    )
+    start = next(
+        (
+            p.pose
+            for kind in ("robothome", "dock")
+            for p in places
+            if p.kind.lower() == kind
+        ),
+        None,
+    )
     scene = Scene(
-        name=source.stem, source=source.name, segments=points[: 2 * count].reshape(-1, 4), special_walls=tuple(special), places=places,
-        start=start, georeference=origin,
-    )  # fmt: skip
+        name=source.stem,
+        source=source.name,
+        segments=points[: 2 * count].reshape(-1, 4),
+        special_walls=tuple(special),
+        places=places,
+        start=start,
+        georeference=origin,
+    )
     return World(scene=scene)
 
 
 def _name(value: Any) -> str:
-    return str(value) if isinstance(value, str | float) or (isinstance(value, int) and abs(value) < 10**18) else ""
+    return (
+        str(value)
+        if isinstance(value, str | float)
+        or (isinstance(value, int) and abs(value) < 10**18)
+        else ""
+    )
 
 
 def _place(at: NDArray[np.float64], properties: dict[str, Any]) -> Place:

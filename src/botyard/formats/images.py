@@ -17,12 +17,16 @@ from botyard.formats.base import Source, reason_of
 from botyard.formats.budget import Meter
 
 FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
-"""Image formats that are decoded, whatever the file's name: others of the library run programs (EPS) or are useless as maps."""
+"""Image formats that are decoded, whatever the file's name: others of the library run
+programs (EPS) or are useless as maps.
+"""
 _LOCK: Final = threading.Lock()
 _BAND_PIXELS: Final = 4_000_000
 """Pixels of a colour image that are converted at a time: bounds the memory."""
 _FULL: Final = (1.0, 255.0, 32767.0, 65535.0, 2.0**31 - 1.0, 2.0**32 - 1.0)
-"""Values of white: in floating point, and of whole numbers of 8, 15, 16, 31 and 32 bits. Such files do not say which of them they use."""
+"""Values of white: in floating point, and of whole numbers of 8, 15, 16, 31 and 32
+bits. Such files do not say which of them they use.
+"""
 
 
 def read_grey(
@@ -35,10 +39,11 @@ def read_grey(
     upright: bool = False,
     first: bool = False,
 ) -> NDArray[np.uint8]:
-    """The grey values of an image, (rows, columns): of coloured ones the mean of their channels, as map servers take it.
+    """The grey values of an image, (rows, columns): of coloured ones the mean of their
+    channels, as map servers take it.
 
-    16 bits are reduced to 8. Values of pictures in whole numbers of 32 bits or in floating point are scaled by the smallest full scale
-    that holds them (see `_FULL`).
+    16 bits are reduced to 8. Values of pictures in whole numbers of 32 bits or in
+    floating point are scaled by the smallest full scale that holds them (see `_FULL`).
 
     Parameters
     ----------
@@ -53,7 +58,8 @@ def read_grey(
     whole : bool
         Pixels that are transparent at all are wholly so.
     upright : bool
-        Turn the picture as its EXIF orientation (EXIF 2.32, tag 0x0112) says, as viewers do. Map servers do not.
+        Turn the picture as its EXIF orientation (EXIF 2.32, tag 0x0112) says, as
+        viewers do. Map servers do not.
     first : bool
         Take the first channel of colours, whatever is transparent, as Stage does.
 
@@ -70,7 +76,8 @@ def read_grey(
 
 @contextlib.contextmanager
 def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Image]:
-    """Open an image within the budget; errors while it is open are raised as `MapError` of this file.
+    """Open an image within the budget; errors while it is open are raised as `MapError`
+    of this file.
 
     Raises
     ------
@@ -84,12 +91,18 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
             yield image
     except FormatError:
         raise
-    except Exception as error:  # the library raises all kinds of exceptions for damaged files
-        raise MapError(f"{what} cannot be read: {reason_of(error)}", source.name) from None
+    except (
+        Exception
+    ) as error:  # the library raises all kinds of exceptions for damaged files
+        raise MapError(
+            f"{what} cannot be read: {reason_of(error)}", source.name
+        ) from None
 
 
 def _open(data: bytes) -> Image.Image:
-    """Open an image: reads the header only. The library's own size limit is off, because the caller checks the budget's."""
+    """Open an image: reads the header only. The library's own size limit is off,
+    because the caller checks the budget's.
+    """
     with _LOCK:
         usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
@@ -98,23 +111,35 @@ def _open(data: bytes) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = usual
 
 
-def _grey(image: Image.Image, behind: int, whole: bool, first: bool = False) -> NDArray[np.uint8]:
+def _grey(
+    image: Image.Image, behind: int, whole: bool, first: bool = False
+) -> NDArray[np.uint8]:
     if image.mode in ("1", "L") and (first or "transparency" not in image.info):
         return np.asarray(image.convert("L"))
     grey = np.empty((image.height, image.width), np.uint8)
     rows = max(1, _BAND_PIXELS // image.width)
-    bands = [(top, min(top + rows, image.height)) for top in range(0, image.height, rows)]
-    full = max((_full_scale(_crop(image, *band)) for band in bands), default=1.0) if image.mode in ("I", "F") else 0.0
+    bands = [
+        (top, min(top + rows, image.height)) for top in range(0, image.height, rows)
+    ]
+    full = (
+        max((_full_scale(_crop(image, *band)) for band in bands), default=1.0)
+        if image.mode in ("I", "F")
+        else 0.0
+    )
     if image.mode == "I" and image.format == "PPM":
         # the library has scaled its values to 16 bits
         full = 65535.0
+
     for top, bottom in bands:
         band = _crop(image, top, bottom)
         if first and image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
             band = band.convert("RGB")
         grey[top:bottom] = (
-            np.asarray(band.getchannel(0)) if first and len(band.getbands()) > 1 else _band(band, behind, whole, full)
+            np.asarray(band.getchannel(0))
+            if first and len(band.getbands()) > 1
+            else _band(band, behind, whole, full)
         )
+
     return grey
 
 
@@ -129,23 +154,35 @@ def _full_scale(image: Image.Image) -> float:
     return next((full for full in _FULL if most <= full), most)
 
 
-def _band(image: Image.Image, behind: int, whole: bool, full: float) -> NDArray[np.uint8]:
+def _band(
+    image: Image.Image, behind: int, whole: bool, full: float
+) -> NDArray[np.uint8]:
     """Grey values of a band of rows."""
     if image.mode in ("I;16", "I;16L", "I;16B", "I;16N"):
-        high: NDArray[np.uint8] = (np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8).astype(np.uint8)
+        high: NDArray[np.uint8] = (
+            np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8
+        ).astype(np.uint8)
         return high
+
     if full:
         share = np.asarray(image, np.float64) / full
         # no value: as behind a transparent pixel
         share[~np.isfinite(share)] = behind / 255.0
-        scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(np.uint8)
+        scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(
+            np.uint8
+        )
         return scaled
+
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         layered = image.convert("RGBA")
         if whole:
-            layered.putalpha(layered.getchannel("A").point(lambda alpha: 255 if alpha == 255 else 0))
+            layered.putalpha(
+                layered.getchannel("A").point(lambda alpha: 255 if alpha == 255 else 0)
+            )
+
         ground = Image.new("RGBA", layered.size, (behind, behind, behind, 255))
         return _mean(Image.alpha_composite(ground, layered).convert("RGB"))
+
     return _mean(image.convert("RGB"))
 
 

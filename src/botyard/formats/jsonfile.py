@@ -12,12 +12,14 @@ from botyard.names import shown
 
 
 def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
-    """Parse a JSON text. Its objects count as entities; the caller counts the values of its arrays.
+    """Parse a JSON text. Its objects count as entities; the caller counts the values of
+    its arrays.
 
     Raises
     ------
     FormatError
-        Of the class `error`: not JSON; with the line. `BudgetError`: too many objects, or nested too deeply.
+        Of the class `error`: not JSON; with the line. `BudgetError`: too many objects,
+        or nested too deeply.
     """
     meter.add("entities", text.count("{"))
     try:
@@ -25,35 +27,56 @@ def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
     except json.JSONDecodeError as problem:
         raise error(f"not JSON: {problem.msg}", meter.path, problem.lineno) from None
     except RecursionError:
-        raise meter.error("nesting", max(_depth(text), meter.budget.nesting + 1)) from None
-    except ValueError as problem:  # integers of thousands of digits
+        raise meter.error(
+            "nesting", max(_depth(text), meter.budget.nesting + 1)
+        ) from None
+    except ValueError as problem:
+        # integers of thousands of digits
         raise error(f"not JSON: {shown(problem, 100)}", meter.path) from None
 
 
 def _depth(text: str) -> int:
-    """Approximate nesting depth of a text (brackets in strings count too). Only for the message."""
+    """Approximate nesting depth of a text (brackets in strings count too). Only for the
+    message.
+    """
     deepest = depth = 0
     for match in re.finditer(r"[\[\]{}]", text):
         depth += 1 if match[0] in "[{" else -1
         deepest = max(deepest, depth)
+
     return deepest
 
 
 def brief(value: Any, limit: int = 60) -> str:
-    """A value shortened for a message: one line of bounded length, however large or deep the value is."""
+    """A value shortened for a message: one line of bounded length, however large or
+    deep the value is.
+    """
     if isinstance(value, dict):
-        inner = ", ".join(f"{shown(k, 20)}: …" for k, _ in zip(value, range(4), strict=False))
+        inner = ", ".join(
+            f"{shown(k, 20)}: …" for k, _ in zip(value, range(4), strict=False)
+        )
         return shown("{" + inner + (", …" if len(value) > 4 else "") + "}", limit)
+
     if isinstance(value, list | tuple):
         inner = ", ".join(
-            "[…]" if isinstance(v, list | tuple) else "{…}" if isinstance(v, dict) else brief(v, 20)
+            "[…]"
+            if isinstance(v, list | tuple)
+            else "{…}"
+            if isinstance(v, dict)
+            else brief(v, 20)
             for v, _ in zip(value, range(4), strict=False)
         )
         return shown("[" + inner + (", …" if len(value) > 4 else "") + "]", limit)
+
     if isinstance(value, str):
         return '"' + shown(value, limit) + '"'
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value.bit_length() > 200
+    ):
         return "a whole number of more than 60 digits"
+
     return shown(value, limit)
 
 

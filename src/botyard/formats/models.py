@@ -1,9 +1,11 @@
-"""Search for robot models: the library, ``.p`` and ``.toml`` files, and definitions in the user's own folders.
+"""Search for robot models: the library, ``.p`` and ``.toml`` files, and definitions in
+the user's own folders.
 
-Users put their own models into ``~/.botyard/include`` (also ``~/.AMRISim/include`` and ``~/.MobileSim/include``): ``.toml`` and ``.p``
-files define the model of their name, any other file holds Stage definitions. The environment variables AMRISIM and MOBILESIM name
-an installation of the original, whose model file is read after them. Of several definitions of a name the first one counts; the
-library's own models come last.
+Users put their own models into ``~/.botyard/include`` (also ``~/.AMRISim/include`` and
+``~/.MobileSim/include``): ``.toml`` and ``.p`` files define the model of their name,
+any other file holds Stage definitions. The environment variables AMRISIM and MOBILESIM
+name an installation of the original, whose model file is read after them. Of several
+definitions of a name the first one counts; the library's own models come last.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import FormatError, ModelError, ModelFileError, did_you_mean
 from botyard.formats import arparams, stagescene, stageworld
 from botyard.formats.base import Options, read_bytes
@@ -28,7 +30,9 @@ from botyard.model.robot import RobotSpec
 from botyard.names import shown
 
 USER_FOLDERS: Final = (".botyard", ".AMRISim", ".MobileSim")
-"""Folders in the user's home; the first one is ours, the others belong to the originals."""
+"""Folders in the user's home; the first one is ours, the others belong to the
+originals.
+"""
 VARIABLES: Final = ("AMRISIM", "MOBILESIM")
 """Environment variables that name the folder of an installed original (CFG-002)."""
 STOCK_FILE: Final = "PioneerRobotModels.world.inc"
@@ -65,9 +69,12 @@ def missing_folders() -> list[str]:
 
 
 def folders_without_models() -> list[str]:
-    """Messages about folders that exist but lack the original's model file: only maps are found in them."""
+    """Messages about folders that exist but lack the original's model file: only maps
+    are found in them.
+    """
     return [
-        f"{variable} names a folder without the original's models: there is no file {STOCK_FILE} in {shown(path, MAX_PATH)}"
+        f"{variable} names a folder without the original's models: there is no "
+        f"file {STOCK_FILE} in {shown(path, MAX_PATH)}"
         for variable, path in _named_folders().items()
         if path.is_dir() and not (path / STOCK_FILE).is_file()
     ]
@@ -80,7 +87,10 @@ def _named_folders() -> dict[str, Path]:
 
 def default_map() -> Path | None:
     """The user's ``init.map``, if there is one."""
-    return next((p for p in (folder / DEFAULT_MAP for folder in user_folders()) if p.is_file()), None)
+    return next(
+        (p for p in (folder / DEFAULT_MAP for folder in user_folders()) if p.is_file()),
+        None,
+    )
 
 
 @dataclass(slots=True)
@@ -94,7 +104,8 @@ class UserModels:
     problems : list of FormatError
         Files that could not be read at all.
     world : WorldFile
-        All Stage files merged: definitions, models that they put into every world, and settings.
+        All Stage files merged: definitions, models that they put into every world, and
+        settings.
     """
 
     makers: dict[str, Callable[[], RobotSpec]] = field(default_factory=dict)
@@ -103,14 +114,19 @@ class UserModels:
 
 
 def _is_model_file(path: Path) -> bool:
-    """Whether a file of an include folder is read (formats §3.5): not hidden, no editor's backup."""
+    """Whether a file of an include folder is read (formats §3.5): not hidden, no
+    editor's backup.
+    """
     return path.is_file() and path.name[0] not in ".#," and not path.name.endswith("~")
 
 
 def _include_files() -> Iterator[Path]:
     for folder in user_folders():
         if (folder / "include").is_dir():
-            yield from sorted(p for p in (folder / "include").iterdir() if _is_model_file(p))
+            yield from sorted(
+                p for p in (folder / "include").iterdir() if _is_model_file(p)
+            )
+
     for folder in resource_folders():
         if (folder / STOCK_FILE).is_file():
             yield folder / STOCK_FILE
@@ -149,13 +165,17 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
             except FormatError as error:
                 models.problems.append(error)
                 continue
+
             for name, entity in found.definitions.items():
                 world.definitions.setdefault(name, entity)
             world.entities += found.entities
             is_stock = path.name == STOCK_FILE
             world.properties = (
-                {**found.properties, **world.properties} if is_stock else {**world.properties, **found.properties}
+                {**found.properties, **world.properties}
+                if is_stock
+                else {**world.properties, **found.properties}
             )
+
     library = ModelLibrary(world)
     for name in world.definitions:
         try:
@@ -163,8 +183,10 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
         except FormatError as error:
             models.problems.append(error)
             continue
+
         if is_model:
             models.makers.setdefault(name, lambda n=name: library.robot(n))  # type: ignore[misc]
+
     return models
 
 
@@ -188,7 +210,9 @@ class FileModels:
 
 
 def is_model_file(name: str | Path) -> bool:
-    """Whether a file name is that of a model file: ``.p``, ``.toml``, or ``.inc`` (Stage definitions)."""
+    """Whether a file name is that of a model file: ``.p``, ``.toml``, or ``.inc``
+    (Stage definitions).
+    """
     return Path(name).suffix.lower() in (".p", ".toml", INCLUDE)
 
 
@@ -217,13 +241,16 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
 
 
 def user_models() -> UserModels:
-    """The models of the user's folders and of installed originals; read anew when a file has changed."""
+    """The models of the user's folders and of installed originals; read anew when a
+    file has changed.
+    """
     files = []
     for path in _include_files():
         try:
             files.append((path, path.stat().st_mtime_ns))
         except OSError:
             continue
+
     return _read_user_models(tuple(files))
 
 
@@ -233,13 +260,16 @@ def user_world_file() -> stageworld.WorldFile:
 
 
 def model_names() -> tuple[str, ...]:
-    """All models that can be asked for by name: the library's, then those that only the user has."""
+    """All models that can be asked for by name: the library's, then those that only the
+    user has.
+    """
     own = set(robot_names())
     return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
 
 
 def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
-    """A robot model by name (the library's or the user's, any case), or from a ``.toml`` or ``.p`` file.
+    """A robot model by name (the library's or the user's, any case), or from a
+    ``.toml`` or ``.p`` file.
 
     Parameters
     ----------
@@ -253,7 +283,8 @@ def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     ModelError
         Unknown model, with the nearest known name; or a wrong description.
     ModelFileError
-        A file cannot be read, is too large, or is wrong: with file, what was expected and what was found.
+        A file cannot be read, is too large, or is wrong: with file, what was expected
+        and what was found.
     """
     arguments.path(model, "model")
     return find_robot(model, arguments.instance(budget, "budget", Budget))
@@ -267,7 +298,8 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     ModelError
         Unknown model, with the nearest known name.
     ModelFileError
-        A file with a model is wrong: with file, line, what was expected and what was found.
+        A file with a model is wrong: with file, line, what was expected and what was
+        found.
     """
     name = str(model)
     suffix = Path(name).suffix.lower()
@@ -280,20 +312,28 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         return own
     if library.find_name(name) is not None:
         return library.load_robot(name)
-    for problem in user_models().problems:  # the model may be defined in the unreadable file
+    for (
+        problem
+    ) in user_models().problems:  # the model may be defined in the unreadable file
         raise problem
+
     hint = did_you_mean(name, model_names())
-    raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)')
+    raise ModelError(
+        f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)'
+    )
 
 
 _making: ContextVar[tuple[str, ...]] = ContextVar("making", default=())
-"""Names, in lower case, of the user's models that are being made: each is needed by the one before."""
+"""Names, in lower case, of the user's models that are being made: each is needed by the
+one before.
+"""
 
 
 def _own_model(name: str) -> RobotSpec | None:
     """The user's own model of a name, in any case.
 
-    None also for a name that the model which is being made has itself: it is based on the library's model of that name.
+    None also for a name that the model which is being made has itself: it is based on
+    the library's model of that name.
 
     Raises
     ------
@@ -306,7 +346,10 @@ def _own_model(name: str) -> RobotSpec | None:
     if own is None or making[-1:] == (key,):
         return None
     if key in making:
-        raise ModelError(f"the user's models are based on each other in a circle: {' → '.join((*making, key))}")
+        raise ModelError(
+            f"the user's models are based on each other in a circle: {' → '.join((*making, key))}"
+        )
+
     token = _making.set((*making, key))
     try:
         return makers[own]()

@@ -1,6 +1,8 @@
-"""Grid maps of the MovingAI benchmarks (``type octile``; N. Sturtevant, *Benchmarks for Grid-Based Pathfinding*, IEEE T-CIAIG 2012).
+"""Grid maps of the MovingAI benchmarks (``type octile``; N. Sturtevant, *Benchmarks for
+Grid-Based Pathfinding*, IEEE T-CIAIG 2012).
 
-``.`` and ``G`` are free, ``S`` (swamp) too; ``@``, ``O`` (out of bounds), ``T`` (trees) and ``W`` (water) are solid.
+``.`` and ``G`` are free, ``S`` (swamp) too; ``@``, ``O`` (out of bounds), ``T`` (trees)
+and ``W`` (water) are solid.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ def fits(source: Source) -> bool:
 
 
 def parse(
-    text: str, path: str | None = None, meter: Meter | None = None, warn: Warn | None = None
+    text: str,
+    path: str | None = None,
+    meter: Meter | None = None,
+    warn: Warn | None = None,
 ) -> NDArray[np.bool_]:
-    """The occupied cells of a map, (height, width) bool, row 0 at the bottom; `meter` counts them before they are read.
+    """The occupied cells of a map, (height, width) bool, row 0 at the bottom; `meter`
+    counts them before they are read.
 
     `warn` is called if the file has more rows than it announces.
 
@@ -51,28 +57,54 @@ def parse(
         if words == ["map"]:
             start = number
             break
+
         if len(words) == 2 and words[0] in ("height", "width"):
             if re.fullmatch(r"[0-9]{1,12}", words[1]) is None or int(words[1]) == 0:
-                raise MapError(f'expected {words[0]} and a number of cells, found "{shown(words[1])}"', path, number)
+                raise MapError(
+                    f'expected {words[0]} and a number of cells, found "{shown(words[1])}"',
+                    path,
+                    number,
+                )
+
             size[words[0]] = int(words[1])
         elif not words or words[0] != "type":
-            raise MapError(f'expected "type", "height", "width" or "map", found {line.strip()[:40]!r}', path, number)
+            raise MapError(
+                f'expected "type", "height", "width" or "map", found {line.strip()[:40]!r}',
+                path,
+                number,
+            )
+
     if not start or len(size) != 2:
-        raise MapError('expected "height", "width" and "map" in the first lines', path, 1)
+        raise MapError(
+            'expected "height", "width" and "map" in the first lines', path, 1
+        )
+
     height, width = size["height"], size["width"]
     meter.add("cells", height * width, 2)
     meter.add("entities", height)
     lines = text.split("\n", start + height)
     rest = lines[start + height :]
     if warn is not None and rest and rest[0].strip():
-        warn(f"{path or 'map'}:{start + height + 1}: expected {height} rows, found more: they are left out")
-    rows = [line.rstrip().encode("latin-1", "replace") for line in lines[start : start + height]]
+        warn(
+            f"{path or 'map'}:{start + height + 1}: expected {height} rows, "
+            "found more: they are left out"
+        )
+
+    rows = [
+        line.rstrip().encode("latin-1", "replace")
+        for line in lines[start : start + height]
+    ]
     for number, row in enumerate(rows, start=start + 1):
         if len(row) != width:
             raise MapError(f"expected {width} cells, found {len(row)}", path, number)
         odd = row.translate(None, _FREE + _OCCUPIED)
         if odd:
-            raise MapError(f"expected cells out of {(_FREE + _OCCUPIED).decode()}, found {chr(odd[0])!r}", path, number)
+            raise MapError(
+                f"expected cells out of {(_FREE + _OCCUPIED).decode()}, found {chr(odd[0])!r}",
+                path,
+                number,
+            )
+
     if len(rows) != height:
         raise MapError(f"expected {height} rows, found {len(rows)}", path, len(lines))
     cells = np.frombuffer(b"".join(rows), np.uint8).reshape(height, width)[::-1]
@@ -92,7 +124,15 @@ def read(source: Source, options: Options) -> World:
     size = options.scale(DEFAULT_CELL, source.name, "a cell")
     meter.check("extent", max(solid.shape) * size)
     segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
-    return World(scene=Scene(name=source.stem, source=source.name, segments=segments, traced=traced, resolution=size))
+    return World(
+        scene=Scene(
+            name=source.stem,
+            source=source.name,
+            segments=segments,
+            traced=traced,
+            resolution=size,
+        )
+    )
 
 
 __all__ = ["DEFAULT_CELL", "fits", "parse", "read"]

@@ -1,8 +1,10 @@
-"""``nav_msgs/OccupancyGrid`` messages from files: what ``rostopic echo -n1 /map`` or ``ros2 topic echo --once --full-length /map`` print,
-the same as JSON, and bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``).
+"""``nav_msgs/OccupancyGrid`` messages from files: what ``rostopic echo -n1 /map`` or
+``ros2 topic echo --once --full-length /map`` print, the same as JSON, and bags of ROS 1
+and 2 (``.bag``, ``.mcap``, ``.db3``).
 
-Fields by the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m a cell), ``info.width``, ``info.height``, ``info.origin`` (pose
-of the lower left cell's corner), ``data`` row by row from there: −1 unknown, 0 … 100 per cent of occupancy.
+Fields by the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m a cell),
+``info.width``, ``info.height``, ``info.origin`` (pose of the lower left cell's corner),
+``data`` row by row from there: −1 unknown, 0 … 100 per cent of occupancy.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from botyard.model.tracing import trace
 from botyard.model.world import World
 
 OCCUPIED: Final = 65
-"""Occupancy, %, from which a cell is a wall: the default of map servers (occupied_thresh 0.65)."""
+"""Occupancy, %, from which a cell is a wall: the default of map servers
+(occupied_thresh 0.65).
+"""
 CHUNK_CHARS: Final = 1_000_000
 """Characters of a printed message that are parsed at a time."""
 _DATA = re.compile(r"^[ \t]*[\"']?data[\"']?[ \t]*:", re.MULTILINE)
@@ -41,7 +45,13 @@ def fits(source: Source) -> bool:
 
 
 def grid_to_scene(
-    cells: NDArray[np.int8], resolution: float, origin: Pose, *, name: str, source: str, budget: Budget = Budget()
+    cells: NDArray[np.int8],
+    resolution: float,
+    origin: Pose,
+    *,
+    name: str,
+    source: str,
+    budget: Budget = Budget(),
 ) -> Scene:
     """The outlines of a grid's occupied cells as walls.
 
@@ -56,18 +66,38 @@ def grid_to_scene(
     """
     meter = Meter(budget, source)
     meter.check("extent", max(cells.shape) * resolution)
-    segments, traced = trace(cells >= OCCUPIED, resolution, origin, lambda n: meter.add("vertices", 2 * n))
-    return Scene(name=name, source=source, segments=segments, traced=traced, resolution=resolution)
+    segments, traced = trace(
+        cells >= OCCUPIED, resolution, origin, lambda n: meter.add("vertices", 2 * n)
+    )
+    return Scene(
+        name=name,
+        source=source,
+        segments=segments,
+        traced=traced,
+        resolution=resolution,
+    )
 
 
 def _number(value: Any, what: str, path: str, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise MapError(f"{what}: expected a number from {low:g} to {high:g}, found {brief(value)}", path)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not low <= value <= high
+    ):
+        raise MapError(
+            f"{what}: expected a number from {low:g} to {high:g}, found {brief(value)}",
+            path,
+        )
+
     return float(value)
 
 
-def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, NDArray[np.int8]]:
-    """Split off ``data``: the text with an empty list instead, and the cells, for which a generic parser takes minutes and gigabytes."""
+def _split(
+    text: str, start: re.Match[str] | None, meter: Meter
+) -> tuple[str, NDArray[np.int8]]:
+    """Split off ``data``: the text with an empty list instead, and the cells, for which
+    a generic parser takes minutes and gigabytes.
+    """
     path = meter.path
     if start is None:
         raise MapError("expected the cells (data: …), found none", path)
@@ -77,7 +107,10 @@ def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, N
     if text.startswith("[", at):
         begin, close = at + 1, text.find("]", at)
         if close < 0:
-            raise MapError('expected "]" after the cells, found the end of the file', path)
+            raise MapError(
+                'expected "]" after the cells, found the end of the file', path
+            )
+
         end, after, separators = close, close + 1, text.count(",", begin, close) + 1
     else:
         begin = start.end()
@@ -85,8 +118,13 @@ def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, N
         assert match is not None
         end = after = match.end()
         separators = text.count("\n", begin, end) + 1
+
     if "..." in text[begin : after + 20]:
-        raise MapError('the cells were cut short ("..."): print the message with --full-length', path)
+        raise MapError(
+            'the cells were cut short ("..."): print the message with --full-length',
+            path,
+        )
+
     meter.check("cells", separators)
     pieces = [np.zeros(0, np.int8)]
     while begin < end:
@@ -98,6 +136,7 @@ def _split(text: str, start: re.Match[str] | None, meter: Meter) -> tuple[str, N
             piece = re.sub(r"(?m)^\s*-\s+", " ", piece)
         pieces.append(_cells(piece.split(), path))
         begin = cut
+
     return f"{text[: start.end()]} []{text[after:]}", np.concatenate(pieces)
 
 
@@ -106,13 +145,22 @@ def _cells(values: Any, path: str) -> NDArray[np.int8]:
         cells = np.array(values, np.int16).reshape(-1)
     except (ValueError, OverflowError, TypeError):
         found = next((v for v in values if not _CELL.fullmatch(str(v)[:10])), None)
-        raise MapError(f"data: expected whole numbers from −1 to 100, found {brief(found)}", path) from None
+        raise MapError(
+            f"data: expected whole numbers from −1 to 100, found {brief(found)}", path
+        ) from None
+
     if len(cells) and not (cells.min() >= -1 and cells.max() <= 100):
-        raise MapError(f"data: expected −1 … 100, found {int(cells.min())} … {int(cells.max())}", path)
+        raise MapError(
+            f"data: expected −1 … 100, found {int(cells.min())} … {int(cells.max())}",
+            path,
+        )
+
     return cells.astype(np.int8)
 
 
-def parse(text: str, path: str = "map", budget: Budget = Budget()) -> tuple[NDArray[np.int8], float, Pose]:
+def parse(
+    text: str, path: str = "map", budget: Budget = Budget()
+) -> tuple[NDArray[np.int8], float, Pose]:
     """Cells (height, width), m a cell, and the pose of the corner of cell (0, 0).
 
     Raises
@@ -129,13 +177,23 @@ def parse(text: str, path: str = "map", budget: Budget = Budget()) -> tuple[NDAr
         first = text[: text.find("\n---")] if "\n---" in text else text
         rest, cells = _split(first, _DATA.search(first), meter)
         message = YamlFile(rest, meter, MapError, unique=False).data
+
     info = message.get("info") if isinstance(message, dict) else None
     if not isinstance(info, dict):
-        raise MapError("expected info: with resolution, width, height and origin, found none", path)
+        raise MapError(
+            "expected info: with resolution, width, height and origin, found none", path
+        )
+
     resolution = _number(info.get("resolution"), "resolution", path, 1e-6, 1e4)
-    width, height = (int(_number(info.get(k), k, path, 0, 1e6)) for k in ("width", "height"))
+    width, height = (
+        int(_number(info.get(k), k, path, 0, 1e6)) for k in ("width", "height")
+    )
     if len(cells) != width * height:
-        raise MapError(f"expected {width} × {height} = {width * height} cells, found {len(cells)}", path)
+        raise MapError(
+            f"expected {width} × {height} = {width * height} cells, found {len(cells)}",
+            path,
+        )
+
     return cells.reshape(height, width), resolution, _origin(info.get("origin"), path)
 
 
@@ -147,8 +205,21 @@ def _origin(origin: Any, path: str) -> Pose:
     def part(name: str, keys: str, fallback: dict[str, float]) -> list[float]:
         values = origin.get(name, fallback)
         if not isinstance(values, dict):
-            raise MapError(f"origin: expected {name} with {', '.join(keys)}, found {brief(values)}", path)
-        return [_number(values.get(k, fallback.get(k, 0.0)), f"origin.{name}.{k}", path, -1e9, 1e9) for k in keys]
+            raise MapError(
+                f"origin: expected {name} with {', '.join(keys)}, found {brief(values)}",
+                path,
+            )
+
+        return [
+            _number(
+                values.get(k, fallback.get(k, 0.0)),
+                f"origin.{name}.{k}",
+                path,
+                -1e9,
+                1e9,
+            )
+            for k in keys
+        ]
 
     x, y = part("position", "xy", {})
     qx, qy, qz, qw = part("orientation", "xyzw", {"w": 1.0})
@@ -165,11 +236,21 @@ def read(source: Source, options: Options) -> World:
     """
     if source.suffix in BAGS:
         meter = Meter(options.budget, source.name)
-        cells, resolution, origin = _parts(last_map(source, meter, options.topic), source.name)
+        cells, resolution, origin = _parts(
+            last_map(source, meter, options.topic), source.name
+        )
     else:
         cells, resolution, origin = parse(source.text, source.name, options.budget)
+
     return World(
-        scene=grid_to_scene(cells, resolution, origin, name=source.stem, source=source.name, budget=options.budget)
+        scene=grid_to_scene(
+            cells,
+            resolution,
+            origin,
+            name=source.stem,
+            source=source.name,
+            budget=options.budget,
+        )
     )
 
 
@@ -178,13 +259,20 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
     info, q = message.info, message.info.origin.orientation
     yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
-    width, height = int(info.width), int(info.height)  # Python ints: the product of 32-bit numbers could overflow
+    width, height = (
+        int(info.width),
+        int(info.height),
+    )  # Python ints: the product of 32-bit numbers could overflow
     if len(cells) != width * height:
         raise MapError(f"expected {width} × {height} cells, found {len(cells)}", name)
     origin = Pose(float(info.origin.position.x), float(info.origin.position.y), yaw)
     resolution = float(info.resolution)
     if not (1e-6 <= resolution <= 1e4 and all(abs(v) <= 1e9 for v in origin)):
-        raise MapError(f"expected a resolution and an origin in m, found {resolution:g} at {tuple(origin)}", name)
+        raise MapError(
+            f"expected a resolution and an origin in m, found {resolution:g} at {tuple(origin)}",
+            name,
+        )
+
     return cells.reshape(height, width), resolution, origin
 
 
@@ -207,7 +295,17 @@ def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scen
     """
     cells, resolution, origin = _parts(message, name)
     Meter(budget, name).check("cells", cells.size)
-    return grid_to_scene(cells, resolution, origin, name=name, source=name, budget=budget)
+    return grid_to_scene(
+        cells, resolution, origin, name=name, source=name, budget=budget
+    )
 
 
-__all__ = ["BAGS", "OCCUPIED", "fits", "grid_to_scene", "message_to_scene", "parse", "read"]
+__all__ = [
+    "BAGS",
+    "OCCUPIED",
+    "fits",
+    "grid_to_scene",
+    "message_to_scene",
+    "parse",
+    "read",
+]

@@ -1,8 +1,11 @@
-"""Reading a client's map or world in a worker process: the request, and the messages in which the world is sent back.
+"""Reading a client's map or world in a worker process: the request, and the messages in
+which the world is sent back.
 
-`read` does the work. `main` is the worker (see `botyard.child`): it sends warnings, then the world in parts, or the reason for a failure.
-A world is sent in parts because the receiver decodes each in one go, in which it can serve nobody else; a model that several robots share
-is sent once. The receiver checks the types of all parts, so a worker that a hostile file has taken over can only send another world, which
+`read` does the work. `main` is the worker (see `botyard.processes.child_process`): it
+sends warnings, then the world in parts, or the reason for a failure. A world is sent in
+parts because the receiver decodes each in one go, in which it can serve nobody else; a
+model that several robots share is sent once. The receiver checks the types of all
+parts, so a worker that a hostile file has taken over can only send another world, which
 the file could have described itself.
 """
 
@@ -14,7 +17,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from botyard.child import Send, serve
 from botyard.errors import BotyardError
 from botyard.formats.base import Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
@@ -25,6 +27,7 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Area, Place, Scene
 from botyard.model.world import PlacedRobot, Program, Settings, World
 from botyard.names import shown
+from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.formats.reading"
 ITEMS_PER_MESSAGE: Final = 200
@@ -60,13 +63,21 @@ class Limits:
     @classmethod
     def of(cls, options: Options, programs: Iterable[str]) -> Limits:
         """Convert options; `programs` are the names of the known controllers."""
-        same = {f.name: getattr(options, f.name) for f in fields(cls) if f.name != "programs"}
+        same = {
+            f.name: getattr(options, f.name)
+            for f in fields(cls)
+            if f.name != "programs"
+        }
         return cls(**same, programs=tuple(programs))
 
     def options(self, warn: Warn) -> Options:
         """Convert back to `Options`."""
-        same = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "programs"}
-        return Options(**same, warn=warn, is_program=frozenset(self.programs).__contains__)
+        same = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name != "programs"
+        }
+        return Options(
+            **same, warn=warn, is_program=frozenset(self.programs).__contains__
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +87,18 @@ class Request:
     Attributes
     ----------
     name : str
-        Name of the file as the client gave it, its path, or the name of an uploaded file.
+        Name of the file as the client gave it, its path, or the name of an uploaded
+        file.
     limits : Limits
         Options and limits.
     folders : tuple of str, optional
-        Folders that clients may load maps from, besides the shipped maps; None: `name` is a path.
+        Folders that clients may load maps from, besides the shipped maps; None: `name`
+        is a path.
     data : bytes, optional
         Contents, if the file was uploaded.
     present : (str, int), optional
-        Path and modification time, ns, of the present map: an unchanged file is not read again.
+        Path and modification time, ns, of the present map: an unchanged file is not
+        read again.
     """
 
     name: str
@@ -132,7 +146,8 @@ def read(request: Request, warn: Warn) -> Reading:
     Raises
     ------
     BotyardError
-        Not found, unreadable, of an unknown format, or larger than the budget allows; with file and line.
+        Not found, unreadable, of an unknown format, or larger than the budget allows;
+        with file and line.
     """
     options = request.limits.options(warn)
     if request.data is not None:
@@ -141,9 +156,15 @@ def read(request: Request, warn: Warn) -> Reading:
         path = Path(request.name)
     else:
         path = find_client_map(request.name, [Path(f) for f in request.folders])
+
     when = modified(path)
-    if request.present is not None and request.present[0] == str(path) and when <= request.present[1]:
+    if (
+        request.present is not None
+        and request.present[0] == str(path)
+        and when <= request.present[1]
+    ):
         return Reading(path, when, None)
+
     return Reading(path, when, read_world(read_source(path, options.budget), options))
 
 
@@ -174,7 +195,9 @@ class _Robot:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The reason of a failure, the class of the error, and the traceback if it was an internal error."""
+    """The reason of a failure, the class of the error, and the traceback if it was an
+    internal error.
+    """
 
     text: str
     trace: str = ""
@@ -207,18 +230,33 @@ def send_reading(reading: Reading, send: Send) -> None:
         send("head", _Head(path, reading.modified, None))
         send("end", None)
         return
+
     scene = world.scene
     bare = replace(scene, boxes=(), places=(), areas=())
-    send("head", _Head(path, reading.modified, bare, world.settings, dict(world.options)))
-    for kind, things in (("boxes", scene.boxes), ("places", scene.places), ("areas", scene.areas)):
+    send(
+        "head", _Head(path, reading.modified, bare, world.settings, dict(world.options))
+    )
+    for kind, things in (
+        ("boxes", scene.boxes),
+        ("places", scene.places),
+        ("areas", scene.areas),
+    ):
         for part in _portions(things):
             send(kind, part)
+
     specs = {id(r.spec): r.spec for r in world.robots}
     number = {key: i for i, key in enumerate(specs)}
     for some in _portions(tuple(specs.values())):
         send("specs", some)
     for robots in _portions(world.robots):
-        send("robots", [_Robot(number[id(r.spec)], r.name, r.pose, r.program, r.served) for r in robots])
+        send(
+            "robots",
+            [
+                _Robot(number[id(r.spec)], r.name, r.pose, r.program, r.served)
+                for r in robots
+            ],
+        )
+
     send("end", None)
 
 
@@ -238,7 +276,9 @@ class ReadingFailed(BotyardError):
         self.kind = kind
 
 
-def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: Warn, trace: Warn) -> Reading:
+def receive_reading(
+    messages: Iterable[tuple[str, Any]], budget: Budget, warn: Warn, trace: Warn
+) -> Reading:
     """Assemble a reading from a worker's messages.
 
     Parameters
@@ -260,7 +300,13 @@ def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: W
         It is larger than allowed.
     """
     head: _Head | None = None
-    parts: dict[str, list[Any]] = {"boxes": [], "places": [], "areas": [], "specs": [], "robots": []}
+    parts: dict[str, list[Any]] = {
+        "boxes": [],
+        "places": [],
+        "areas": [],
+        "specs": [],
+        "robots": [],
+    }
     warnings = 0
     for kind, body in messages:
         if kind == "warning":
@@ -275,14 +321,20 @@ def receive_reading(messages: Iterable[tuple[str, Any]], budget: Budget, warn: W
             head = body
         elif kind == "end":
             if warnings > MAX_WARNINGS:
-                warn(f"{warnings - MAX_WARNINGS} more remarks about this file were left out")
+                warn(
+                    f"{warnings - MAX_WARNINGS} more remarks about this file were left out"
+                )
+
             return _assemble(head, parts, budget)
         else:
             parts[kind] += body
+
     raise ReadingFailed("the process that reads it has ended before it was done")
 
 
-def _assemble(head: _Head | None, parts: dict[str, list[Any]], budget: Budget) -> Reading:
+def _assemble(
+    head: _Head | None, parts: dict[str, list[Any]], budget: Budget
+) -> Reading:
     if head is None:
         raise ReadingFailed("nothing was read")
     path = None if head.path is None else Path(head.path)
@@ -291,24 +343,41 @@ def _assemble(head: _Head | None, parts: dict[str, list[Any]], budget: Budget) -
     scene, specs = head.scene, parts["specs"]
     if any(not 0 <= r.spec < len(specs) for r in parts["robots"]):
         raise ReadingFailed("expected models of all robots")
-    scene = replace(scene, boxes=tuple(parts["boxes"]), places=tuple(parts["places"]), areas=tuple(parts["areas"]))
+    scene = replace(
+        scene,
+        boxes=tuple(parts["boxes"]),
+        places=tuple(parts["places"]),
+        areas=tuple(parts["areas"]),
+    )
     robots = tuple(
-        PlacedRobot(spec=specs[r.spec], name=r.name, pose=r.pose, program=r.program, served=r.served)
+        PlacedRobot(
+            spec=specs[r.spec],
+            name=r.name,
+            pose=r.pose,
+            program=r.program,
+            served=r.served,
+        )
         for r in parts["robots"]
     )
-    world = World(scene=scene, robots=robots, settings=head.settings, options=head.options)
+    world = World(
+        scene=scene, robots=robots, settings=head.settings, options=head.options
+    )
     check_world(world, Meter(budget, scene.source))
     return Reading(path, head.modified, world)
 
 
-def answer(request: Request, send: Send, reader: Callable[[Request, Warn], Reading] = read) -> None:
+def answer(
+    request: Request, send: Send, reader: Callable[[Request, Warn], Reading] = read
+) -> None:
     """Read, and send the result."""
     sent = 0
 
     def warn(text: str) -> None:
         nonlocal sent
         sent += 1
-        if sent <= 10 * MAX_WARNINGS:  # the receiver has the smaller limit, and counts the rest
+        if (
+            sent <= 10 * MAX_WARNINGS
+        ):  # the receiver has the smaller limit, and counts the rest
             send("warning", shown(text, 500))
 
     try:
@@ -317,7 +386,8 @@ def answer(request: Request, send: Send, reader: Callable[[Request, Warn], Readi
         send("failure", _Failure(str(error), kind=type(error).__name__))
     except MemoryError:
         raise
-    except Exception as error:  # an internal error: reported like an error of the file, with a traceback
+    except Exception as error:
+        # an internal error: reported like an error of the file, with a traceback
         send("failure", _Failure(repr(error), traceback.format_exc()))
     else:
         send_reading(reading, send)

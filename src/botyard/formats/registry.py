@@ -1,6 +1,8 @@
-"""From a file name to a world: which reader a map or world file needs, and where files are looked for.
+"""From a file name to a world: which reader a map or world file needs, and where files
+are looked for.
 
-Other packages add formats by the entry-point group ``botyard.map_formats``: each entry is a `Format`.
+Other packages add formats by the entry-point group ``botyard.map_formats``: each entry
+is a `Format`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import (
     BotyardError,
     FormatError,
@@ -40,7 +42,7 @@ from botyard.formats import (
     scenario,
     stagescene,
     svg,
-)  # fmt: skip
+)
 from botyard.formats.base import Format, Options, Source, Warn, read_source
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.models import resource_folders, user_folders, user_world_file
@@ -59,7 +61,8 @@ PACKAGED: Final[Group[Format]] = Group(
     fits=lambda _name, found: isinstance(found, Format),
     error=UnknownFormatError,
 )
-"""Map formats of installed packages. The name of the entry point is for messages only."""
+"""Map formats of installed packages. The name of the entry point is for messages only.
+"""
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
 _CHUNK_BYTES: Final = 1 << 20
@@ -67,7 +70,9 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def _saphira(source: Source, options: Options) -> World:
-    return World(scene=armapscene.to_scene(saphira.read(source, options), source=source.name))
+    return World(
+        scene=armapscene.to_scene(saphira.read(source, options), source=source.name)
+    )
 
 
 def _scenario(source: Source, options: Options) -> World:
@@ -75,7 +80,9 @@ def _scenario(source: Source, options: Options) -> World:
 
 
 def _open_map(source: Source, name: str, options: Options) -> Scene:
-    """The map that a scenario names: one beside it, of the user's folders, or of the package."""
+    """The map that a scenario names: one beside it, of the user's folders, or of the
+    package.
+    """
     path = None
     if Path(name).parent == Path():
         path = builtin_maps().get(name)
@@ -84,6 +91,7 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
         path = source.beside(name, "the map")
         if root is None and not path.is_file():
             path = find_map(path if Path(name).parent != Path() else name)
+
     inner = replace(read_source(path, options.budget), root=root)
     one = format_of(inner)
     if one.read is _scenario:
@@ -92,35 +100,92 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
 
 
 FORMATS: Final = (
-    Format(name="movingai", about="grid maps of the MovingAI benchmarks", suffixes=(".map",), read=movingai.read, fits=movingai.fits),
-    Format(name="armap", about="maps of ARIA, MobileMapper, AMRISim", suffixes=(".map",), read=armapscene.read),
-    Format(name="stage", about="world files of Stage and of AMRISim", suffixes=stagescene.SUFFIXES, read=stagescene.read),
-    Format(name="rosmap", about="maps of ROS's map servers: YAML and image", suffixes=_YAML, read=rosmap.read, fits=rosmap.fits),
     Format(
-        name="occupancygrid", about="nav_msgs/OccupancyGrid as printed text, JSON or bag", suffixes=(*_YAML, ".json", *occupancy.BAGS),
-        read=occupancy.read, fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
+        name="movingai",
+        about="grid maps of the MovingAI benchmarks",
+        suffixes=(".map",),
+        read=movingai.read,
+        fits=movingai.fits,
     ),
-    Format(name="geojson", about="GeoJSON (RFC 7946)", suffixes=(".geojson", ".json"), read=geojson.read, fits=geojson.fits),
-    Format(name="scenario", about="botyard's own scenarios: map, robots, obstacles, settings", suffixes=_YAML, read=_scenario),
-    Format(name="saphira", about="worlds of Saphira and SRIsim", suffixes=saphira.SUFFIXES, read=_saphira),
-    Format(name="bitmap", about="pictures: dark pixels are solid", suffixes=bitmap.SUFFIXES, read=bitmap.read),
+    Format(
+        name="armap",
+        about="maps of ARIA, MobileMapper, AMRISim",
+        suffixes=(".map",),
+        read=armapscene.read,
+    ),
+    Format(
+        name="stage",
+        about="world files of Stage and of AMRISim",
+        suffixes=stagescene.SUFFIXES,
+        read=stagescene.read,
+    ),
+    Format(
+        name="rosmap",
+        about="maps of ROS's map servers: YAML and image",
+        suffixes=_YAML,
+        read=rosmap.read,
+        fits=rosmap.fits,
+    ),
+    Format(
+        name="occupancygrid",
+        about="nav_msgs/OccupancyGrid as printed text, JSON or bag",
+        suffixes=(*_YAML, ".json", *occupancy.BAGS),
+        read=occupancy.read,
+        fits=lambda source: source.suffix in occupancy.BAGS or occupancy.fits(source),
+    ),
+    Format(
+        name="geojson",
+        about="GeoJSON (RFC 7946)",
+        suffixes=(".geojson", ".json"),
+        read=geojson.read,
+        fits=geojson.fits,
+    ),
+    Format(
+        name="scenario",
+        about="botyard's own scenarios: map, robots, obstacles, settings",
+        suffixes=_YAML,
+        read=_scenario,
+    ),
+    Format(
+        name="saphira",
+        about="worlds of Saphira and SRIsim",
+        suffixes=saphira.SUFFIXES,
+        read=_saphira,
+    ),
+    Format(
+        name="bitmap",
+        about="pictures: dark pixels are solid",
+        suffixes=bitmap.SUFFIXES,
+        read=bitmap.read,
+    ),
     Format(name="svg", about="SVG drawings", suffixes=(".svg",), read=svg.read),
     Format(
-        name="dxf", about="DXF drawings (extra \"drawings\")", suffixes=(".dxf",), read=dxf.read, extras={".dxf": "drawings"},
+        name="dxf",
+        about='DXF drawings (extra "drawings")',
+        suffixes=(".dxf",),
+        read=dxf.read,
+        extras={".dxf": "drawings"},
     ),
-)  # fmt: skip
+)
 """The formats of the package, in the order in which they are tried."""
-LISTED_SUFFIXES: Final = frozenset({".map", ".world", ".wld", ".geojson", ".dxf", *_YAML})
-"""Suffixes of files that are listed as maps; files with other suffixes are often no maps."""
+LISTED_SUFFIXES: Final = frozenset(
+    {".map", ".world", ".wld", ".geojson", ".dxf", *_YAML}
+)
+"""Suffixes of files that are listed as maps; files with other suffixes are often no
+maps.
+"""
 
 
 def formats() -> tuple[Format, ...]:
-    """All formats: those of botyard, then those of installed packages; a broken package is left out with a warning."""
+    """All formats: those of botyard, then those of installed packages; a broken package
+    is left out with a warning.
+    """
     return (*FORMATS, *PACKAGED.load_all().values())
 
 
 def format_of(source: Source) -> Format:
-    """The format of a file, by suffix and content; a file of unknown suffix is an ArMap if its first line says so.
+    """The format of a file, by suffix and content; a file of unknown suffix is an ArMap
+    if its first line says so.
 
     Raises
     ------
@@ -130,18 +195,25 @@ def format_of(source: Source) -> Format:
     for one in formats():
         if source.suffix in one.suffixes and one.fits(source):
             return one
+
     known = sorted({s for one in formats() for s in one.suffixes})
     if source.data[:6].lower() == b"2d-map":
         return next(one for one in FORMATS if one.name == "armap")
     if source.suffix in known:
-        raise UnknownFormatError("not recognised: its contents are those of no map, world or scenario", source.name)
+        raise UnknownFormatError(
+            "not recognised: its contents are those of no map, world or scenario",
+            source.name,
+        )
+
     raise UnknownFormatError(
-        f'no map format has the suffix "{source.suffix}"; there are: {" ".join(known)}', source.name
+        f'no map format has the suffix "{source.suffix}"; there are: {" ".join(known)}',
+        source.name,
     )
 
 
 def read_world(source: Source, options: Options = Options()) -> World:
-    """Read a map, a world file, a scenario, or a ``.zip`` with one of them and the files that it needs.
+    """Read a map, a world file, a scenario, or a ``.zip`` with one of them and the
+    files that it needs.
 
     Raises
     ------
@@ -160,7 +232,8 @@ def _kind_of_error(world: World) -> type[FormatError]:
 
 
 def check_world(world: World, meter: Meter) -> None:
-    """Check a whole world against the limits, before it is built: readers check only while they read.
+    """Check a whole world against the limits, before it is built: readers check only
+    while they read.
 
     Raises
     ------
@@ -175,23 +248,32 @@ def check_world(world: World, meter: Meter) -> None:
             low, high = lines.min(axis=0), lines.max(axis=0)
             for far in (high - low, np.abs(low), np.abs(high)):
                 meter.check("extent", float(far.max()))
+
     specs: dict[int, tuple[int, int, float]] = {}
     bodies: list[tuple[Pose | None, float]] = []
     for box in scene.boxes:
         meter.add("vertices", sum(map(len, box.outlines)))
         bodies.append((box.pose, _reach(box.outlines)))
+
     for robot in world.robots:
         known = specs.get(id(robot.spec))
         if known is None:
             outlines = (robot.spec.outline, *robot.spec.parts)
             reach = max(_reach(outlines), _reach((_mounts(robot.spec),)))
-            known = specs[id(robot.spec)] = sum(map(len, outlines)), _beams(robot.spec), reach
+            known = specs[id(robot.spec)] = (
+                sum(map(len, outlines)),
+                _beams(robot.spec),
+                reach,
+            )
+
         meter.add("vertices", known[0])
         meter.add("beams", known[1])
         bodies.append((robot.pose, known[2]))
+
     for area in scene.areas:
         meter.add("vertices", len(area.corners))
         bodies.append((None, _reach((area.corners,))))
+
     bodies += [(place.pose, 0.0) for place in scene.places]
     bodies.append((scene.start, 0.0))
     for pose, reach in bodies:
@@ -215,12 +297,18 @@ def _mounts(spec: RobotSpec) -> Outline:
 
 def _beams(spec: RobotSpec) -> int:
     """Beams of all range sensors of a robot."""
-    sonar = 0 if spec.sonar is None else sum(map(spec.sonar.rays_of, spec.sonar.transducers))
+    sonar = (
+        0
+        if spec.sonar is None
+        else sum(map(spec.sonar.rays_of, spec.sonar.transducers))
+    )
     return sonar + sum(laser.samples for laser in spec.lasers)
 
 
 def _read_bundle(source: Source, options: Options) -> World:
-    """The world in an archive, unpacked into a temporary folder; references to files outside of that are refused."""
+    """The world in an archive, unpacked into a temporary folder; references to files
+    outside of that are refused.
+    """
     meter = Meter(options.budget, source.name)
     try:
         # counts entries of the central directory before zipfile spends memory on it
@@ -234,25 +322,49 @@ def _read_bundle(source: Source, options: Options) -> World:
                 meter.add("members", 1)
                 if not member.is_dir():
                     _unpack(archive, member, folder, meter)
+
             return _read_unpacked(source, folder, options)
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, RuntimeError, OSError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        zipfile.LargeZipFile,
+        zlib.error,
+        ValueError,
+        RuntimeError,
+        OSError,
+        EOFError,
+    ) as error:
         reason = (
             error.strerror if isinstance(error, OSError) else error
         )  # without the name, which is that of the temporary folder
-        raise MapError(f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name) from None
+        raise MapError(
+            f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name
+        ) from None
 
 
 def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
-    """The world among unpacked files; in messages the temporary folder is replaced by the archive's name."""
+    """The world among unpacked files; in messages the temporary folder is replaced by
+    the archive's name.
+    """
 
     def rename(text: str) -> str:
-        return text.replace(f"{folder}/", f"{source.name}/").replace(str(folder), source.name)
+        return text.replace(f"{folder}/", f"{source.name}/").replace(
+            str(folder), source.name
+        )
 
     renamed = replace(options, warn=lambda text: options.warn(rename(text)))
     try:
-        main = _main_file(sorted(p for p in folder.rglob("*") if p.is_file()), source.name, options.budget)
+        main = _main_file(
+            sorted(p for p in folder.rglob("*") if p.is_file()),
+            source.name,
+            options.budget,
+        )
         inner = read_source(main, options.budget)
-        inside = Source(f"{source.name}/{shown(main.relative_to(folder), 200)}", inner.data, main, folder)
+        inside = Source(
+            f"{source.name}/{shown(main.relative_to(folder), 200)}",
+            inner.data,
+            main,
+            folder,
+        )
         return read_world(inside, renamed)
     except FormatError as error:
         error.rewrite(rename)
@@ -265,14 +377,26 @@ def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
 _MEMBER: Final = b"PK\x01\x02"
 
 
-def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter) -> None:
-    """Unpack one file; bytes are counted as they are decompressed, whatever size the archive states."""
+def _unpack(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter
+) -> None:
+    """Unpack one file; bytes are counted as they are decompressed, whatever size the
+    archive states.
+    """
     if member.compress_type not in (
         zipfile.ZIP_STORED,
         zipfile.ZIP_DEFLATED,
     ):  # other methods may allocate memory without a bound
-        raise MapError(f'"{shown(member.filename)}" is packed in a way that is not read: expected deflate', meter.path)
-    parts = [p for p in member.filename.replace("\\", "/").split("/") if p not in ("", ".", "..")]
+        raise MapError(
+            f'"{shown(member.filename)}" is packed in a way that is not read: expected deflate',
+            meter.path,
+        )
+
+    parts = [
+        p
+        for p in member.filename.replace("\\", "/").split("/")
+        if p not in ("", ".", "..")
+    ]
     if not parts:
         return
     meter.check("nesting", len(parts))
@@ -286,17 +410,32 @@ def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, met
 
 def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
     """The main file: the only world, else scenario, else map."""
-    for suffixes in ((".world",), _YAML, (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"), bitmap.SUFFIXES):
-        found = [p for p in files if p.suffix.lower() in suffixes and not p.name.startswith(".")]
-        if suffixes == _YAML:  # the YAML file of a map that a scenario uses is not the main file
+    for suffixes in (
+        (".world",),
+        _YAML,
+        (".map", ".wld", ".geojson", ".json", ".dxf", ".svg"),
+        bitmap.SUFFIXES,
+    ):
+        found = [
+            p
+            for p in files
+            if p.suffix.lower() in suffixes and not p.name.startswith(".")
+        ]
+        if (
+            suffixes == _YAML
+        ):  # the YAML file of a map that a scenario uses is not the main file
             mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
             found = mains or found
+
         if len(found) == 1:
             return found[0]
         if found:
             raise MapError(
-                f"expected one map or world in it, found {', '.join(shown(p.name) for p in found[:5])}", name
+                "expected one map or world in it, found "
+                f"{', '.join(shown(p.name) for p in found[:5])}",
+                name,
             )
+
     raise MapError("expected a map or a world in it, found none", name)
 
 
@@ -305,7 +444,9 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
 
 def _shipped() -> Iterator[Path]:
     root = resources.files("botyard") / "maps"
-    yield from (Path(str(f)) for f in root.iterdir() if f.name.endswith((".map", ".yaml")))
+    yield from (
+        Path(str(f)) for f in root.iterdir() if f.name.endswith((".map", ".yaml"))
+    )
 
 
 def builtin_maps() -> dict[str, Path]:
@@ -324,13 +465,22 @@ def _in_folder(folder: Path, name: str) -> Path | None:
         return None
     lower = name.lower()
     try:
-        return next((p for p in sorted(folder.iterdir()) if p.name.lower() == lower and p.is_file()), None)
-    except OSError:  # no permission to read the folder
+        return next(
+            (
+                p
+                for p in sorted(folder.iterdir())
+                if p.name.lower() == lower and p.is_file()
+            ),
+            None,
+        )
+    except OSError:
+        # no permission to read the folder
         return None
 
 
 def find_map(name: str | Path) -> Path:
-    """Find a map file: as a path (its last part in any case), in the user's folders, or among the maps of the package.
+    """Find a map file: as a path (its last part in any case), in the user's folders, or
+    among the maps of the package.
 
     Names of the package's maps may leave out their suffix.
 
@@ -347,25 +497,34 @@ def find_map(name: str | Path) -> Path:
         return found
     if path.parent == Path():
         for folder in (*resource_folders(), *user_folders()):  # MAP-022
-            found = _in_folder(folder, path.name) or _in_folder(folder / "maps", path.name)
+            found = _in_folder(folder, path.name) or _in_folder(
+                folder / "maps", path.name
+            )
             if found is not None:
                 return found
+
         shipped = _shipped_map(path.name)
         if shipped is not None:
             return shipped
         names = builtin_maps()
         hint = did_you_mean(path.name.lower(), names)
-        raise MapError(f"no such map file, here or among the shipped maps ({', '.join(names)}){hint}", name)
+        raise MapError(
+            f"no such map file, here or among the shipped maps ({', '.join(names)}){hint}",
+            name,
+        )
+
     raise MapError("no such map file", name)
 
 
 def find_client_map(name: str, folders: Sequence[Path]) -> Path:
-    """Find a map that a client asked for, confined to `folders` (``..`` and links are resolved first) and the shipped maps.
+    """Find a map that a client asked for, confined to `folders` (``..`` and links are
+    resolved first) and the shipped maps.
 
     Parameters
     ----------
     name : str
-        As the client gave it; relative names are looked for in each folder, the last part in any case.
+        As the client gave it; relative names are looked for in each folder, the last
+        part in any case.
     folders : sequence of Path
         Resolved folders.
 
@@ -381,27 +540,41 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
         found = path if path.is_file() else _in_folder(path.parent, path.name)
         if found is not None and found.resolve().is_relative_to(folder):
             return found.resolve()
+
     shipped = _shipped_map(name)
     if shipped is not None:
         return shipped.resolve()
-    raise NoSuchMapError("no such map in the folders that clients may load from, nor among the shipped maps", name)
+    raise NoSuchMapError(
+        "no such map in the folders that clients may load from, nor among the shipped maps",
+        name,
+    )
 
 
 def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
-    """Names that `find_client_map` finds in `folders` and among the shipped maps, and whether they are shipped."""
+    """Names that `find_client_map` finds in `folders` and among the shipped maps, and
+    whether they are shipped.
+    """
     names: dict[str, bool] = {}
     for folder in folders:
         try:
-            files = sorted(p for p in folder.iterdir() if p.is_file() and _looks_like_a_map(p))
+            files = sorted(
+                p for p in folder.iterdir() if p.is_file() and _looks_like_a_map(p)
+            )
         except OSError:
             continue
+
         names |= {p.name: False for p in files if p.resolve().is_relative_to(folder)}
-    shipped = {stem: True for stem, path in builtin_maps().items() if path.name not in names}
+
+    shipped = {
+        stem: True for stem, path in builtin_maps().items() if path.name not in names
+    }
     return [*shipped.items(), *names.items()]
 
 
 def _looks_like_a_map(path: Path) -> bool:
-    """Whether to list a file as a map: YAML files are common, so their content is checked."""
+    """Whether to list a file as a map: YAML files are common, so their content is
+    checked.
+    """
     suffix = path.suffix.lower()
     if suffix in _YAML:
         try:
@@ -409,7 +582,9 @@ def _looks_like_a_map(path: Path) -> bool:
                 head = Source(path.name, file.read(65536), path)
         except OSError:
             return False
+
         return rosmap.fits(head) or scenario.fits(head) or occupancy.fits(head)
+
     return suffix in LISTED_SUFFIXES
 
 
@@ -432,16 +607,22 @@ def load_world(name: str | Path, options: Options = Options()) -> World:
 
 
 def load_scene(
-    name: str | Path, *, resolution: float | None = None, warn: Warn | None = None, budget: Budget = Budget()
+    name: str | Path,
+    *,
+    resolution: float | None = None,
+    warn: Warn | None = None,
+    budget: Budget = Budget(),
 ) -> Scene:
-    """Find and read a map; of a world file or a scenario only what stands in it, without its robots.
+    """Find and read a map; of a world file or a scenario only what stands in it,
+    without its robots.
 
     Parameters
     ----------
     name : str or Path
         A path, or the name of a map of the package (``office``).
     resolution : float, optional
-        Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
+        Size of a map point, a pixel, a cell or a unit of a drawing whose file does not
+        give it, m.
     warn : callable, optional
         Receives a line for everything that was skipped, doubted or assumed.
     budget : Budget
@@ -454,15 +635,22 @@ def load_scene(
     """
     arguments.path(name, "name")
     if resolution is not None:
-        resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
+        resolution = arguments.number(
+            resolution, "resolution", low=0.0, above=True, unit="m"
+        )
+
     options = Options(resolution=resolution, budget=budget)
-    return load_world(name, options if warn is None else replace(options, warn=warn)).scene
+    return load_world(
+        name, options if warn is None else replace(options, warn=warn)
+    ).scene
 
 
 def with_user_things(world: World, options: Options = Options()) -> World:
-    """A world plus the models that the user's include files put into every world (WLD-006).
+    """A world plus the models that the user's include files put into every world
+    (WLD-006).
 
-    Settings of those files are defaults for the world's own; a file that cannot be read is reported, and left out.
+    Settings of those files are defaults for the world's own; a file that cannot be read
+    is reported, and left out.
     """
     found = user_world_file()
     if not found.entities and not found.properties:
@@ -472,12 +660,20 @@ def with_user_things(world: World, options: Options = Options()) -> World:
     except FormatError as error:
         options.warn(f"{error}; nothing of the user's include files is added")
         return world
+
     names = {r.name for r in world.robots}
-    robots = tuple(replace(r, name="" if r.name in names else r.name) for r in more.robots)
+    robots = tuple(
+        replace(r, name="" if r.name in names else r.name) for r in more.robots
+    )
     scene, extra = world.scene, more.scene
     offset = len(scene.segments)
-    special = tuple(replace(w, first=w.first + offset, last=w.last + offset) for w in extra.special_walls)
-    traced = tuple(replace(c, first=c.first + offset, last=c.last + offset) for c in extra.traced)
+    special = tuple(
+        replace(w, first=w.first + offset, last=w.last + offset)
+        for w in extra.special_walls
+    )
+    traced = tuple(
+        replace(c, first=c.first + offset, last=c.last + offset) for c in extra.traced
+    )
     together = replace(
         scene,
         segments=np.concatenate([scene.segments, extra.segments]),
@@ -490,8 +686,12 @@ def with_user_things(world: World, options: Options = Options()) -> World:
     own, theirs = world.settings, more.settings
     settings = Settings(
         **{
-            f.name: getattr(own, f.name) if getattr(own, f.name) is not None else getattr(theirs, f.name)
+            f.name: getattr(own, f.name)
+            if getattr(own, f.name) is not None
+            else getattr(theirs, f.name)
             for f in fields(Settings)
         }
     )
-    return replace(world, scene=together, robots=(*world.robots, *robots), settings=settings)
+    return replace(
+        world, scene=together, robots=(*world.robots, *robots), settings=settings
+    )

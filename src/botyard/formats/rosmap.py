@@ -1,10 +1,14 @@
-"""Maps of ROS's map servers: a YAML file and an image (map_server of ROS 1 and nav2_map_server of ROS 2 use the same format).
+"""Maps of ROS's map servers: a YAML file and an image (map_server of ROS 1 and
+nav2_map_server of ROS 2 use the same format).
 
-Keys: `image` (a path from the YAML file), `resolution` (m a pixel), `origin` (x, y, yaw of the lower left pixel's corner: m, m, rad),
-`negate`, `occupied_thresh`, `free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). A pixel's occupancy is (255 − value) / 255, or
-value / 255 with `negate`; in raw mode the value itself, in percent. What is occupied by more than `occupied_thresh` is solid; unknown and
-free cells are not.
-Sources: the documentation of the packages map_server (wiki of ROS 1) and nav2_map_server (docs of Nav2).
+Keys: `image` (a path from the YAML file), `resolution` (m a pixel), `origin` (x, y, yaw
+of the lower left pixel's corner: m, m, rad), `negate`, `occupied_thresh`,
+`free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). A pixel's occupancy is (255 −
+value) / 255, or value / 255 with `negate`; in raw mode the value itself, in percent.
+What is occupied by more than `occupied_thresh` is solid; unknown and free cells are
+not.
+Sources: the documentation of the packages map_server (wiki of ROS 1) and
+nav2_map_server (docs of Nav2).
 """
 
 from __future__ import annotations
@@ -28,13 +32,15 @@ from botyard.model.scene import Scene
 from botyard.model.tracing import trace
 from botyard.model.world import World
 from botyard.names import shown
-from botyard.safefile import MARK, check_replaceable, replacing, write_text
+from botyard.processes.safefile import MARK, check_replaceable, replacing, write_text
 
 SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
 NEGATED: Final = frozenset({"1", "true", "yes", "on", "y"})
 NOT_NEGATED: Final = frozenset({"0", "false", "no", "off", "n"})
-"""Values of `negate`: the number of map_server, and the booleans of YAML 1.1, which nav2_map_server reads."""
+"""Values of `negate`: the number of map_server, and the booleans of YAML 1.1, which
+nav2_map_server reads.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +79,22 @@ class _Reader:
         self._path = path
         root = YamlFile(text, meter, MapError, unique=False).root
         if not isinstance(root, yaml.MappingNode):
-            raise MapError("expected the keys of a ROS map (image, resolution, origin …), found none", path, 1)
-        self._nodes = {key.value: node for key, node in root.value if isinstance(key, yaml.ScalarNode)}
-        self._lines = {key.value: key.start_mark.line + 1 for key, _ in root.value if isinstance(key, yaml.ScalarNode)}
+            raise MapError(
+                "expected the keys of a ROS map (image, resolution, origin …), found none",
+                path,
+                1,
+            )
+
+        self._nodes = {
+            key.value: node
+            for key, node in root.value
+            if isinstance(key, yaml.ScalarNode)
+        }
+        self._lines = {
+            key.value: key.start_mark.line + 1
+            for key, _ in root.value
+            if isinstance(key, yaml.ScalarNode)
+        }
 
     def __contains__(self, key: str) -> bool:
         return key in self._nodes
@@ -84,8 +103,15 @@ class _Reader:
         node = self._nodes.get(key)
         if node is None:
             near = did_you_mean(key, self._nodes)
-            return MapError(f"expected the key {key} ({expected}), found none{near}", self._path, 1)
-        return MapError(f"{key}: expected {expected}, found {_in_words(node)}", self._path, self._lines[key])
+            return MapError(
+                f"expected the key {key} ({expected}), found none{near}", self._path, 1
+            )
+
+        return MapError(
+            f"{key}: expected {expected}, found {_in_words(node)}",
+            self._path,
+            self._lines[key],
+        )
 
     def text(self, key: str, expected: str, fallback: str | None = None) -> str:
         node = self._nodes.get(key)
@@ -95,7 +121,14 @@ class _Reader:
             raise self.fail(key, expected)
         return str(node.value)
 
-    def number(self, key: str, expected: str, low: float, high: float, fallback: float | None = None) -> float:
+    def number(
+        self,
+        key: str,
+        expected: str,
+        low: float,
+        high: float,
+        fallback: float | None = None,
+    ) -> float:
         node = self._nodes.get(key)
         if node is None and fallback is not None:
             return fallback
@@ -106,7 +139,11 @@ class _Reader:
 
     def numbers(self, key: str, expected: str, count: int) -> tuple[float, ...]:
         node = self._nodes.get(key)
-        values = [_number(n) for n in node.value] if isinstance(node, yaml.SequenceNode) else []
+        values = (
+            [_number(n) for n in node.value]
+            if isinstance(node, yaml.SequenceNode)
+            else []
+        )
         if len(values) != count or any(v is None for v in values):
             raise self.fail(key, expected)
         return tuple(v for v in values if v is not None)
@@ -118,9 +155,11 @@ def _in_words(node: Any) -> str:
         return f"'{shown(node.value)}'"
     if isinstance(node, yaml.SequenceNode):
         values = ", ".join(
-            shown(n.value, 40) if isinstance(n, yaml.ScalarNode) else "…" for n in node.value[:MAX_LISTED]
+            shown(n.value, 40) if isinstance(n, yaml.ScalarNode) else "…"
+            for n in node.value[:MAX_LISTED]
         )
         return f"[{values}{', …' if len(node.value) > MAX_LISTED else ''}]"
+
     return "a mapping"
 
 
@@ -132,6 +171,7 @@ def _number(node: Any) -> float | None:
         value = float(node.value)
     except ValueError:
         return None
+
     return value if math.isfinite(value) else None
 
 
@@ -153,9 +193,13 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
     return RosMap(
         image=r.text("image", "the path of an image"),
         resolution=r.number("resolution", "metres a pixel, greater than 0", 1e-6, 1e4),
-        origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3)) if "origin" in r else (0.0, 0.0, 0.0),
+        origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3))
+        if "origin" in r
+        else (0.0, 0.0, 0.0),
         negate=negate in NEGATED,
-        occupied_thresh=r.number("occupied_thresh", "a share from 0 to 1", 0.0, 1.0, 0.65),
+        occupied_thresh=r.number(
+            "occupied_thresh", "a share from 0 to 1", 0.0, 1.0, 0.65
+        ),
         free_thresh=r.number("free_thresh", "a share from 0 to 1", 0.0, 1.0, 0.196),
         mode=mode,
     )
@@ -169,16 +213,25 @@ def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
 def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
     """Which pixels are occupied: a bool array of the image's shape."""
     if m.mode == "raw":
-        solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (pixels <= 100)
+        solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (
+            pixels <= 100
+        )
         return solid
-    # compared as whole numbers: value / 255 > threshold, or (255 − value) / 255 > threshold
+
+    # compared as whole numbers: value / 255 > threshold, or (255 − value) / 255 >
+    # threshold
     limit = 255.0 * m.occupied_thresh
     solid = pixels > limit if m.negate else pixels < 255.0 - limit
     return solid
 
 
 def to_scene(
-    m: RosMap, pixels: NDArray[np.uint8], *, name: str = "", source: str = "", meter: Meter | None = None
+    m: RosMap,
+    pixels: NDArray[np.uint8],
+    *,
+    name: str = "",
+    source: str = "",
+    meter: Meter | None = None,
 ) -> Scene:
     """The outlines of a map's solid pixels as walls.
 
@@ -190,9 +243,18 @@ def to_scene(
     meter = meter or Meter(Budget(), source or name)
     meter.check("extent", max(pixels.shape) * m.resolution)
     segments, traced = trace(
-        occupied(pixels, m)[::-1], m.resolution, Pose(*m.origin), lambda n: meter.add("vertices", 2 * n)
+        occupied(pixels, m)[::-1],
+        m.resolution,
+        Pose(*m.origin),
+        lambda n: meter.add("vertices", 2 * n),
     )
-    return Scene(name=name, source=source, segments=segments, traced=traced, resolution=m.resolution)
+    return Scene(
+        name=name,
+        source=source,
+        segments=segments,
+        traced=traced,
+        resolution=m.resolution,
+    )
 
 
 def fits(source: Source) -> bool:
@@ -217,27 +279,54 @@ def read(source: Source, options: Options = Options()) -> World:
     except BudgetError:
         raise
     except MapError as error:
-        raise MapError(f"the map's image {error.reason if image.exists() else 'is not there'}", image) from None
-    # a pixel that is transparent at all is unknown, whatever `negate` says (nav2_map_server); unknown cells are not solid
-    pixels = read_grey(Source(str(image), data, image), meter, behind=0 if m.negate else 255, whole=m.mode != "raw")
-    return World(scene=to_scene(m, pixels, name=source.stem, source=source.name, meter=meter))
+        raise MapError(
+            f"the map's image {error.reason if image.exists() else 'is not there'}",
+            image,
+        ) from None
+
+    # a pixel that is transparent at all is unknown, whatever `negate` says
+    # (nav2_map_server); unknown cells are not solid
+    pixels = read_grey(
+        Source(str(image), data, image),
+        meter,
+        behind=0 if m.negate else 255,
+        whole=m.mode != "raw",
+    )
+    return World(
+        scene=to_scene(m, pixels, name=source.stem, source=source.name, meter=meter)
+    )
 
 
 def dumps(m: RosMap) -> str:
     """The text of a map's YAML file; ``parse(dumps(m)) == m``."""
     keys = {
-        "image": m.image, "mode": m.mode, "resolution": m.resolution, "origin": list(m.origin), "negate": int(m.negate),
-        "occupied_thresh": m.occupied_thresh, "free_thresh": m.free_thresh,
-    }  # fmt: skip
-    return str(yaml.safe_dump(keys, sort_keys=False, default_flow_style=None, allow_unicode=True))
+        "image": m.image,
+        "mode": m.mode,
+        "resolution": m.resolution,
+        "origin": list(m.origin),
+        "negate": int(m.negate),
+        "occupied_thresh": m.occupied_thresh,
+        "free_thresh": m.free_thresh,
+    }
+    return str(
+        yaml.safe_dump(
+            keys, sort_keys=False, default_flow_style=None, allow_unicode=True
+        )
+    )
 
 
 FREE_PIXEL: Final = 254
-"""Grey value of free pixels in the images that map savers write; occupied ones are 0."""
+"""Grey value of free pixels in the images that map savers write; occupied ones are 0.
+"""
 
 
 def write(
-    path: Path, solid: NDArray[np.bool_], resolution: float, origin: tuple[float, float, float], *, force: bool = False
+    path: Path,
+    solid: NDArray[np.bool_],
+    resolution: float,
+    origin: tuple[float, float, float],
+    *,
+    force: bool = False,
 ) -> None:
     """Write a map: ``path`` (YAML) and, beside it, the image of the same name in PGM.
 
@@ -251,7 +340,8 @@ def write(
     Raises
     ------
     KeptFileError
-        One of the files was not written by this program, and `force` is False; then none is.
+        One of the files was not written by this program, and `force` is False; then
+        none is.
     OSError
         It cannot be written.
     """
@@ -262,4 +352,9 @@ def write(
     with replacing(image, force=force) as file:
         file.write(b"P5\n# %s\n%d %d\n255\n" % (MARK.encode(), columns, rows))
         file.write(pixels.tobytes())
-    write_text(path, f"# {MARK}\n{dumps(RosMap(image=image.name, resolution=resolution, origin=origin))}", force=force)
+
+    write_text(
+        path,
+        f"# {MARK}\n{dumps(RosMap(image=image.name, resolution=resolution, origin=origin))}",
+        force=force,
+    )

@@ -1,4 +1,6 @@
-"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5): a line of four numbers is a wall, ``position x y th`` the home; mm and degrees."""
+"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5): a line of four numbers is a
+wall, ``position x y th`` the home; mm and degrees.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,7 @@ def _numbers(words: list[str]) -> list[float] | None:
         values = [float(w) for w in words]
     except ValueError:
         return None
+
     return values if all(map(math.isfinite, values)) else None
 
 
@@ -47,13 +50,20 @@ def _is_number(word: str) -> bool:
         float(word)
     except ValueError:
         return False
+
     return True
 
 
-def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: Warn | None = None) -> SaphiraWorld:
+def parse(
+    text: str,
+    path: str | None = None,
+    budget: Budget = Budget(),
+    warn: Warn | None = None,
+) -> SaphiraWorld:
     """Read a world; lines that are neither a wall nor the home are ignored.
 
-    Lines that begin with a number and are no walls are damaged: `warn` is called once, with the first of them and their count.
+    Lines that begin with a number and are no walls are damaged: `warn` is called once,
+    with the first of them and their count.
 
     Raises
     ------
@@ -73,8 +83,11 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
             values = _numbers(words[1:4])
             if values is None or len(values) != 3:
                 raise MapError(
-                    f'expected "position x y th" (mm, mm, degrees), found "{shown(line.strip())}"', path, number
+                    f'expected "position x y th" (mm, mm, degrees), found "{shown(line.strip())}"',
+                    path,
+                    number,
                 )
+
             home = (values[0], values[1], values[2])
         elif len(words) == 4 and (values := _numbers(words)) is not None:
             if max(map(abs, values)) > max_mm:
@@ -84,6 +97,7 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
             lost += 1
             if not damaged:
                 damaged = f'{path or "world"}:{number}: wall skipped: expected four numbers, found "{shown(line.strip(), 40)}"'
+
     if not world.lines:
         raise MapError("expected walls (lines of four numbers, mm), found none", path)
     if damaged and warn is not None:
@@ -92,12 +106,21 @@ def parse(text: str, path: str | None = None, budget: Budget = Budget(), warn: W
 
 
 def to_armap(world: SaphiraWorld) -> ArMap:
-    """Convert to an ArMap: walls as lines, the home as a RobotHome named ``Home`` (TOL-002)."""
+    """Convert to an ArMap: walls as lines, the home as a RobotHome named ``Home``
+    (TOL-002).
+    """
     cairns = []
     if world.home is not None:
         x, y, th = world.home
-        cairns.append(Cairn(type="RobotHome", x=x, y=y, th=th, icon="ICON", name="Home"))
-    return ArMap(category="2D-Map", sources=(ScanSource(lines=np.array(world.lines)),), cairns=tuple(cairns))
+        cairns.append(
+            Cairn(type="RobotHome", x=x, y=y, th=th, icon="ICON", name="Home")
+        )
+
+    return ArMap(
+        category="2D-Map",
+        sources=(ScanSource(lines=np.array(world.lines)),),
+        cairns=tuple(cairns),
+    )
 
 
 def read(source: Source, options: Options) -> ArMap:

@@ -1,6 +1,8 @@
-"""Writing worlds as scenario files, which `botyard.formats.scenario` reads back as the same world.
+"""Writing worlds as scenario files, which `botyard.formats.scenario` reads back as the
+same world.
 
-An unchanged map is referred to by its file, not written again. Only files that this program wrote are replaced.
+An unchanged map is referred to by its file, not written again. Only files that this
+program wrote are replaced.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 import yaml
 
-from botyard.codeload import can_be_found
 from botyard.errors import BotyardError, FormatError, ModelError, WorldFileError
 from botyard.formats import armap
 from botyard.formats.armapscene import from_scene
@@ -36,7 +37,14 @@ from botyard.model.robotfile import to_table
 from botyard.model.scene import Area, Place, Scene
 from botyard.model.world import THING, PlacedRobot, Settings, World, thing
 from botyard.names import shown
-from botyard.safefile import MARK, StrPath, check_replaceable, is_ours, write_text
+from botyard.processes.codeload import can_be_found
+from botyard.processes.safefile import (
+    MARK,
+    StrPath,
+    check_replaceable,
+    is_ours,
+    write_text,
+)
 
 MAX_NAMES: Final = 10_000
 """File names that are tried for a map beside a scenario."""
@@ -46,11 +54,15 @@ MAX_NAMES: Final = 10_000
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts with unprintable characters, so that these are escaped: in plain scalars some would be read as blanks."""
+    """Quotes texts with unprintable characters, so that these are escaped: in plain
+    scalars some would be read as blanks.
+    """
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"'
+    )
 
 
 _Dumper.add_representer(str, _text)
@@ -70,6 +82,7 @@ def _plain(value: Any) -> Any:
         if math.isfinite(value):
             return value
         raise _CannotBeWrittenError
+
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -98,7 +111,9 @@ class _Table:
         self._models: dict[str, RobotSpec] = {}
         self._names: set[str] = set()
 
-    def build(self, base: Scene, map_name: str | None, resolution: float | None) -> dict[str, Any]:
+    def build(
+        self, base: Scene, map_name: str | None, resolution: float | None
+    ) -> dict[str, Any]:
         """The top-level mapping of the file.
 
         Parameters
@@ -119,13 +134,26 @@ class _Table:
         places = scene.places[len(base.places) :]
         if scene.start != (expected := home_of(places, base.start)):
             table["home"] = None if scene.start is None else triple_of(scene.start)
-            if scene.start is not None and expected is not None and table["home"] == triple_of(expected):
+            if (
+                scene.start is not None
+                and expected is not None
+                and table["home"] == triple_of(expected)
+            ):
                 del table["home"]
+
         if scene.georeference != base.georeference:
             g = scene.georeference
-            table["georeference"] = None if g is None else [float(g.latitude), float(g.longitude), float(g.altitude)]
+            table["georeference"] = (
+                None
+                if g is None
+                else [float(g.latitude), float(g.longitude), float(g.altitude)]
+            )
+
         if scene.view != base.view:
-            table["view"] = None if scene.view is None else [float(v) for v in scene.view]
+            table["view"] = (
+                None if scene.view is None else [float(v) for v in scene.view]
+            )
+
         table |= _plain(file_table(Settings).write(settings))
         lists = {
             "walls": list(self._walls(scene, len(base.segments))),
@@ -134,9 +162,15 @@ class _Table:
         }
         things = [r for r in self._world.robots if _is_thing(r)]
         robots = [self._robot(r) for r in self._world.robots if not _is_thing(r)]
-        obstacles = [*(self._thing(r) for r in things), *map(self._obstacle, scene.boxes)]
+        obstacles = [
+            *(self._thing(r) for r in things),
+            *map(self._obstacle, scene.boxes),
+        ]
         if self._models:
-            table["models"] = {name: _plain(to_table(spec)) for name, spec in self._models.items()}
+            table["models"] = {
+                name: _plain(to_table(spec)) for name, spec in self._models.items()
+            }
+
         lists |= {"robots": robots, "obstacles": obstacles}
         table |= {key: rows for key, rows in lists.items() if rows}
         options = self._options()
@@ -151,21 +185,37 @@ class _Table:
         """The rows of walls from `first` on, in their order."""
         at = first
         ranges = [
-            (w.first, w.last, w.returns) for w in sorted(scene.special_walls, key=lambda w: w.first) if w.last > first
+            (w.first, w.last, w.returns)
+            for w in sorted(scene.special_walls, key=lambda w: w.first)
+            if w.last > first
         ]
-        for begin, end, returns in [*ranges, (len(scene.segments), len(scene.segments), Returns())]:
+        for begin, end, returns in [
+            *ranges,
+            (len(scene.segments), len(scene.segments), Returns()),
+        ]:
             if begin > at:
                 yield {"segments": scene.segments[at:begin].tolist()}
             if end > begin:
-                yield {"segments": scene.segments[begin:end].tolist(), "returns": file_table(Returns).write(returns)}
+                yield {
+                    "segments": scene.segments[begin:end].tolist(),
+                    "returns": file_table(Returns).write(returns),
+                }
+
             at = max(at, end)
 
     def _areas(self, areas: Sequence[Area]) -> Iterator[dict[str, Any]]:
         for area in areas:
             if len(area.corners) < 2:
-                self.notes.append(f"the area {shown(area.name or area.kind)} of fewer than 2 corners is left out")
+                self.notes.append(
+                    f"the area {shown(area.name or area.kind)} of fewer than 2 corners is left out"
+                )
                 continue
-            yield {"kind": area.kind, "name": area.name, "corners": _corners(area.corners)}
+
+            yield {
+                "kind": area.kind,
+                "name": area.name,
+                "corners": _corners(area.corners),
+            }
 
     def _name(self, name: str, base: str) -> str:
         """A name that is unique in the file."""
@@ -174,7 +224,10 @@ class _Table:
         while free in self._names:
             free, n = f"{wanted}_{n:03d}", n + 1
         if name and free != name:
-            self.notes.append(f'the second "{shown(name)}" is called "{shown(free)}": names are unique')
+            self.notes.append(
+                f'the second "{shown(name)}" is called "{shown(free)}": names are unique'
+            )
+
         self._names.add(free)
         return free
 
@@ -186,6 +239,7 @@ class _Table:
             table["box"] = [float(box.length), float(box.width)]
         else:
             table["parts"] = [_corners(part) for part in box.outlines]
+
         table |= {"pose": triple_of(box.pose), "color": box.color}
         table |= _seen_and_moved(box.returns, box.dynamics)
         return table
@@ -196,7 +250,10 @@ class _Table:
         """A moving obstacle."""
         spec = robot.spec
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
-        table |= {"parts": [_corners(part) for part in (spec.outline, *spec.parts)], "color": spec.color}
+        table |= {
+            "parts": [_corners(part) for part in (spec.outline, *spec.parts)],
+            "color": spec.color,
+        }
         table["max_speed"] = float(spec.limits.max_speed.x)
         table |= _seen_and_moved(spec.returns, spec.dynamics)
         if robot.pose is not None:
@@ -222,31 +279,41 @@ class _Table:
             said = f"{shown(table['name'])}: its controller {shown(program.name)} cannot be written"
             self.notes.append(f"{said}: another program cannot import it by that name")
             return
+
         options = {}
         for name, value in program.options.items():
             try:
                 options[name] = _plain(value)
             except _CannotBeWrittenError:
                 self.notes.append(
-                    f"{shown(table['name'])}: the option {shown(name)} of its controller cannot be written"
+                    f"{shown(table['name'])}: the option {shown(name)} of its "
+                    "controller cannot be written"
                 )
-        table["controller"] = {"name": program.name, **options} if options else program.name
+
+        table["controller"] = (
+            {"name": program.name, **options} if options else program.name
+        )
 
     def _model(self, spec: RobotSpec) -> str:
-        """The name of a model, of the library or of this file; a model that neither has is added to the file."""
+        """The name of a model, of the library or of this file; a model that neither has
+        is added to the file.
+        """
         try:
             if find_robot(spec.name) == spec:
                 return spec.name
             taken = True
         except (ModelError, FormatError):
             taken = False
+
         name, n = spec.name, 1
         while (taken and name == spec.name) or self._models.get(name, spec) != spec:
             n += 1
             name = f"{spec.name}_{n}"
+
         if name not in self._models:
             self._models[name] = spec
             self._check_model(name, spec)
+
         return name
 
     def _check_model(self, name: str, spec: RobotSpec) -> None:
@@ -254,18 +321,31 @@ class _Table:
         try:
             again = robot_of(_plain(to_table(spec)), name)
         except BotyardError as error:
-            self.notes.append(f"the model {shown(spec.name)} cannot be written so that it can be read again: {error}")
+            self.notes.append(
+                f"the model {shown(spec.name)} cannot be written so that it can "
+                f"be read again: {error}"
+            )
             return
-        if replace(again, name=spec.name).parts != spec.parts or again.outline != spec.outline:
-            self.notes.append(f"the model {shown(spec.name)} is written with another outline")
+
+        if (
+            replace(again, name=spec.name).parts != spec.parts
+            or again.outline != spec.outline
+        ):
+            self.notes.append(
+                f"the model {shown(spec.name)} is written with another outline"
+            )
 
     def _options(self) -> dict[str, Any]:
         options = {}
         for name, value in self._world.options.items():
             if name not in WORLD_OPTIONS:
-                self.notes.append(f"the option {shown(name)} is left out: a world cannot set it")
+                self.notes.append(
+                    f"the option {shown(name)} is left out: a world cannot set it"
+                )
                 continue
+
             options[name] = _plain(value)
+
         return options
 
 
@@ -281,10 +361,22 @@ def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str
 def _is_thing(robot: PlacedRobot) -> bool:
     """Whether a robot can be written as a moving obstacle without loss."""
     spec = robot.spec
-    if spec.name != THING or robot.served or robot.program is None or robot.pose is None:
+    if (
+        spec.name != THING
+        or robot.served
+        or robot.program is None
+        or robot.pose is None
+    ):
         return False
+
     top = spec.limits.max_speed.x
-    made = thing(spec.outline, parts=spec.parts, color=spec.color, returns=spec.returns, max_speed=top)
+    made = thing(
+        spec.outline,
+        parts=spec.parts,
+        color=spec.color,
+        returns=spec.returns,
+        max_speed=top,
+    )
     return replace(made, dynamics=spec.dynamics) == spec
 
 
@@ -301,7 +393,9 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def _begins_with(scene: Scene, base: Scene) -> bool:
-    """Whether a scene begins with all that a map has; it may have more walls, places and areas behind that."""
+    """Whether a scene begins with all that a map has; it may have more walls, places
+    and areas behind that.
+    """
     n, special = len(base.segments), len(base.special_walls)
     return (
         np.array_equal(scene.segments[:n], base.segments)
@@ -315,8 +409,14 @@ def _begins_with(scene: Scene, base: Scene) -> bool:
 
 
 def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
-    """The file of a scene's map, its contents, and the resolution to read it with; None if the scene no longer has all of it."""
-    from botyard.formats.registry import BUNDLE, format_of  # imported late: it imports the reader of scenarios
+    """The file of a scene's map, its contents, and the resolution to read it with; None
+    if the scene no longer has all of it.
+    """
+    # imported late: it imports the reader of scenarios
+    from botyard.formats.registry import (
+        BUNDLE,
+        format_of,
+    )
 
     path = Path(scene.map_file or scene.source)
     try:
@@ -330,6 +430,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
                 return path, base, resolution
     except (BotyardError, OSError, ValueError):
         return None
+
     return None
 
 
@@ -337,11 +438,20 @@ def _shipped_name(path: Path) -> str | None:
     """The name of a map that comes with the package."""
     from botyard.formats.registry import builtin_maps
 
-    return next((name for name, shipped in builtin_maps().items() if shipped.resolve() == path.resolve()), None)
+    return next(
+        (
+            name
+            for name, shipped in builtin_maps().items()
+            if shipped.resolve() == path.resolve()
+        ),
+        None,
+    )
 
 
 def _map_reference(path: Path, folder: Path) -> str:
-    """How a scenario in a folder refers to a map: a shipped one by its name, others by a relative path."""
+    """How a scenario in a folder refers to a map: a shipped one by its name, others by
+    a relative path.
+    """
     name = _shipped_name(path)
     if name is not None:
         return name
@@ -352,7 +462,9 @@ def _map_reference(path: Path, folder: Path) -> str:
 
 
 def _free_map(path: Path) -> Path:
-    """Path for the map of a scenario: beside it, replacing no file but the earlier map of the same scenario."""
+    """Path for the map of a scenario: beside it, replacing no file but the earlier map
+    of the same scenario.
+    """
     before = _earlier_map(path)
     for n in range(1, MAX_NAMES):
         found = path.with_name(f"{path.stem}{'' if n == 1 else f'-{n}'}.map")
@@ -360,6 +472,7 @@ def _free_map(path: Path) -> Path:
             return found
         if found.name == before and found.is_file() and is_ours(found):
             return found
+
     raise WorldFileError("there is no name left for its map", path)
 
 
@@ -367,24 +480,31 @@ def _earlier_map(path: Path) -> str:
     """Name of the map that an existing scenario of this program at a path refers to."""
     try:
         if is_ours(path):
-            data = yaml.safe_load(read_bytes(path, Meter(Budget(), str(path))).decode("utf-8"))
+            data = yaml.safe_load(
+                read_bytes(path, Meter(Budget(), str(path))).decode("utf-8")
+            )
             return str(data.get("map", "")) if isinstance(data, dict) else ""
     except (FormatError, OSError, ValueError, yaml.YAMLError, RecursionError):
         pass
+
     return ""
 
 
-def save(world: World, path: StrPath, *, overwrite: bool = False, refer: bool = True) -> list[str]:
+def save(
+    world: World, path: StrPath, *, overwrite: bool = False, refer: bool = True
+) -> list[str]:
     """Write a world as a scenario.
 
-    A map that is as it was read is referred to; otherwise walls and points go into an ArMap beside the scenario.
+    A map that is as it was read is referred to; otherwise walls and points go into an
+    ArMap beside the scenario.
 
     Parameters
     ----------
     path : path-like
         The scenario.
     overwrite : bool
-        Replace the scenario even if this program did not write it. A map is never replaced but that of the same scenario.
+        Replace the scenario even if this program did not write it. A map is never
+        replaced but that of the same scenario.
     refer : bool
         Refer to the unchanged map's file; False: to shipped maps only.
 
@@ -410,18 +530,33 @@ def save(world: World, path: StrPath, *, overwrite: bool = False, refer: bool = 
         table = _Table(world)
         name: str | None
         if found is not None:
-            name, base, resolution = _map_reference(found[0], path.parent), found[1], found[2]
+            name, base, resolution = (
+                _map_reference(found[0], path.parent),
+                found[1],
+                found[2],
+            )
         else:
             scene, name, base = _with_own_map(scene, path)
-            resolution = None if len(scene.points) or scene.resolution == DEFAULT_POINT_SIZE else scene.resolution
+            resolution = (
+                None
+                if len(scene.points) or scene.resolution == DEFAULT_POINT_SIZE
+                else scene.resolution
+            )
             table = _Table(replace(world, scene=scene))
+
         contents = table.build(base, name, resolution)
         text = yaml.dump(
-            contents, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=120
+            contents,
+            Dumper=_Dumper,
+            sort_keys=False,
+            default_flow_style=None,
+            allow_unicode=True,
+            width=120,
         )
         write_text(path, f"# {MARK}\n{text}", force=overwrite)
     except OSError as error:
         raise WorldFileError(f"cannot be written: {error.strerror}", path) from None
+
     return table.notes
 
 
@@ -443,21 +578,30 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
         for w in scene.special_walls
         if w.last > w.first
     ]
-    sorted_scene = replace(scene, segments=scene.segments[order], special_walls=tuple(special), traced=())
-    base = Scene(segments=scene.segments[ordinary], points=scene.points, resolution=scene.resolution)
+    sorted_scene = replace(
+        scene, segments=scene.segments[order], special_walls=tuple(special), traced=()
+    )
+    base = Scene(
+        segments=scene.segments[ordinary],
+        points=scene.points,
+        resolution=scene.resolution,
+    )
     target = _free_map(path)
     armap.write(from_scene(base)[0], target)
     return sorted_scene, target.name, base
 
 
 def packed(world: World) -> bytes:
-    """A world as the bytes of a ``.zip`` with its scenario and its map, which `read_world` reads; see `save`."""
+    """A world as the bytes of a ``.zip`` with its scenario and its map, which
+    `read_world` reads; see `save`.
+    """
     out = io.BytesIO()
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
         save(world, Path(folder) / "world.yaml", refer=False)
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(Path(folder).iterdir()):
                 archive.write(path, path.name)
+
     return out.getvalue()
 
 

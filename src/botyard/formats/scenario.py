@@ -1,7 +1,8 @@
-"""botyard's own scenario files (YAML): a map, robots, obstacles (fixed, movable, moving), and settings of the simulation.
+"""botyard's own scenario files (YAML): a map, robots, obstacles (fixed, movable,
+moving), and settings of the simulation.
 
-Metres, seconds and, because people write them, degrees. The schema is published by ``botyard scenario schema``; the reference is
-``docs/reference/scenario.md``.
+Metres, seconds and, because people write them, degrees. The schema is published by
+``botyard scenario schema``; the reference is ``docs/reference/scenario.md``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from botyard.codeload import is_code
 from botyard.errors import (
     BotyardError,
     BudgetError,
@@ -33,15 +33,30 @@ from botyard.formats.yamlfile import YamlFile
 from botyard.geometry import Outline, Pose
 from botyard.model.beams import ReflectorRule
 from botyard.model.dynamics import DynamicsSpec, PoseController
-from botyard.model.filetables import FileTable, Pair, Strict, TableError, Triple, file_table, pose_of
+from botyard.model.filetables import (
+    FileTable,
+    Pair,
+    Strict,
+    TableError,
+    Triple,
+    file_table,
+    pose_of,
+)
 from botyard.model.library import load_laser, robot_of
 from botyard.model.obstacles import BoxObject, Returns, disc, rectangle
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import LASER_MOUNT, DynamicsTable, LaserMount, ReturnsTable, mounted_laser
+from botyard.model.robotfile import (
+    LASER_MOUNT,
+    DynamicsTable,
+    LaserMount,
+    ReturnsTable,
+    mounted_laser,
+)
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World, thing
 from botyard.names import check_name, is_name, shown
+from botyard.processes.codeload import is_code
 
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
@@ -65,7 +80,9 @@ class _Robot(Strict, kw_only=True):
 
 
 class _Obstacle(Strict, kw_only=True):
-    """An obstacle: movable, moving by itself (controller), or a part of the walls (fixed)."""
+    """An obstacle: movable, moving by itself (controller), or a part of the walls
+    (fixed).
+    """
 
     name: str = ""
     box: Pair | None = None
@@ -86,7 +103,9 @@ class _Wall(Strict, kw_only=True):
 
     line: list[Pair] = msgspec.field(default_factory=list)
     closed: bool = False
-    segments: list[tuple[float, float, float, float]] = msgspec.field(default_factory=list)
+    segments: list[tuple[float, float, float, float]] = msgspec.field(
+        default_factory=list
+    )
     returns: ReturnsTable | UnsetType = UNSET
 
 
@@ -159,7 +178,12 @@ class _Reader:
         self._meter = Meter(options.budget, source.name, WorldFileError)
         self._yaml = YamlFile(source.text, self._meter, WorldFileError)
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
-            raise WorldFileError(f"expected a scenario, with botyard: {VERSION} in it, found none", source.name, 1)
+            raise WorldFileError(
+                f"expected a scenario, with botyard: {VERSION} in it, found none",
+                source.name,
+                1,
+            )
+
         self._check_options(self._yaml.data.get("options"))
         self._file: _ScenarioKeys = self._yaml.convert(ScenarioFile)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
@@ -173,27 +197,49 @@ class _Reader:
         return self._yaml.fail(f"$.{where}", reason, key)
 
     def _check_options(self, options: object) -> None:
-        """Refuse options that a scenario may not set, and names that break the rule for names."""
+        """Refuse options that a scenario may not set, and names that break the rule for
+        names.
+        """
         if not isinstance(options, dict):
-            return  # the conversion to `ScenarioFile` reports it
+            # the conversion to `ScenarioFile` reports it
+            return
+
         for name, value in options.items():
             reason = refusal(str(name))
             if reason is not None:
-                raise self._yaml.fail("$.options", f"{shown(name)}: {reason}", str(name))
-            if name in ("controller", "robot-name", "ambf-namespace") and isinstance(value, str) and not is_name(value):
-                raise self._fail(f"options.{name}", f'expected a name, found "{shown(value)}"')
+                raise self._yaml.fail(
+                    "$.options", f"{shown(name)}: {reason}", str(name)
+                )
+
+            if (
+                name in ("controller", "robot-name", "ambf-namespace")
+                and isinstance(value, str)
+                and not is_name(value)
+            ):
+                raise self._fail(
+                    f"options.{name}", f'expected a name, found "{shown(value)}"'
+                )
 
     def _located(self, where: str, error: BotyardError) -> FormatError:
-        """An error of another module with its place in this file; a `BudgetError` stays one."""
+        """An error of another module with its place in this file; a `BudgetError` stays
+        one.
+        """
         if isinstance(error, TableError):
             inside = error.inside(where)
             return self._fail(inside.where, inside.reason, inside.key)
-        return error if isinstance(error, BudgetError) else self._fail(where, str(error))
+
+        return (
+            error if isinstance(error, BudgetError) else self._fail(where, str(error))
+        )
 
     def run(self) -> World:
         file = self._file
         if file.botyard != VERSION:
-            raise self._fail("botyard", f"expected version {VERSION} of the format, found {file.botyard}")
+            raise self._fail(
+                "botyard",
+                f"expected version {VERSION} of the format, found {file.botyard}",
+            )
+
         settings = self._settings()
         base = self._map()
         for i, wall in enumerate(file.walls):
@@ -203,12 +249,20 @@ class _Reader:
         for i, robot in enumerate(file.robots):
             self._robot(i, robot)
         scene = self._scene(base)
-        return World(scene=scene, robots=tuple(self._robots), settings=settings, options=as_mapping(file.options))
+        return World(
+            scene=scene,
+            robots=tuple(self._robots),
+            settings=settings,
+            options=as_mapping(file.options),
+        )
 
     def _settings(self) -> Settings:
         resolution = self._file.resolution
         if resolution is not None and not 1e-6 <= resolution <= 1e4:
-            raise self._fail("resolution", f"expected 1e-06 … 10000 m, found {resolution:g} m")
+            raise self._fail(
+                "resolution", f"expected 1e-06 … 10000 m, found {resolution:g} m"
+            )
+
         try:
             return _SCENARIO.read(self._file)
         except TableError as error:
@@ -223,7 +277,9 @@ class _Reader:
         if name is None:
             return Scene() if resolution is None else Scene(resolution=resolution)
         try:
-            return self._open_map(self._source, name, replace(self._options, resolution=resolution))
+            return self._open_map(
+                self._source, name, replace(self._options, resolution=resolution)
+            )
         except FormatError as error:
             raise self._located("map", error) from None
 
@@ -232,12 +288,16 @@ class _Reader:
         points = np.array(one.line, np.float64).reshape(-1, 2)
         if len(points) < 2 and not (one.segments and not one.line):
             raise self._fail(
-                f"walls[{i}]", f"expected a line of at least 2 points, or segments, found {len(points)} points"
+                f"walls[{i}]",
+                f"expected a line of at least 2 points, or segments, found {len(points)} points",
             )
+
         segments = np.concatenate([points[:-1], points[1:]], axis=1)
         if one.closed and len(points) > 2:
             segments = closed(tuple(one.line))
-        segments = np.concatenate([segments, np.array(one.segments, np.float64).reshape(-1, 4)])
+        segments = np.concatenate(
+            [segments, np.array(one.segments, np.float64).reshape(-1, 4)]
+        )
         self._walls.append((segments, self._returns(f"walls[{i}]", one.returns)))
 
     def _returns(self, where: str, part: ReturnsTable | UnsetType) -> Returns:
@@ -248,35 +308,64 @@ class _Reader:
 
     def _outlines(self, i: int, o: _Obstacle) -> tuple[Outline, ...]:
         where = f"obstacles[{i}]"
-        given = [k for k in ("box", "disc", "polygon", "parts") if getattr(o, k) is not None]
+        given = [
+            k for k in ("box", "disc", "polygon", "parts") if getattr(o, k) is not None
+        ]
         if len(given) > 1:
-            raise self._fail(where, f"expected one of box, disc, polygon and parts, found {' and '.join(given)}")
+            raise self._fail(
+                where,
+                f"expected one of box, disc, polygon and parts, found {' and '.join(given)}",
+            )
+
         if o.disc is not None:
             if not 0.0 < o.disc <= 1e4:
-                raise self._fail(f"{where}.disc", f"expected a radius in m, found {o.disc:g}")
+                raise self._fail(
+                    f"{where}.disc", f"expected a radius in m, found {o.disc:g}"
+                )
+
             return (disc(o.disc),)
+
         shapes = [o.polygon] if o.polygon is not None else o.parts
         if shapes is None:
             length, width = o.box or (0.5, 0.5)
             if not (0.0 < length <= 1e4 and 0.0 < width <= 1e4):
-                raise self._fail(f"{where}.box", f"expected [length, width] in m, found [{length:g}, {width:g}]")
+                raise self._fail(
+                    f"{where}.box",
+                    f"expected [length, width] in m, found [{length:g}, {width:g}]",
+                )
+
             return (rectangle(length, width),)
+
         for shape in shapes:
             if len(shape) < 3:
-                raise self._fail(where, f"expected polygons of at least 3 corners, found {len(shape)}")
+                raise self._fail(
+                    where,
+                    f"expected polygons of at least 3 corners, found {len(shape)}",
+                )
+
             if len(set(shape)) < 3:
-                raise self._fail(where, f"expected polygons of at least 3 different corners, found {len(set(shape))}")
+                raise self._fail(
+                    where,
+                    f"expected polygons of at least 3 different corners, found {len(set(shape))}",
+                )
+
         if not shapes:
-            raise self._fail(f"{where}.parts", "expected at least one polygon, found none")
+            raise self._fail(
+                f"{where}.parts", "expected at least one polygon, found none"
+            )
+
         return tuple(tuple(shape) for shape in shapes)
 
     def _name(self, where: str, wanted: str, base: str, is_robot: bool = True) -> str:
-        """A unique name: the one wanted, which must be free, or one after `base`; that of a robot obeys the rule for names."""
+        """A unique name: the one wanted, which must be free, or one after `base`; that
+        of a robot obeys the rule for names.
+        """
         if is_robot:
             try:
                 check_name(wanted or base)
             except WorldError as error:
                 raise self._fail(f"{where}.name", str(error)) from None
+
         if wanted in self._names:
             raise self._fail(where, f'the name "{shown(wanted)}" is taken')
         name, n = wanted or base, self._numbers.get(base, 2)
@@ -293,21 +382,34 @@ class _Reader:
             for key, what in (("controller", "a controller"), ("dynamics", "a mass")):
                 if getattr(o, key) is not None:
                     raise self._fail(where, f"what is fixed cannot have {what}")
+
             for outline in outlines:
                 self._walls.append((place_segments(closed(outline), place), seen))
             return
+
         name = self._name(where, o.name, "obstacle", is_robot=o.controller is not None)
         mass = self._dynamics(where, o.dynamics, FLOOR_FRICTION)
         if o.controller is not None:
             spec = self._spec(
                 where,
-                lambda: thing(outlines[0], parts=outlines[1:], color=o.color, returns=seen, max_speed=o.max_speed),
+                lambda: thing(
+                    outlines[0],
+                    parts=outlines[1:],
+                    color=o.color,
+                    returns=seen,
+                    max_speed=o.max_speed,
+                ),
             )
             program = self._program(f"{where}.controller", o.controller)
             self._meter.add("robots", 1)
             spec = replace(spec, dynamics=mass)
-            self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=program, served=False))
+            self._robots.append(
+                PlacedRobot(
+                    spec=spec, name=name, pose=place, program=program, served=False
+                )
+            )
             return
+
         is_box = o.disc is None and o.polygon is None and o.parts is None
         xs, ys = zip(*(c for part in outlines for c in part), strict=True)
         self._objects.append(
@@ -323,9 +425,15 @@ class _Reader:
             )
         )
 
-    def _dynamics(self, where: str, part: DynamicsTable | None, friction: float = 0.0) -> DynamicsSpec | None:
+    def _dynamics(
+        self, where: str, part: DynamicsTable | None, friction: float = 0.0
+    ) -> DynamicsSpec | None:
         try:
-            return None if part is None else file_table(DynamicsSpec).read(part, floor_friction=friction)
+            return (
+                None
+                if part is None
+                else file_table(DynamicsSpec).read(part, floor_friction=friction)
+            )
         except ModelError as error:
             raise self._located(f"{where}.dynamics", error) from None
 
@@ -336,6 +444,7 @@ class _Reader:
             spec: RobotSpec = make()
         except (ModelError, FormatError) as error:
             raise self._located(where, error) from None
+
         return spec
 
     def _robot(self, i: int, r: _Robot) -> None:
@@ -353,44 +462,82 @@ class _Reader:
         if r.lasers is not None:
             mounts = r.lasers
             base = spec
-            spec = self._spec(f"{where}.lasers", lambda: replace(base, lasers=tuple(_laser(m, base) for m in mounts)))
-        program = None if r.controller is None else self._program(f"{where}.controller", r.controller)
+            spec = self._spec(
+                f"{where}.lasers",
+                lambda: replace(base, lasers=tuple(_laser(m, base) for m in mounts)),
+            )
+
+        program = (
+            None
+            if r.controller is None
+            else self._program(f"{where}.controller", r.controller)
+        )
         for k in range(r.count):
-            name = self._name(where, r.name if r.count == 1 else "", r.name or spec.name)
+            name = self._name(
+                where, r.name if r.count == 1 else "", r.name or spec.name
+            )
             pose = None if r.pose is None else pose_of(r.pose)
-            if r.count > 1 and pose is not None:  # in a row, like robots of the command line (decisions, "Start")
+            if (
+                r.count > 1 and pose is not None
+            ):  # in a row, like robots of the command line (decisions, "Start")
                 pose = Pose(pose.x, pose.y - k, pose.th)
-            self._robots.append(PlacedRobot(spec=spec, name=name, pose=pose, program=program, served=r.served))
+
+            self._robots.append(
+                PlacedRobot(
+                    spec=spec, name=name, pose=pose, program=program, served=r.served
+                )
+            )
 
     def _model(self, where: str, model: str | dict[str, Any], name: str) -> RobotSpec:
         if isinstance(model, str) and model in self._file.models:
             if model not in self._models:
                 table = self._file.models[model]
-                self._models[model] = self._spec(f"models.{model}", lambda: robot_of(table, model))
+                self._models[model] = self._spec(
+                    f"models.{model}", lambda: robot_of(table, model)
+                )
+
             return self._models[model]
+
         if isinstance(model, str) and model.lower().endswith((".p", ".toml")):
             self._meter.add("files", 1, self._yaml.line_of(f"$.{where}"))
-            return self._spec(where, lambda: find_robot(self._source.beside(model, "the model"), self._options.budget))
+            return self._spec(
+                where,
+                lambda: find_robot(
+                    self._source.beside(model, "the model"), self._options.budget
+                ),
+            )
+
         if isinstance(model, str):
             return self._spec(where, lambda: find_robot(model))
         table = dict(model)
-        return self._spec(where, lambda: robot_of(table, str(table.pop("name", "") or name or "robot")))
+        return self._spec(
+            where,
+            lambda: robot_of(table, str(table.pop("name", "") or name or "robot")),
+        )
 
     def _program(self, where: str, controller: str | dict[str, Any]) -> Program:
         options = {} if isinstance(controller, str) else dict(controller)
         name = controller if isinstance(controller, str) else options.pop("name", None)
         if not isinstance(name, str):
-            raise self._fail(where, "expected the name of a controller, or name: … and its options")
+            raise self._fail(
+                where, "expected the name of a controller, or name: … and its options"
+            )
+
         try:
             is_known = self._options.is_program(name)
-        except CommandLineError as error:  # code that may be run, and cannot be
+        except CommandLineError as error:
+            # code that may be run, and cannot be
             raise self._fail(where, str(error)) from error
+
         if not is_known:
             if is_code(name):
                 raise self._fail(
-                    where, f'"{shown(name)}" is code, which is run only with --allow-code (in Python, allow_code=True)'
+                    where,
+                    f'"{shown(name)}" is code, which is run only with --allow-code (in Python, allow_code=True)',
                 )
+
             raise self._fail(where, f'there is no controller "{name}"')
+
         return Program(name=name, options=options)
 
     # -- the whole scene
@@ -404,20 +551,33 @@ class _Reader:
             segments.append(lines)
             if seen != Returns():
                 special.append(SpecialWalls(first=first, last=count, returns=seen))
+
         for i, place in enumerate(f.places):
             if len(place.pose) not in (2, 3):
                 raise self._fail(
-                    f"places[{i}].pose", f"expected [x, y] or [x, y, degrees], found {len(place.pose)} numbers"
+                    f"places[{i}].pose",
+                    f"expected [x, y] or [x, y, degrees], found {len(place.pose)} numbers",
                 )
+
         places = tuple(map(_place, f.places))
         for i, area in enumerate(f.areas):
             if len(area.corners) < 2:
-                raise self._fail(f"areas[{i}].corners", f"expected at least 2 points, found {len(area.corners)}")
-        areas = tuple(Area(kind=a.kind, name=a.name, corners=tuple(a.corners)) for a in f.areas)
+                raise self._fail(
+                    f"areas[{i}].corners",
+                    f"expected at least 2 points, found {len(area.corners)}",
+                )
+
+        areas = tuple(
+            Area(kind=a.kind, name=a.name, corners=tuple(a.corners)) for a in f.areas
+        )
         home = home_of(places, base.start)
         return replace(
             base,
-            name=f.name if f.name is not None else base.name if f.map is not None else self._source.stem,
+            name=f.name
+            if f.name is not None
+            else base.name
+            if f.map is not None
+            else self._source.stem,
             source=self._source.name,
             map_file=base.map_file or base.source,
             segments=np.concatenate(segments),
@@ -425,7 +585,11 @@ class _Reader:
             boxes=(*(base.boxes if f.map_objects else ()), *self._objects),
             places=(*base.places, *places),
             areas=(*base.areas, *areas),
-            start=home if f.home is UNSET else None if f.home is None else pose_of(f.home),
+            start=home
+            if f.home is UNSET
+            else None
+            if f.home is None
+            else pose_of(f.home),
             georeference=base.georeference
             if f.georeference is UNSET
             else None
@@ -436,18 +600,29 @@ class _Reader:
 
 
 def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
-    """Start pose of robots: the first home or dock among a scenario's own places, else `otherwise` (the map's)."""
-    return next((p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise)
+    """Start pose of robots: the first home or dock among a scenario's own places, else
+    `otherwise` (the map's).
+    """
+    return next(
+        (p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise
+    )
 
 
 def _place(p: _Place) -> Place:
     x, y, *heading = p.pose
     pose = pose_of((x, y, heading[0] if heading else 0.0))
-    return Place(kind=p.kind, name=p.name, pose=pose, has_heading=bool(heading) if p.heading is None else p.heading)
+    return Place(
+        kind=p.kind,
+        name=p.name,
+        pose=pose,
+        has_heading=bool(heading) if p.heading is None else p.heading,
+    )
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
-    """A laser by its name in the library, mounted like the model's first one, or a laser with its own mount."""
+    """A laser by its name in the library, mounted like the model's first one, or a
+    laser with its own mount.
+    """
     if isinstance(mount, str):
         return load_laser(mount, pose=spec.lasers[0].pose if spec.lasers else Pose())
     return mounted_laser(mount, load_laser)

@@ -1,7 +1,8 @@
 """Robot models from Stage definitions, both dialects (formats §3.4, §3.5, §4.3).
 
-A definition is a chain of bases down to a model type of Stage, or to a model of our own library: ``define mine p3dx ( … )`` works
-although the file that defines ``p3dx`` for the original is not shipped. Each link of the chain changes what it names.
+A definition is a chain of bases down to a model type of Stage, or to a model of our own
+library: ``define mine p3dx ( … )`` works although the file that defines ``p3dx`` for
+the original is not shipped. Each link of the chain changes what it names.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.errors import BudgetError, MapError, ModelError, ModelFileError, did_you_mean
+from botyard.errors import (
+    BudgetError,
+    MapError,
+    ModelError,
+    ModelFileError,
+    did_you_mean,
+)
 from botyard.formats import stagesensors as sensors
 from botyard.formats.base import Source, read_bytes
 from botyard.formats.budget import Meter
@@ -48,11 +55,23 @@ from botyard.names import shown
 MODEL_TYPES: Final = frozenset({"model", "position"})
 """Stage types that a robot or an object can be based on."""
 NOT_SIMULATED: Final = frozenset(
-    {"gps", "bumpers", "bumpswitches", "messages", "camera", "actuator", "blinkenlight", "lightindicator", "wifi"}
+    {
+        "gps",
+        "bumpers",
+        "bumpswitches",
+        "messages",
+        "camera",
+        "actuator",
+        "blinkenlight",
+        "lightindicator",
+        "wifi",
+    }
 )
 """Types of children that are not simulated."""
 DARK_BELOW: Final = 128
-"""Pixels of a bitmap with a lower grey value are solid (formats §4.3: dark pixels are solid)."""
+"""Pixels of a bitmap with a lower grey value are solid (formats §4.3: dark pixels are
+solid).
+"""
 MAX_PARTS: Final = 400
 """Polygons of a robot's or movable object's body."""
 MAX_LASERS: Final = 100
@@ -60,7 +79,8 @@ _POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
 _POINT = re.compile(r"point\[([0-9]{1,9})\]")
 _SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
-# an undescribed `position`: of Stage 2 by formats §3.4 and pioneer-protocol §11.5, of Stage 4 by formats §4.3
+# an undescribed `position`: of Stage 2 by formats §3.4 and pioneer-protocol §11.5, of
+# Stage 4 by formats §4.3
 _POSITION = RobotSpec(
     name="position",
     outline=_SQUARE,
@@ -71,14 +91,21 @@ _POSITION = RobotSpec(
 _QUARTER = Axes(1.0, 1.0, math.pi / 2)
 _POSITION_4 = replace(
     _POSITION,
-    limits=MotionLimits(max_speed=_QUARTER, accel=_QUARTER, decel=_QUARTER, top_accel=_QUARTER, heading_speed=_QUARTER.a),
+    limits=MotionLimits(
+        max_speed=_QUARTER,
+        accel=_QUARTER,
+        decel=_QUARTER,
+        top_accel=_QUARTER,
+        heading_speed=_QUARTER.a,
+    ),
     odometry_error=Axes(0.015, 0.015, 0.025),
-)  # fmt: skip
+)
 
 
 @dataclass(slots=True)
 class Shape:
-    """Description of a body's outline; resolved to polygons when all properties are known.
+    """Description of a body's outline; resolved to polygons when all properties are
+    known.
 
     Attributes
     ----------
@@ -122,15 +149,26 @@ class Shape:
             match = _POLYGON.fullmatch(key)
             if match:
                 found.setdefault(int(match[1]), {})[int(match[2])] = prop.numbers(2)
+
         if found:
-            self.polygons = [_polygon(points, entity) for _, points in sorted(found.items())]
+            self.polygons = [
+                _polygon(points, entity) for _, points in sorted(found.items())
+            ]
+
         for child in entity.children:
             if child.type_name == "block":
-                points = {int(m[1]): p for k, p in child.properties.items() if (m := _POINT.fullmatch(k))}
-                self.polygons.append(_polygon({i: p.numbers(2) for i, p in points.items()}, child))
+                points = {
+                    int(m[1]): p
+                    for k, p in child.properties.items()
+                    if (m := _POINT.fullmatch(k))
+                }
+                self.polygons.append(
+                    _polygon({i: p.numbers(2) for i, p in points.items()}, child)
+                )
 
     def outlines(self, pictures: Pictures) -> tuple[Outline, ...]:
-        """The polygons of the body, scaled to the size, centred and moved by the origin (formats §3.4).
+        """The polygons of the body, scaled to the size, centred and moved by the origin
+        (formats §3.4).
 
         Raises
         ------
@@ -146,19 +184,34 @@ class Shape:
             xs, ys = zip(*(corner for shape in shapes for corner in shape), strict=True)
             cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
             dx, dy = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
-            shapes = [tuple(((x - cx) / dx, (y - cy) / dy) for x, y in shape) for shape in shapes]
-        return tuple(tuple(transform_point(self.origin, x * length, y * width) for x, y in shape) for shape in shapes)
+            shapes = [
+                tuple(((x - cx) / dx, (y - cy) / dy) for x, y in shape)
+                for shape in shapes
+            ]
+
+        return tuple(
+            tuple(transform_point(self.origin, x * length, y * width) for x, y in shape)
+            for shape in shapes
+        )
 
 
 def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
-    """The solid pixels of a picture as rectangles, scaled to unit size around the origin."""
+    """The solid pixels of a picture as rectangles, scaled to unit size around the
+    origin.
+    """
     rows, columns = solid.shape
     found = mask_to_rectangles(solid, MAX_PARTS)
     if not 0 < len(found) <= MAX_PARTS:
         more = "more" if len(found) else "none"
-        raise prop.fail(f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body (this one has {more})")
+        raise prop.fail(
+            f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body "
+            f"(this one has {more})"
+        )
+
     found = found / (columns, rows, columns, rows) - 0.5
-    return [((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()]
+    return [
+        ((x0, y0), (x1, y0), (x1, y1), (x0, y1)) for x0, y0, x1, y1 in found.tolist()
+    ]
 
 
 class Pictures:
@@ -172,24 +225,35 @@ class Pictures:
         Whether the world may read a file.
     """
 
-    def __init__(self, meter: Meter, allowed: Callable[[Path], bool] = any_file) -> None:
+    def __init__(
+        self, meter: Meter, allowed: Callable[[Path], bool] = any_file
+    ) -> None:
         self.meter = meter
         self._allowed = allowed
         self._masks: dict[Path, NDArray[np.bool_]] = {}
         self._outlines: dict[Path, NDArray[np.float64]] = {}
 
     def _find(self, prop: Property) -> Path:
-        path = find_file(prop.string(), Path(prop.folder), Path(prop.path), self._allowed)
+        path = find_file(
+            prop.string(), Path(prop.folder), Path(prop.path), self._allowed
+        )
         if path is not None:
             return path
         if self._allowed is not any_file:
-            raise prop.fail("a picture that comes with this file (in one .zip, or load the file by name)")
-        raise ModelFileError(f'bitmap "{shown(prop.string())}": no such file', prop.path, prop.line)
+            raise prop.fail(
+                "a picture that comes with this file (in one .zip, or load the file by name)"
+            )
+
+        raise ModelFileError(
+            f'bitmap "{shown(prop.string())}": no such file', prop.path, prop.line
+        )
 
     def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
-        """The dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom, without light margins.
+        """The dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom,
+        without light margins.
 
-        As in Stage, what is scaled to the size is the bounding box of the dark pixels, and of colours the first channel counts.
+        As in Stage, what is scaled to the size is the bounding box of the dark pixels,
+        and of colours the first channel counts.
 
         Raises
         ------
@@ -201,37 +265,58 @@ class Pictures:
             self.meter.add("files", 1, prop.line, prop.path)
             try:
                 data = read_bytes(path, self.meter)
-                grey = read_grey(Source(str(path), data, path), self.meter, what="the bitmap", first=True)
+                grey = read_grey(
+                    Source(str(path), data, path),
+                    self.meter,
+                    what="the bitmap",
+                    first=True,
+                )
             except BudgetError:
                 raise
             except MapError as error:
                 what = f'bitmap "{shown(prop.string())}": {error.reason}'
                 raise ModelFileError(what, prop.path, prop.line) from None
+
             self._masks[path] = _trimmed(grey[::-1] < DARK_BELOW)
+
         return self._masks[path]
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
-        """The outlines of the solid pixels, (n, 4), of a picture of unit size around the origin."""
+        """The outlines of the solid pixels, (n, 4), of a picture of unit size around
+        the origin.
+        """
         path = self._find(prop)
         if path not in self._outlines:
             solid = self.dark_pixels(prop)
             rows, columns = solid.shape
-            found = mask_to_segments(solid, lambda n: self.meter.add("vertices", 2 * n, prop.line, prop.path))
+            found = mask_to_segments(
+                solid, lambda n: self.meter.add("vertices", 2 * n, prop.line, prop.path)
+            )
             self._outlines[path] = found / (columns, rows, columns, rows) - 0.5
         else:
-            self.meter.add("vertices", 2 * len(self._outlines[path]), prop.line, prop.path)
+            self.meter.add(
+                "vertices", 2 * len(self._outlines[path]), prop.line, prop.path
+            )
+
         return self._outlines[path]
 
 
 def _trimmed(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The bounding box of what is set; all of a mask in which nothing is."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    return mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else mask
+    return (
+        mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        if len(rows)
+        else mask
+    )
 
 
 def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
     if len(points) < 3:
-        raise ModelFileError("expected polygons of at least 3 points", entity.path, entity.line)
+        raise ModelFileError(
+            "expected polygons of at least 3 points", entity.path, entity.line
+        )
+
     return tuple((points[i][0], points[i][1]) for i in sorted(points))
 
 
@@ -248,7 +333,9 @@ class ModelLibrary:
         Collects what cannot be simulated.
     """
 
-    def __init__(self, world: WorldFile, *, stock: bool = True, notes: Notes | None = None) -> None:
+    def __init__(
+        self, world: WorldFile, *, stock: bool = True, notes: Notes | None = None
+    ) -> None:
         to_metres_and_degrees(world)
         self._world = world
         # Packages are looked through once, not for each entity of a large world.
@@ -264,7 +351,8 @@ class ModelLibrary:
         self.notes = notes if notes is not None else Notes()
 
     def chain(self, name: str) -> tuple[list[Entity], str]:
-        """The definitions behind `name`, root first, and the type that the root is based on.
+        """The definitions behind `name`, root first, and the type that the root is
+        based on.
 
         A definition that is based on its own name changes the model of the library.
 
@@ -277,16 +365,23 @@ class ModelLibrary:
         while name in self._world.definitions:
             entity = self._world.definitions[name]
             if any(entity is link for link in links):
-                raise ModelFileError(f"definition {shown(name)} is based on itself", entity.path, entity.line)
+                raise ModelFileError(
+                    f"definition {shown(name)} is based on itself",
+                    entity.path,
+                    entity.line,
+                )
+
             links.append(entity)
             self.meter.check("nesting", len(links), entity.line, entity.path)
             if entity.type_name == name and self._is_stock(name):
                 break
             name = entity.type_name
+
         return links[::-1], name
 
     def count(self, links: Sequence[Entity]) -> None:
-        """Count everything that an entity expands to, with all children of its definitions, before any of it is built.
+        """Count everything that an entity expands to, with all children of its
+        definitions, before any of it is built.
 
         Raises
         ------
@@ -297,26 +392,41 @@ class ModelLibrary:
         self.meter.add("references", self._total(links), last.line, last.path)
 
     def _total(self, links: Sequence[Entity]) -> int:
-        """Cost of an entity in uses of definitions; one with many properties counts several times."""
-        return sum(self._totals[id(link)] if id(link) in self._totals else self._total_of(link) for link in links)
+        """Cost of an entity in uses of definitions; one with many properties counts
+        several times.
+        """
+        return sum(
+            self._totals[id(link)] if id(link) in self._totals else self._total_of(link)
+            for link in links
+        )
 
     def _total_of(self, entity: Entity) -> int:
         if id(entity) in self._inside:
-            raise ModelFileError("models that carry each other in a circle", entity.path, entity.line)
+            raise ModelFileError(
+                "models that carry each other in a circle", entity.path, entity.line
+            )
+
         self._inside.add(id(entity))
         try:
             self.meter.check("nesting", len(self._inside), entity.line, entity.path)
             total = 1 + len(entity.properties) // 5
             for child in entity.children:
-                total += 1 if child.type_name == "block" else self._total(self.links(child)[0])
+                total += (
+                    1
+                    if child.type_name == "block"
+                    else self._total(self.links(child)[0])
+                )
         finally:
             self._inside.discard(id(entity))
+
         self._totals[id(entity)] = total
         return total
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Definitions that can be put into a world: those based on `position` or `model`, or on a model of our library."""
+        """Definitions that can be put into a world: those based on `position` or
+        `model`, or on a model of our library.
+        """
         return tuple(n for n in self._world.definitions if self.is_model(n))
 
     def is_model(self, name: str) -> bool:
@@ -349,10 +459,12 @@ class ModelLibrary:
             if links:
                 self.count(links)
             self._known[name] = self._build(name, links, root)
+
         return self._known[name]
 
     def all(self) -> tuple[tuple[RobotSpec, ...], tuple[str, ...]]:
-        """All models among the definitions, and the names of the others (sensors), which are checked by attaching them to a robot.
+        """All models among the definitions, and the names of the others (sensors),
+        which are checked by attaching them to a robot.
 
         Raises
         ------
@@ -364,40 +476,66 @@ class ModelLibrary:
             if self.is_model(name):
                 robots.append(self.robot(name))
                 continue
+
             others.append(name)
             links, root = self.chain(name)
             self.count(links)
-            if root == "window" or (root in ("ranger", "sonar") and "scount" not in merged(links)):
-                continue  # incomplete by itself: completed where it is used
+            if root == "window" or (
+                root in ("ranger", "sonar") and "scount" not in merged(links)
+            ):
+                # incomplete by itself: completed where it is used
+                continue
+
             if root == "sensor":  # in a ranger of Stage 4
-                around = Entity("ranger", entity.path, entity.line, children=[Entity(name, entity.path, entity.line)])
+                around = Entity(
+                    "ranger",
+                    entity.path,
+                    entity.line,
+                    children=[Entity(name, entity.path, entity.line)],
+                )
                 self._ranger(_POSITION_4, [around], IDENTITY)
             elif root in sensors.TYPES or root in NOT_SIMULATED:
                 self._child(_POSITION, Entity(name, entity.path, entity.line), IDENTITY)
-            else:  # nothing uses it: a note is enough
+            else:
+                # nothing uses it: a note is enough
                 hint = did_you_mean(root, (*self._types(), *sensors.TYPES))
-                self.notes.add(f"type {name}", entity, f'"{shown(root)}" is not a type of sensor or model{hint}')
+                self.notes.add(
+                    f"type {name}",
+                    entity,
+                    f'"{shown(root)}" is not a type of sensor or model{hint}',
+                )
+
         return tuple(robots), tuple(others)
 
     def instance(self, entity: Entity) -> RobotSpec:
-        """The model of an entity that stands in the world itself, its own properties included."""
+        """The model of an entity that stands in the world itself, its own properties
+        included.
+        """
         links, root = self.links(entity)
         return self._build(entity.type_name, links, root)
 
     def links(self, entity: Entity) -> tuple[list[Entity], str]:
-        """The definitions behind an entity, root first, then the entity itself; and the type that the root is based on."""
+        """The definitions behind an entity, root first, then the entity itself; and the
+        type that the root is based on.
+        """
         links, root = self.chain(entity.type_name)
         return [*links, entity], root
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
         """An error about a type that does not exist."""
         return ModelFileError(
-            f'"{shown(root)}" is not a model type{did_you_mean(root, self._types())}', entity.path, entity.line
+            f'"{shown(root)}" is not a model type{did_you_mean(root, self._types())}',
+            entity.path,
+            entity.line,
         )
 
     def _types(self) -> list[str]:
         """Names that a model may be based on."""
-        return [*self._world.definitions, *MODEL_TYPES, *sorted(self._stock - {"pioneer"})]
+        return [
+            *self._world.definitions,
+            *MODEL_TYPES,
+            *sorted(self._stock - {"pioneer"}),
+        ]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
         """The shape of a ``model`` or of a child of one."""
@@ -425,17 +563,23 @@ class ModelLibrary:
             )
         else:
             raise self.unknown(links[0] if links else Entity(root, "", 0), root)
+
         spec = replace(spec, name=name)
         if not (root == "pioneer" or root in MODEL_TYPES):
             spec = replace(spec, description=f"{root}, changed")
         for entity in links:
             spec = self._apply(spec, entity)
             shape.read(entity)
+
         props = merged(links)
         if "localization_origin" in props:
             spec = with_origin(spec, pose(props["localization_origin"]))
-        spec = energy(replace(spec, color=color(props, spec.color, self._color_seed(links))), props)
-        if not spec.pioneer.subclass:  # the default subclass is the model's name
+        spec = energy(
+            replace(spec, color=color(props, spec.color, self._color_seed(links))),
+            props,
+        )
+        # the default subclass is the model's name
+        if not spec.pioneer.subclass:
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
             body, *rest = shape.outlines(self.pictures)
@@ -456,20 +600,38 @@ class ModelLibrary:
             change = PROPERTIES.get(key)
             if change is not None:
                 spec = change(spec, prop)
-        spec = replace(spec, returns=returns(spec.returns, entity.properties, self.dialect))
+
+        spec = replace(
+            spec, returns=returns(spec.returns, entity.properties, self.dialect)
+        )
         for child in entity.children:
             if child.type_name != "block":
                 spec = self._child(spec, child, IDENTITY)
+
         return spec
 
     def _child(self, spec: RobotSpec, child: Entity, mount: Pose) -> RobotSpec:
         links, root = self.links(child)
         if len(spec.lasers) > MAX_LASERS:
-            raise ModelFileError(f"expected a robot of at most {MAX_LASERS} lasers, found more", child.path, child.line)
+            raise ModelFileError(
+                f"expected a robot of at most {MAX_LASERS} lasers, found more",
+                child.path,
+                child.line,
+            )
+
         if root == "laser" or root in sensors.LASERS:
-            return replace(spec, lasers=(*spec.lasers, sensors.laser(links, root, mount, self.notes)))
-        if root == "ranger" and not any("scount" in link.properties for link in links) and self.dialect == STAGE_4:
+            return replace(
+                spec,
+                lasers=(*spec.lasers, sensors.laser(links, root, mount, self.notes)),
+            )
+
+        if (
+            root == "ranger"
+            and not any("scount" in link.properties for link in links)
+            and self.dialect == STAGE_4
+        ):
             return self._ranger(spec, links, mount)
+
         if root in ("ranger", "sonar", "pioneerSonar"):
             return replace(spec, sonar=sensors.sonar(links, root, self.notes))
         if root in sensors.DEVICES:
@@ -477,13 +639,26 @@ class ModelLibrary:
         if root == "gripper":
             return replace(spec, gripper=sensors.gripper(links, self.notes))
         if root in MODEL_TYPES:
-            return self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
+            return (
+                self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
+            )
+
         if root in NOT_SIMULATED:
             self.notes.add(root, child, f'"{root}" is not simulated')
             return spec
-        known = [*self._world.definitions, *sensors.LASERS, "laser", "ranger", "pioneerSonar", *sensors.DEVICES]
+
+        known = [
+            *self._world.definitions,
+            *sensors.LASERS,
+            "laser",
+            "ranger",
+            "pioneerSonar",
+            *sensors.DEVICES,
+        ]
         raise ModelFileError(
-            f'"{shown(root)}" is not a type of sensor or model{did_you_mean(root, known)}', child.path, child.line
+            f'"{shown(root)}" is not a type of sensor or model{did_you_mean(root, known)}',
+            child.path,
+            child.line,
         )
 
     def _ranger(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
@@ -494,18 +669,30 @@ class ModelLibrary:
                 chain, root = self.links(child)
                 if root == "sensor":
                     found.append(chain)
+
         if not found:
-            self.notes.add("ranger", links[-1], "a ranger without sensors measures nothing")
+            self.notes.add(
+                "ranger", links[-1], "a ranger without sensors measures nothing"
+            )
+
         both = sensors.ranger(links, found, links[-1].type_name, mount, self.notes)
         spec = replace(spec, lasers=(*spec.lasers, *both.lasers))
         if both.sonar is None:
             return spec
         if spec.sonar is None:
             return replace(spec, sonar=both.sonar)
-        return replace(spec, sonar=replace(spec.sonar, transducers=(*spec.sonar.transducers, *both.sonar.transducers)))
+        return replace(
+            spec,
+            sonar=replace(
+                spec.sonar,
+                transducers=(*spec.sonar.transducers, *both.sonar.transducers),
+            ),
+        )
 
     def _attached(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
-        """A ``model`` that a robot carries: part of its body if it is solid, and what it carries in turn."""
+        """A ``model`` that a robot carries: part of its body if it is solid, and what
+        it carries in turn.
+        """
         props = merged(links)
         at = compose(mount, pose(props["pose"])) if "pose" in props else mount
         for entity in links:
@@ -513,16 +700,27 @@ class ModelLibrary:
             for child in entity.children:
                 if child.type_name != "block":
                     spec = self._child(spec, child, at)
+
         if not returns(Returns(), props, self.dialect).obstacle:
             return spec
         shapes = self.shape(links).outlines(self.pictures)
         if len(spec.parts) + len(shapes) > MAX_PARTS:
             last = links[-1]
             raise ModelFileError(
-                f"expected a robot of at most {MAX_PARTS} solid parts, found more", last.path, last.line
+                f"expected a robot of at most {MAX_PARTS} solid parts, found more",
+                last.path,
+                last.line,
             )
+
         return replace(
-            spec, parts=(*spec.parts, *(tuple(transform_point(at, x, y) for x, y in shape) for shape in shapes))
+            spec,
+            parts=(
+                *spec.parts,
+                *(
+                    tuple(transform_point(at, x, y) for x, y in shape)
+                    for shape in shapes
+                ),
+            ),
         )
 
 

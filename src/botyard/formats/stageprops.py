@@ -1,4 +1,6 @@
-"""Mapping of Stage properties to fields of a robot's description (formats §3.4, §4.3): one table for both dialects."""
+"""Mapping of Stage properties to fields of a robot's description (formats §3.4, §4.3):
+one table for both dialects.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ STAGE_2: Final = 2
 STAGE_4: Final = 4
 JOULES_PER_WH: Final = 3600.0
 
-# Properties without effect here (drawing, windows, timing of sensors), or interpreted by other modules.
+# Properties without effect here (drawing, windows, timing of sensors), or interpreted
+# by other modules.
 _SILENT = re.compile(
     r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|name|pose|mass|stack_children|noblocks|map_resolution
     |polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
@@ -31,14 +34,21 @@ _SILENT = re.compile(
 
 
 _DEFAULTS: Final[Mapping[str, float]] = {
-    "velocity": 0.0, "friction": 0.0, "height": 0.0, "height_offset": 0.0, "update_interval": 100.0,
-}  # fmt: skip
-"""Properties that are not simulated, and need no note while they have these default values."""
+    "velocity": 0.0,
+    "friction": 0.0,
+    "height": 0.0,
+    "height_offset": 0.0,
+    "update_interval": 100.0,
+}
+"""Properties that are not simulated, and need no note while they have these default
+values.
+"""
 
 
 @dataclass(slots=True)
 class Notes:
-    """Notes on what a world file asks for and cannot be simulated; each key is noted once.
+    """Notes on what a world file asks for and cannot be simulated; each key is noted
+    once.
 
     Attributes
     ----------
@@ -57,7 +67,9 @@ class Notes:
 
 
 def dialect_of(world: WorldFile) -> int:
-    """Stage version that a file was written for: 4 if it uses anything of that version, else 2 (formats §4.4)."""
+    """Stage version that a file was written for: 4 if it uses anything of that version,
+    else 2 (formats §4.4).
+    """
     found = any(map(_is_of_stage_4, (*world.definitions.values(), *world.entities)))
     return STAGE_4 if found else STAGE_2
 
@@ -72,11 +84,13 @@ def _is_of_stage_4(entity: Entity) -> bool:
         or entity.type_name in ("sensor", "fiducial", "block")
     ):
         return True
+
     if (
         len(props["pose"].values if "pose" in props else ()) >= 4
         or len(props["size"].values if "size" in props else ()) >= 3
     ):
         return True
+
     return any(map(_is_of_stage_4, entity.children))
 
 
@@ -84,19 +98,49 @@ def _is_of_stage_4(entity: Entity) -> bool:
 
 
 _LENGTHS: Final = {
-    **dict.fromkeys(("pose", "origin", "localization_origin", "velocity", "max_speed", "default_speed", "accel", "decel"), "LLA"),
-    **dict.fromkeys(("size", "range", "range_min", "range_max", "range_max_id", "ssize", "wheelbase", "blength"), "LLL"),
+    **dict.fromkeys(
+        (
+            "pose",
+            "origin",
+            "localization_origin",
+            "velocity",
+            "max_speed",
+            "default_speed",
+            "accel",
+            "decel",
+        ),
+        "LLA",
+    ),
+    **dict.fromkeys(
+        (
+            "size",
+            "range",
+            "range_min",
+            "range_max",
+            "range_max_id",
+            "ssize",
+            "wheelbase",
+            "blength",
+        ),
+        "LLL",
+    ),
     **dict.fromkeys(("velocity_bounds", "acceleration_bounds"), "LLLLLLAA"),
     **dict.fromkeys(("fov", "projection_res", "pan"), "AA"),
-    "sview": "LLA", "view": "LLA", "spose": "LLA", "bpose": "LLLA",
-}  # fmt: skip
+    "sview": "LLA",
+    "view": "LLA",
+    "spose": "LLA",
+    "bpose": "LLLA",
+}
 _PLAIN_TURN: Final = frozenset({"max_speed", "default_speed", "accel", "decel"})
-"""Their rotation is a plain number of rad, whatever the unit of angles is (formats §3.4)."""
+"""Their rotation is a plain number of rad, whatever the unit of angles is (formats
+§3.4).
+"""
 _INDEX = re.compile(r"\[\d+\]")
 
 
 def to_metres_and_degrees(world: WorldFile) -> None:
-    """Convert lengths and angles of a file that says ``unit_length`` or ``unit_angle`` (formats §3.3).
+    """Convert lengths and angles of a file that says ``unit_length`` or ``unit_angle``
+    (formats §3.3).
 
     Raises
     ------
@@ -121,7 +165,10 @@ def to_metres_and_degrees(world: WorldFile) -> None:
             turn = 1.0 if key in _PLAIN_TURN else angle
             scale = {"L": length, "A": turn}
             values = tuple(
-                float(v) * scale[k] for v, k in zip(prop.values, kinds.ljust(len(prop.values), kinds[-1]), strict=False)
+                float(v) * scale[k]
+                for v, k in zip(
+                    prop.values, kinds.ljust(len(prop.values), kinds[-1]), strict=False
+                )
             )
             entity.properties[key] = replace(prop, values=values)
 
@@ -148,7 +195,9 @@ def positive(prop: Property) -> tuple[float, float]:
 
 
 def pose(prop: Property) -> Pose:
-    """x, y (m) and heading (deg); missing values are 0, a height is ignored (Stage 4: x y z a)."""
+    """x, y (m) and heading (deg); missing values are 0, a height is ignored (Stage 4: x
+    y z a).
+    """
     values = prop.numbers()
     if len(values) >= 4:
         values = (values[0], values[1], values[3])
@@ -168,12 +217,15 @@ def merged(links: Iterable[Entity]) -> dict[str, Property]:
 
 
 def color(props: Mapping[str, Property], fallback: str, draw: str = "") -> str:
-    """A colour by name or by ``color_rgba``; "random" is a colour chosen by the text `draw`."""
+    """A colour by name or by ``color_rgba``; "random" is a colour chosen by the text
+    `draw`.
+    """
     if "color_rgba" in props:
         values = props["color_rgba"].numbers()
         if len(values) < 3 or not all(0.0 <= v <= 1.0 for v in values):
             raise props["color_rgba"].fail("red, green, blue and alpha from 0 to 1")
         return "#" + "".join(f"{round(255 * v):02x}" for v in values[:3])
+
     if "color" not in props:
         return fallback
     name = props["color"].string()
@@ -210,7 +262,12 @@ def _with(part: Any, name: str, value: object) -> Any:
 
 def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
     try:
-        return replace(spec, drive={"diff": Drive.DIFF, "omni": Drive.OMNI, "car": Drive.DIFF}[prop.string()])
+        return replace(
+            spec,
+            drive={"diff": Drive.DIFF, "omni": Drive.OMNI, "car": Drive.DIFF}[
+                prop.string()
+            ],
+        )
     except KeyError:
         raise prop.fail('"diff", "omni" or "car"') from None
 
@@ -224,24 +281,33 @@ def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _bounds(prop: Property) -> tuple[Axes, Axes]:
-    """Least and greatest values of eight numbers: x y z a, m and degrees (formats §4.3)."""
+    """Least and greatest values of eight numbers: x y z a, m and degrees (formats
+    §4.3).
+    """
     x0, x1, y0, y1, _, _, a0, a1 = prop.numbers(8)
-    return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(abs(x1), abs(y1), from_deg(abs(a1)))
+    return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(
+        abs(x1), abs(y1), from_deg(abs(a1))
+    )
 
 
 def _velocity_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
     back, top = _bounds(prop)
     speed = Axes(max(back.x, top.x), max(back.y, top.y), max(back.a, top.a))
-    return replace(spec, limits=replace(spec.limits, max_speed=speed, heading_speed=speed.a))
+    return replace(
+        spec, limits=replace(spec.limits, max_speed=speed, heading_speed=speed.a)
+    )
 
 
 def _acceleration_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
     decel, accel = _bounds(prop)
-    return replace(spec, limits=replace(spec.limits, accel=accel, decel=decel, top_accel=accel))
+    return replace(
+        spec, limits=replace(spec.limits, accel=accel, decel=decel, top_accel=accel)
+    )
 
 
 def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
-    """Symmetric errors; the rotation's is read through the angle unit, degrees (pioneer-protocol §11.4).
+    """Symmetric errors; the rotation's is read through the angle unit, degrees
+    (pioneer-protocol §11.4).
 
     Four numbers are Stage 4's: x y z a, drawn within half of them (formats §4.3).
     """
@@ -251,6 +317,7 @@ def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
     else:
         x, y, a = (*values, 0.0, 0.0, 0.0)[:3]
         a = from_deg(a)
+
     return replace(spec, odometry_error=Axes(x, y, a), odometry_error_low=None)
 
 
@@ -259,25 +326,37 @@ def _odom_range(axis: str) -> Change:
         low, high = prop.numbers(2)
         e = spec.odometry_error
         lows = spec.odometry_error_low or Axes(-e.x, -e.y, -e.a)
-        return replace(spec, odometry_error=replace(e, **{axis: high}), odometry_error_low=replace(lows, **{axis: low}))
+        return replace(
+            spec,
+            odometry_error=replace(e, **{axis: high}),
+            odometry_error_low=replace(lows, **{axis: low}),
+        )
 
     return change
 
 
 def _pioneer_value(name: str, scale: float = 1.0) -> Change:
-    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.number() * scale))
+    return lambda spec, prop: replace(
+        spec, pioneer=_with(spec.pioneer, name, prop.number() * scale)
+    )
 
 
 def _pioneer_text(name: str) -> Change:
-    return lambda spec, prop: replace(spec, pioneer=_with(spec.pioneer, name, prop.string()))
+    return lambda spec, prop: replace(
+        spec, pioneer=_with(spec.pioneer, name, prop.string())
+    )
 
 
 def _device(kind: str, name: str) -> Change:
-    return lambda spec, prop: spec.fitted(_with(spec.device(kind) or make_spec(kind), name, prop.number()))
+    return lambda spec, prop: spec.fitted(
+        _with(spec.device(kind) or make_spec(kind), name, prop.number())
+    )
 
 
 def _battery(name: str, scale: float = 1.0) -> Change:
-    return lambda spec, prop: replace(spec, battery=_with(spec.battery, name, prop.number() * scale))
+    return lambda spec, prop: replace(
+        spec, battery=_with(spec.battery, name, prop.number() * scale)
+    )
 
 
 PROPERTIES: Final[Mapping[str, Change]] = {
@@ -287,12 +366,20 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "accel": _limit("accel"),
     "decel": _limit("decel"),
     "max_accel": _limit("top_accel"),
-    "max_decel": lambda spec, prop: spec,  # limits of what clients may set: only the acceleration's is reported
+    "max_decel": lambda spec, prop: (
+        spec
+    ),  # limits of what clients may set: only the acceleration's is reported
     "velocity_bounds": _velocity_bounds,
     "acceleration_bounds": _acceleration_bounds,
     "odom_error": _odom_error,
-    **{f"odom_error{r}_{a}": _odom_range(a) for r in ("", "_range") for a in ("x", "y", "a")},
-    "localization": lambda spec, prop: replace(spec, perfect_odometry=prop.string() == "gps"),
+    **{
+        f"odom_error{r}_{a}": _odom_range(a)
+        for r in ("", "_range")
+        for a in ("x", "y", "a")
+    },
+    "localization": lambda spec, prop: replace(
+        spec, perfect_odometry=prop.string() == "gps"
+    ),
     "pioneer_robot_type": _pioneer_text("class_name"),
     "pioneer_robot_subtype": _pioneer_text("subclass"),
     "pioneer_diffconv": _pioneer_value("diff_conv"),
@@ -301,26 +388,38 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "pioneer_velconv": _pioneer_value("vel_conv"),
     "pioneer_rangeconv": _pioneer_value("range_conv"),
     "pioneer_vel2div": _pioneer_value("vel2_div"),
-    "pioneer_watchdog": _pioneer_value("watchdog", from_mm(1.0)),  # ms to s, the same factor
+    "pioneer_watchdog": _pioneer_value(
+        "watchdog", from_mm(1.0)
+    ),  # ms to s, the same factor
     "pioneer_batterytype": lambda spec, prop: replace(
         spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
     ),
     "watts": _battery("idle_power"),
-    **{prop: _device(d.name, name) for d in built_in_devices() for prop, name in d.stage.items()},
-}  # fmt: skip
+    **{
+        prop: _device(d.name, name)
+        for d in built_in_devices()
+        for prop, name in d.stage.items()
+    },
+}
 
 
 def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
-    """A robot whose odometry is relative to a pose of the world; None: to its start pose.
+    """A robot whose odometry is relative to a pose of the world; None: to its start
+    pose.
 
-    Odometry without errors (``localization "gps"``) is that of the world; relative to another origin it adds up without errors.
+    Odometry without errors (``localization "gps"``) is that of the world; relative to
+    another origin it adds up without errors.
     """
     if not spec.perfect_odometry:
         return replace(spec, odometry_origin=origin)
     if origin == Pose():
         return spec
     exact = replace(
-        spec, perfect_odometry=False, odometry_error=Axes(), odometry_error_low=None, odometry_drift=NO_DRIFT
+        spec,
+        perfect_odometry=False,
+        odometry_error=Axes(),
+        odometry_error_low=None,
+        odometry_drift=NO_DRIFT,
     )
     return replace(exact, wheel_ratio=1.0, odometry_origin=origin)
 
@@ -338,17 +437,32 @@ def energy(spec: RobotSpec, props: Mapping[str, Property]) -> RobotSpec:
     if full is None or full <= 0.0:
         return spec
     charge = 100.0 if stored is None else max(0.0, min(100.0, 100.0 * stored / full))
-    return replace(spec, battery=replace(spec.battery, capacity_wh=full / JOULES_PER_WH, charge=charge, by_charge=True))
+    return replace(
+        spec,
+        battery=replace(
+            spec.battery,
+            capacity_wh=full / JOULES_PER_WH,
+            charge=charge,
+            by_charge=True,
+        ),
+    )
 
 
-_RETURNS: Final = ("obstacle_return", "laser_return", "ranger_return", "fiducial_return", "blob_return")
+_RETURNS: Final = (
+    "obstacle_return",
+    "laser_return",
+    "ranger_return",
+    "fiducial_return",
+    "blob_return",
+)
 _ENERGY: Final = re.compile(r"k?joules(_capacity)?")
 
 
 def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Returns:
     """Visibility of a model.
 
-    In Stage 4 ``ranger_return`` is that of lasers and sonar: negative is invisible, more than 1 bright (formats §4.3).
+    In Stage 4 ``ranger_return`` is that of lasers and sonar: negative is invisible,
+    more than 1 bright (formats §4.3).
     """
 
     def number(key: str) -> float:
@@ -360,19 +474,26 @@ def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Retur
         if dialect == STAGE_4:
             value = number("ranger_return")
             sonar, laser = value >= 0, 0 if value < 0 else 2 if value > 1 else 1
+
     if "laser_return" in props:
         laser = int(number("laser_return"))
     try:
         return Returns(
-            obstacle=number("obstacle_return") != 0 if "obstacle_return" in props else base.obstacle,
+            obstacle=number("obstacle_return") != 0
+            if "obstacle_return" in props
+            else base.obstacle,
             laser=laser,
             sonar=sonar,
-            fiducial=int(number("fiducial_return")) if "fiducial_return" in props else base.fiducial,
+            fiducial=int(number("fiducial_return"))
+            if "fiducial_return" in props
+            else base.fiducial,
             blob=number("blob_return") != 0 if "blob_return" in props else base.blob,
         )
     except (ModelError, OverflowError, ValueError):
         where = next(iter(props.values()))
-        raise ModelFileError("returns: expected whole numbers", where.path, where.line) from None
+        raise ModelFileError(
+            "returns: expected whole numbers", where.path, where.line
+        ) from None
 
 
 def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> None:
@@ -380,12 +501,20 @@ def note_unused(notes: Notes, entity: Entity, handled: Iterable[str] = ()) -> No
     for key, prop in entity.properties.items():
         name = _INDEX.sub("", key)
         known = (
-            key in PROPERTIES or key in _RETURNS or key == "color" or name in handled or _SILENT.fullmatch(key)
+            key in PROPERTIES
+            or key in _RETURNS
+            or key == "color"
+            or name in handled
+            or _SILENT.fullmatch(key)
             or _ENERGY.fullmatch(key)
-        )  # fmt: skip
+        )
         if key in _DEFAULTS and all(v == _DEFAULTS[key] for v in prop.values):
             continue
         if not known:
             notes.add(name, prop, f'the property "{shown(name)}" is not simulated')
         elif key == "drive" and prop.values == ("car",):
-            notes.add("drive car", prop, 'drive "car" is simulated as "diff": it can turn on the spot')
+            notes.add(
+                "drive car",
+                prop,
+                'drive "car" is simulated as "diff": it can turn on the spot',
+            )

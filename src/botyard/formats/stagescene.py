@@ -1,7 +1,10 @@
-"""Worlds from Stage world files, both dialects (formats §3, §4): walls, objects, robots, and settings of time.
+"""Worlds from Stage world files, both dialects (formats §3, §4): walls, objects,
+robots, and settings of time.
 
-A model that cannot be moved (``gui_move 0``) or whose bitmap is large becomes part of the static map, an invisible one an area on the
-floor, any other a movable object; a ``position`` is a robot. What cannot be simulated in a plane is noted once, with file and line.
+A model that cannot be moved (``gui_move 0``) or whose bitmap is large becomes part of
+the static map, an invisible one an area on the floor, any other a movable object; a
+``position`` is a robot. What cannot be simulated in a plane is noted once, with file
+and line.
 """
 
 from __future__ import annotations
@@ -14,11 +17,26 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.errors import BudgetError, ModelFileError, WorldBudgetError, WorldError, WorldFileError
+from botyard.errors import (
+    BudgetError,
+    ModelFileError,
+    WorldBudgetError,
+    WorldError,
+    WorldFileError,
+)
 from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.stagemodels import MODEL_TYPES, NOT_SIMULATED, ModelLibrary, Shape
-from botyard.formats.stageprops import STAGE_4, Notes, color, merged, note_unused, pose, returns, with_origin
+from botyard.formats.stageprops import (
+    STAGE_4,
+    Notes,
+    color,
+    merged,
+    note_unused,
+    pose,
+    returns,
+    with_origin,
+)
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
@@ -31,15 +49,38 @@ from botyard.names import check_name
 SUFFIXES: Final = (".world",)
 GLOBALS: Final = frozenset(
     {
-        "name", "interval_sim", "interval_real", "resolution", "size", "unit_length", "unit_angle", "gui_disable", "quit_time",
-        "show_clock", "show_clock_interval", "threads", "speedup", "paused", "confirm_on_quit", "gui_interval",
+        "name",
+        "interval_sim",
+        "interval_real",
+        "resolution",
+        "size",
+        "unit_length",
+        "unit_angle",
+        "gui_disable",
+        "quit_time",
+        "show_clock",
+        "show_clock_interval",
+        "threads",
+        "speedup",
+        "paused",
+        "confirm_on_quit",
+        "gui_interval",
     }
-)  # fmt: skip
+)
 """Settings that are read, or that have no effect outside of Stage's window."""
 MAX_MOVABLE_PIXELS: Final = 20_000
 """Models with a larger bitmap are part of the static map."""
 SENSORS: Final = frozenset(
-    {"ranger", "laser", "fiducial", "fiducialfinder", "blobfinder", "bumper", "gripper", "sonar"}
+    {
+        "ranger",
+        "laser",
+        "fiducial",
+        "fiducialfinder",
+        "blobfinder",
+        "bumper",
+        "gripper",
+        "sonar",
+    }
 )
 _BASE: Final = Returns()
 
@@ -59,18 +100,29 @@ class _Walls:
         first, self.count = self.count, self.count + len(segments)
         self.segments.append(segments)
         if seen.mask != Visible.ALL or seen.laser != 1:
-            self.special.append(SpecialWalls(first=first, last=self.count, returns=seen))
+            self.special.append(
+                SpecialWalls(first=first, last=self.count, returns=seen)
+            )
 
-    def trace(self, count: int, shape: tuple[int, ...], size: tuple[float, float], at: Pose) -> None:
-        """The next `count` walls outline the dark pixels of a picture of this shape (rows, columns) and size, m, around a pose."""
+    def trace(
+        self, count: int, shape: tuple[int, ...], size: tuple[float, float], at: Pose
+    ) -> None:
+        """The next `count` walls outline the dark pixels of a picture of this shape
+        (rows, columns) and size, m, around a pose.
+        """
         (rows, columns), (length, width) = shape, size
         corner = compose(at, Pose(-length / 2.0, -width / 2.0, 0.0))
         self.traced.append(
             TracedCells(
-                first=self.count, last=self.count + count, rows=rows, columns=columns,
-                width=length / columns, height=width / rows, origin=corner,
+                first=self.count,
+                last=self.count + count,
+                rows=rows,
+                columns=columns,
+                width=length / columns,
+                height=width / rows,
+                origin=corner,
             )
-        )  # fmt: skip
+        )
 
     def merged(self) -> NDArray[np.float64]:
         return np.concatenate(self.segments) if self.segments else np.zeros((0, 4))
@@ -86,7 +138,9 @@ class _Compound(NamedTuple):
 class _Reader:
     """Builds a `World` from a parsed file."""
 
-    def __init__(self, world: WorldFile, path: Path, library: ModelLibrary, is_program: Known) -> None:
+    def __init__(
+        self, world: WorldFile, path: Path, library: ModelLibrary, is_program: Known
+    ) -> None:
         self._world = world
         self._path = path
         self._library = library
@@ -102,13 +156,23 @@ class _Reader:
     def run(self) -> World:
         for key, prop in self._world.properties.items():
             if key not in GLOBALS and not key.startswith(("gui_", "show_")):
-                self._notes.add(f"global {key}", prop, f'the setting "{key}" is not used')
-        for entity in self._world.entities:  # count all of them before the first one is built
+                self._notes.add(
+                    f"global {key}", prop, f'the setting "{key}" is not used'
+                )
+
+        for (
+            entity
+        ) in self._world.entities:  # count all of them before the first one is built
             self._library.count(self._library.links(entity)[0])
+
         for entity in self._world.entities:
             self._entity(entity)
         settings = self._settings()
-        name = self._world.properties["name"].string() if "name" in self._world.properties else self._path.stem
+        name = (
+            self._world.properties["name"].string()
+            if "name" in self._world.properties
+            else self._path.stem
+        )
         start = self._robots[0].pose if self._robots else None
         scene = Scene(
             name=name or self._path.stem,
@@ -127,16 +191,27 @@ class _Reader:
 
     def _settings(self) -> Settings:
         def number(key: str) -> float | None:
-            return self._world.properties[key].number() if key in self._world.properties else None
+            return (
+                self._world.properties[key].number()
+                if key in self._world.properties
+                else None
+            )
 
-        step, speed, end, threads = number("interval_sim"), number("speedup"), number("quit_time"), number("threads")
+        step, speed, end, threads = (
+            number("interval_sim"),
+            number("speedup"),
+            number("quit_time"),
+            number("threads"),
+        )
         if step is not None and not 1.0 <= step <= 60_000.0:
             raise self._world.properties["interval_sim"].fail("1 … 60000 ms")
         if speed is not None and speed <= 0.0:
             self._notes.add(
-                "speedup", self._world.properties["speedup"],
+                "speedup",
+                self._world.properties["speedup"],
                 '"speedup" asks for as fast as possible: it runs in real time all the same (--fast)',
-            )  # fmt: skip
+            )
+
         return Settings(
             step=None if step is None else step / 1000.0,
             speed=speed if speed is not None and 0.01 <= speed <= 1000.0 else None,
@@ -146,10 +221,14 @@ class _Reader:
             threads=None if threads is None else max(1, min(256, int(threads))),
         )
 
-    def _window(self, props: dict[str, Property]) -> tuple[float, float, float, float] | None:
-        """The part of the world that Stage's window shows (x0, y0, x1, y1, m), from its centre, its size in pixels and its scale.
+    def _window(
+        self, props: dict[str, Property]
+    ) -> tuple[float, float, float, float] | None:
+        """The part of the world that Stage's window shows (x0, y0, x1, y1, m), from its
+        centre, its size in pixels and its scale.
 
-        The scale is metres a pixel in Stage 2, pixels a metre in Stage 4 (formats §3.3, §4.1).
+        The scale is metres a pixel in Stage 2, pixels a metre in Stage 4 (formats §3.3,
+        §4.1).
         """
         if "scale" not in props or "size" not in props:
             return None
@@ -168,15 +247,26 @@ class _Reader:
         if root == "window":
             try:
                 self._view = self._window(merged(links)) or self._view
-            except ModelFileError as error:  # nothing but the first view depends on it
-                self._notes.texts.append(f"{error}; the view of this window is left out")
+            except ModelFileError as error:
+                # nothing but the first view depends on it
+                self._notes.texts.append(
+                    f"{error}; the view of this window is left out"
+                )
+
             return
+
         if root in NOT_SIMULATED or root in SENSORS:
-            self._notes.add(f"free {root}", entity, f'a "{root}" that no robot carries is not simulated')
+            self._notes.add(
+                f"free {root}",
+                entity,
+                f'a "{root}" that no robot carries is not simulated',
+            )
             return
+
         if root == "model":
             self._model(links, entity, self._pose(links))
             return
+
         spec = self._library.instance(entity)
         place = self._pose(links)
         name = self._name(links, entity)
@@ -187,15 +277,26 @@ class _Reader:
             and "localization_origin" not in merged(links)
         ):
             spec = with_origin(spec, None)
+
         if spec.drive is Drive.NONE:
-            self._objects.append(_as_object(name, place, (spec.outline, *spec.parts), spec.returns, spec.color))
+            self._objects.append(
+                _as_object(
+                    name, place, (spec.outline, *spec.parts), spec.returns, spec.color
+                )
+            )
             return
+
         self._library.meter.add("robots", 1, entity.line, entity.path)
         try:
             check_name(name)
         except WorldError as error:
             raise WorldFileError(str(error), entity.path, entity.line) from None
-        self._robots.append(PlacedRobot(spec=spec, name=name, pose=place, program=self._program(links, entity)))
+
+        self._robots.append(
+            PlacedRobot(
+                spec=spec, name=name, pose=place, program=self._program(links, entity)
+            )
+        )
 
     def _pose(self, links: Iterable[Entity]) -> Pose:
         props = merged(links)
@@ -227,12 +328,15 @@ class _Reader:
                 f'ctrl "{words[0]}": there is no such controller; the robot waits for a client',
             )
             return None
+
         options = dict(word.partition("=")[::2] for word in words[1:])
         return Program(name=words[0], options={k: v for k, v in options.items() if v})
 
     # -- models: walls, objects, areas
 
-    def _model(self, links: list[Entity], entity: Entity, at: Pose, depth: int = 0) -> None:
+    def _model(
+        self, links: list[Entity], entity: Entity, at: Pose, depth: int = 0
+    ) -> None:
         """A ``model`` and those that it carries."""
         self._note(links)
         props = merged(links)
@@ -240,6 +344,7 @@ class _Reader:
         if self._is_fixed(props, links, depth):
             self._fixed(links, props, at, depth)
             return
+
         body = self._compound(links, Pose())
         seen = returns(_BASE, props, self._library.dialect)
         if not seen.fiducial and body.fiducial:
@@ -247,8 +352,16 @@ class _Reader:
         if seen.mask == Visible.NONE and not seen.fiducial:
             for outline in self._library.shape(links).outlines(self._library.pictures):
                 corners = tuple(transform_point(at, x, y) for x, y in outline)
-                self._areas.append(Area(kind=entity.type_name, name=name if "name" in props else "", corners=corners))
+                self._areas.append(
+                    Area(
+                        kind=entity.type_name,
+                        name=name if "name" in props else "",
+                        corners=corners,
+                    )
+                )
+
             return
+
         shade = color(props, "red", str(entity.line))
         self._objects.append(_as_object(name, at, body.outlines, seen, shade))
 
@@ -261,22 +374,35 @@ class _Reader:
                     prop = link.properties[key]
                     what = f'{key} "{prop.values[0]}"' if key == "ctrl" else f'"{key}"'
                     self._notes.add(
-                        f"{what} of a model", prop, f"{what}: nothing comes of it on something that is no robot"
+                        f"{what} of a model",
+                        prop,
+                        f"{what}: nothing comes of it on something that is no robot",
                     )
 
-    def _is_fixed(self, props: dict[str, Property], links: list[Entity], depth: int) -> bool:
+    def _is_fixed(
+        self, props: dict[str, Property], links: list[Entity], depth: int
+    ) -> bool:
         """Whether a model is part of the static map."""
         for key in ("gui_move", "gui_movemask"):
             if key in props:
                 return props[key].number() == 0
+
         bitmap = self._library.shape(links).bitmap
         return depth > 0 or (
-            bitmap is not None and self._library.pictures.dark_pixels(bitmap).size > MAX_MOVABLE_PIXELS
+            bitmap is not None
+            and self._library.pictures.dark_pixels(bitmap).size > MAX_MOVABLE_PIXELS
         )
 
-    def _fixed(self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int) -> None:
-        """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if one is wanted."""
-        shape, seen = self._library.shape(links), returns(_BASE, props, self._library.dialect)
+    def _fixed(
+        self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int
+    ) -> None:
+        """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if
+        one is wanted.
+        """
+        shape, seen = (
+            self._library.shape(links),
+            returns(_BASE, props, self._library.dialect),
+        )
         length, width = shape.size
         frame = compose(at, shape.origin)
         found = []
@@ -284,20 +410,33 @@ class _Reader:
             found.append(self._library.pictures.outlines(shape.bitmap))
             if length > 0.0 and width > 0.0:
                 self._walls.trace(
-                    len(found[0]), self._library.pictures.dark_pixels(shape.bitmap).shape, shape.size, frame
+                    len(found[0]),
+                    self._library.pictures.dark_pixels(shape.bitmap).shape,
+                    shape.size,
+                    frame,
                 )
         elif not shape.boundary or shape.polygons:
             unit = _of_unit_size(shape)
-            found += [closed(outline) for outline in unit.outlines(self._library.pictures)]
+            found += [
+                closed(outline) for outline in unit.outlines(self._library.pictures)
+            ]
+
         if shape.boundary:
             found.append(closed(rectangle(1.0, 1.0)))
         if not seen.obstacle:
             where = props.get("obstacle_return") or next(iter(props.values()))
             self._notes.add(
-                f"walls without obstacle_return {where.path}:{where.line}", where,
+                f"walls without obstacle_return {where.path}:{where.line}",
+                where,
                 f"obstacle_return 0: robots see {links[-1].type_name} and drive through it",
-            )  # fmt: skip
-        self._walls.add(place_segments(np.concatenate(found) * (length, width, length, width), frame), seen)
+            )
+
+        self._walls.add(
+            place_segments(
+                np.concatenate(found) * (length, width, length, width), frame
+            ),
+            seen,
+        )
         for child, chain in self._carried(links):
             self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
 
@@ -312,13 +451,17 @@ class _Reader:
                     yield child, chain
                 elif root in MODEL_TYPES or root in NOT_SIMULATED or root in SENSORS:
                     self._notes.add(
-                        f"carried {root}", child, f'a "{root}" on something that is no robot is not simulated'
+                        f"carried {root}",
+                        child,
+                        f'a "{root}" on something that is no robot is not simulated',
                     )
                 else:
                     raise self._library.unknown(child, root)
 
     def _compound(self, links: list[Entity], at: Pose) -> _Compound:
-        """The outlines of a model and of those that it carries, in the frame of the whole, and the fiducial on any of them."""
+        """The outlines of a model and of those that it carries, in the frame of the
+        whole, and the fiducial on any of them.
+        """
         props = merged(links)
         outlines = [
             tuple(transform_point(at, x, y) for x, y in part)
@@ -331,6 +474,7 @@ class _Reader:
             fiducial = fiducial or child.fiducial
             if returns(_BASE, merged(chain), self._library.dialect).obstacle:
                 outlines += child.outlines
+
         return _Compound(tuple(outlines), fiducial)
 
 
@@ -339,10 +483,18 @@ def _of_unit_size(shape: Shape) -> Shape:
     return replace(shape, size=(1.0, 1.0), origin=Pose())
 
 
-def _as_object(name: str, at: Pose, outlines: tuple[Outline, ...], seen: Returns, shade: str) -> BoxObject:
+def _as_object(
+    name: str, at: Pose, outlines: tuple[Outline, ...], seen: Returns, shade: str
+) -> BoxObject:
     xs, ys = zip(*(corner for part in outlines for corner in part), strict=True)
     return BoxObject(
-        name=name, pose=at, length=max(xs) - min(xs), width=max(ys) - min(ys), returns=seen, color=shade, parts=outlines
+        name=name,
+        pose=at,
+        length=max(xs) - min(xs),
+        width=max(ys) - min(ys),
+        returns=seen,
+        color=shade,
+        parts=outlines,
     )
 
 
@@ -365,11 +517,14 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
     """
     notes = Notes()
     try:
-        world = _Reader(file, Path(path), ModelLibrary(file, notes=notes), options.is_program).run()
+        world = _Reader(
+            file, Path(path), ModelLibrary(file, notes=notes), options.is_program
+        ).run()
     except BudgetError as error:
         raise _as_world_error(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
+
     for text in notes.texts:
         options.warn(text)
     return world
@@ -378,25 +533,36 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
 def read(source: Source, options: Options = Options()) -> World:
     """Read a world file and what it includes; see `to_world`."""
     try:
-        file = stageworld.parse(source.text, source.path or source.name, _allowed(source), options.budget)
+        file = stageworld.parse(
+            source.text, source.path or source.name, _allowed(source), options.budget
+        )
     except BudgetError as error:
         raise _as_world_error(error) from None
     except ModelFileError as error:
         raise WorldFileError(error.reason, error.path, error.line) from None
+
     return to_world(file, source.path or source.name, options)
 
 
 def _as_world_error(error: BudgetError) -> BudgetError:
     """The same error with the class for world files."""
-    return WorldBudgetError(error.reason, error.path, error.line, limit=error.limit, found=error.found)
+    return WorldBudgetError(
+        error.reason, error.path, error.line, limit=error.limit, found=error.found
+    )
 
 
 def _allowed(source: Source) -> Callable[[Path], bool]:
-    """Which files a file may refer to: an uploaded file only to files of the same upload."""
+    """Which files a file may refer to: an uploaded file only to files of the same
+    upload.
+    """
     root = source.root
     if source.path is None:
         return lambda _path: False
-    return stageworld.any_file if root is None else lambda path: path.resolve().is_relative_to(root)
+    return (
+        stageworld.any_file
+        if root is None
+        else lambda path: path.resolve().is_relative_to(root)
+    )
 
 
 __all__ = ["SUFFIXES", "read", "to_world"]

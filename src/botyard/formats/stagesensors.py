@@ -18,8 +18,15 @@ from botyard.model.robot import RobotSpec
 from botyard.model.sensors import MAX_SONAR_RAYS, LaserSpec, SonarSpec, Transducer
 from botyard.units import from_deg
 
-LASERS: Final = {"sicklms200": "lms200", "sicklms100": "lms100", "sicks300": "s300", "sicktim510": "tim510"}
-"""The stock sensor definitions of AMRISim's model file, and our models of the same devices."""
+LASERS: Final = {
+    "sicklms200": "lms200",
+    "sicklms100": "lms100",
+    "sicks300": "s300",
+    "sicktim510": "tim510",
+}
+"""The stock sensor definitions of AMRISim's model file, and our models of the same
+devices.
+"""
 _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "laser": (
         "samples",
@@ -43,11 +50,21 @@ _READ: Final[Mapping[str, tuple[str, ...]]] = {
         "update_interval",
     ),
     "fiducial": ("range_min", "range_max", "range_max_id", "fov"),
-    "blobfinder": ("colors", "channels", "colors_count", "image", "fov", "pan", "range", "range_max"),
+    "blobfinder": (
+        "colors",
+        "channels",
+        "colors_count",
+        "image",
+        "fov",
+        "pan",
+        "range",
+        "range_max",
+    ),
     "bumper": ("bcount", "bpose", "blength"),
     "gripper": ("paddle_size",),
 }
-"""Properties of each type that are read, or ignored without a note (drawing, heights)."""
+"""Properties of each type that are read, or ignored without a note (drawing, heights).
+"""
 TYPES: Final = frozenset(
     {
         *LASERS,
@@ -68,7 +85,9 @@ DEFAULT_BEAM: Final = 0.1
 
 
 def _type_name(links: Sequence[Entity], root: str) -> str:
-    """Type name of a sensor: its stock type, or the definition that the instance is based on."""
+    """Type name of a sensor: its stock type, or the definition that the instance is
+    based on.
+    """
     return links[-1].type_name if len(links) > 1 or root in LASERS else root
 
 
@@ -87,7 +106,9 @@ def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -
 
 
 def _rate(props: Mapping[str, Property]) -> float:
-    """Update rate of a sensor, Hz: of its ``update_interval``, ms, if the file gives one; 0: every step."""
+    """Update rate of a sensor, Hz: of its ``update_interval``, ms, if the file gives
+    one; 0: every step.
+    """
     interval = _number(props, "update_interval", 0.0)
     if "update_interval" in props and not interval > 0.0:
         raise props["update_interval"].fail("a time greater than 0, ms")
@@ -114,7 +135,11 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
     """
     props = merged(links)
     _note(notes, links, "laser")
-    base = load_laser(LASERS[root]) if root in LASERS else LaserSpec(type_name="laser", samples=180, size=(0.15, 0.15))
+    base = (
+        load_laser(LASERS[root])
+        if root in LASERS
+        else LaserSpec(type_name="laser", samples=180, size=(0.15, 0.15))
+    )
     try:
         return LaserSpec(
             type_name=_type_name(links, root),
@@ -127,7 +152,9 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
             flipped=_number(props, "reverse_scan", float(base.flipped)) != 0,
             range_noise=_number(props, "noise", base.range_noise),
             angle_noise=_number(props, "reading_angle_error", base.angle_noise),
-            reflector=_reflector(props, notes) if "laser_return_rules" in props else base.reflector,
+            reflector=_reflector(props, notes)
+            if "laser_return_rules" in props
+            else base.reflector,
             update_rate=_rate(props),
         )
     except FormatError:
@@ -137,35 +164,63 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
 
 
 def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
-    """The documented rules: bright surfaces look ordinary beyond a range or an angle, and return 2 may be reported as another number.
+    """The documented rules: bright surfaces look ordinary beyond a range or an angle,
+    and return 2 may be reported as another number.
 
     Rules of another kind are noted.
     """
     rule = ReflectorRule()
     for i in range(_count(props, "laser_return_rules", 0, 100)):
-        one = {k.rpartition(".")[2]: p for k, p in props.items() if k.startswith(f"laser_return_rule[{i}].")}
+        one = {
+            k.rpartition(".")[2]: p
+            for k, p in props.items()
+            if k.startswith(f"laser_return_rule[{i}].")
+        }
         if not one:
             continue
         condition = one["condition"].string() if "condition" in one else ""
         # "returns above 1 are 1 then", which a rule need not say
-        dims = _number(one, "model_gt", 1.0) == 1.0 and "model_eq" not in one and _number(one, "detect", 1.0) == 1.0
+        dims = (
+            _number(one, "model_gt", 1.0) == 1.0
+            and "model_eq" not in one
+            and _number(one, "detect", 1.0) == 1.0
+        )
         if condition == "outside_range" and "range" in one and dims:
             rule = replace(rule, max_range=one["range"].number())
         elif condition == "outside_angle" and "angle" in one and dims:
             rule = replace(rule, max_incidence=from_deg(one["angle"].number()) / 2.0)
-        elif not condition and "detect" in one and "model_gt" not in one and _number(one, "model_eq", 2.0) == 2.0:
+        elif (
+            not condition
+            and "detect" in one
+            and "model_gt" not in one
+            and _number(one, "model_eq", 2.0) == 2.0
+        ):
             rule = replace(rule, strength=_count(one, "detect", 2, 255))
         else:
-            what = "a rule for laser returns that is none of: returns above 1 are 1 beyond a range, or an angle; 2 is another number"
-            notes.add("laser_return_rule", next(iter(one.values())), f"{what}; it is not simulated")
+            what = (
+                "a rule for laser returns that is none of: returns above 1 "
+                "are 1 beyond a range, or an angle; 2 is another number"
+            )
+            notes.add(
+                "laser_return_rule",
+                next(iter(one.values())),
+                f"{what}; it is not simulated",
+            )
+
         for key in ("stop", "model_lt"):
             if key in one and one[key].number():
-                notes.add(f"laser_return_rule {key}", one[key], f'"{key}" of a rule for laser returns is not simulated')
+                notes.add(
+                    f"laser_return_rule {key}",
+                    one[key],
+                    f'"{key}" of a rule for laser returns is not simulated',
+                )
+
     return rule
 
 
 def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
-    """A ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``; ``sview[i]`` and ``noise[i]`` are those of one transducer.
+    """A ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``; ``sview[i]`` and
+    ``noise[i]`` are those of one transducer.
 
     Raises
     ------
@@ -174,23 +229,43 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
     """
     props = merged(links)
     _note(notes, links, "ranger")
-    sized = next((prop for key, prop in props.items() if key.startswith("ssize[")), None)
+    sized = next(
+        (prop for key, prop in props.items() if key.startswith("ssize[")), None
+    )
     if sized is not None:
         notes.add(
             "ssize",
             sized,
             'the size of a single transducer ("ssize[i]") is drawn nowhere, and nothing else depends on it',
         )
+
     stock = root == "pioneerSonar"
     count = _count(props, "scount", 0, 1000)
-    view = props["sview"].numbers(3) if "sview" in props else ((0.1, 5.0, 30.0) if stock else (0.0, 5.0, 5.0))
-    views = [props[f"sview[{i}]"].numbers(3) if f"sview[{i}]" in props else view for i in range(count)]
+    view = (
+        props["sview"].numbers(3)
+        if "sview" in props
+        else ((0.1, 5.0, 30.0) if stock else (0.0, 5.0, 5.0))
+    )
+    views = [
+        props[f"sview[{i}]"].numbers(3) if f"sview[{i}]" in props else view
+        for i in range(count)
+    ]
     poses = [props.get(f"spose[{i}]") for i in range(count)]
     last = links[-1]
     if count < 1:
-        raise ModelFileError("expected scount and spose[0] … of a ranger, found none", last.path, last.line)
+        raise ModelFileError(
+            "expected scount and spose[0] … of a ranger, found none",
+            last.path,
+            last.line,
+        )
+
     if None in poses:
-        raise ModelFileError(f"scount is {count}, but spose[{poses.index(None)}] is missing", last.path, last.line)
+        raise ModelFileError(
+            f"scount is {count}, but spose[{poses.index(None)}] is missing",
+            last.path,
+            last.line,
+        )
+
     seeing = [v for v in views if v[2] > 0.0] or views
     fov = max(v[2] for v in views)
     rays = 1
@@ -199,11 +274,18 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
         if not step > 0.0:
             raise props["projection_res"].fail("an angle greater than 0")
         rays = max(1, min(MAX_SONAR_RAYS, round(fov / step) + 1))
+
     try:
         return SonarSpec(
             type_name=_type_name(links, root) if not stock else "pioneerSonar",
             transducers=tuple(
-                _transducer(pose(p), v, any(v != w for w in seeing), fov, props.get(f"noise[{i}]"))
+                _transducer(
+                    pose(p),
+                    v,
+                    any(v != w for w in seeing),
+                    fov,
+                    props.get(f"noise[{i}]"),
+                )
                 for i, (p, v) in enumerate(zip(poses, views, strict=True))
                 if p
             ),
@@ -220,7 +302,9 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
         raise ModelFileError(str(error), last.path, last.line) from None
 
 
-def _transducer(at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None) -> Transducer:
+def _transducer(
+    at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None
+) -> Transducer:
     """A transducer; it gets limits of its own if its view differs from that of others."""
     connected = view[2] > 0.0
     own = differs and connected
@@ -235,16 +319,23 @@ def _transducer(at: Pose, view: Sequence[float], differs: bool, fov: float, nois
 
 
 class Ranger(NamedTuple):
-    """A converted ``ranger`` of Stage 4: scanning lasers, and a sonar ring of its single beams."""
+    """A converted ``ranger`` of Stage 4: scanning lasers, and a sonar ring of its
+    single beams.
+    """
 
     lasers: tuple[LaserSpec, ...]
     sonar: SonarSpec | None
 
 
 def ranger(
-    links: Sequence[Entity], sensors: Sequence[Sequence[Entity]], name: str, mount: Pose, notes: Notes
+    links: Sequence[Entity],
+    sensors: Sequence[Sequence[Entity]],
+    name: str,
+    mount: Pose,
+    notes: Notes,
 ) -> Ranger:
-    """A ``ranger`` of Stage 4: a ``sensor`` child with several samples is a laser, those with one are transducers of a sonar.
+    """A ``ranger`` of Stage 4: a ``sensor`` child with several samples is a laser,
+    those with one are transducers of a sonar.
 
     Parameters
     ----------
@@ -272,14 +363,27 @@ def ranger(
             note_unused(notes, entity, ("range", "fov", "samples", "noise", "view"))
         own, last = merged(sensor), sensor[-1]
         view = own["view"].numbers(3) if "view" in own else None
-        span = own["range"].numbers(2) if "range" in own else view[:2] if view else (0.0, 5.0)
+        span = (
+            own["range"].numbers(2)
+            if "range" in own
+            else view[:2]
+            if view
+            else (0.0, 5.0)
+        )
         width = from_deg(view[2]) if view else DEFAULT_BEAM
         if "fov" in own:
             width = from_deg(own["fov"].number())
         samples = _count(own, "samples", 1, 100_000)
-        errors = (*(own["noise"].numbers() if "noise" in own else ()), 0.0, 0.0, 0.0)[:3]
+        errors = (*(own["noise"].numbers() if "noise" in own else ()), 0.0, 0.0, 0.0)[
+            :3
+        ]
         if errors[1]:
-            notes.add("noise in proportion", own["noise"], "noise in proportion to the range is not simulated")
+            notes.add(
+                "noise in proportion",
+                own["noise"],
+                "noise in proportion to the range is not simulated",
+            )
+
         place = _placed(own, at)
         try:
             if samples != 1:
@@ -301,6 +405,7 @@ def ranger(
                 beams.append((place, (span[0], span[1]), width, errors[0]))
         except ModelError as error:
             raise ModelFileError(str(error), last.path, last.line) from None
+
     if not beams:
         return Ranger(tuple(lasers), None)
     fov, noise = max(b[2] for b in beams), max(b[3] for b in beams)
@@ -311,7 +416,9 @@ def ranger(
             transducers=tuple(
                 Transducer(pose=p)
                 if same
-                else Transducer(pose=p, range_min=span[0], range_max=span[1], fov=width, noise=error)
+                else Transducer(
+                    pose=p, range_min=span[0], range_max=span[1], fov=width, noise=error
+                )
                 for p, span, width, error in beams
             ),
             fov=fov,
@@ -322,10 +429,13 @@ def ranger(
         )
     except ModelError as error:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
+
     return Ranger(tuple(lasers), ring)
 
 
-def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec) -> DeviceSpec:
+def fiducial_finder(
+    links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
+) -> DeviceSpec:
     """A ``fiducial`` or ``fiducialfinder``: it finds what has a ``fiducial_return``.
 
     Raises
@@ -350,8 +460,11 @@ def fiducial_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: Robot
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec) -> DeviceSpec:
-    """A ``blobfinder``: it reports patches of its ``colors`` (older files: ``channels``).
+def blob_finder(
+    links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
+) -> DeviceSpec:
+    """A ``blobfinder``: it reports patches of its ``colors`` (older files:
+    ``channels``).
 
     Raises
     ------
@@ -380,8 +493,11 @@ def blob_finder(links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-def bumpers(links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec) -> DeviceSpec:
-    """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's middle; a robot has the most of all its bumpers.
+def bumpers(
+    links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec
+) -> DeviceSpec:
+    """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's
+    middle; a robot has the most of all its bumpers.
 
     Raises
     ------
@@ -403,17 +519,22 @@ def bumpers(links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None
 
 
-DEVICES: Final[Mapping[str, Callable[[Sequence[Entity], Pose, Notes, RobotSpec], DeviceSpec]]] = {
+DEVICES: Final[
+    Mapping[str, Callable[[Sequence[Entity], Pose, Notes, RobotSpec], DeviceSpec]]
+] = {
     "fiducial": fiducial_finder,
     "fiducialfinder": fiducial_finder,
     "blobfinder": blob_finder,
     "bumper": bumpers,
 }
-"""Readers of Stage sensors that are devices here; arguments: definitions, mounting, notes, the robot so far."""
+"""Readers of Stage sensors that are devices here; arguments: definitions, mounting,
+notes, the robot so far.
+"""
 
 
 def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
-    """A ``gripper``: paddles as long as ``paddle_size`` says, in parts of the gripper's ``size`` (formats §4.3).
+    """A ``gripper``: paddles as long as ``paddle_size`` says, in parts of the gripper's
+    ``size`` (formats §4.3).
 
     Raises
     ------
@@ -423,8 +544,14 @@ def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
     props = merged(links)
     _note(notes, links, "gripper")
     length, width = positive(props["size"]) if "size" in props else (0.2, 0.3)
-    long, thick = positive(props["paddle_size"]) if "paddle_size" in props else (0.66, 0.1)
+    long, thick = (
+        positive(props["paddle_size"]) if "paddle_size" in props else (0.66, 0.1)
+    )
     try:
-        return GripperSpec(reach=length * long, opening=width * (1.0 - 2.0 * thick), thickness=width * thick)
+        return GripperSpec(
+            reach=length * long,
+            opening=width * (1.0 - 2.0 * thick),
+            thickness=width * thick,
+        )
     except ModelError as error:
         raise ModelFileError(str(error), links[-1].path, links[-1].line) from None

@@ -1,7 +1,9 @@
 """Stage world files: lexer and parser of both dialects (formats §3.1, §3.2, §4).
 
-A file is a sequence of properties (``word value``), entities (``type ( … )``), definitions (``define name base ( … )``) and includes.
-Values are numbers, strings and tuples ``[ … ]``. What the properties mean is not this module's business: see `stagemodels`.
+A file is a sequence of properties (``word value``), entities (``type ( … )``),
+definitions (``define name base ( … )``) and includes. Values are numbers, strings and
+tuples ``[ … ]``. What the properties mean is not this module's business: see
+`stagemodels`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ _COUNT_EVERY: Final = 256
 
 
 class Token(NamedTuple):
-    """A token: kind (``number``, ``word``, ``string`` or the mark itself), text without quotes, line."""
+    """A token: kind (``number``, ``word``, ``string`` or the mark itself), text without
+    quotes, line.
+    """
 
     kind: str
     text: str
@@ -41,7 +45,8 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property: its values (one, or the numbers and texts of a tuple) and where it stands.
+    """A property: its values (one, or the numbers and texts of a tuple) and where it
+    stands.
 
     Like Stage, readers look at the values that they need: a tuple may hold more.
 
@@ -52,7 +57,8 @@ class Property:
     path, line : str, int
         The file that holds it.
     folder : str
-        Folder of the world file that includes this one: files that a world names are relative to it.
+        Folder of the world file that includes this one: files that a world names are
+        relative to it.
     """
 
     values: tuple[Value, ...]
@@ -63,7 +69,9 @@ class Property:
     def fail(self, expected: str) -> ModelFileError:
         """An error about this value."""
         found = shown(" ".join(str(v) for v in self.values[:20]))
-        return ModelFileError(f"expected {expected}, found {found}", self.path, self.line)
+        return ModelFileError(
+            f"expected {expected}, found {found}", self.path, self.line
+        )
 
     def numbers(self, n: int | None = None) -> tuple[float, ...]:
         """All values as numbers; with `n`, the first `n` of them.
@@ -74,8 +82,13 @@ class Property:
             They are not numbers, or there are fewer.
         """
         values = self.values[:n]
-        if any(isinstance(v, str) for v in values) or (n is not None and len(values) < n):
-            raise self.fail("numbers" if n is None else f"{n} number{'s' if n > 1 else ''}")
+        if any(isinstance(v, str) for v in values) or (
+            n is not None and len(values) < n
+        ):
+            raise self.fail(
+                "numbers" if n is None else f"{n} number{'s' if n > 1 else ''}"
+            )
+
         found = tuple(float(v) for v in values)
         if not all(map(math.isfinite, found)):
             raise self.fail("finite numbers")
@@ -144,16 +157,21 @@ class WorldFile:
     definitions: dict[str, Entity] = field(default_factory=dict)
     entities: list[Entity] = field(default_factory=list)
     shadowed: list[tuple[str, str, int]] = field(default_factory=list)
-    meter: Meter = field(default_factory=lambda: Meter(Budget(), "world", ModelFileError))
+    meter: Meter = field(
+        default_factory=lambda: Meter(Budget(), "world", ModelFileError)
+    )
     allowed: Callable[[Path], bool] = any_file
 
 
-def find_file(name: str, folder: Path, path: Path, allowed: Callable[[Path], bool] = any_file) -> Path | None:
+def find_file(
+    name: str, folder: Path, path: Path, allowed: Callable[[Path], bool] = any_file
+) -> Path | None:
     """The file that a world names: an include or a picture.
 
-    A name is relative to the folder of the world, as in Stage, also in a file that the world includes. After that this looks
-    beside the file `path` that holds the name, then for the bare name in the folders of ``STAGEPATH``, where Stage finds what
-    was written on another computer.
+    A name is relative to the folder of the world, as in Stage, also in a file that the
+    world includes. After that this looks beside the file `path` that holds the name,
+    then for the bare name in the folders of ``STAGEPATH``, where Stage finds what was
+    written on another computer.
 
     Parameters
     ----------
@@ -173,8 +191,10 @@ def find_file(name: str, folder: Path, path: Path, allowed: Callable[[Path], boo
         try:
             if allowed(found) and found.is_file():
                 return found
-        except (OSError, ValueError):  # the name is too long, or has a null character
+        except (OSError, ValueError):
+            # the name is too long, or has a null character
             continue
+
     return None
 
 
@@ -191,7 +211,12 @@ def tokens(text: str, path: str) -> Iterator[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             snippet = text[at : at + 20].split("\n")[0]
-            raise ModelFileError(f'expected a word, number, "text" or bracket, found {snippet!r}', path, line)
+            raise ModelFileError(
+                f'expected a word, number, "text" or bracket, found {snippet!r}',
+                path,
+                line,
+            )
+
         kind, piece = str(match.lastgroup), match.group()
         if kind == "newline":
             line += 1
@@ -199,11 +224,14 @@ def tokens(text: str, path: str) -> Iterator[Token]:
             yield Token(piece, piece, line)
         elif kind not in ("space", "comment"):
             yield Token(kind, piece.strip('"') if kind == "string" else piece, line)
+
         at = match.end()
 
 
 class _Parser:
-    def __init__(self, text: str, path: Path, world: WorldFile, around: tuple[Path, ...]) -> None:
+    def __init__(
+        self, text: str, path: Path, world: WorldFile, around: tuple[Path, ...]
+    ) -> None:
         self._path = path
         self._tokens = tokens(text, str(path))
         self._world = world
@@ -215,7 +243,11 @@ class _Parser:
 
     def _fail(self, expected: str, token: Token | None) -> ModelFileError:
         found = f'"{shown(token.text)}"' if token else "the end of the file"
-        return ModelFileError(f"expected {expected}, found {found}", self._path, token.line if token else self._line)
+        return ModelFileError(
+            f"expected {expected}, found {found}",
+            self._path,
+            token.line if token else self._line,
+        )
 
     def _peek(self) -> Token | None:
         return self._next
@@ -252,12 +284,20 @@ class _Parser:
         self._world.meter.add("files", 1, name.line, str(self._path))
         path = find_file(name.text, self._folder, self._path, self._world.allowed)
         if path is None:
-            raise ModelFileError(f'include "{shown(name.text)}": no such file', self._path, name.line)
+            raise ModelFileError(
+                f'include "{shown(name.text)}": no such file', self._path, name.line
+            )
+
         if any(path.samefile(other) for other in self._around):
             raise ModelFileError(
-                f'include "{shown(name.text)}": files include each other in a circle', self._path, name.line
+                f'include "{shown(name.text)}": files include each other in a circle',
+                self._path,
+                name.line,
             )
-        self._world.meter.check("nesting", len(self._around) + 1, name.line, str(self._path))
+
+        self._world.meter.check(
+            "nesting", len(self._around) + 1, name.line, str(self._path)
+        )
         _read_into(path, self._world, self._around)
 
     def _define(self) -> None:
@@ -280,7 +320,10 @@ class _Parser:
                 entity.children.append(self._entity(word, depth + 1))
             else:
                 entity.properties[word.text] = self._value(word)
-        self._take(")", f'")" that closes {shown(type_name.text)} of line {type_name.line}')
+
+        self._take(
+            ")", f'")" that closes {shown(type_name.text)} of line {type_name.line}'
+        )
         return entity
 
     def _value(self, name: Token) -> Property:
@@ -289,11 +332,15 @@ class _Parser:
             raise self._fail(f"the value of {shown(name.text)}", token)
         self._advance(token)
         if token.kind != "[":
-            return Property((_plain(token),), str(self._path), token.line, str(self._folder))
+            return Property(
+                (_plain(token),), str(self._path), token.line, str(self._folder)
+            )
+
         values: list[Value] = []
         while (item := self._peek()) is not None and item.kind in ("number", "string"):
             values.append(_plain(item))
             self._advance(item)
+
         self._take("]", f'numbers, texts, or "]" of {shown(name.text)}')
         return Property(tuple(values), str(self._path), token.line, str(self._folder))
 
@@ -303,7 +350,9 @@ def _plain(token: Token) -> Value:
 
 
 def _read_into(path: Path, world: WorldFile, around: tuple[Path, ...] = ()) -> None:
-    text = read_bytes(path, world.meter, ModelFileError).decode("utf-8", errors="replace")
+    text = read_bytes(path, world.meter, ModelFileError).decode(
+        "utf-8", errors="replace"
+    )
     _Parser(text, path, world, (*around, path)).run()
 
 
@@ -326,7 +375,8 @@ def parse(
     allowed: Callable[[Path], bool] = any_file,
     budget: Budget = Budget(),
 ) -> WorldFile:
-    """Read a world file from a text; `path` is for messages and for the files that it names, which must be `allowed`.
+    """Read a world file from a text; `path` is for messages and for the files that it
+    names, which must be `allowed`.
 
     Raises
     ------
@@ -339,4 +389,13 @@ def parse(
     return world
 
 
-__all__ = ["Entity", "Property", "WorldFile", "any_file", "find_file", "parse", "read", "tokens"]
+__all__ = [
+    "Entity",
+    "Property",
+    "WorldFile",
+    "any_file",
+    "find_file",
+    "parse",
+    "read",
+    "tokens",
+]

@@ -1,8 +1,10 @@
 """Floor plans in SVG; for the visibility of layers see `botyard.formats.drawing`.
 
-Read is what a browser shows of lines (SVG 2): shapes where transformations, view boxes and ``use`` put them, cut at clip paths and at the
-borders of inner viewports; not what is hidden, not what is only defined, and not texts, pictures, masks, markers and the width of strokes.
-The borders of the outermost viewport cut nothing, and its size does not matter: a unit is a unit of the ``viewBox``.
+Read is what a browser shows of lines (SVG 2): shapes where transformations, view boxes
+and ``use`` put them, cut at clip paths and at the borders of inner viewports; not what
+is hidden, not what is only defined, and not texts, pictures, masks, markers and the
+width of strokes. The borders of the outermost viewport cut nothing, and its size does
+not matter: a unit is a unit of the ``viewBox``.
 """
 
 from __future__ import annotations
@@ -15,17 +17,29 @@ from botyard.errors import MapError
 from botyard.formats import svgpaths
 from botyard.formats.base import Options, Source
 from botyard.formats.budget import Meter
-from botyard.formats.drawing import DEFAULT_UNIT, MAX_SAGITTA, Area, FloatPair, Line, clipped, to_world
+from botyard.formats.drawing import (
+    DEFAULT_UNIT,
+    MAX_SAGITTA,
+    Area,
+    FloatPair,
+    Line,
+    clipped,
+    to_world,
+)
 from botyard.formats.svgfile import Drawing, Element, read_file
 from botyard.formats.svgpaths import Matrix, Pen, length, moved
 from botyard.model.world import World
 from botyard.names import shown
 
 _GROUPS: Final = frozenset({"svg", "g", "a", "switch", "use"})
-_SHAPES: Final = frozenset({"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"})
+_SHAPES: Final = frozenset(
+    {"path", "rect", "circle", "ellipse", "line", "polyline", "polygon"}
+)
 _USABLE: Final = _GROUPS | _SHAPES | {"symbol"}
 _DEFAULT_SIZE: Final = (300.0, 150.0)
-"""Width and height of a drawing that gives neither, pixels, as those of a replaced element in CSS 2 (section 10.3.2)."""
+"""Width and height of a drawing that gives neither, pixels, as those of a replaced
+element in CSS 2 (section 10.3.2).
+"""
 _NONE: Final = frozenset({"none", "transparent"})
 _LANGUAGE: Final = "en"
 USE_COST: Final = 5
@@ -38,7 +52,8 @@ class Lines(NamedTuple):
     Attributes
     ----------
     layers : dict of str to list of lines
-        By the names of the groups that they are in; x to the right, y down, from the upper left corner of the view box.
+        By the names of the groups that they are in; x to the right, y down, from the
+        upper left corner of the view box.
     height : float
         Of the view box.
     """
@@ -48,7 +63,8 @@ class Lines(NamedTuple):
 
 
 def read(source: Source, options: Options) -> World:
-    """An SVG drawing as a world of walls; y goes up, the drawing's lower left corner is the origin.
+    """An SVG drawing as a world of walls; y goes up, the drawing's lower left corner is
+    the origin.
 
     Raises
     ------
@@ -57,13 +73,26 @@ def read(source: Source, options: Options) -> World:
     """
     meter = Meter(options.budget, source.name)
     size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
-    found = lines_of(source.data, meter, MAX_SAGITTA / size, lambda text: options.warn(f"{source.name}: {text}"))
-    flipped = {n: [[(x, found.height - y) for x, y in line] for line in lines] for n, lines in found.layers.items()}
+    found = lines_of(
+        source.data,
+        meter,
+        MAX_SAGITTA / size,
+        lambda text: options.warn(f"{source.name}: {text}"),
+    )
+    flipped = {
+        n: [[(x, found.height - y) for x, y in line] for line in lines]
+        for n, lines in found.layers.items()
+    }
     return to_world(flipped, source, size, options, meter)
 
 
 def lines_of(
-    data: bytes, meter: Meter, distance: float, note: Callable[[str], None] = lambda _text: None, *, least: int = 1
+    data: bytes,
+    meter: Meter,
+    distance: float,
+    note: Callable[[str], None] = lambda _text: None,
+    *,
+    least: int = 1,
 ) -> Lines:
     """The lines of a drawing.
 
@@ -138,7 +167,12 @@ Part = tuple[str, Line]
 
 class _Reader:
     def __init__(
-        self, drawing: Drawing, meter: Meter, distance: float, note: Callable[[str], None], least: int
+        self,
+        drawing: Drawing,
+        meter: Meter,
+        distance: float,
+        note: Callable[[str], None],
+        least: int,
     ) -> None:
         self._root = drawing.root
         self._named = drawing.named
@@ -156,11 +190,13 @@ class _Reader:
         if box is not None:
             x, y, width, height = box
             matrix = moved(-x, -y)
+
         layers: dict[str, list[Line]] = {}
         around = _Inherited(matrix, (width, height))
         if _is_shown(root) and not (box is not None and min(width, height) == 0.0):
             for layer, line in self._content(root, self._within(root, around)):
                 layers.setdefault(layer, []).append(line)
+
         return Lines(layers, height)
 
     def _target(self, use: Element) -> Element | None:
@@ -170,14 +206,16 @@ class _Reader:
         return target if target is not None and target.tag in _USABLE else None
 
     def _count(self) -> None:
-        """Count everything with each `use` expanded, before any of them is: a few lines can stand for billions.
+        """Count everything with each `use` expanded, before any of them is: a few lines
+        can stand for billions.
 
         Raises
         ------
         MapError
             Something uses itself; `BudgetError`: too many, too deep.
         """
-        counted: dict[int, tuple[int, int]] = {}  # elements, and uses, in an element
+        # elements, and uses, in an element
+        counted: dict[int, tuple[int, int]] = {}
         inside: set[int] = set()
         stack = [self._root]
         while stack:
@@ -186,20 +224,29 @@ class _Reader:
             if key in counted:
                 stack.pop()
                 continue
+
             target = self._target(element) if element.tag == "use" else None
-            below = [c for c in element.children if c.tag in _GROUPS | _SHAPES] + ([] if target is None else [target])
+            below = [c for c in element.children if c.tag in _GROUPS | _SHAPES] + (
+                [] if target is None else [target]
+            )
             if key not in inside:
                 inside.add(key)
                 self._meter.check("nesting", len(inside))
                 if any(id(c) in inside for c in below):
                     name = shown(element.values.get("href", "").strip()[1:])
-                    raise MapError(f'not an SVG drawing that can be read: "{name}" uses itself', self._meter.path)
+                    raise MapError(
+                        f'not an SVG drawing that can be read: "{name}" uses itself',
+                        self._meter.path,
+                    )
+
                 stack += [c for c in below if id(c) not in counted]
                 continue
+
             stack.pop()
             inside.discard(key)
             elements, uses = (sum(counted[id(c)][k] for c in below) for k in range(2))
             counted[key] = 1 + elements, (target is not None) + uses
+
         elements, uses = counted[id(self._root)]
         self._meter.check("references", uses)
         self._meter.check("entities", USE_COST * elements)
@@ -216,9 +263,15 @@ class _Reader:
         """What is inherited by what is in an element."""
         values = element.values
         own: dict[str, str] = {
-            k: values[k].strip() for k in _INHERITED if k in values and values[k].strip() != "inherit"
+            k: values[k].strip()
+            for k in _INHERITED
+            if k in values and values[k].strip() != "inherit"
         }
-        name = str(values.get("label") or values.get("id", "")) if element.tag in _GROUPS else values.get("id", "")
+        name = (
+            str(values.get("label") or values.get("id", ""))
+            if element.tag in _GROUPS
+            else values.get("id", "")
+        )
         return replace(
             around,
             layer=" ".join(filter(None, (around.layer, name))),
@@ -253,7 +306,9 @@ class _Reader:
         elif tag == "use":
             yield from self._used(element, inner)
         elif tag == "switch":
-            first = next((c for c in element.children if c.tag and _is_allowed(c)), None)
+            first = next(
+                (c for c in element.children if c.tag and _is_allowed(c)), None
+            )
             if first is not None:
                 yield from self._element(first, inner)
         elif tag == "svg" and element is not self._root:
@@ -268,8 +323,11 @@ class _Reader:
         if _is_unpainted(inner.styles):
             self._note("shapes that are neither filled nor stroked are left out")
             return
+
         pen = Pen(inner.matrix, self._distance, self._meter, self._least)
-        for line in svgpaths.shape(element.tag, element.values, inner.view, pen, self._note):
+        for line in svgpaths.shape(
+            element.tag, element.values, inner.view, pen, self._note
+        ):
             yield inner.layer, line
 
     def _used(self, element: Element, inner: _Inherited) -> Iterator[Part]:
@@ -278,23 +336,40 @@ class _Reader:
             if element.values.get("href"):
                 self._note("some links of use lead to nothing in the file")
             return
+
         values = element.values
-        x, y = (length(values.get(k), whole) or 0.0 for k, whole in zip("xy", inner.view, strict=True))
+        x, y = (
+            length(values.get(k), whole) or 0.0
+            for k, whole in zip("xy", inner.view, strict=True)
+        )
         inner = replace(inner, matrix=inner.matrix @ moved(x, y))
         if target.tag not in ("svg", "symbol"):
             yield from self._element(target, inner)
             return
+
         if not _is_shown(target):
             return
-        sizes = {k: values[k] for k in ("width", "height") if values.get(k, "auto").strip() != "auto"}
+        sizes = {
+            k: values[k]
+            for k in ("width", "height")
+            if values.get(k, "auto").strip() != "auto"
+        }
         # a symbol has no place of its own but in SVG 2, as inner svg elements have
-        yield from self._viewport(target, self._within(target, inner), {**target.values, **sizes})
+        yield from self._viewport(
+            target, self._within(target, inner), {**target.values, **sizes}
+        )
 
-    def _viewport(self, element: Element, inner: _Inherited, values: dict[str, str]) -> Iterator[Part]:
+    def _viewport(
+        self, element: Element, inner: _Inherited, values: dict[str, str]
+    ) -> Iterator[Part]:
         """What is in an inner viewport, cut at its borders."""
-        x, y = (length(values.get(k), whole) or 0.0 for k, whole in zip("xy", inner.view, strict=True))
+        x, y = (
+            length(values.get(k), whole) or 0.0
+            for k, whole in zip("xy", inner.view, strict=True)
+        )
         width, height = (
-            length(values.get(k), whole, whole) or 0.0 for k, whole in zip(("width", "height"), inner.view, strict=True)
+            length(values.get(k), whole, whole) or 0.0
+            for k, whole in zip(("width", "height"), inner.view, strict=True)
         )
         box = _view_box(element)
         if width <= 0.0 or height <= 0.0 or (box is not None and min(box[2:]) == 0.0):
@@ -302,13 +377,22 @@ class _Reader:
         outer = inner.matrix @ moved(x, y)
         matrix, view = outer, (width, height)
         if box is not None:
-            matrix = outer @ svgpaths.fitted(box, width, height, element.values.get("preserveAspectRatio", ""))
+            matrix = outer @ svgpaths.fitted(
+                box, width, height, element.values.get("preserveAspectRatio", "")
+            )
             view = box[2], box[3]
+
         inner = replace(inner, matrix=matrix, view=view)
-        parts: list[Part] | Iterator[Part] = (p for child in element.children for p in self._element(child, inner))
+        parts: list[Part] | Iterator[Part] = (
+            p for child in element.children for p in self._element(child, inner)
+        )
         if values.get("overflow", "hidden").strip() not in ("visible", "auto"):
-            border = [outer(*p) for p in ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))]
+            border = [
+                outer(*p)
+                for p in ((0.0, 0.0), (width, 0.0), (width, height), (0.0, height))
+            ]
             parts = self._cut(list(parts), [[border]])
+
         yield from parts
 
     def _cut(self, parts: list[Part], areas: list[Area]) -> Iterator[Part]:
@@ -316,10 +400,16 @@ class _Reader:
             for piece in clipped([line], areas, self._meter):
                 yield layer, piece
 
-    def _clipped(self, parts: list[Part], clip: str, inner: _Inherited, depth: int = 0) -> Iterator[Part]:
+    def _clipped(
+        self, parts: list[Part], clip: str, inner: _Inherited, depth: int = 0
+    ) -> Iterator[Part]:
         """Lines cut at a clip path (CSS Masking 1, section 5)."""
         self._meter.check("nesting", inner.depth + depth)
-        target = self._named.get(clip[5:].rstrip(") ").strip("\"' ")) if clip.startswith("url(#") else None
+        target = (
+            self._named.get(clip[5:].rstrip(") ").strip("\"' "))
+            if clip.startswith("url(#")
+            else None
+        )
         if clip.startswith('url("#') or clip.startswith("url('#"):
             target = self._named.get(clip[6:].rstrip(") ").strip("\"' "))
         if target is None or target.tag != "clipPath":
@@ -327,6 +417,7 @@ class _Reader:
                 self._note("clip paths other than links are not applied")
             yield from parts
             return
+
         matrix = inner.matrix
         if target.values.get("clipPathUnits", "").strip() == "objectBoundingBox":
             back = matrix.inverse()
@@ -335,6 +426,7 @@ class _Reader:
                 return
             (x0, x1), (y0, y1) = ((min(v), max(v)) for v in zip(*points, strict=True))
             matrix = matrix @ Matrix(x1 - x0, 0.0, 0.0, y1 - y0, x0, y0)
+
         own = self._transform(target, inner.view)
         if own is not None:
             matrix = matrix @ own
@@ -344,9 +436,14 @@ class _Reader:
             if child.tag in _SHAPES or child.tag == "use":
                 # a fill or a stroke of none does not matter here
                 lines = [
-                    line for _, line in self._element(child, replace(around, styles={"fill": "black"})) if len(line) > 1
+                    line
+                    for _, line in self._element(
+                        child, replace(around, styles={"fill": "black"})
+                    )
+                    if len(line) > 1
                 ]
                 areas += [lines] if lines else []
+
         cut = list(self._cut(parts, areas)) if areas else []
         further = target.values.get("clip-path", "none").strip()
         if further == "none":
@@ -362,18 +459,30 @@ class _Reader:
             if text not in ("", "none"):
                 self._note("some transformations are not understood, and left out")
             return None
+
         words = element.values.get("transform-origin", "").split()
         if words:
-            if element.values.get("transform-box", "view-box").strip() != "view-box" and any(
-                w[-1] in "%tremop" for w in words
-            ):
+            if element.values.get(
+                "transform-box", "view-box"
+            ).strip() != "view-box" and any(w[-1] in "%tremop" for w in words):
                 self._note("transform-box is not applied")
-            named = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
+
+            named = {
+                "left": "0%",
+                "top": "0%",
+                "center": "50%",
+                "right": "100%",
+                "bottom": "100%",
+            }
             x, y = ([named.get(w, w) for w in words] + ["50%"])[:2]
-            if words[0] in ("top", "bottom") or (words[-1] in ("left", "right") and len(words) > 1):
+            if words[0] in ("top", "bottom") or (
+                words[-1] in ("left", "right") and len(words) > 1
+            ):
                 x, y = y, x
+
             at = moved(length(x, view[0]) or 0.0, length(y, view[1]) or 0.0)
             own = at @ own @ at.inverse()
+
         return own
 
 
@@ -396,23 +505,36 @@ def _is_shown(element: Element) -> bool:
 
 
 def _is_allowed(element: Element) -> bool:
-    """Whether its conditions hold, for a reader of English without extensions (SVG 2, section 5.8)."""
+    """Whether its conditions hold, for a reader of English without extensions (SVG 2,
+    section 5.8).
+    """
     values = element.values
     if "requiredExtensions" in values:
         return False
     if "systemLanguage" not in values:
         return True
-    return any(w.strip().lower().partition("-")[0] == _LANGUAGE for w in values["systemLanguage"].split(","))
+    return any(
+        w.strip().lower().partition("-")[0] == _LANGUAGE
+        for w in values["systemLanguage"].split(",")
+    )
 
 
 def _is_unpainted(styles: dict[str, str]) -> bool:
-    """Whether a shape has neither a fill nor a stroke. A fill must say that it is none: lines have none anyway."""
+    """Whether a shape has neither a fill nor a stroke. A fill must say that it is none:
+    lines have none anyway.
+    """
 
     def zero(name: str) -> bool:
         return length(styles.get(name), 1.0, 1.0) == 0.0
 
-    stroked = styles.get("stroke", "none") not in _NONE and not zero("stroke-opacity") and not zero("stroke-width")
-    return not stroked and (styles.get("fill", "black") in _NONE or zero("fill-opacity"))
+    stroked = (
+        styles.get("stroke", "none") not in _NONE
+        and not zero("stroke-opacity")
+        and not zero("stroke-width")
+    )
+    return not stroked and (
+        styles.get("fill", "black") in _NONE or zero("fill-opacity")
+    )
 
 
 __all__ = ["Lines", "lines_of", "read"]

@@ -1,6 +1,8 @@
-"""The elements of an SVG file with the values that its styles give them: the part of SVG 2 and of CSS that says where lines are.
+"""The elements of an SVG file with the values that its styles give them: the part of
+SVG 2 and of CSS that says where lines are.
 
-The file is parsed once, in time and memory that grow with its length; all attributes that say nothing about lines are dropped.
+The file is parsed once, in time and memory that grow with its length; all attributes
+that say nothing about lines are dropped.
 """
 
 from __future__ import annotations
@@ -22,19 +24,46 @@ ELEMENT_COST: Final = 5
 MAX_CLASSES: Final = 100
 MAX_CHAIN: Final = 20
 """Compound selectors of one selector, as in ``g > .wall``."""
-_GEOMETRY: Final = frozenset({"x", "y", "width", "height", "cx", "cy", "r", "rx", "ry", "d"})
+_GEOMETRY: Final = frozenset(
+    {"x", "y", "width", "height", "cx", "cy", "r", "rx", "ry", "d"}
+)
 _STYLES: Final = frozenset(
     {
-        "display", "visibility", "opacity", "fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "clip-path", "clip-rule",
-        "overflow", "transform", "transform-origin", "transform-box", "mask",
+        "display",
+        "visibility",
+        "opacity",
+        "fill",
+        "fill-opacity",
+        "stroke",
+        "stroke-opacity",
+        "stroke-width",
+        "clip-path",
+        "clip-rule",
+        "overflow",
+        "transform",
+        "transform-origin",
+        "transform-box",
+        "mask",
     }
-)  # fmt: skip
+)
 PROPERTIES: Final = _GEOMETRY | _STYLES
 """Attributes that a style can set, too."""
 _ATTRIBUTES: Final = PROPERTIES | {
-    "id", "class", "style", "points", "x1", "y1", "x2", "y2", "viewBox", "preserveAspectRatio", "clipPathUnits", "systemLanguage",
-    "requiredExtensions", "type",
-}  # fmt: skip
+    "id",
+    "class",
+    "style",
+    "points",
+    "x1",
+    "y1",
+    "x2",
+    "y2",
+    "viewBox",
+    "preserveAspectRatio",
+    "clipPathUnits",
+    "systemLanguage",
+    "requiredExtensions",
+    "type",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +75,8 @@ class Element:
     tag : str
         Its name without prefix; empty: of another namespace.
     values : dict of str to str
-        Its attributes, overridden by its styles. ``href``: what a ``use`` refers to; ``label``: its name in Inkscape.
+        Its attributes, overridden by its styles. ``href``: what a ``use`` refers to;
+        ``label``: its name in Inkscape.
     children : list of Element
         In their order.
     """
@@ -79,7 +109,8 @@ def read_file(data: bytes, meter: Meter, note: Callable[[str], None]) -> Drawing
     data : bytes
         XML in any encoding that it declares.
     meter : Meter
-        Counts elements, and comparisons with selectors, as ``entities``; their depth as ``nesting``.
+        Counts elements, and comparisons with selectors, as ``entities``; their depth as
+        ``nesting``.
     note : callable
         Receives what is left out.
 
@@ -97,7 +128,8 @@ class _Part(NamedTuple):
     tag: str
     ids: tuple[str, ...]
     classes: frozenset[str]
-    parent: bool  # whether the part before it must match the parent, not any ancestor
+    # whether the part before it must match the parent, not any ancestor
+    parent: bool
 
 
 class _Rule(NamedTuple):
@@ -127,12 +159,22 @@ class _Parser:
             parser.Parse(data.lstrip(b" \t\r\n"), True)
         except expat.ExpatError as error:
             reason = f"not an SVG drawing: {expat.errors.messages[error.code]}"
-            line = error.lineno + data[: len(data) - len(data.lstrip(b" \t\r\n"))].count(b"\n")
+            line = error.lineno + data[
+                : len(data) - len(data.lstrip(b" \t\r\n"))
+            ].count(b"\n")
             raise MapError(reason, self._meter.path, line) from None
-        except (LookupError, ValueError) as error:  # an encoding that does not exist
-            raise MapError(f"not an SVG drawing: {shown(error, 100)}", self._meter.path) from None
+        except (LookupError, ValueError) as error:
+            # an encoding that does not exist
+            raise MapError(
+                f"not an SVG drawing: {shown(error, 100)}", self._meter.path
+            ) from None
+
         if self._root is None or self._root.tag != "svg":
-            raise MapError("not an SVG drawing: expected the element svg, found another one", self._meter.path)
+            raise MapError(
+                "not an SVG drawing: expected the element svg, found another one",
+                self._meter.path,
+            )
+
         self._cascade(self._root)
         return Drawing(self._root, self._named)
 
@@ -140,7 +182,11 @@ class _Parser:
         self._meter.add("entities", ELEMENT_COST + len(attributes))
         self._meter.check("nesting", len(self._open) + 1)
         spaces = self._spaces[-1]
-        declared = {k.partition(":")[2]: v for k, v in attributes.items() if k == "xmlns" or k.startswith("xmlns:")}
+        declared = {
+            k.partition(":")[2]: v
+            for k, v in attributes.items()
+            if k == "xmlns" or k.startswith("xmlns:")
+        }
         if declared:
             spaces = {**spaces, **declared}
         self._spaces.append(spaces)
@@ -154,6 +200,7 @@ class _Parser:
                 values["href"] = value
             elif word == "label" and spaces.get(of, of) in (INKSCAPE, "inkscape"):
                 values["label"] = value
+
         element = Element(local if ours else "", values)
         if "id" in values:
             self._named.setdefault(values["id"], element)
@@ -161,8 +208,11 @@ class _Parser:
             self._open[-1].children.append(element)
         elif self._root is None:
             self._root = element
+
         self._open.append(element)
-        if element.tag == "style" and values.get("type", "text/css").strip().lower() in ("", "text/css"):
+        if element.tag == "style" and values.get(
+            "type", "text/css"
+        ).strip().lower() in ("", "text/css"):
             self._style = []
 
     def _end(self, _name: str) -> None:
@@ -177,7 +227,9 @@ class _Parser:
             self._style.append(text)
 
     def _cascade(self, root: Element) -> None:
-        """Let the styles override attributes (CSS Cascading and Inheritance, section 6)."""
+        """Let the styles override attributes (CSS Cascading and Inheritance, section
+        6).
+        """
         rules: list[_Rule] = []
         strange = 0
         for sheet in self._sheets:
@@ -191,20 +243,36 @@ class _Parser:
                     if selector is None:
                         strange += 1
                         continue
+
                     weight = (
-                        sum(len(p.ids) for p in selector), sum(len(p.classes) for p in selector), sum(p.tag != "" for p in selector),
-                    )  # fmt: skip
+                        sum(len(p.ids) for p in selector),
+                        sum(len(p.classes) for p in selector),
+                        sum(p.tag != "" for p in selector),
+                    )
                     for values, strong in ((normal, False), (important, True)):
                         if values:
-                            rules.append(_Rule(selector, values, (strong, *weight, len(rules))))
+                            rules.append(
+                                _Rule(selector, values, (strong, *weight, len(rules)))
+                            )
+
         if strange:
-            self._note(f"{strange} selectors of its style are not understood, and left out")
+            self._note(
+                f"{strange} selectors of its style are not understood, and left out"
+            )
+
         rules.sort(key=lambda rule: rule.rank)
         index: dict[str, list[tuple[int, _Rule]]] = {}
         for k, rule in enumerate(rules):
             last = rule.selector[-1]
-            key = f"#{last.ids[0]}" if last.ids else f".{min(last.classes)}" if last.classes else last.tag
+            key = (
+                f"#{last.ids[0]}"
+                if last.ids
+                else f".{min(last.classes)}"
+                if last.classes
+                else last.tag
+            )
             index.setdefault(key, []).append((k, rule))
+
         self._apply(root, index)
 
     def _apply(self, root: Element, index: dict[str, list[tuple[int, _Rule]]]) -> None:
@@ -215,6 +283,7 @@ class _Parser:
             if not entering:
                 path.pop()
                 continue
+
             path.append(element)
             pending.append((element, False))
             pending += [(child, True) for child in reversed(element.children)]
@@ -222,12 +291,18 @@ class _Parser:
             weak: list[dict[str, str]] = []
             strong: list[dict[str, str]] = []
             if index and element.tag:
-                keys = ["", element.tag, f"#{values.get('id', '')}", *(f".{c}" for c in _classes(element))]
+                keys = [
+                    "",
+                    element.tag,
+                    f"#{values.get('id', '')}",
+                    *(f".{c}" for c in _classes(element)),
+                ]
                 found = [pair for key in keys for pair in index.get(key, ())]
                 self._meter.add("entities", len(found))
                 for _, rule in sorted(found, key=lambda pair: pair[0]):
                     if self._matches(rule.selector, path):
                         (strong if rule.rank[0] else weak).append(rule.values)
+
             own = declarations(values["style"]) if "style" in values else ({}, {})
             for more in (*weak, own[0], *strong, own[1]):
                 values.update(more)
@@ -236,17 +311,22 @@ class _Parser:
         """Whether a selector matches the last element of a path from the root."""
         if not _fits(selector[-1], path[-1]):
             return False
-        # the set of places in the path that the parts so far can stand at: no backtracking
+        # the set of places in the path that the parts so far can stand at: no
+        # backtracking
         places = {len(path) - 1}
-        for part, after in zip(reversed(selector[:-1]), reversed(selector[1:]), strict=True):
+        for part, after in zip(
+            reversed(selector[:-1]), reversed(selector[1:]), strict=True
+        ):
             if after.parent:
                 candidates = {p - 1 for p in places if p > 0}
             else:
                 candidates = set(range(max(places)))
+
             self._meter.add("entities", len(candidates))
             places = {p for p in candidates if _fits(part, path[p])}
             if not places:
                 return False
+
         return True
 
 
@@ -274,7 +354,9 @@ _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
 def _rules(sheet: str) -> Iterator[tuple[str, str]]:
-    """Selectors and declarations of the rules that hold on a screen; other rules (fonts, print, animations) are passed over."""
+    """Selectors and declarations of the rules that hold on a screen; other rules
+    (fonts, print, animations) are passed over.
+    """
     text: list[str] = []
     selectors: list[str] = []  # of the blocks that are open
     at = 0
@@ -289,6 +371,7 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
                 selector = selectors.pop()
                 if not selector.startswith("@") and all(map(_MEDIA.match, selectors)):
                     yield selector, "".join(text)
+
             text = []
         elif mark[0] == ";":
             # ends a declaration, or an @import
@@ -298,7 +381,9 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
 
 
 def _selector(text: str) -> tuple[_Part, ...] | None:
-    """A selector of tags, ids, classes, descendants and children; None: it asks for something else."""
+    """A selector of tags, ids, classes, descendants and children; None: it asks for
+    something else.
+    """
     parts: list[_Part] = []
     parent = False
     for word in text.replace(">", " > ").split():
@@ -307,6 +392,7 @@ def _selector(text: str) -> tuple[_Part, ...] | None:
                 return None
             parent = True
             continue
+
         tag, ids, classes, at = "", [], [], 0
         while at < len(word):
             piece = _SIMPLE.match(word, at)
@@ -320,14 +406,19 @@ def _selector(text: str) -> tuple[_Part, ...] | None:
                 classes.append(piece[2])
             elif piece[2]:
                 tag = piece[2]
+
             at = piece.end()
+
         parts.append(_Part(tag, tuple(ids), frozenset(classes), parent))
         parent = False
+
     return tuple(parts) if parts and not parent and len(parts) <= MAX_CHAIN else None
 
 
 def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The values of a style that say something about lines: the normal ones, and those that are important."""
+    """The values of a style that say something about lines: the normal ones, and those
+    that are important.
+    """
     normal: dict[str, str] = {}
     important: dict[str, str] = {}
     text, at = [], 0
@@ -340,6 +431,7 @@ def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
             text = []
         elif not mark[0].startswith("/*"):
             text.append(mark[0])
+
     pieces.append("".join([*text, body[at:]]))
     for piece in pieces:
         name, colon, value = piece.partition(":")
@@ -348,7 +440,10 @@ def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
             value = value.strip()
             cut = re.sub(r"\s*!\s*important\Z", "", value[-40:], flags=re.IGNORECASE)
             strong = len(cut) < len(value[-40:])
-            (important if strong else normal)[name] = value[:-40] + cut if strong else value
+            (important if strong else normal)[name] = (
+                value[:-40] + cut if strong else value
+            )
+
     return normal, important
 
 

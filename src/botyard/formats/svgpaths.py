@@ -1,4 +1,6 @@
-"""Shapes of SVG as lines: lengths, transformations, path data, and curves cut into chords (SVG 2, chapters 7 to 10)."""
+"""Shapes of SVG as lines: lengths, transformations, path data, and curves cut into
+chords (SVG 2, chapters 7 to 10).
+"""
 
 from __future__ import annotations
 
@@ -8,29 +10,51 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from botyard.elementary import acos, atan2, cosine_sine, hypot, tan
 from botyard.formats.budget import Meter
 from botyard.formats.drawing import MAX_CHORDS, FloatPair, Line
+from botyard.numerics.elementary import acos, atan2, cosine_sine, hypot, tan
 
 _NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _LENGTH: Final = re.compile(rf"\s*({_NUMBER})\s*([a-zA-Z]*|%)\s*\Z")
 _ARGUMENT: Final = re.compile(rf"[\s,]*({_NUMBER})")
 _FLAG: Final = re.compile(r"[\s,]*([01])")
 _COMMAND: Final = re.compile(r"[\s,]*([MmZzLlHhVvCcSsQqTtAa])")
-_FUNCTION: Final = re.compile(r"[\s,]*(matrix|translate[XY]?|scale[XY]?|rotate|skew[XY]?)\s*\(([^()]*)\)")
+_FUNCTION: Final = re.compile(
+    r"[\s,]*(matrix|translate[XY]?|scale[XY]?|rotate|skew[XY]?)\s*\(([^()]*)\)"
+)
 _ANGLE: Final = re.compile(rf"\s*({_NUMBER})(deg|rad|grad|turn)?\s*\Z")
 _UNITS: Final = {
-    "": 1.0, "px": 1.0, "in": 96.0, "cm": 96.0 / 2.54, "mm": 96.0 / 25.4, "q": 96.0 / 101.6, "pt": 4.0 / 3.0, "pc": 16.0, "em": 16.0,
-    "rem": 16.0, "ex": 8.0, "ch": 8.0,
-}  # fmt: skip
-"""Pixels of a unit (CSS Values and Units, section 6); of those of a font at its usual size."""
-_TURNS: Final = {"": 1.0, "deg": 1.0, "rad": 180.0 / math.pi, "grad": 0.9, "turn": 360.0}
+    "": 1.0,
+    "px": 1.0,
+    "in": 96.0,
+    "cm": 96.0 / 2.54,
+    "mm": 96.0 / 25.4,
+    "q": 96.0 / 101.6,
+    "pt": 4.0 / 3.0,
+    "pc": 16.0,
+    "em": 16.0,
+    "rem": 16.0,
+    "ex": 8.0,
+    "ch": 8.0,
+}
+"""Pixels of a unit (CSS Values and Units, section 6); of those of a font at its usual
+size.
+"""
+_TURNS: Final = {
+    "": 1.0,
+    "deg": 1.0,
+    "rad": 180.0 / math.pi,
+    "grad": 0.9,
+    "turn": 360.0,
+}
 NUMBER_COST: Final = 8
 """Characters of path data whose numbers are read in about the time of an entity."""
 
 
 def length(text: str | None, whole: float, usual: float | None = 0.0) -> float | None:
-    """A length in user units; `whole` is 100 %. The `usual` one if there is none, or none that is understood (``auto``, ``calc``)."""
+    """A length in user units; `whole` is 100 %. The `usual` one if there is none, or
+    none that is understood (``auto``, ``calc``).
+    """
     match = _LENGTH.match(text) if text is not None and len(text) < 1000 else None
     if match is None:
         return usual
@@ -54,9 +78,13 @@ class Matrix(NamedTuple):
         """`other` first, then this one."""
         a, b, c, d, e, f = other
         return Matrix(
-            self.a * a + self.c * b, self.b * a + self.d * b, self.a * c + self.c * d, self.b * c + self.d * d,
-            self.a * e + self.c * f + self.e, self.b * e + self.d * f + self.f,
-        )  # fmt: skip
+            self.a * a + self.c * b,
+            self.b * a + self.d * b,
+            self.a * c + self.c * d,
+            self.b * c + self.d * d,
+            self.a * e + self.c * f + self.e,
+            self.b * e + self.d * f + self.f,
+        )
 
     def __call__(self, x: float, y: float) -> FloatPair:
         """Where a point goes."""
@@ -69,14 +97,20 @@ class Matrix(NamedTuple):
 
     @property
     def stretch(self) -> float:
-        """The most that a length grows: the Frobenius norm, an upper bound of the greatest singular value."""
-        return math.sqrt(self.a * self.a + self.b * self.b + self.c * self.c + self.d * self.d)
+        """The most that a length grows: the Frobenius norm, an upper bound of the
+        greatest singular value.
+        """
+        return math.sqrt(
+            self.a * self.a + self.b * self.b + self.c * self.c + self.d * self.d
+        )
 
     def inverse(self) -> Matrix:
         """The inverse; the determinant is not 0."""
         k = self.determinant
         a, b, c, d = self.d / k, -self.b / k, -self.c / k, self.a / k
-        return Matrix(a, b, c, d, -(a * self.e + c * self.f), -(b * self.e + d * self.f))
+        return Matrix(
+            a, b, c, d, -(a * self.e + c * self.f), -(b * self.e + d * self.f)
+        )
 
 
 def moved(x: float, y: float) -> Matrix:
@@ -85,7 +119,9 @@ def moved(x: float, y: float) -> Matrix:
 
 
 def transform(text: str) -> Matrix | None:
-    """The map of a list of functions; None: it is not understood (then the attribute counts for nothing)."""
+    """The map of a list of functions; None: it is not understood (then the attribute
+    counts for nothing).
+    """
     found = Matrix()
     at = 0
     while at < len(text):
@@ -97,6 +133,7 @@ def transform(text: str) -> Matrix | None:
             return None
         found @= one
         at = match.end()
+
     return found
 
 
@@ -114,8 +151,14 @@ def _function(name: str, text: str) -> Matrix | None:
         if name == "rotate":
             x, y = (v or 0.0 for v in (more if len(more) == 2 else (0.0, 0.0)))
             c, s = cosine_sine(turned)
-            return moved(x, y) @ Matrix(c, s, -s, c) @ moved(-x, -y) if len(more) in (0, 2) else None
+            return (
+                moved(x, y) @ Matrix(c, s, -s, c) @ moved(-x, -y)
+                if len(more) in (0, 2)
+                else None
+            )
+
         return Matrix(b=tan(turned)) if name == "skewY" else Matrix(c=tan(turned))
+
     values = [length(w, 0.0, None) for w in words]
     numbers = [v for v in values if v is not None]
     if len(numbers) != len(words):
@@ -127,15 +170,23 @@ def _function(name: str, text: str) -> Matrix | None:
         if count > 2:
             return None
         second = numbers[1] if count == 2 else 0.0 if name == "translate" else first
-        return moved(first, second) if name == "translate" else Matrix(a=first, d=second)
+        return (
+            moved(first, second) if name == "translate" else Matrix(a=first, d=second)
+        )
+
     if count != 1:
         return None
     return {
-        "translateX": moved(first, 0.0), "translateY": moved(0.0, first), "scaleX": Matrix(a=first), "scaleY": Matrix(d=first),
-    }[name]  # fmt: skip
+        "translateX": moved(first, 0.0),
+        "translateY": moved(0.0, first),
+        "scaleX": Matrix(a=first),
+        "scaleY": Matrix(d=first),
+    }[name]
 
 
-def fitted(box: tuple[float, float, float, float], width: float, height: float, aspect: str) -> Matrix:
+def fitted(
+    box: tuple[float, float, float, float], width: float, height: float, aspect: str
+) -> Matrix:
     """The map of a view box to a viewport at (0, 0) (SVG 2, section 8.2)."""
     x, y, w, h = box
     words = aspect.replace("defer", "").split()
@@ -146,7 +197,14 @@ def fitted(box: tuple[float, float, float, float], width: float, height: float, 
     share = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
     across = share.get(align[1:4], 0.5) if align != "none" else 0.0
     down = share.get(align[5:8], 0.5) if align != "none" else 0.0
-    return Matrix(a, 0.0, 0.0, d, across * (width - a * w) - a * x, down * (height - d * h) - d * y)
+    return Matrix(
+        a,
+        0.0,
+        0.0,
+        d,
+        across * (width - a * w) - a * x,
+        down * (height - d * h) - d * y,
+    )
 
 
 @dataclass(slots=True)
@@ -182,12 +240,18 @@ class Pen:
         ]
         degree = len(points) - 1
         bend = degree * (degree - 1) * max(bends)
-        count = self._count(math.sqrt(bend / (8.0 * self.distance))) if math.isfinite(bend) else 1
+        count = (
+            self._count(math.sqrt(bend / (8.0 * self.distance)))
+            if math.isfinite(bend)
+            else 1
+        )
         for k in range(1, count + 1):
             t = k / count
             s = 1.0 - t
             weights = (
-                (s * s, 2.0 * s * t, t * t) if degree == 2 else (s * s * s, 3.0 * s * s * t, 3.0 * s * t * t, t * t * t)
+                (s * s, 2.0 * s * t, t * t)
+                if degree == 2
+                else (s * s * s, 3.0 * s * s * t, 3.0 * s * t * t, t * t * t)
             )
             if k == count:
                 line.append(corners[-1])
@@ -196,15 +260,28 @@ class Pen:
                 y = math.fsum(w * p[1] for w, p in zip(weights, corners, strict=True))
                 line.append((x, y))
 
-    def arc(self, line: Line, centre: FloatPair, radii: FloatPair, tilt: FloatPair, start: float, sweep: float) -> None:
-        """Append an arc of an ellipse, without its first point; `tilt` is the cosine and the sine of the angle of its first axis."""
+    def arc(
+        self,
+        line: Line,
+        centre: FloatPair,
+        radii: FloatPair,
+        tilt: FloatPair,
+        start: float,
+        sweep: float,
+    ) -> None:
+        """Append an arc of an ellipse, without its first point; `tilt` is the cosine
+        and the sine of the angle of its first axis.
+        """
         (cx, cy), (rx, ry), (c, s) = centre, radii, tilt
         own = self.matrix @ Matrix(c * rx, s * rx, -s * ry, c * ry, cx, cy)
         radius = own.stretch
         count = 1
         if math.isfinite(radius) and radius > 0.0:
-            step = 2.0 * acos(max(0.0, 1.0 - self.distance / max(radius, self.distance)))
+            step = 2.0 * acos(
+                max(0.0, 1.0 - self.distance / max(radius, self.distance))
+            )
             count = self._count(abs(sweep) / max(step, 1e-6))
+
         for k in range(1, count + 1):
             line.append(own(*cosine_sine(start + sweep * k / count)))
 
@@ -219,24 +296,38 @@ def ellipse(pen: Pen, cx: float, cy: float, rx: float, ry: float) -> Line:
     """An ellipse, closed."""
     line = [pen.matrix(cx + rx, cy)]
     for quarter in range(4):
-        pen.arc(line, (cx, cy), (rx, ry), (1.0, 0.0), quarter * math.pi / 2.0, math.pi / 2.0)
+        pen.arc(
+            line, (cx, cy), (rx, ry), (1.0, 0.0), quarter * math.pi / 2.0, math.pi / 2.0
+        )
+
     line[-1] = line[0]
     return line
 
 
-def rectangle(pen: Pen, x: float, y: float, w: float, h: float, rx: float, ry: float) -> Line:
+def rectangle(
+    pen: Pen, x: float, y: float, w: float, h: float, rx: float, ry: float
+) -> Line:
     """A rectangle, with round corners if the radii are not 0; closed."""
     if rx <= 0.0 or ry <= 0.0:
-        return [pen.matrix(*p) for p in ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))]
+        return [
+            pen.matrix(*p)
+            for p in ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
+        ]
+
     rx, ry = min(rx, w / 2.0), min(ry, h / 2.0)
     line = [pen.matrix(x + rx, y)]
     corners = (
-        (x + w - rx, y, x + w - rx, y + ry), (x + w, y + h - ry, x + w - rx, y + h - ry), (x + rx, y + h, x + rx, y + h - ry),
+        (x + w - rx, y, x + w - rx, y + ry),
+        (x + w, y + h - ry, x + w - rx, y + h - ry),
+        (x + rx, y + h, x + rx, y + h - ry),
         (x, y + ry, x + rx, y + ry),
-    )  # fmt: skip
+    )
     for k, (px, py, cx, cy) in enumerate(corners):
         line.append(pen.matrix(px, py))
-        pen.arc(line, (cx, cy), (rx, ry), (1.0, 0.0), (k - 1) * math.pi / 2.0, math.pi / 2.0)
+        pen.arc(
+            line, (cx, cy), (rx, ry), (1.0, 0.0), (k - 1) * math.pi / 2.0, math.pi / 2.0
+        )
+
     return line
 
 
@@ -247,6 +338,7 @@ def points_of(text: str) -> list[FloatPair]:
     while match := _ARGUMENT.match(text, at):
         numbers.append(float(match[1]))
         at = match.end()
+
     return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
@@ -274,6 +366,7 @@ class _Data:
                 return None
             found.append(float(match[1]))
             at = match.end()
+
         self._at = at
         return found
 
@@ -311,8 +404,10 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
                 if line[-1] != line[0]:
                     line.append(line[0])
                 yield line
+
             x, y, line, before = x0, y0, [], "Z"
             continue
+
         first = True
         while (numbers := data.numbers(_KINDS[kind])) is not None:
             dx, dy = (x, y) if relative else (0.0, 0.0)
@@ -323,14 +418,23 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
                 line = [pen.matrix(x, y)]
                 first, before = False, "M"
                 continue
+
             if not line:
                 line = [pen.matrix(x0, y0)]
             end, handle = _draw(
-                pen, line, kind, numbers, (x, y), (dx, dy), handle if before in _SMOOTH[kind] else (x, y)
+                pen,
+                line,
+                kind,
+                numbers,
+                (x, y),
+                (dx, dy),
+                handle if before in _SMOOTH[kind] else (x, y),
             )
             (x, y), first, before = end, False, kind
+
         if first:
             break
+
     if data.rest:
         note("some path data has errors; what stands after them is left out")
     if len(line) > 1:
@@ -342,19 +446,33 @@ _SMOOTH: Final = {"S": "CS", "T": "QT"} | dict.fromkeys("MLHVCQA", "-")
 
 
 def _draw(
-    pen: Pen, line: Line, kind: str, n: list[float], at: FloatPair, shift: FloatPair, handle: FloatPair
+    pen: Pen,
+    line: Line,
+    kind: str,
+    n: list[float],
+    at: FloatPair,
+    shift: FloatPair,
+    handle: FloatPair,
 ) -> tuple[FloatPair, FloatPair]:
     """Draw one command of a path; returns where it ends, and its last handle."""
     (x, y), (dx, dy) = at, shift
     if kind in "MLHV":
-        end = (n[0] + dx, n[1] + dy) if kind in "ML" else (n[0] + dx, y) if kind == "H" else (x, n[0] + dy)
+        end = (
+            (n[0] + dx, n[1] + dy)
+            if kind in "ML"
+            else (n[0] + dx, y)
+            if kind == "H"
+            else (x, n[0] + dy)
+        )
         pen.meter.add("vertices", 2)
         line.append(pen.matrix(*end))
         return end, end
+
     if kind == "A":
         end = n[5] + dx, n[6] + dy
         _arc(pen, line, at, end, n)
         return end, end
+
     points = [(n[k] + dx, n[k + 1] + dy) for k in range(0, len(n), 2)]
     if kind in "ST":
         points.insert(0, (2.0 * x - handle[0], 2.0 * y - handle[1]))
@@ -362,7 +480,9 @@ def _draw(
     return points[-1], points[-2]
 
 
-def _arc(pen: Pen, line: Line, start: FloatPair, end: FloatPair, n: list[float]) -> None:
+def _arc(
+    pen: Pen, line: Line, start: FloatPair, end: FloatPair, n: list[float]
+) -> None:
     """An elliptical arc between two points (SVG 2, appendix B.2.4 and B.2.5)."""
     (x1, y1), (x2, y2) = start, end
     rx, ry = abs(n[0]), abs(n[1])
@@ -372,13 +492,17 @@ def _arc(pen: Pen, line: Line, start: FloatPair, end: FloatPair, n: list[float])
         pen.meter.add("vertices", 2)
         line.append(pen.matrix(x2, y2))
         return
-    c, s = cosine_sine(math.radians(n[2] % 360.0)) if math.isfinite(n[2]) else (1.0, 0.0)
+
+    c, s = (
+        cosine_sine(math.radians(n[2] % 360.0)) if math.isfinite(n[2]) else (1.0, 0.0)
+    )
     hx, hy = (x1 - x2) / 2.0, (y1 - y2) / 2.0
     px, py = (c * hx + s * hy) / rx, (c * hy - s * hx) / ry
     square = px * px + py * py
     if square > 1.0:
         grown = math.sqrt(square)
         rx, ry, px, py, square = rx * grown, ry * grown, px / grown, py / grown, 1.0
+
     root = math.sqrt(max(0.0, 1.0 / square - 1.0)) if square > 0.0 else 0.0
     if n[3] == n[4]:
         root = -root
@@ -395,7 +519,11 @@ def _arc(pen: Pen, line: Line, start: FloatPair, end: FloatPair, n: list[float])
 
 
 def shape(
-    tag: str, values: Mapping[str, str], view: FloatPair, pen: Pen, note: Callable[[str], None]
+    tag: str,
+    values: Mapping[str, str],
+    view: FloatPair,
+    pen: Pen,
+    note: Callable[[str], None],
 ) -> Iterator[Line]:
     """The lines of a basic shape or a path; none if it has no size.
 
@@ -415,10 +543,19 @@ def shape(
     pen.meter.add("vertices", 8)
     if tag == "path":
         text = values.get("d", "")
-        inner = re.match(r"\s*path\(\s*([\"'])(.*)\1\s*\)\s*\Z", text, re.DOTALL) if "(" in text[:100] else None
-        yield from path(pen, inner[2] if inner else "" if text.strip() == "none" else text, note)
+        inner = (
+            re.match(r"\s*path\(\s*([\"'])(.*)\1\s*\)\s*\Z", text, re.DOTALL)
+            if "(" in text[:100]
+            else None
+        )
+        yield from path(
+            pen, inner[2] if inner else "" if text.strip() == "none" else text, note
+        )
     elif tag == "line":
-        yield [pen.matrix(get("x1", width), get("y1", height)), pen.matrix(get("x2", width), get("y2", height))]
+        yield [
+            pen.matrix(get("x1", width), get("y1", height)),
+            pen.matrix(get("x2", width), get("y2", height)),
+        ]
     elif tag in ("polyline", "polygon"):
         text = values.get("points", "")
         pen.meter.add("entities", 1 + len(text) // NUMBER_COST)
@@ -431,13 +568,20 @@ def shape(
         if r > 0.0:
             yield ellipse(pen, get("cx", width), get("cy", height), r, r)
     else:
-        own = length(values.get("rx"), width, None), length(values.get("ry"), height, None)
-        rx, ry = (own[k] if own[k] is not None and own[k] >= 0.0 else own[1 - k] for k in range(2))  # type: ignore[operator]
+        own = (
+            length(values.get("rx"), width, None),
+            length(values.get("ry"), height, None),
+        )
+        rx, ry = (
+            own[k] if own[k] is not None and own[k] >= 0.0 else own[1 - k]
+            for k in range(2)
+        )  # type: ignore[operator]
         rx, ry = rx or 0.0, ry or 0.0
         if tag == "ellipse":
             if rx > 0.0 and ry > 0.0:
                 yield ellipse(pen, get("cx", width), get("cy", height), rx, ry)
             return
+
         w, h = get("width", width), get("height", height)
         if w > 0.0 and h > 0.0:
             yield rectangle(pen, get("x", width), get("y", height), w, h, rx, ry)

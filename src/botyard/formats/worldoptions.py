@@ -1,8 +1,11 @@
-"""Options of the command line that a world file may set: those that describe the world, its pace and its names.
+"""Options of the command line that a world file may set: those that describe the world,
+its pace and its names.
 
-A world is untrusted data: it cannot set files, addresses, ports, tokens, interfaces, logging or the page; only the user who runs it
-can. Options that have a key of their own in scenarios (`map`, `robots`, `resolution`) are not here either.
-``tests/cli/test_world_options.py`` compares this with the options of ``botyard run``, each of which says whether it is here.
+A world is untrusted data: it cannot set files, addresses, ports, tokens, interfaces,
+logging or the page; only the user who runs it can. Options that have a key of their own
+in scenarios (`map`, `robots`, `resolution`) are not here either.
+``tests/cli/test_world_options.py`` compares this with the options of ``botyard run``,
+each of which says whether it is here.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from botyard.arguments import MAX_SEED, MIN_SEED
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import did_you_mean
 from botyard.names import MAX_NAME
 
@@ -21,7 +24,9 @@ _Milliseconds = Annotated[int, Meta(ge=1, le=60_000)] | UnsetType
 _Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)] | UnsetType
 _ModelName = Annotated[str, Meta(pattern=r"^[^/\\.]+$", max_length=MAX_NAME)]
 _Start = Annotated[str, Meta(max_length=MAX_NAME)]
-_Seed = Annotated[int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})]
+_Seed = Annotated[
+    int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})
+]
 """64-bit bounds exceed those of msgspec's `Meta`: the option's type checks them."""
 MAX_STARTS: Final = 10_000
 """Start poses in a world file."""
@@ -29,7 +34,13 @@ MAX_FACTORIES: Final = 100
 """Robot factories that a world may request."""
 
 
-class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=True, forbid_unknown_fields=True):
+class WorldOptions(
+    msgspec.Struct,
+    kw_only=True,
+    rename="kebab",
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+):
     """The options, by their long names; limits are those of the command line."""
 
     controller: _Name = UNSET
@@ -38,28 +49,43 @@ class WorldOptions(msgspec.Struct, kw_only=True, rename="kebab", omit_defaults=T
     gripper_layout: Literal["aria", "p2os"] | UnsetType = UNSET
     no_error: _Flag = UNSET
     no_srisim_laser_compat: _Flag = UNSET
-    odom_error_mode: Literal["random_each_update", "random_init", "constant", "none"] | UnsetType = UNSET
-    robot_factory: Annotated[list[_ModelName], Meta(max_length=MAX_FACTORIES)] | UnsetType = UNSET
+    odom_error_mode: (
+        Literal["random_each_update", "random_init", "constant", "none"] | UnsetType
+    ) = UNSET
+    robot_factory: (
+        Annotated[list[_ModelName], Meta(max_length=MAX_FACTORIES)] | UnsetType
+    ) = UNSET
     robot_name: _Name = UNSET
     localization: Literal["truth", "none"] | UnsetType = UNSET
     ros_frames: Literal["plain", "prefixed"] | UnsetType = UNSET
     ros_map: Literal["on", "off"] | UnsetType = UNSET
-    ros_names: Literal["default", "nav2", "amrisim", "stage", "rosaria"] | UnsetType = UNSET
+    ros_names: Literal["default", "nav2", "amrisim", "stage", "rosaria"] | UnsetType = (
+        UNSET
+    )
     ros_time: Literal["sim", "wall"] | UnsetType = UNSET
     ambf_namespace: _Name = UNSET
     scan_rate: Annotated[float, Meta(ge=0.0, le=1e6)] | UnsetType = UNSET
     seed: _Seed | UnsetType = UNSET
     sensor_noise: Literal["stock", "none"] | UnsetType = UNSET
     simulate_batteries: _Flag = UNSET
-    start: _Start | Annotated[list[_Start], Meta(max_length=MAX_STARTS)] | UnsetType = UNSET
+    start: _Start | Annotated[list[_Start], Meta(max_length=MAX_STARTS)] | UnsetType = (
+        UNSET
+    )
     threads: Annotated[int, Meta(ge=1, le=256)] | UnsetType = UNSET
     update_interval: _Milliseconds = UNSET
     update_sim_time: _Milliseconds = UNSET
 
 
-WORLD_OPTIONS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(WorldOptions))
+WORLD_OPTIONS: Final = frozenset(
+    field.encode_name for field in msgspec.structs.fields(WorldOptions)
+)
 """The long names of these options."""
-_KEYS: Final = {"map": "map", "stageworld": "map", "robot": "robots", "resolution": "resolution"}
+_KEYS: Final = {
+    "map": "map",
+    "stageworld": "map",
+    "robot": "robots",
+    "resolution": "resolution",
+}
 
 
 def refusal(name: str) -> str | None:
@@ -69,7 +95,10 @@ def refusal(name: str) -> str | None:
     if name in _KEYS:
         return f'expected the key "{_KEYS[name]}" of the file instead'
     hint = did_you_mean(name, WORLD_OPTIONS)
-    return f"a world cannot set this; say it on the command line, or in a --config file of your own{hint}"
+    return (
+        "a world cannot set this; say it on the command line, or in a "
+        f"--config file of your own{hint}"
+    )
 
 
 def as_mapping(options: WorldOptions) -> dict[str, Any]:

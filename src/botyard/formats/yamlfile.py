@@ -1,4 +1,6 @@
-"""Bounded parsing of untrusted YAML and validation against a structure; errors name line, expectation and the nearest known key."""
+"""Bounded parsing of untrusted YAML and validation against a structure; errors name
+line, expectation and the nearest known key.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ from botyard.names import shown
 
 T = TypeVar("T")
 MAX_DIGITS: Final = 100
-"""Numbers of more characters are refused: no machine's float holds them, and the library's time grows with their square."""
+"""Numbers of more characters are refused: no machine's float holds them, and the
+library's time grows with their square.
+"""
 VALUE_COST: Final = 5
 """Cost of a value, in entities of the budget: the library takes about 40 µs for one."""
 _NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of characters in UTF-16, which ``"\\uD800"`` makes: no text that is written or hashed can have them."""
+"""Halves of characters in UTF-16, which ``"\\uD800"`` makes: no text that is written or
+hashed can have them.
+"""
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -44,12 +50,17 @@ class _Loader(yaml.SafeLoader):
                 self._number(node)
             elif _SURROGATES.search(node.value):
                 raise self._error(
-                    f'expected characters, found a half of one in "{shown(node.value)}"', self._meter.path, line
+                    f'expected characters, found a half of one in "{shown(node.value)}"',
+                    self._meter.path,
+                    line,
                 )
+
         return node
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
-        """The value of a node. The library raises Python's own errors for what does not fit its tag: `!!int ''`, `!!bool maybe`."""
+        """The value of a node. The library raises Python's own errors for what does not
+        fit its tag: `!!int ''`, `!!bool maybe`.
+        """
         try:
             return super().construct_object(node, deep)
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
@@ -65,10 +76,15 @@ class _Loader(yaml.SafeLoader):
     def _number(self, node: yaml.ScalarNode) -> None:
         line = node.start_mark.line + 1
         if node.value.lower().lstrip("+-") in (".inf", ".nan"):
-            raise self._error(f"expected a finite number, found {node.value}", self._meter.path, line)
+            raise self._error(
+                f"expected a finite number, found {node.value}", self._meter.path, line
+            )
+
         if len(node.value) > MAX_DIGITS:
             raise self._error(
-                f"expected a number of at most {MAX_DIGITS} characters, found {len(node.value)}", self._meter.path, line
+                f"expected a number of at most {MAX_DIGITS} characters, found {len(node.value)}",
+                self._meter.path,
+                line,
             )
 
 
@@ -80,11 +96,13 @@ class YamlFile:
     text : str
         The file.
     meter : Meter
-        Name for messages, and limits: values are counted, those of aliases once per use.
+        Name for messages, and limits: values are counted, those of aliases once per
+        use.
     error : type of FormatError
         Class of the errors.
     unique : bool
-        Two equal keys in a mapping are an error, as YAML says, not the last one of them alone; False: for files of other programs.
+        Two equal keys in a mapping are an error, as YAML says, not the last one of them
+        alone; False: for files of other programs.
 
     Attributes
     ----------
@@ -97,7 +115,9 @@ class YamlFile:
         Not YAML, not finite numbers, too large; with the line.
     """
 
-    def __init__(self, text: str, meter: Meter, error: type[FormatError], *, unique: bool = True) -> None:
+    def __init__(
+        self, text: str, meter: Meter, error: type[FormatError], *, unique: bool = True
+    ) -> None:
         self._path = meter.path
         self._meter = meter
         self._error = error
@@ -107,17 +127,32 @@ class YamlFile:
             self.root = loader.get_single_node()
             if self.root is not None:
                 self._measure(self.root)
-            self.data: Any = None if self.root is None else loader.construct_document(self.root)
+            self.data: Any = (
+                None if self.root is None else loader.construct_document(self.root)
+            )
         except yaml.MarkedYAMLError as problem:
             mark = problem.problem_mark
             raise error(
-                f"not YAML: {shown(problem.problem, 200)}", self._path, None if mark is None else mark.line + 1
+                f"not YAML: {shown(problem.problem, 200)}",
+                self._path,
+                None if mark is None else mark.line + 1,
             ) from None
-        except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError, LookupError) as problem:
-            raise error(f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path) from None
+        except (
+            yaml.YAMLError,
+            RecursionError,
+            ValueError,
+            TypeError,
+            OverflowError,
+            LookupError,
+        ) as problem:
+            raise error(
+                f"not YAML: {shown(' '.join(str(problem).split()), 200)}", self._path
+            ) from None
 
     def _measure(self, root: Any) -> None:
-        """Count the values with aliases expanded: a few lines can expand to billions ("billion laughs")."""
+        """Count the values with aliases expanded: a few lines can expand to billions
+        ("billion laughs").
+        """
         sizes: dict[int, int] = {}
 
         def size(node: Any) -> int:
@@ -125,8 +160,14 @@ class YamlFile:
             known = sizes.get(key)
             if known is not None:
                 if known < 0:
-                    raise self._error("a value that contains itself", self._path, node.start_mark.line + 1)
+                    raise self._error(
+                        "a value that contains itself",
+                        self._path,
+                        node.start_mark.line + 1,
+                    )
+
                 return known
+
             sizes[key] = -1
             total = 1
             if isinstance(node, yaml.SequenceNode):
@@ -134,6 +175,7 @@ class YamlFile:
             elif isinstance(node, yaml.MappingNode):
                 total += sum(size(k) + size(v) for k, v in node.value)
                 self._check_keys(node)
+
             self._meter.check("entities", total, node.start_mark.line + 1)
             sizes[key] = total
             return total
@@ -146,32 +188,51 @@ class YamlFile:
             if isinstance(key, yaml.ScalarNode):
                 if (key.tag, key.value) in seen:
                     raise self._error(
-                        f'the key "{shown(key.value)}" stands there twice', self._path, key.start_mark.line + 1
+                        f'the key "{shown(key.value)}" stands there twice',
+                        self._path,
+                        key.start_mark.line + 1,
                     )
+
                 seen.add((key.tag, key.value))
 
     def line_of(self, where: str, key: str = "") -> int:
-        """Line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key in it; else that of the enclosing value."""
+        """Line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key
+        in it; else that of the enclosing value.
+        """
         node, line = self.root, 1
-        steps = [m[1] if m[1] is not None else int(m[2]) for m in _STEP.finditer(where) if m[2] != "..."]
+        steps = [
+            m[1] if m[1] is not None else int(m[2])
+            for m in _STEP.finditer(where)
+            if m[2] != "..."
+        ]
         for step in [*steps, *([key] if key else [])]:
             found = None
             if isinstance(node, yaml.MappingNode):
                 for k, v in node.value:
                     if k.value == str(step):
                         found, line = v, k.start_mark.line + 1
-            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            elif (
+                isinstance(node, yaml.SequenceNode)
+                and isinstance(step, int)
+                and step < len(node.value)
+            ):
                 found = node.value[step]
                 line = found.start_mark.line + 1
+
             if found is None:
                 return line
             node = found
+
         return line
 
     def fail(self, where: str, reason: str, key: str = "") -> FormatError:
         """An error about the value at a path."""
         place = where.removeprefix("$").removeprefix(".")
-        return self._error(f"{place}: {reason}" if place else reason, self._path, self.line_of(where, key))
+        return self._error(
+            f"{place}: {reason}" if place else reason,
+            self._path,
+            self.line_of(where, key),
+        )
 
     def convert(self, kind: type[T]) -> T:
         """The contents as a structure.

@@ -1,1 +1,3 @@
-"""Adapters between protocols and the simulator, without sockets: requests of peers become operations of `botyard.control`."""
+"""Adapters between protocols and the simulator, without sockets: requests of peers
+become operations of `botyard.control`.
+"""

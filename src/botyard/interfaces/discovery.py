@@ -1,4 +1,6 @@
-"""Discovery: one answer for each request, rate-limited for each source address (DSC-001 … DSC-005)."""
+"""Discovery: one answer for each request, rate-limited for each source address (DSC-001
+… DSC-005).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class Discovery:
     Parameters
     ----------
     everybody : bool
-        Answer requests from any address; otherwise only those from this machine (decisions, "Discovery").
+        Answer requests from any address; otherwise only those from this machine
+        (decisions, "Discovery").
     """
 
     def __init__(self, everybody: bool) -> None:
@@ -28,17 +31,36 @@ class Discovery:
         """Make the handler from the option ``everybody``."""
         return cls(bool(door.options["everybody"]))
 
-    def receive_datagram(self, data: bytes, source: str, now: float) -> tuple[bytes, ...]:
+    def receive_datagram(
+        self, data: bytes, source: str, now: float
+    ) -> tuple[bytes, ...]:
         """Process a datagram; returns the answers."""
-        if not is_request(data) or not (self._everybody or ipaddress.ip_address(source).is_loopback):
+        if not is_request(data) or not (
+            self._everybody or ipaddress.ip_address(source).is_loopback
+        ):
             return ()
+
         return (REPLY,) if self._limit.allows(source, now) else ()
 
 
 interface = Interface(
-    name="discovery", about=f"answers programs that look for robots (UDP {PORT})", carrier=Carrier.UDP, session=Discovery.of, port=PORT,
-    is_port_fixed=True, is_broadcast=True, level=Level.WATCH, rate=1000.0,  # `RateLimit` answers far fewer
-    options=(Option("everybody", bool, False, "answer other machines; by default when robots can be reached from there"),),
-)  # fmt: skip
+    name="discovery",
+    about=f"answers programs that look for robots (UDP {PORT})",
+    carrier=Carrier.UDP,
+    session=Discovery.of,
+    port=PORT,
+    is_port_fixed=True,
+    is_broadcast=True,
+    level=Level.WATCH,
+    rate=1000.0,  # `RateLimit` answers far fewer
+    options=(
+        Option(
+            "everybody",
+            bool,
+            False,
+            "answer other machines; by default when robots can be reached from there",
+        ),
+    ),
+)
 
 __all__ = ["Discovery", "interface"]

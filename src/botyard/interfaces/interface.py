@@ -1,5 +1,6 @@
-"""What an interface is: an `Interface` declares its options, what it needs installed, the sans-I/O session of each client, and which pump
-of `botyard.servers` carries it. What runs is a `Switch`, which can be turned on and off while the simulator runs.
+"""What an interface is: an `Interface` declares its options, what it needs installed,
+the sans-I/O session of each client, and which pump of `botyard.servers` carries it.
+What runs is a `Switch`, which can be turned on and off while the simulator runs.
 
 `botyard.interfaces.registry` finds interfaces by name.
 """
@@ -37,7 +38,9 @@ class Carrier(Enum):
     UDP = "udp"
     """Datagrams: one `Datagrams` for all."""
     WEBSOCKET = "websocket"
-    """Messages: a `Session` for each client; each call of `data_to_send` is one message."""
+    """Messages: a `Session` for each client; each call of `data_to_send` is one
+    message.
+    """
     HTTP = "http"
     """Requests: one `Requests` for all."""
     OWN = "own"
@@ -45,11 +48,15 @@ class Carrier(Enum):
 
 
 class Session(Protocol):
-    """Sans-I/O session of one client: no socket, clock or thread inside; no input makes it raise; `now` is wall time, s."""
+    """Sans-I/O session of one client: no socket, clock or thread inside; no input makes
+    it raise; `now` is wall time, s.
+    """
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session is over: the output is flushed, and then the connection is closed."""
+        """Whether the session is over: the output is flushed, and then the connection
+        is closed.
+        """
         ...
 
     def receive_data(self, data: bytes, now: float) -> None:
@@ -57,7 +64,9 @@ class Session(Protocol):
         ...
 
     def data_to_send(self) -> bytes | str:
-        """Take the output to send; empty if there is none. WebSocket: the next message, bytes or a text. TCP: bytes."""
+        """Take the output to send; empty if there is none. WebSocket: the next message,
+        bytes or a text. TCP: bytes.
+        """
         ...
 
     def next_timer(self) -> float | None:
@@ -69,7 +78,9 @@ class Session(Protocol):
         ...
 
     def on_snapshot(self, now: float) -> None:
-        """Called after every step, but not while the client is slow to read its output (back-pressure)."""
+        """Called after every step, but not while the client is slow to read its output
+        (back-pressure).
+        """
         ...
 
     def close(self) -> None:
@@ -124,7 +135,8 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A session's access to the simulator: it reads `sim`, and changes it only through `do`.
+    """A session's access to the simulator: it reads `sim`, and changes it only through
+    `do`.
 
     Attributes
     ----------
@@ -135,8 +147,8 @@ class Door:
     options : mapping of str to object
         All options of the interface, with defaults filled in.
     wake : callable
-        Call it when there is output although no input has come and no step is done, such as the result of a future: `data_to_send`
-        is then called soon.
+        Call it when there is output although no input has come and no step is done,
+        such as the result of a future: `data_to_send` is then called soon.
     warn : callable
         Logs a warning, at a limited rate, so that no client can flood the log.
     source : str
@@ -211,14 +223,25 @@ class Option:
         if is_right and isinstance(found, (int, float)) and self.type is not bool:
             is_right = self.low <= found <= self.high  # false for NaN
         if not is_right or (self.words and found not in self.words):
-            raise CommandLineError(f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}")
+            raise CommandLineError(
+                f"{where}: {self.name}: expected {self.expected}, found {shown(repr(value))}"
+            )
+
         return found
 
     def _read(self, text: str) -> object:
         if self.type is bool:
-            return {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}.get(
-                text.lower()
-            )  # fmt: skip
+            return {
+                "true": True,
+                "yes": True,
+                "on": True,
+                "1": True,
+                "false": False,
+                "no": False,
+                "off": False,
+                "0": False,
+            }.get(text.lower())
+
         try:
             return self.type(text)
         except ValueError:
@@ -229,7 +252,12 @@ class Option:
         """Description of the allowed values, for messages."""
         if self.words:
             return f"one of {', '.join(self.words)}"
-        what = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}[self.type]
+        what = {
+            bool: "yes or no",
+            int: "a whole number",
+            float: "a number",
+            str: "a text",
+        }[self.type]
         bounds = [f"from {self.low:g}"] if self.low > -math.inf else []
         bounds += [f"to {self.high:g}"] if self.high < math.inf else []
         return " ".join([what, *bounds])
@@ -242,16 +270,18 @@ class Interface:
     Attributes
     ----------
     name : str
-        Small letters, digits and underscores; also the source of its commands in the journal.
+        Small letters, digits and underscores; also the source of its commands in the
+        journal.
     about : str
         Description, one line.
     carrier : Carrier
         Kind of transport.
     session : callable, optional
-        Factory ``(Door) -> Session`` of one client's session, or of the one `Datagrams` or `Requests` handler.
+        Factory ``(Door) -> Session`` of one client's session, or of the one `Datagrams`
+        or `Requests` handler.
     server : callable, optional
-        Factory ``(botyard.app.served.Run, Interface) -> Switch``: for interfaces of botyard itself that no pump carries, or whose
-        session needs more than a `Door`.
+        Factory ``(botyard.app.served.Run, Interface) -> Switch``: for interfaces of
+        botyard itself that no pump carries, or whose session needs more than a `Door`.
     command : str
         Command that runs it, if it is not part of a running simulator.
     port : int
@@ -267,9 +297,11 @@ class Interface:
     rate : float
         UDP: datagrams of one address that are processed, 1/s; more are dropped.
     is_broadcast : bool
-        UDP: it listens on all addresses and shares its port (SO_REUSEADDR), so that broadcasts reach it.
+        UDP: it listens on all addresses and shares its port (SO_REUSEADDR), so that
+        broadcasts reach it.
     byte_rate : float
-        TCP: sustained rate of one client's bytes that are processed at once, bytes/s. More are queued, and share one budget of all clients.
+        TCP: sustained rate of one client's bytes that are processed at once, bytes/s.
+        More are queued, and share one budget of all clients.
     work_share : float
         TCP: share of the time that queued bytes may take, 0 … 1.
     text : bool
@@ -311,19 +343,37 @@ class Interface:
         WorldError
             A name is invalid or appears twice; the carrier needs a session.
         """
-        port = Option("port", int, self.port, "where it listens; 0: any free port", 0, 65535)
-        has_port = self.carrier is not Carrier.OWN and not self.is_port_fixed and self.server is None
+        port = Option(
+            "port", int, self.port, "where it listens; 0: any free port", 0, 65535
+        )
+        has_port = (
+            self.carrier is not Carrier.OWN
+            and not self.is_port_fixed
+            and self.server is None
+        )
         offered = (*((port,) if has_port else ()), *self.options)
         names = [o.name for o in offered]
         for name in (self.name, *names):
             if not (name.isidentifier() and name.isascii() and name == name.lower()):
                 raise WorldError(
-                    f"interface: expected a name of small letters, digits and _, found {shown(repr(name))}"
+                    "interface: expected a name of small letters, digits and _, "
+                    f"found {shown(repr(name))}"
                 )
+
         if len(set(names)) < len(names):
-            raise WorldError(f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}")
-        if self.carrier is not Carrier.OWN and self.session is None and self.server is None:
-            raise WorldError(f"interface {self.name}: {self.carrier.name} carries sessions, and it has none")
+            raise WorldError(
+                f"interface {self.name}: two options have the same name: {', '.join(sorted(names))}"
+            )
+
+        if (
+            self.carrier is not Carrier.OWN
+            and self.session is None
+            and self.server is None
+        ):
+            raise WorldError(
+                f"interface {self.name}: {self.carrier.name} carries sessions, and it has none"
+            )
+
         object.__setattr__(self, "_known", {o.name: o for o in offered})
 
     @property
@@ -346,7 +396,11 @@ class Interface:
                 raise CommandLineError(
                     f'{where}: no option "{shown(name)}"{did_you_mean(name, self._known)} (options: {known})'
                 )
-        return {n: o.of(given[n], where) if n in given else o.default for n, o in self._known.items()}
+
+        return {
+            n: o.of(given[n], where) if n in given else o.default
+            for n, o in self._known.items()
+        }
 
     def lacks(self) -> str:
         """What is not installed, and how to install it; empty if nothing is missing."""
@@ -357,8 +411,9 @@ class Interface:
         if not modules:
             return ""
         are = "is" if len(modules) == 1 else "are"
-        return f"interface {self.name} needs {', '.join(modules)}, which {are} not installed" + (
-            f"; to install: {self.install}" if self.install else ""
+        return (
+            f"interface {self.name} needs {', '.join(modules)}, which {are} not installed"
+            + (f"; to install: {self.install}" if self.install else "")
         )
 
 
@@ -412,5 +467,15 @@ def caller_of(interface: Interface, peer: str, key: object) -> Caller:
 
 
 __all__ = [
-    "Carrier", "Datagrams", "Door", "Interface", "Option", "Request", "Requests", "Response", "Session", "Switch", "caller_of",
-]  # fmt: skip
+    "Carrier",
+    "Datagrams",
+    "Door",
+    "Interface",
+    "Option",
+    "Request",
+    "Requests",
+    "Response",
+    "Session",
+    "Switch",
+    "caller_of",
+]

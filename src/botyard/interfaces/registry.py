@@ -1,4 +1,5 @@
-"""Registry of interfaces by name: those of the package, and those of other packages (entry-point group ``botyard.interfaces``).
+"""Registry of interfaces by name: those of the package, and those of other packages
+(entry-point group ``botyard.interfaces``).
 
 What an interface is: `botyard.interfaces.interface`.
 """
@@ -17,11 +18,26 @@ from botyard.plugins import Group
 BUILT_IN: Final[Mapping[str, str]] = {
     name: f"botyard.app.builtin:{name.upper()}"
     for name in (
-        "pioneer", "discovery", "mdns", "lockstep", "ambf", "rosmaster", "ros1", "ros2", "zenoh", "rosbridge", "foxglove", "metrics",
-        "page", "vda5050", "trafficros",
+        "pioneer",
+        "discovery",
+        "mdns",
+        "lockstep",
+        "ambf",
+        "rosmaster",
+        "ros1",
+        "ros2",
+        "zenoh",
+        "rosbridge",
+        "foxglove",
+        "metrics",
+        "page",
+        "vda5050",
+        "trafficros",
     )
-}  # fmt: skip
-"""Interfaces of the package, as entry points like those of other packages; a run starts them in this order, and others after them."""
+}
+"""Interfaces of the package, as entry points like those of other packages; a run starts
+them in this order, and others after them.
+"""
 
 
 def _is_interface(name: str, found: object) -> bool:
@@ -52,14 +68,18 @@ def find_interface(name: str) -> Interface:
     CommandLineError
         No interface has this name.
     WorldError
-        Its package cannot be imported, or the entry point is not an interface of this name.
+        Its package cannot be imported, or the entry point is not an interface of this
+        name.
     """
     if name in BUILT_IN:
         return PACKAGED.load(EntryPoint(name, BUILT_IN[name], PACKAGED.name))
     found = PACKAGED.find(name)
     if found is None:
         known = interface_names()
-        raise CommandLineError(f'no interface "{shown(name)}"{did_you_mean(name, known)} (known: {", ".join(known)})')
+        raise CommandLineError(
+            f'no interface "{shown(name)}"{did_you_mean(name, known)} (known: {", ".join(known)})'
+        )
+
     _check_carrier(found)
     return found
 
@@ -73,7 +93,9 @@ def _check_carrier(found: Interface) -> None:
 
 
 def plug_ins() -> list[Interface]:
-    """Interfaces of installed packages; one that cannot be used is left out with a warning."""
+    """Interfaces of installed packages; one that cannot be used is left out with a
+    warning.
+    """
     found = []
     for one in PACKAGED.load_all().values():
         try:
@@ -82,16 +104,19 @@ def plug_ins() -> list[Interface]:
             PACKAGED.leave_out(str(error))
         else:
             found.append(one)
+
     return found
 
 
 def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
-    """Parse ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE`` to an interface and its given options.
+    """Parse ``NAME`` or ``NAME:OPTION=VALUE,OPTION=VALUE`` to an interface and its
+    given options.
 
     Raises
     ------
     CommandLineError
-        The interface or an option is unknown, another command runs the interface, or a value is invalid.
+        The interface or an option is unknown, another command runs the interface, or a
+        value is invalid.
     WorldError
         Its package cannot be loaded.
     """
@@ -103,14 +128,29 @@ def parse_choice(text: str) -> tuple[Interface, dict[str, Any]]:
     for part in filter(None, rest.split(",")):
         option, equals, value = part.partition("=")
         if not equals:
-            raise CommandLineError(f'interface {name}: expected OPTION=VALUE, found "{shown(part)}"')
+            raise CommandLineError(
+                f'interface {name}: expected OPTION=VALUE, found "{shown(part)}"'
+            )
+
         if option in given:
-            raise CommandLineError(f'interface {name}: option "{shown(option)}" is given twice')
+            raise CommandLineError(
+                f'interface {name}: option "{shown(option)}" is given twice'
+            )
+
         given[option] = value
+
     interface.chosen(given)
     return interface, {
-        name: interface.known_options[name].of(value, f"interface {interface.name}") for name, value in given.items()
+        name: interface.known_options[name].of(value, f"interface {interface.name}")
+        for name, value in given.items()
     }
 
 
-__all__ = ["BUILT_IN", "PACKAGED", "find_interface", "interface_names", "parse_choice", "plug_ins"]
+__all__ = [
+    "BUILT_IN",
+    "PACKAGED",
+    "find_interface",
+    "interface_names",
+    "parse_choice",
+    "plug_ins",
+]

@@ -1,4 +1,5 @@
-"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``: gymnasium, pettingzoo).
+"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``:
+gymnasium, pettingzoo).
 
     import gymnasium
 
@@ -7,9 +8,11 @@
     envs = gymnasium.make_vec("botyard/Navigate-v0", num_envs=1024)
     observations, infos = envs.reset(seed=1)
 
-A `Task` says what is observed, what is rewarded and when an episode ends, for all worlds at once; `VectorEnvironment` and `Environment` are
-Gymnasium's interfaces to it, `ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of stable-baselines3. Gymnasium
-knows the names as soon as this module is imported; ``gymnasium.make("botyard.learning:botyard/Navigate-v0")`` imports it by itself.
+A `Task` says what is observed, what is rewarded and when an episode ends, for all
+worlds at once; `VectorEnvironment` and `Environment` are Gymnasium's interfaces to it,
+`ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of
+stable-baselines3. Gymnasium knows the names as soon as this module is imported;
+``gymnasium.make("botyard.learning:botyard/Navigate-v0")`` imports it by itself.
 """
 
 from __future__ import annotations
@@ -46,20 +49,38 @@ _MODULE_OF = {
 } | {name: f"tasks.{module}" for name, module in TASKS.items()}
 
 __all__ = [
-    "Coverage", "Dock", "Environment", "EpisodeDraws", "Exchange", "Follow", "Formation", "Navigate", "ParallelEnvironment",
-    "PushBox", "SocialNavigate", "Task", "TeamTask", "VectorEnvironment", "stable_baselines",
-]  # fmt: skip
+    "Coverage",
+    "Dock",
+    "Environment",
+    "EpisodeDraws",
+    "Exchange",
+    "Follow",
+    "Formation",
+    "Navigate",
+    "ParallelEnvironment",
+    "PushBox",
+    "SocialNavigate",
+    "Task",
+    "TeamTask",
+    "VectorEnvironment",
+    "stable_baselines",
+]
 
 
 def _register() -> None:
-    """Register the environments with Gymnasium: since its version 1.0 it looks for no entry points."""
+    """Register the environments with Gymnasium: since its version 1.0 it looks for no
+    entry points.
+    """
     import gymnasium
 
     for name in task_names():
         if not name.isidentifier():
             # It would be no name of an environment, and end the import of this module.
-            PACKAGED.leave_out(f'task "{shown(name)}": expected letters, digits and underscores in its name')
+            PACKAGED.leave_out(
+                f'task "{shown(name)}": expected letters, digits and underscores in its name'
+            )
             continue
+
         gymnasium.register(
             f"botyard/{name}-v0",
             entry_point="botyard.learning.environments:Environment",
@@ -74,13 +95,19 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         try:
-            value = getattr(importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name)
+            value = getattr(
+                importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name
+            )
         except ModuleNotFoundError as error:
             if error.name not in EXTRAS["learning"].modules:
                 raise
-            raise ModuleNotFoundError(lacking(f"botyard.learning.{name}", "learning"), name=error.name) from None
+            raise ModuleNotFoundError(
+                lacking(f"botyard.learning.{name}", "learning"), name=error.name
+            ) from None
+
         globals()[name] = value
         return value
+
     raise AttributeError(f"module 'botyard.learning' has no attribute '{name}'")
 
 

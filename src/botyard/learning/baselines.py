@@ -1,4 +1,6 @@
-"""Policies of the benchmark that learn nothing: straight to the goal, and published methods (`botyard.navigation`)."""
+"""Policies of the benchmark that learn nothing: straight to the goal, and published
+methods (`botyard.navigation`).
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import arguments, codeload, elementwise
+from botyard.api import arguments
 from botyard.errors import CommandLineError, did_you_mean
 from botyard.geometry import IDENTITY
 from botyard.learning.benchmark import Policy, Setup
 from botyard.learning.tasks.base import F4, F8
 from botyard.learning.tasks.robots import WALKER_RADIUS_M
 from botyard.navigation import crowds, local
+from botyard.numerics import elementwise
+from botyard.processes import codeload
 
 SAFETY_M: Final = 0.1
 """What is kept free around the robot, m."""
@@ -43,10 +47,15 @@ class Baseline(ABC):
 
     def ranges(self, observations: F4) -> F8:
         """Ranges of the lidar, (n, r), m."""
-        return observations[:, : len(self.setup.angles)].astype(np.float64) * self.setup.range_max
+        return (
+            observations[:, : len(self.setup.angles)].astype(np.float64)
+            * self.setup.range_max
+        )
 
     def goal(self, observations: F4) -> F8:
-        """The goal in the frame of the robot, (n, 2), m; one that is farther away than it can be observed is that far away."""
+        """The goal in the frame of the robot, (n, 2), m; one that is farther away than
+        it can be observed is that far away.
+        """
         r = len(self.setup.angles)
         own = observations[:, r : r + 3].astype(np.float64)
         return own[:, 1:] * (own[:, :1] * self.setup.far)
@@ -54,7 +63,10 @@ class Baseline(ABC):
     def velocities(self, observations: F4) -> F8:
         """Present velocities, (n, 2), m/s and rad/s."""
         r = len(self.setup.angles)
-        return observations[:, r + 3 : r + 5].astype(np.float64) * [self.setup.max_v, self.setup.max_w]
+        return observations[:, r + 3 : r + 5].astype(np.float64) * [
+            self.setup.max_v,
+            self.setup.max_w,
+        ]
 
     def actions(self, v: F8, w: F8) -> F8:
         """Actions of velocities."""
@@ -63,7 +75,9 @@ class Baseline(ABC):
     def points(self, observations: F4) -> F8:
         """What the lidar sees, (n, r, 2), m."""
         s = self.setup
-        return local.points_of(self.ranges(observations), s.angles, IDENTITY, 0.999 * s.range_max)
+        return local.points_of(
+            self.ranges(observations), s.angles, IDENTITY, 0.999 * s.range_max
+        )
 
 
 class Straight(Baseline):
@@ -88,14 +102,23 @@ class DynamicWindow(Baseline):
         """See `botyard.learning.benchmark.Policy`."""
         s = self.setup
         found = local.dynamic_window(
-            self.points(observations), self.goal(observations), self.velocities(observations), dt=s.dt,
-            radius=s.radius + SAFETY_M, max_v=s.max_v, max_w=s.max_w, accel=self.ACCEL, brake=self.ACCEL,
-        )  # fmt: skip
+            self.points(observations),
+            self.goal(observations),
+            self.velocities(observations),
+            dt=s.dt,
+            radius=s.radius + SAFETY_M,
+            max_v=s.max_v,
+            max_w=s.max_w,
+            accel=self.ACCEL,
+            brake=self.ACCEL,
+        )
         return self.actions(found[:, 0], found[:, 1])
 
 
 class FieldHistogram(Baseline):
-    """VFH+ (Ulrich, Borenstein 1998), with the paper's weights. Its heading is the sum of its turns."""
+    """VFH+ (Ulrich, Borenstein 1998), with the paper's weights. Its heading is the sum
+    of its turns.
+    """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -104,19 +127,32 @@ class FieldHistogram(Baseline):
 
     def act(self, observations: F4) -> NDArray[Any]:
         """See `botyard.learning.benchmark.Policy`."""
-        s, goal, now = self.setup, self.goal(observations), self.velocities(observations)
+        s, goal, now = (
+            self.setup,
+            self.goal(observations),
+            self.velocities(observations),
+        )
         self._heading = self._heading + now[:, 1] * s.dt
         away = np.sqrt(goal[:, 0] * goal[:, 0] + goal[:, 1] * goal[:, 1])
         found = local.vector_field_histogram(
-            local.before(self.points(observations), away + s.radius), elementwise.atan2(goal[:, 1], goal[:, 0]),
-            self._heading, self._memory, radius=s.radius + SAFETY_M, turn_radius=np.abs(now[:, 0]) / s.max_w, window=2.0,
-        )  # fmt: skip
-        v, w = local.histogram_velocities(found, np.minimum(s.max_v, away / APPROACH_S), s.max_w)
+            local.before(self.points(observations), away + s.radius),
+            elementwise.atan2(goal[:, 1], goal[:, 0]),
+            self._heading,
+            self._memory,
+            radius=s.radius + SAFETY_M,
+            turn_radius=np.abs(now[:, 0]) / s.max_w,
+            window=2.0,
+        )
+        v, w = local.histogram_velocities(
+            found, np.minimum(s.max_v, away / APPROACH_S), s.max_w
+        )
         return self.actions(v, w)
 
 
 class Orca(Baseline):
-    """Optimal reciprocal collision avoidance (van den Berg et al. 2011). It knows the walls, and where everybody is: no robot would."""
+    """Optimal reciprocal collision avoidance (van den Berg et al. 2011). It knows the
+    walls, and where everybody is: no robot would.
+    """
 
     HORIZON_S: Final = 2.0
     WALL_HORIZON_S: Final = 0.5
@@ -135,11 +171,20 @@ class Orca(Baseline):
         away = np.maximum(np.sqrt(to[:, 0] * to[:, 0] + to[:, 1] * to[:, 1]), 1e-9)
         preferred = to * (np.minimum(s.max_v, away / APPROACH_S) / away)[:, None]
         found = crowds.orca(
-            position, velocity, radius, preferred, np.full(n, s.max_v), dt=s.dt, horizon=self.HORIZON_S,
-            wall_horizon=self.WALL_HORIZON_S, walls=w.near_walls(position[:, :1], reach=3.0, count=8)[:, 0],
+            position,
+            velocity,
+            radius,
+            preferred,
+            np.full(n, s.max_v),
+            dt=s.dt,
+            horizon=self.HORIZON_S,
+            wall_horizon=self.WALL_HORIZON_S,
+            walls=w.near_walls(position[:, :1], reach=3.0, count=8)[:, 0],
             chosen=np.stack([np.arange(n), np.zeros(n, np.int64)], axis=1),
-        )  # fmt: skip
-        own = crowds.commands(found, w.pose[:, 0, 2], ahead[:, 0], np.full(n, s.max_w), s.dt)
+        )
+        own = crowds.commands(
+            found, w.pose[:, 0, 2], ahead[:, 0], np.full(n, s.max_w), s.dt
+        )
         return self.actions(own[:, 0], own[:, 2])
 
 
@@ -153,25 +198,42 @@ BASELINES: Final[dict[str, type[Baseline]]] = {
 
 
 def find_policy(name: str) -> Callable[[Setup], Policy]:
-    """The class of a policy: one of `BASELINES`, or what the user names as ``module:Class`` or ``file.py:Class``, which is imported.
+    """The class of a policy: one of `BASELINES`, or what the user names as
+    ``module:Class`` or ``file.py:Class``, which is imported.
 
     Raises
     ------
     CommandLineError
-        There is none of that name, or it cannot be imported, which says the user's own line that has led to it; or it is no class.
+        There is none of that name, or it cannot be imported, which says the user's own
+        line that has led to it; or it is no class.
     """
     if name in BASELINES:
         return BASELINES[name]
     if not codeload.is_code(name):
         known = f"{', '.join(BASELINES)}, module:Class or file.py:Class"
-        raise CommandLineError(f'no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})')
+        raise CommandLineError(
+            f'no policy "{name}"{did_you_mean(name, BASELINES)} (known: {known})'
+        )
+
     try:
         found: Callable[[Setup], Policy] = codeload.load_named(name)
     except Exception as error:
         raise CommandLineError(f"policy {name}: {codeload.said_of(error)}") from error
+
     if not callable(found):
-        raise CommandLineError(f"policy {name}: expected a class, found {arguments.found(found)}")
+        raise CommandLineError(
+            f"policy {name}: expected a class, found {arguments.found(found)}"
+        )
+
     return found
 
 
-__all__ = ["BASELINES", "Baseline", "DynamicWindow", "FieldHistogram", "Orca", "Straight", "find_policy"]
+__all__ = [
+    "BASELINES",
+    "Baseline",
+    "DynamicWindow",
+    "FieldHistogram",
+    "Orca",
+    "Straight",
+    "find_policy",
+]

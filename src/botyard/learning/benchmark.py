@@ -1,7 +1,9 @@
-"""A benchmark of policies that drive a robot to a goal: seeded worlds in three classes, and what became of the robot in each.
+"""A benchmark of policies that drive a robot to a goal: seeded worlds in three classes,
+and what became of the robot in each.
 
-All worlds have the same robot, a disc with a lidar, and the observations and actions of `botyard.learning.Navigate`. A world is a function
-of its class, its number and the seed, so results repeat to the last digit, with any number of threads.
+All worlds have the same robot, a disc with a lidar, and the observations and actions of
+`botyard.learning.Navigate`. A world is a function of its class, its number and the
+seed, so results repeat to the last digit, with any number of threads.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import F4, F8, EpisodeDraws
 from botyard.learning.tasks.navigate import Navigate
@@ -23,7 +25,7 @@ from botyard.learning.tasks.social import SocialNavigate
 from botyard.model.mapbuilder import office
 from botyard.model.scene import Scene
 from botyard.navigation.walls import distances_to
-from botyard.sim.worlds import Worlds
+from botyard.worlds.worlds import Worlds
 
 RAYS: Final = 181
 """Rays of the lidar, over half a turn."""
@@ -47,13 +49,17 @@ def _room(number: int) -> Scene:
 
 
 CLASSES: Final = ("rooms", "clutter", "crowds")
-"""Classes of worlds: rooms at a corridor, behind doors; blocks and pillars; pedestrians on a square."""
+"""Classes of worlds: rooms at a corridor, behind doors; blocks and pillars; pedestrians
+on a square.
+"""
 
 
 class Truth:
-    """What is true of the worlds, and no robot would know: to look at. All arrays are copies; nothing here moves anybody.
+    """What is true of the worlds, and no robot would know: to look at. All arrays are
+    copies; nothing here moves anybody.
 
-    It is there so that no policy changes worlds by mistake. It keeps out nobody who looks for the worlds in the memory of the program.
+    It is there so that no policy changes worlds by mistake. It keeps out nobody who
+    looks for the worlds in the memory of the program.
 
     Parameters
     ----------
@@ -76,12 +82,16 @@ class Truth:
 
     @property
     def vel(self) -> F8:
-        """Velocities forward, leftward and of rotation in the bodies' own frames, (n, m, 3): m/s, m/s, rad/s."""
+        """Velocities forward, leftward and of rotation in the bodies' own frames, (n,
+        m, 3): m/s, m/s, rad/s.
+        """
         return self.__w.vel.copy()
 
     @property
     def contact(self) -> NDArray[np.int8]:
-        """What stopped each body in the last step, (n, m): 0 nothing, 1 a wall, 2 another body."""
+        """What stopped each body in the last step, (n, m): 0 nothing, 1 a wall, 2
+        another body.
+        """
         return self.__w.contact.copy()
 
     @property
@@ -89,8 +99,12 @@ class Truth:
         """Steps done, (n,)."""
         return self.__w.tick.copy()
 
-    def near_walls(self, xy: ArrayLike | None = None, *, reach: float, count: int = 8) -> F8:
-        """The walls near places, or near all bodies: see `botyard.Worlds.near_walls`. ArgumentError: an argument is wrong."""
+    def near_walls(
+        self, xy: ArrayLike | None = None, *, reach: float, count: int = 8
+    ) -> F8:
+        """The walls near places, or near all bodies: see `botyard.Worlds.near_walls`.
+        ArgumentError: an argument is wrong.
+        """
         return self.__w.near_walls(xy, reach=reach, count=count)
 
 
@@ -104,13 +118,15 @@ class Setup(NamedTuple):
     angles : (r,) float64
         Bearings of the lidar's rays, rad; the lidar is in the middle of the robot.
     range_max, far : float
-        Ranges are divided by the first one, the distance of the goal by the second one, m.
+        Ranges are divided by the first one, the distance of the goal by the second one,
+        m.
     max_v, max_w : float
         Velocities of the action 1, m/s and rad/s.
     radius, dt : float
         Of the robot, m; time of a step, s.
     truth : Truth
-        What a robot would not know. Policies that look at it are compared with others of that kind only.
+        What a robot would not know. Policies that look at it are compared with others
+        of that kind only.
     goals : (n, 2) float64
         Goals in the frame of the world, m: truth, too. A copy.
     """
@@ -128,10 +144,14 @@ class Setup(NamedTuple):
 
 
 class Policy(Protocol):
-    """What is compared: a class whose objects are made with a `Setup`, one for each class of worlds."""
+    """What is compared: a class whose objects are made with a `Setup`, one for each
+    class of worlds.
+    """
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Actions, (n, 2), for observations, (n, r + 5), see `botyard.learning.Navigate`. Rows of worlds that have ended do not matter."""
+        """Actions, (n, 2), for observations, (n, r + 5), see
+        `botyard.learning.Navigate`. Rows of worlds that have ended do not matter.
+        """
         ...
 
 
@@ -163,17 +183,28 @@ class Result:
 
 
 def task_of(kind: str, numbers: Iterable[int]) -> Navigate:
-    """The task of a class, with the maps of the worlds of these numbers. ArgumentError: there is no such class."""
+    """The task of a class, with the maps of the worlds of these numbers. ArgumentError:
+    there is no such class.
+    """
     arguments.one_of(kind, "kind", CLASSES)
     common: dict[str, Any] = {"rays": RAYS, "max_steps": MAX_STEPS, "least_m": LEAST_M}
     if kind == "crowds":
         maps = [plaza(k) for k in numbers]
         return SocialNavigate(walkers=PEDESTRIANS, neighbours=0, scenes=maps, **common)
-    return Navigate(scenes=[_room(k) if kind == "rooms" else clutter(k) for k in numbers], **common)
+
+    return Navigate(
+        scenes=[_room(k) if kind == "rooms" else clutter(k) for k in numbers], **common
+    )
 
 
 def run(
-    policy: Callable[[Setup], Policy], kind: str, count: int, *, seed: int = 1, first: int = 0, threads: int = 1
+    policy: Callable[[Setup], Policy],
+    kind: str,
+    count: int,
+    *,
+    seed: int = 1,
+    first: int = 0,
+    threads: int = 1,
 ) -> list[Result]:
     """Let a policy drive in all worlds of a class.
 
@@ -195,13 +226,21 @@ def run(
     Raises
     ------
     ArgumentError
-        An argument is wrong, or the policy has no method ``act``, or returns something else than (n, 2) finite numbers.
+        An argument is wrong, or the policy has no method ``act``, or returns something
+        else than (n, 2) finite numbers.
     """
     count = arguments.whole(count, "count", low=1, high=MAX_WORLDS)
     seed = arguments.whole(seed, "seed", low=0, high=2**31)
     first = arguments.whole(first, "first", low=0, high=MAX_WORLDS)
     task = task_of(kind, range(first, first + count))
-    w = Worlds(task.scenes, list(task.robots), count, step=task.step, threads=threads, sensors=task.sensors)
+    w = Worlds(
+        task.scenes,
+        list(task.robots),
+        count,
+        step=task.step,
+        threads=threads,
+        sensors=task.sensors,
+    )
     try:
         return _Trial(task, w, kind, seed, first).results(policy)
     finally:
@@ -211,13 +250,20 @@ def run(
 class _Trial:
     """The episodes of a class of worlds."""
 
-    def __init__(self, task: Navigate, w: Worlds, kind: str, seed: int, first: int) -> None:
+    def __init__(
+        self, task: Navigate, w: Worlds, kind: str, seed: int, first: int
+    ) -> None:
         self._task, self._w, self._kind, self._first = task, w, kind, first
         n = len(w)
         task.begin(w)
         everyone = np.arange(n)
         begin = (seed * len(CLASSES) + CLASSES.index(kind)) * WORLD_SEEDS + first
-        w.reset(everyone, seeds=np.uint64(begin) + everyone.astype(np.uint64), poses=task.poses, map_id=everyone)
+        w.reset(
+            everyone,
+            seeds=np.uint64(begin) + everyone.astype(np.uint64),
+            poses=task.poses,
+            map_id=everyone,
+        )
         task.on_reset(w, everyone, EpisodeDraws(w.seeds))
         self._way, self._turning = np.zeros(n), np.zeros(n)
         self._clearance: F8 = np.full(n, FREE_M)
@@ -229,23 +275,33 @@ class _Trial:
         n = len(w)
         driver = policy(self._setup())
         if not callable(getattr(driver, "act", None)):
-            raise ArgumentError(f"policy: expected a class with a method act(), found {_name_of(policy)} without one")
+            raise ArgumentError(
+                "policy: expected a class with a method act(), found "
+                f"{_name_of(policy)} without one"
+            )
+
         observed = np.zeros((n, *task.observation_bounds(w)[0].shape), np.float32)
         rewards, ended, cut = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         active = np.ones(n, np.bool_)
         outcomes, times = np.full(n, "timeout", dtype="U9"), np.zeros(n)
         while active.any():
             task.observe(w, observed)
-            task.act(w, np.clip(self._checked(driver.act(observed.copy()), active), -1.0, 1.0))
+            task.act(
+                w,
+                np.clip(self._checked(driver.act(observed.copy()), active), -1.0, 1.0),
+            )
             place, turn = w.pose[:, 0, :2].copy(), w.vel[:, 0, 2].copy()
             w.step(mask=active)
             task.reward(w, rewards)
             task.done(w, ended, cut)
             self._measure(active, place, turn)
             over = active & (ended | cut)
-            outcomes[over & ended] = np.where(task.info(w)["success"], "goal", "collision")[over & ended]
+            outcomes[over & ended] = np.where(
+                task.info(w)["success"], "goal", "collision"
+            )[over & ended]
             times[over] = w.tick[over] * w.dt
             active &= ~over
+
         return [
             Result(
                 self._kind,
@@ -262,11 +318,21 @@ class _Trial:
     def _setup(self) -> Setup:
         spec = self._task.robots[0]
         laser, speed = spec.lasers[0], spec.limits.max_speed
-        angles = np.array([-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)])
+        angles = np.array(
+            [-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)]
+        )
         return Setup(
-            len(self._w), angles, laser.range_max, Navigate.FAR_M, speed.x, speed.a, self._radius, self._w.dt,
-            Truth(self._w), self._task.goals.copy(),
-        )  # fmt: skip
+            len(self._w),
+            angles,
+            laser.range_max,
+            Navigate.FAR_M,
+            speed.x,
+            speed.a,
+            self._radius,
+            self._w.dt,
+            Truth(self._w),
+            self._task.goals.copy(),
+        )
 
     def _checked(self, actions: Any, active: NDArray[np.bool_]) -> F8:
         """Actions; 0 where the episode has ended."""
@@ -275,8 +341,12 @@ class _Trial:
             found = np.asarray(actions)
         except ValueError:  # rows of several lengths
             found = None
+
         if found is None or found.shape != wanted or found.dtype.kind not in "fiu":
-            raise ArgumentError(f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}")
+            raise ArgumentError(
+                f"act: expected an array of numbers, {wanted}, found {arguments.found(actions)}"
+            )
+
         if not np.isfinite(found[active]).all():
             raise ArgumentError("act: expected finite numbers")
         return np.where(active[:, None], found, 0.0).astype(np.float64)
@@ -285,31 +355,64 @@ class _Trial:
         """Add what has happened in a step."""
         w = self._w
         d = w.pose[:, 0, :2] - place
-        self._way += np.where(active, np.sqrt(d[:, 0] * d[:, 0] + d[:, 1] * d[:, 1]), 0.0)
+        self._way += np.where(
+            active, np.sqrt(d[:, 0] * d[:, 0] + d[:, 1] * d[:, 1]), 0.0
+        )
         self._turning += np.where(active, np.abs(w.vel[:, 0, 2] - turn) / w.dt, 0.0)
         here = w.pose[:, :1, :2]
-        gap = distances_to(w.near_walls(here, reach=FREE_M + self._radius, count=1), here)[:, 0] - self._radius
+        gap = (
+            distances_to(
+                w.near_walls(here, reach=FREE_M + self._radius, count=1), here
+            )[:, 0]
+            - self._radius
+        )
         if isinstance(self._task, SocialNavigate):
             gap = np.minimum(gap, self._task.gap(w))
-        self._clearance = np.where(active, np.minimum(self._clearance, np.maximum(gap, 0.0)), self._clearance)
+        self._clearance = np.where(
+            active, np.minimum(self._clearance, np.maximum(gap, 0.0)), self._clearance
+        )
 
 
 def _name_of(policy: object) -> str:
     return str(getattr(policy, "__qualname__", repr(policy)))
 
 
-TITLES: Final = ("class", "world", "outcome", "time_s", "way_m", "clearance_m", "turning_rad_s2")
+TITLES: Final = (
+    "class",
+    "world",
+    "outcome",
+    "time_s",
+    "way_m",
+    "clearance_m",
+    "turning_rad_s2",
+)
 """Columns of `lines_of`."""
 
 
 def lines_of(results: Iterable[Result]) -> list[str]:
     """Results as lines of CSV, without titles; numbers with all their digits."""
-    return [f"{r.kind},{r.world},{r.outcome},{r.time_s!r},{r.way_m!r},{r.clearance_m!r},{r.turning!r}" for r in results]
+    return [
+        f"{r.kind},{r.world},{r.outcome},{r.time_s!r},{r.way_m!r},{r.clearance_m!r},{r.turning!r}"
+        for r in results
+    ]
 
 
 def digest_of(results: Iterable[Result]) -> str:
     """A hash of results: equal ones are equal to the last digit."""
-    return hashlib.blake2b("\n".join(lines_of(results)).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        "\n".join(lines_of(results)).encode(), digest_size=8
+    ).hexdigest()
 
 
-__all__ = ["CLASSES", "TITLES", "Policy", "Result", "Setup", "Truth", "digest_of", "lines_of", "run", "task_of"]
+__all__ = [
+    "CLASSES",
+    "TITLES",
+    "Policy",
+    "Result",
+    "Setup",
+    "Truth",
+    "digest_of",
+    "lines_of",
+    "run",
+    "task_of",
+]

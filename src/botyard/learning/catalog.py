@@ -21,7 +21,9 @@ TASKS: Final = {
     "PushBox": "pushbox",
     "SocialNavigate": "social",
 }
-"""Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has these as ``botyard/NAME-v0``."""
+"""Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has
+these as ``botyard/NAME-v0``.
+"""
 
 PACKAGED: Final[Group[type[Task]]] = Group(
     name="botyard.learning_tasks",
@@ -41,7 +43,9 @@ def _is_task(kind: object) -> bool:
 
 
 def task_names() -> tuple[str, ...]:
-    """Names of all tasks: botyard's, then those of installed packages. Nothing is imported."""
+    """Names of all tasks: botyard's, then those of installed packages. Nothing is
+    imported.
+    """
     return (*TASKS, *PACKAGED.names())
 
 
@@ -58,18 +62,26 @@ def find_task(task: str | Task | type[Task], **options: Any) -> Task:
     if isinstance(task, Task):
         if options:
             raise ArgumentError(
-                f"{', '.join(options)}: options are for the name or the class of a task, not for a task itself"
+                f"{', '.join(options)}: options are for the name or the class of "
+                "a task, not for a task itself"
             )
+
         return task
+
     kind: Any = task
     if isinstance(task, str) and task in TASKS:
-        kind = getattr(importlib.import_module(f"botyard.learning.tasks.{TASKS[task]}"), task)
+        kind = getattr(
+            importlib.import_module(f"botyard.learning.tasks.{TASKS[task]}"), task
+        )
     elif isinstance(task, str):
         kind = PACKAGED.find(task)
+
     if not _is_task(kind):
         raise ArgumentError(
-            f"task: expected one of {', '.join(task_names())}, a Task or a class of them, found {task!r}"
+            f"task: expected one of {', '.join(task_names())}, a Task or a class "
+            f"of them, found {task!r}"
         )
+
     made: Task = kind(**options)
     return made
 

@@ -1,4 +1,6 @@
-"""The benchmark of navigation as runs of a study: ``run: botyard.learning.navigationstudy:drive`` in a plan (docs/howto/study.md)."""
+"""The benchmark of navigation as runs of a study: ``run:
+botyard.learning.navigationstudy:drive`` in a plan (docs/howto/study.md).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from botyard.learning.benchmark import run
 
 
 def drive(sim: object, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One world of the benchmark: the seed n of a run is the world n − 1 of ``botyard bench navigation --seed 1``.
+    """One world of the benchmark: the seed n of a run is the world n − 1 of ``botyard
+    bench navigation --seed 1``.
 
     Parameters
     ----------
@@ -23,15 +26,20 @@ def drive(sim: object, params: dict[str, Any], seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``success``, ``outcome``, ``time`` (None without success), ``way``, ``clearance`` and ``turning``, see
-        `botyard.learning.benchmark.Result`.
+        ``success``, ``outcome``, ``time`` (None without success), ``way``,
+        ``clearance`` and ``turning``, see `botyard.learning.benchmark.Result`.
 
     Raises
     ------
     ArgumentError, CommandLineError
         There is no such class, or no such policy.
     """
-    (one,) = run(find_policy(str(params.get("policy"))), str(params.get("class")), 1, first=seed - 1)
+    (one,) = run(
+        find_policy(str(params.get("policy"))),
+        str(params.get("class")),
+        1,
+        first=seed - 1,
+    )
     success = one.outcome == "goal"
     return {
         "success": success,

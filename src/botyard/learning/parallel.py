@@ -1,4 +1,6 @@
-"""PettingZoo's interface to tasks of several robots: one world as a `ParallelEnv` (pettingzoo.farama.org)."""
+"""PettingZoo's interface to tasks of several robots: one world as a `ParallelEnv`
+(pettingzoo.farama.org).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,17 @@ import gymnasium
 import numpy as np
 import pettingzoo
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError
-from botyard.learning.batch import MAX_SEED, OfBatch, TaskBatch, as_actions, check_options, checked_mode, row_of_seeds
+from botyard.learning.batch import (
+    MAX_SEED,
+    OfBatch,
+    TaskBatch,
+    as_actions,
+    check_options,
+    checked_mode,
+    row_of_seeds,
+)
 from botyard.learning.catalog import find_task
 from botyard.learning.tasks.base import F4, TeamTask
 
@@ -20,9 +30,11 @@ PROBE: Final = "options"
 
 
 class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc] # it has no stubs
-    """One world with several robots as an environment of PettingZoo: each robot is an agent, with its own observation, action and reward.
+    """One world with several robots as an environment of PettingZoo: each robot is an
+    agent, with its own observation, action and reward.
 
-    Agents have the names of the robots. An episode ends for all of them at once; `agents` is empty then, until `reset`.
+    Agents have the names of the robots. An episode ends for all of them at once;
+    `agents` is empty then, until `reset`.
 
     Parameters
     ----------
@@ -36,15 +48,23 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     Raises
     ------
     ArgumentError
-        An argument is out of its range or of another type, or the task is one of a single robot.
+        An argument is out of its range or of another type, or the task is one of a
+        single robot.
     """
 
     def __init__(
-        self, task: str | TeamTask | type[TeamTask] = "Exchange", *, render_mode: str | None = None, **options: Any
+        self,
+        task: str | TeamTask | type[TeamTask] = "Exchange",
+        *,
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
         found = find_task(task, **options)
         if not isinstance(found, TeamTask):
-            raise ArgumentError(f"task: expected one of several robots (TeamTask), found {type(found).__name__}")
+            raise ArgumentError(
+                f"task: expected one of several robots (TeamTask), found {type(found).__name__}"
+            )
+
         self.render_mode: str | None = checked_mode(render_mode)
         self._team = found
         self._batch = TaskBatch(found, 1, 1, copy=True, seed=1)
@@ -82,15 +102,20 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode: the first one of a seed, or the next one. The first time, a seed is drawn.
+        """Begin an episode: the first one of a seed, or the next one. The first time, a
+        seed is drawn.
 
         Raises
         ------
         ArgumentError
-            The seed is no whole number of at least 0; there are options: none are known.
+            The seed is no whole number of at least 0; there are options: none are
+            known.
         """
-        # PettingZoo's own tests of environments pass an option of this name, and expect that nothing happens
-        check_options({name: value for name, value in (options or {}).items() if name != PROBE})
+        # PettingZoo's own tests of environments pass an option of this name, and expect
+        # that nothing happens
+        check_options(
+            {name: value for name, value in (options or {}).items() if name != PROBE}
+        )
         batch = self._batch
         if seed is None and not batch.has_begun:
             seed = int(self._random.integers(MAX_SEED))
@@ -100,25 +125,39 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
 
     def step(
         self, actions: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Advance the world by a step. After the end of an episode, nothing happens, and nobody gets anything.
+    ) -> tuple[
+        dict[str, Any],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Advance the world by a step. After the end of an episode, nothing happens,
+        and nobody gets anything.
 
-        A wrong command, parameter or state truncates the episode; ``fault`` in the infos of all agents says why.
+        A wrong command, parameter or state truncates the episode; ``fault`` in the
+        infos of all agents says why.
 
         Raises
         ------
         ArgumentError
-            Actions are no mapping, or that of an agent is missing, of another shape, or not finite.
+            Actions are no mapping, or that of an agent is missing, of another shape, or
+            not finite.
         """
         if not isinstance(actions, Mapping):
             raise ArgumentError(
-                f"actions: expected a mapping from agents to their actions, found {arguments.found(actions)}"
+                "actions: expected a mapping from agents to their actions, "
+                f"found {arguments.found(actions)}"
             )
+
         if not self.agents and self._batch.has_begun:
             return {}, {}, {}, {}, {}
         agents, team = self.agents, self._team
         if missing := [name for name in agents if name not in actions]:
-            raise ArgumentError(f"actions: expected one for each agent, found none for {', '.join(missing)}")
+            raise ArgumentError(
+                f"actions: expected one for each agent, found none for {', '.join(missing)}"
+            )
+
         self._batch.act(self._stacked(actions))
         self._batch.step()
         observed, rewards, terminated, truncated = self._batch.next_set()
@@ -137,12 +176,17 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         """Actions as an array, (1, m, …)."""
         stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
         for k, name in enumerate(self.agents):
-            stacked[0, k] = as_actions(actions[name], stacked.shape[2:], f"actions: {name}")
+            stacked[0, k] = as_actions(
+                actions[name], stacked.shape[2:], f"actions: {name}"
+            )
+
         return stacked
 
     def _observations(self, observed: F4) -> dict[str, Any]:
         self._batch.ask(self._team.observe, observed)
-        return {name: observed[0, k].copy() for k, name in enumerate(self.possible_agents)}
+        return {
+            name: observed[0, k].copy() for k, name in enumerate(self.possible_agents)
+        }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
         """What the task tells, the same for all agents."""

@@ -1,6 +1,8 @@
-"""The interface of stable-baselines3 to tasks: many worlds as a `VecEnv` (stable-baselines3.readthedocs.io, "Vectorized Environments").
+"""The interface of stable-baselines3 to tasks: many worlds as a `VecEnv`
+(stable-baselines3.readthedocs.io, "Vectorized Environments").
 
-stable-baselines3, which brings torch, is no requirement of botyard; it is imported when an environment is made.
+stable-baselines3, which brings torch, is no requirement of botyard; it is imported when
+an environment is made.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError
 from botyard.learning.batch import MAX_SEED
 from botyard.learning.environments import VectorEnvironment
@@ -24,10 +26,12 @@ Indices = int | np.integer[Any] | Iterable[int] | None
 
 
 class VecEnvMethods:
-    """All that a `VecEnv` has to have beside what its base class makes of it. `stable_baselines` derives the class itself.
+    """All that a `VecEnv` has to have beside what its base class makes of it.
+    `stable_baselines` derives the class itself.
 
-    Its contract: `reset` gives observations alone; `step_wait` gives observations, rewards, ``dones`` and a dict for each world; worlds
-    whose episode has ended begin the next one in the same step, and their dicts have ``terminal_observation``, and in
+    Its contract: `reset` gives observations alone; `step_wait` gives observations,
+    rewards, ``dones`` and a dict for each world; worlds whose episode has ended begin
+    the next one in the same step, and their dicts have ``terminal_observation``, and in
     ``TimeLimit.truncated`` whether the episode was cut off.
     """
 
@@ -40,16 +44,24 @@ class VecEnvMethods:
         self._seed: int | None = None
 
     def reset(self) -> Any:
-        """Begin episodes in all worlds: the first ones of the seeds that `seed` was given, else the next ones."""
+        """Begin episodes in all worlds: the first ones of the seeds that `seed` was
+        given, else the next ones.
+        """
         observed, infos = self.envs.reset(seed=self._seed)
         self._seed = None
         self.reset_infos = self._rows(infos)
         return observed
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn ones. ArgumentError: it is no whole number from 0."""
+        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn
+        ones. ArgumentError: it is no whole number from 0.
+        """
         drawn = int(np.random.default_rng().integers(2**32))
-        first = drawn if seed is None else arguments.whole(seed, "seed", low=0, high=MAX_SEED)
+        first = (
+            drawn
+            if seed is None
+            else arguments.whole(seed, "seed", low=0, high=MAX_SEED)
+        )
         self._seed = first
         return [first + i for i in range(self.num_envs)]
 
@@ -65,21 +77,32 @@ class VecEnvMethods:
         told = infos.pop("final_info", None)
         rows = self._rows(infos)
         for i in np.flatnonzero(ended).tolist():
-            rows[i] = {name: values[i] for name, values in told.items() if not name.startswith("_")}
+            rows[i] = {
+                name: values[i]
+                for name, values in told.items()
+                if not name.startswith("_")
+            }
             rows[i]["terminal_observation"] = final[i]
             if "success" in rows[i]:
-                rows[i]["is_success"] = rows[i]["success"]  # of which stable-baselines3 logs the rate
+                rows[i]["is_success"] = rows[i][
+                    "success"
+                ]  # of which stable-baselines3 logs the rate
+
         for i, cut in enumerate((truncated & ~terminated).tolist()):
             rows[i]["TimeLimit.truncated"] = cut
         return observed, rewards.astype(np.float32), ended, rows
 
     def _rows(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Infos of Gymnasium as a dict for each world."""
-        names = [name for name in infos if not name.startswith("_") and name not in ("final_obs", "final_info")]
-        columns = [infos[name].tolist() for name in names]
-        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)] or [
-            {} for _ in range(self.num_envs)
+        names = [
+            name
+            for name in infos
+            if not name.startswith("_") and name not in ("final_obs", "final_info")
         ]
+        columns = [infos[name].tolist() for name in names]
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)
+        ] or [{} for _ in range(self.num_envs)]
 
     def close(self) -> None:
         """End the threads."""
@@ -90,33 +113,53 @@ class VecEnvMethods:
         return self.envs.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of the environment or its task, once for each of these worlds. AttributeError: there is none of that name."""
-        found = self.envs.get_attr(attr_name)[0] if not hasattr(self.envs, attr_name) else getattr(self.envs, attr_name)
+        """An attribute of the environment or its task, once for each of these worlds.
+        AttributeError: there is none of that name.
+        """
+        found = (
+            self.envs.get_attr(attr_name)[0]
+            if not hasattr(self.envs, attr_name)
+            else getattr(self.envs, attr_name)
+        )
         return [found] * len(self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of the task, which all worlds share: see `VectorEnvironment.set_attr`.
+        """Set an attribute of the task, which all worlds share: see
+        `VectorEnvironment.set_attr`.
 
         ArgumentError: `indices` are not all worlds.
         """
         if len(set(self._chosen(indices))) < self.num_envs:
-            raise ArgumentError(f"{attr_name}: expected all worlds, which share one task; see also envs.worlds")
+            raise ArgumentError(
+                f"{attr_name}: expected all worlds, which share one task; see also envs.worlds"
+            )
+
         self.envs.set_attr(attr_name, [value] * self.num_envs)
 
     def env_method(
-        self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: Indices = None,
+        **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of the task once, whatever the worlds: see `VectorEnvironment.call`. Its result, once for each of these worlds."""
+        """Call a method of the task once, whatever the worlds: see
+        `VectorEnvironment.call`. Its result, once for each of these worlds.
+        """
         chosen = self._chosen(indices)
         results = self.envs.call(method_name, *method_args, **method_kwargs)
         return [results[i] for i in chosen]
 
-    def env_is_wrapped(self, wrapper_class: type[Any], indices: Indices = None) -> list[bool]:
+    def env_is_wrapped(
+        self, wrapper_class: type[Any], indices: Indices = None
+    ) -> list[bool]:
         """Worlds have no wrappers."""
         return [False] * len(self._chosen(indices))
 
     def _chosen(self, indices: Indices) -> list[int]:
-        """Numbers of worlds; negative ones count from the last. ArgumentError: they are none."""
+        """Numbers of worlds; negative ones count from the last. ArgumentError: they are
+        none.
+        """
         n = self.num_envs
         if indices is None:
             return list(range(n))
@@ -124,7 +167,10 @@ class VecEnvMethods:
             given = [operator.index(indices)]  # type: ignore[arg-type] # several have none
         except TypeError:
             given = arguments.several(indices, "indices", "numbers of worlds")
-        return [arguments.whole(one, "indices", low=-n, high=n - 1) % n for one in given]
+
+        return [
+            arguments.whole(one, "indices", low=-n, high=n - 1) % n for one in given
+        ]
 
 
 @cache
@@ -134,7 +180,8 @@ def _class() -> type[Any]:
         from stable_baselines3.common.vec_env import VecEnv
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"stable_baselines needs stable-baselines3 and what it brings ({error.name} is missing): pip install stable-baselines3",
+            "stable_baselines needs stable-baselines3 and what it brings "
+            f"({error.name} is missing): pip install stable-baselines3",
             name=error.name,
         ) from None
 
@@ -143,7 +190,12 @@ def _class() -> type[Any]:
 
         def __init__(self, envs: VectorEnvironment) -> None:
             self._adopt(envs)
-            VecEnv.__init__(self, envs.num_envs, envs.single_observation_space, envs.single_action_space)
+            VecEnv.__init__(
+                self,
+                envs.num_envs,
+                envs.single_observation_space,
+                envs.single_action_space,
+            )
 
     return StableBaselines
 
@@ -156,7 +208,8 @@ def stable_baselines(
     render_mode: str | None = None,
     **options: Any,
 ) -> Any:
-    """Many worlds as a `VecEnv` of stable-baselines3: ``PPO("MlpPolicy", stable_baselines("Navigate", 64)).learn(100_000)``.
+    """Many worlds as a `VecEnv` of stable-baselines3: ``PPO("MlpPolicy",
+    stable_baselines("Navigate", 64)).learn(100_000)``.
 
     Parameters
     ----------
@@ -175,7 +228,8 @@ def stable_baselines(
     ImportError
         stable-baselines3 is not installed.
     """
-    made = _class()  # first: worlds take a while to make
+    # first: worlds take a while to make
+    made = _class()
     envs = VectorEnvironment(
         task,
         num_envs,

@@ -35,4 +35,6 @@ class GripperSpec(DeviceSpec):
         DeviceSpec.__post_init__(self)
         for name in ("reach", "opening", "thickness", "paddle_time", "lift_time"):
             if not getattr(self, name) > 0.0:
-                raise ModelError(f"gripper: {name} must be positive, found {getattr(self, name)}")
+                raise ModelError(
+                    f"gripper: {name} must be positive, found {getattr(self, name)}"
+                )

@@ -12,16 +12,19 @@ from botyard.model.parameters import check_types, parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectorRule:
-    """How a laser reports retro-reflectors (objects whose laser return is greater than 1).
+    """How a laser reports retro-reflectors (objects whose laser return is greater than
+    1).
 
     Attributes
     ----------
     max_range : float
         Beyond this range, m, a reflector looks like any other surface.
     max_incidence : float
-        A reflector hit at a larger angle of incidence (from its normal) than this, rad, looks ordinary, too.
+        A reflector hit at a larger angle of incidence (from its normal) than this, rad,
+        looks ordinary, too.
     strength : int
-        The laser return reported for a reflector of return 2; others are reported as they are.
+        The laser return reported for a reflector of return 2; others are reported as
+        they are.
     """
 
     max_range: float = parameter(math.inf, unit="m", is_brief=True)
@@ -53,7 +56,8 @@ class Bundle:
     r_noise, a_noise : float
         Half-widths of the uniform errors of range, m, and of bearing, rad.
     r_std, r_share : float
-        Standard deviation of the Gaussian error of range, m, and its part in proportion to the range, m for each m.
+        Standard deviation of the Gaussian error of range, m, and its part in proportion
+        to the range, m for each m.
     missing : float
         Share of readings without a return although there is something, 0 … 1.
     shortest : bool

@@ -1,4 +1,6 @@
-"""Colours by their names in the X Window System (rgb.txt), which Stage and AMRISim use, or as ``#rrggbb``."""
+"""Colours by their names in the X Window System (rgb.txt), which Stage and AMRISim use,
+or as ``#rrggbb``.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ _X11_ONLY: Final = {
 
 @lru_cache(maxsize=1024)
 def rgb(name: str) -> tuple[int, int, int]:
-    """Red, green and blue, 0 … 255, of a colour in any case and with or without blanks; grey if it is unknown."""
+    """Red, green and blue, 0 … 255, of a colour in any case and with or without blanks;
+    grey if it is unknown.
+    """
     key = name.lower().replace(" ", "")
     level = _LEVEL.fullmatch(key)
     if level and int(level[1]) <= 100:
         value = round(int(level[1]) * 2.55)
         return value, value, value
+
     numbered = _NUMBERED.fullmatch(key)
     shade = _SHADES[int(numbered[2]) - 1] if numbered else 1.0
     key = numbered[1] if numbered else key
@@ -37,6 +42,7 @@ def rgb(name: str) -> tuple[int, int, int]:
         r, g, b = ImageColor.getrgb(_X11_ONLY.get(key, key))[:3]
     except ValueError:
         return GREY
+
     return round(r * shade), round(g * shade), round(b * shade)
 
 

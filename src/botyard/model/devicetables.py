@@ -1,4 +1,6 @@
-"""Devices in robot files: the tables ``[[devices]]``, read and written by the fields of their descriptions."""
+"""Devices in robot files: the tables ``[[devices]]``, read and written by the fields of
+their descriptions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
     _check_lengths(table)
     file = file_table(find_device(name).spec)
     try:
-        return cast(DeviceSpec, file.read(checked(dict(table), file.type, strict=False)))
+        return cast(
+            DeviceSpec, file.read(checked(dict(table), file.type, strict=False))
+        )
     except TableError as error:
         raise error.inside(name) from None
 
@@ -42,12 +46,15 @@ def _check_lengths(value: Any) -> None:
 
 
 def table_of(spec: DeviceSpec) -> dict[str, Any]:
-    """The table of a robot file that describes a device; `spec_of` it is `spec` again, to the last digits of angles."""
+    """The table of a robot file that describes a device; `spec_of` it is `spec` again,
+    to the last digits of angles.
+    """
     return file_table(type(spec)).write(spec)
 
 
 def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
-    """The devices of the tables ``[[devices]]`` of a robot file, each with its ``type``.
+    """The devices of the tables ``[[devices]]`` of a robot file, each with its
+    ``type``.
 
     Raises
     ------
@@ -62,20 +69,28 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
         name = table.get("type")
         if not isinstance(name, str):
             keys = ", ".join(map(shown, table)) or "no key"
-            raise ModelError(f'devices: expected a "type" in each, found one with {keys}')
+            raise ModelError(
+                f'devices: expected a "type" in each, found one with {keys}'
+            )
+
         if name in CARRIED:
             raise ModelError(
                 f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
             )
+
         count[name] += 1
         try:
             spec = spec_of(name, {k: v for k, v in table.items() if k != "type"})
         except ModelError as error:
             if count[name] == 1:
                 raise
-            raise ModelError(f"the {count[name]}. {name}: {error}") from None  # which of several it is
+            raise ModelError(
+                f"the {count[name]}. {name}: {error}"
+            ) from None  # which of several it is
+
         if not spec.is_empty and not is_default(spec):
             found.append(spec)
+
     return tuple(found)
 
 

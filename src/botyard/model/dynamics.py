@@ -1,4 +1,6 @@
-"""Mass properties of bodies that are pushed or driven by forces, and moments of their outlines."""
+"""Mass properties of bodies that are pushed or driven by forces, and moments of their
+outlines.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from botyard.elementary import hypot
-from botyard.elementary import total as sum_up
 from botyard.errors import ModelError
 from botyard.model.parameters import check_types, parameter, range_problems
+from botyard.numerics.elementary import hypot
+from botyard.numerics.elementary import total as sum_up
 
 if TYPE_CHECKING:
     from botyard.geometry import Outline
@@ -29,7 +31,8 @@ class Gains:
     Attributes
     ----------
     p, d : float
-        By metre and by m/s, or by rad and by rad/s: N or N·m, or m/s or rad/s where the output is a velocity.
+        By metre and by m/s, or by rad and by rad/s: N or N·m, or m/s or rad/s where the
+        output is a velocity.
     """
 
     p: float = 10.0
@@ -38,23 +41,32 @@ class Gains:
     def __post_init__(self) -> None:
         check_types(self)
 
-    def force(self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0) -> float:
+    def force(
+        self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0
+    ) -> float:
         """Output of a PD controller that is a force, N or N·m, for a step of `h` s.
 
-        Error and velocity count as they will be after the step, which makes it stable for any gains (Tan, Liu, Turk: Stable
-        Proportional-Derivative Controllers, 2011). `damping`, N·s/m or N·m·s/rad, is what brakes the thing of `mass` beside it.
+        Error and velocity count as they will be after the step, which makes it stable
+        for any gains (Tan, Liu, Turk: Stable Proportional-Derivative Controllers,
+        2011). `damping`, N·s/m or N·m·s/rad, is what brakes the thing of `mass` beside
+        it.
         """
         ease = 1.0 + h * damping / mass
-        return (self.p * error * ease - (self.d + h * self.p) * velocity) / (ease + h * (self.d + h * self.p) / mass)
+        return (self.p * error * ease - (self.d + h * self.p) * velocity) / (
+            ease + h * (self.d + h * self.p) / mass
+        )
 
     def speed(self, error: float, h: float) -> float:
-        """Output of a PD controller that is the velocity itself, m/s or rad/s: v = P·(e − h·v) − D·v."""
+        """Output of a PD controller that is the velocity itself, m/s or rad/s: v = P·(e
+        − h·v) − D·v.
+        """
         return self.p * error / (1.0 + self.d + h * self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseController:
-    """PD controller that moves a body with mass to a commanded pose (ambf-messages.md §6).
+    """PD controller that moves a body with mass to a commanded pose (ambf-messages.md
+    §6).
 
     Attributes
     ----------
@@ -66,7 +78,9 @@ class PoseController:
 
     linear: Gains = parameter(Gains(), is_brief=True)
     angular: Gains = parameter(Gains(), is_brief=True)
-    force: bool = parameter(False, key="output", words={"velocity": False, "force": True}, is_brief=True)
+    force: bool = parameter(
+        False, key="output", words={"velocity": False, "force": True}, is_brief=True
+    )
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -81,21 +95,27 @@ class DynamicsSpec:
     mass : float
         kg, positive.
     inertia : float or None
-        Moment of inertia about the centre of mass and the vertical, kg·m²; None: that of its outline, filled evenly.
+        Moment of inertia about the centre of mass and the vertical, kg·m²; None: that
+        of its outline, filled evenly.
     center : (float, float) or None
-        Centre of mass in the body's frame, m; None: the origin for what drives, else that of its outline.
+        Centre of mass in the body's frame, m; None: the origin for what drives, else
+        that of its outline.
     friction : float
-        Coefficient of friction at its sides; where two bodies touch, the product of theirs counts. Walls have 1.
+        Coefficient of friction at its sides; where two bodies touch, the product of
+        theirs counts. Walls have 1.
     floor_friction : float
-        Coefficient of friction on the floor (Coulomb). What drives has wheels instead while its motors drive it, see `traction`.
+        Coefficient of friction on the floor (Coulomb). What drives has wheels instead
+        while its motors drive it, see `traction`.
     restitution : float
-        0 … 1: how much of the speed of an impact comes back; where two bodies touch, the product. Walls have 1.
+        0 … 1: how much of the speed of an impact comes back; where two bodies touch,
+        the product. Walls have 1.
     linear_damping, angular_damping : float
         0 … 1: part of the velocity that is lost in a second, beside friction.
     controller : PoseController
         For commanded poses.
     traction : float
-        Coefficient of friction between the driven wheels and the floor: it limits how hard motors push.
+        Coefficient of friction between the driven wheels and the floor: it limits how
+        hard motors push.
     """
 
     mass: float = parameter(low=1e-9, high=1e9, unit="kg")
@@ -126,7 +146,8 @@ class AreaMoments:
     center : (float, float)
         Centroid, m.
     second : float
-        Mean square distance from the centroid, m²: times the mass it is the moment of inertia.
+        Mean square distance from the centroid, m²: times the mass it is the moment of
+        inertia.
     reach : float
         Mean distance from the centroid, m: lever arm of the torque of floor friction.
     """
@@ -139,7 +160,8 @@ class AreaMoments:
 
 @lru_cache(maxsize=1024)
 def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
-    """Moments of polygons (Green's theorem; Steger 1996), each counted by itself where they overlap.
+    """Moments of polygons (Green's theorem; Steger 1996), each counted by itself where
+    they overlap.
 
     Raises
     ------
@@ -154,9 +176,20 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
             a += cross / 2.0
             x += (x0 + x1) * cross / 6.0
             y += (y0 + y1) * cross / 6.0
-            p += (x0 * x0 + x0 * x1 + x1 * x1 + y0 * y0 + y0 * y1 + y1 * y1) * cross / 12.0
+            p += (
+                (x0 * x0 + x0 * x1 + x1 * x1 + y0 * y0 + y0 * y1 + y1 * y1)
+                * cross
+                / 12.0
+            )
+
         turn = math.copysign(1.0, a)
-        area, mx, my, polar = area + turn * a, mx + turn * x, my + turn * y, polar + turn * p
+        area, mx, my, polar = (
+            area + turn * a,
+            mx + turn * x,
+            my + turn * y,
+            polar + turn * p,
+        )
+
     if area <= 1e-12:
         raise ModelError(f"expected an outline with an area, found {area:g} m²")
     cx, cy = mx / area, my / area
@@ -164,10 +197,14 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
     return AreaMoments(area, (cx, cy), second, _mean_distance(parts, cx, cy))
 
 
-def _mean_distance(parts: Iterable[Outline], cx: float, cy: float, cuts: int = 64) -> float:
-    """Mean distance of an area's points from a point, m: triangles fanned from it, cut finely along the edges.
+def _mean_distance(
+    parts: Iterable[Outline], cx: float, cy: float, cuts: int = 64
+) -> float:
+    """Mean distance of an area's points from a point, m: triangles fanned from it, cut
+    finely along the edges.
 
-    Over a triangle with the apex at the point, the mean distance is 2/3 of that along the opposite edge.
+    Over a triangle with the apex at the point, the mean distance is 2/3 of that along
+    the opposite edge.
     """
     total = area = 0.0
     for part in parts:
@@ -175,12 +212,28 @@ def _mean_distance(parts: Iterable[Outline], cx: float, cy: float, cuts: int = 6
         for (x0, y0), (x1, y1) in zip(part, (*part[1:], part[0]), strict=True):
             piece = ((x0 - cx) * (y1 - cy) - (x1 - cx) * (y0 - cy)) / 2.0
             along = ((k + 0.5) / cuts for k in range(cuts))
-            mean = sum_up(hypot(x0 - cx + u * (x1 - x0), y0 - cy + u * (y1 - y0)) for u in along) / cuts
+            mean = (
+                sum_up(
+                    hypot(x0 - cx + u * (x1 - x0), y0 - cy + u * (y1 - y0))
+                    for u in along
+                )
+                / cuts
+            )
             signed += piece
             reach += piece * mean * 2.0 / 3.0
+
         turn = math.copysign(1.0, signed)
         total, area = total + turn * reach, area + turn * signed
+
     return total / area
 
 
-__all__ = ["GRAVITY", "SUBSTEP", "AreaMoments", "DynamicsSpec", "Gains", "PoseController", "area_moments"]
+__all__ = [
+    "GRAVITY",
+    "SUBSTEP",
+    "AreaMoments",
+    "DynamicsSpec",
+    "Gains",
+    "PoseController",
+    "area_moments",
+]

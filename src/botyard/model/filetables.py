@@ -1,8 +1,9 @@
-"""Serialisation of descriptions (dataclasses) to tables of a file, and back: keys, types and units come from their declared parameters
-(`botyard.model.parameters`).
+"""Serialisation of descriptions (dataclasses) to tables of a file, and back: keys,
+types and units come from their declared parameters (`botyard.model.parameters`).
 
-A dataclass with keyword-only fields becomes a table; one with positional fields, such as a pose, a list of their values.
-Lengths are metres; angles are degrees in files (they are written by people) and radians inside.
+A dataclass with keyword-only fields becomes a table; one with positional fields, such
+as a pose, a list of their values. Lengths are metres; angles are degrees in files (they
+are written by people) and radians inside.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
 
 MAX_NUMBER: Final = 1e15
-"""Largest magnitude of a number in a file: states hold no larger ones either (`botyard.engine.tables.MAX_STATE_NUMBER`)."""
+"""Largest magnitude of a number in a file: states hold no larger ones either
+(`botyard.engine.tables.MAX_STATE_NUMBER`).
+"""
 
 S = TypeVar("S")
 Triple = tuple[float, float, float]
@@ -53,7 +56,9 @@ class TableError(ModelError):
         The key there that is unknown.
     """
 
-    def __init__(self, where: str = "", reason: str = "", key: str = "", file: str = "") -> None:
+    def __init__(
+        self, where: str = "", reason: str = "", key: str = "", file: str = ""
+    ) -> None:
         super().__init__(": ".join(filter(None, (file, where, reason))))
         self.where = where
         self.reason = reason
@@ -61,14 +66,22 @@ class TableError(ModelError):
 
     def inside(self, where: str) -> TableError:
         """The same error with the table's place `where` in an enclosing table."""
-        return TableError(f"{where}.{self.where}" if self.where else where, self.reason, self.key)
+        return TableError(
+            f"{where}.{self.where}" if self.where else where, self.reason, self.key
+        )
 
     def of(self, file: str) -> TableError:
         """The same error with the name of a file or model."""
         return TableError(self.where, self.reason, self.key, file)
 
 
-def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tuple, *, strict: bool = True) -> S:
+def checked(
+    raw: object,
+    kind: type[S],
+    known: Callable[[], Iterable[str]] = tuple,
+    *,
+    strict: bool = True,
+) -> S:
     """Validate plain data and convert it to a structure.
 
     Parameters
@@ -90,22 +103,37 @@ def checked(raw: object, kind: type[S], known: Callable[[], Iterable[str]] = tup
     else:
         _check_numbers(found)
         return found
+
     reason, _, place = problem.partition(" - at `")
-    where = _with_keys(place.rstrip("`"), raw, kind, strict).removeprefix("$").removeprefix(".")
+    where = (
+        _with_keys(place.rstrip("`"), raw, kind, strict)
+        .removeprefix("$")
+        .removeprefix(".")
+    )
     unknown = re.search(r"unknown field `(.*)`", reason, re.DOTALL)
     if unknown:
         key = unknown[1]
         hint = did_you_mean(key[:100], {*_keys(cast(Hashable, kind)), *known()} - {key})
         raise TableError(where, f'there is no key "{shown(key)}" here{hint}', key)
+
     missing = re.search(r"missing required field `(.*)`", reason)
-    raise TableError(where, f'expected the key "{missing[1]}", found none' if missing else _in_words(reason))
+    raise TableError(
+        where,
+        f'expected the key "{missing[1]}", found none'
+        if missing
+        else _in_words(reason),
+    )
 
 
 def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
-    """The place of a wrong value with the keys of mappings, for which msgspec writes ``[...]``."""
+    """The place of a wrong value with the keys of mappings, for which msgspec writes
+    ``[...]``.
+    """
     while "[...]" in place:
         before, _, after = place.partition("[...]")
-        steps: list[str | int] = [m[1] if m[1] is not None else int(m[2]) for m in _PLACE.finditer(before)]
+        steps: list[str | int] = [
+            m[1] if m[1] is not None else int(m[2]) for m in _PLACE.finditer(before)
+        ]
         mapping: Any = raw
         for step in steps:
             mapping = mapping[step]
@@ -113,14 +141,23 @@ def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
         while len(keys) > 1:
             half = keys[: len(keys) // 2]
             try:
-                msgspec.convert(_replaced(raw, steps, {k: mapping[k] for k in half}), kind, strict=strict)
+                msgspec.convert(
+                    _replaced(raw, steps, {k: mapping[k] for k in half}),
+                    kind,
+                    strict=strict,
+                )
             except msgspec.ValidationError:
                 keys = half
             else:
                 keys = keys[len(half) :]
+
         place = f"{before}.{keys[0]}{after}"
-        if not isinstance(keys[0], str) or not keys[0].replace("_", "").replace("-", "").isalnum():
+        if (
+            not isinstance(keys[0], str)
+            or not keys[0].replace("_", "").replace("-", "").isalnum()
+        ):
             return place.replace("[...]", "")
+
     return place
 
 
@@ -134,13 +171,17 @@ def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
     step, *rest = steps
     if isinstance(raw, dict):
         return {**raw, step: _replaced(raw[step], rest, value)}
-    return [_replaced(one, rest, value) if i == step else one for i, one in enumerate(raw)]
+    return [
+        _replaced(one, rest, value) if i == step else one for i, one in enumerate(raw)
+    ]
 
 
 def _check_numbers(value: object, where: str = "") -> None:
-    """Raise TableError for the first number in a structure that is NaN, infinite or beyond `MAX_NUMBER`.
+    """Raise TableError for the first number in a structure that is NaN, infinite or
+    beyond `MAX_NUMBER`.
 
-    Mappings are not searched: their values are converted, and checked, as structures of their own.
+    Mappings are not searched: their values are converted, and checked, as structures of
+    their own.
     """
     if isinstance(value, float):
         if not -MAX_NUMBER <= value <= MAX_NUMBER:
@@ -150,21 +191,30 @@ def _check_numbers(value: object, where: str = "") -> None:
         for i, one in enumerate(value):
             _check_numbers(one, f"{where}[{i}]")
     elif isinstance(value, msgspec.Struct):
-        for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+        for name, key in zip(
+            value.__struct_fields__, value.__struct_encode_fields__, strict=True
+        ):
             _check_numbers(getattr(value, name), f"{where}.{key}".lstrip("."))
 
 
 def _in_words(reason: str) -> str:
     """Translate msgspec's message into the terms of files."""
     words = {
-        "`array`": "a list", "`object`": "keys and values", "`str`": "a text", "`int`": "a whole number", "`float`": "a number",
-        "`bool`": "true or false", "`null`": "nothing",
-    }  # fmt: skip
+        "`array`": "a list",
+        "`object`": "keys and values",
+        "`str`": "a text",
+        "`int`": "a whole number",
+        "`float`": "a number",
+        "`bool`": "true or false",
+        "`null`": "nothing",
+    }
     for technical, plain in words.items():
         reason = reason.replace(technical, plain)
     reason = re.sub(
         r"`([^`]*\|[^`]*)`",
-        lambda m: " or ".join(words.get(f"`{w.strip()}`", w.strip()) for w in m[1].split("|")),
+        lambda m: " or ".join(
+            words.get(f"`{w.strip()}`", w.strip()) for w in m[1].split("|")
+        ),
         reason,
     )
     return reason[0].lower() + reason[1:].replace(", got ", ", found ")
@@ -183,6 +233,7 @@ def _keys(kind: Any) -> frozenset[str]:
                 left += [f.type for f in msgspec.structs.fields(one)]
         else:
             left += get_args(one)
+
     return frozenset(found)
 
 
@@ -219,14 +270,19 @@ def _listed(value: Any) -> Any:
 
 
 def degrees_of(angle: float) -> float:
-    """An angle, rad, in degrees with the fewest digits that convert back to exactly that angle, if there are any."""
+    """An angle, rad, in degrees with the fewest digits that convert back to exactly
+    that angle, if there are any.
+    """
     exact = deg(angle)
     if not math.isfinite(exact):
         return exact
     for digits in (9, 12):
         if from_deg(short := round(exact, digits) + 0.0) == angle:
             return short
-    near = (exact + k * math.ulp(exact) for k in range(-3, 4))  # the exact preimage, if any, is within a few ulp
+
+    near = (
+        exact + k * math.ulp(exact) for k in range(-3, 4)
+    )  # the exact preimage, if any, is within a few ulp
     return min(near, key=lambda d: (abs(from_deg(d) - angle), abs(d - exact)))
 
 
@@ -248,6 +304,7 @@ def _form(hint: Any, one: Parameter) -> Form:
     if origin in (Union, UnionType):
         (some, *more) = [a for a in args if a is not NoneType]
         return Form(hint, _as_it_is, _listed) if more else _optional(_form(some, one))
+
     if hint is float and one.is_angle:
         return Form(float, lambda v, _: from_deg(v), degrees_of)
     if hint is Pose:
@@ -261,19 +318,31 @@ def _form(hint: Any, one: Parameter) -> Form:
     kind = cast(type[Any], hint)
     if all(f.kw_only for f in fields(kind) if f.init):
         table = file_table(kind)
-        return Form(table.type, lambda v, where: table.read(v, f"{where}."), table.write)
+        return Form(
+            table.type, lambda v, where: table.read(v, f"{where}."), table.write
+        )
+
     names = [*parameters_of(kind)]
-    row = _row([_form(h, one.element(i)) for i, (h, _) in enumerate(parameters_of(kind).values())])
+    row = _row(
+        [
+            _form(h, one.element(i))
+            for i, (h, _) in enumerate(parameters_of(kind).values())
+        ]
+    )
     return Form(
-        row.type, lambda v, where: kind(*row.read(v, where)), lambda v: row.write(tuple(getattr(v, n) for n in names))
+        row.type,
+        lambda v, where: kind(*row.read(v, where)),
+        lambda v: row.write(tuple(getattr(v, n) for n in names)),
     )
 
 
 def _optional(form: Form) -> Form:
     return Form(
-        form.type | None, lambda v, where: None if v is None else form.read(v, where),
-        lambda v: None if v is None else form.write(v), form.words,
-    )  # fmt: skip
+        form.type | None,
+        lambda v, where: None if v is None else form.read(v, where),
+        lambda v: None if v is None else form.write(v),
+        form.words,
+    )
 
 
 def _many(form: Form) -> Form:
@@ -281,8 +350,10 @@ def _many(form: Form) -> Form:
     if form.read is _as_it_is:
         return Form(kind, _as_it_is, _listed)
     return Form(
-        kind, lambda v, where: tuple(form.read(x, f"{where}[{i}]") for i, x in enumerate(v)), lambda v: [*map(form.write, v)]
-    )  # fmt: skip
+        kind,
+        lambda v, where: tuple(form.read(x, f"{where}[{i}]") for i, x in enumerate(v)),
+        lambda v: [*map(form.write, v)],
+    )
 
 
 def _tuple_of(kinds: Sequence[Any]) -> Any:
@@ -294,9 +365,10 @@ def _row(forms: Sequence[Form]) -> Form:
     if all(f.read is _as_it_is for f in forms):
         return Form(kind, _as_it_is, _listed)
     return Form(
-        kind, lambda v, where: tuple(f.read(x, where) for f, x in zip(forms, v, strict=True)),
+        kind,
+        lambda v, where: tuple(f.read(x, where) for f, x in zip(forms, v, strict=True)),
         lambda v: [f.write(x) for f, x in zip(forms, v, strict=True)],
-    )  # fmt: skip
+    )
 
 
 def _by_words(words: Mapping[str, Any]) -> Form:
@@ -347,7 +419,12 @@ class FileTable(Generic[S]):
     """
 
     def __init__(
-        self, kind: type[S], *, name: str = "", base: type[msgspec.Struct] = Strict, apart: tuple[str, ...] = ()
+        self,
+        kind: type[S],
+        *,
+        name: str = "",
+        base: type[msgspec.Struct] = Strict,
+        apart: tuple[str, ...] = (),
     ) -> None:
         self._kind = kind
         self._columns: list[_Column] = []
@@ -360,11 +437,19 @@ class FileTable(Generic[S]):
             column = _Column(field, group, key, _form(hint, one), one, defaults[field])
             self._columns.append(column)
             keys[group].setdefault(key, []).append(column)
+
         name = name or f"{kind.__name__}Table"
         own = keys.pop("", {})
-        groups: list[Any] = [(g, _struct(f"{name}_{g}", c, Strict, "") | UnsetType, UNSET) for g, c in keys.items()]
-        self.type: Any = _struct(name, own, base, (kind.__doc__ or "").partition("\n")[0], groups)
-        self._size = {(c.group, c.key): len(keys.get(c.group, own)[c.key]) for c in self._columns}
+        groups: list[Any] = [
+            (g, _struct(f"{name}_{g}", c, Strict, "") | UnsetType, UNSET)
+            for g, c in keys.items()
+        ]
+        self.type: Any = _struct(
+            name, own, base, (kind.__doc__ or "").partition("\n")[0], groups
+        )
+        self._size = {
+            (c.group, c.key): len(keys.get(c.group, own)[c.key]) for c in self._columns
+        }
 
     def values(self, file: msgspec.Struct, where: str = "") -> dict[str, Any]:
         """The fields that a table sets, by name; `where` is a prefix of keys in errors.
@@ -380,16 +465,22 @@ class FileTable(Generic[S]):
             value = UNSET if table is UNSET else getattr(table, c.key)
             if value is not UNSET:
                 at = f"{where}{c.group}.{c.key}" if c.group else f"{where}{c.key}"
-                found[c.name] = read = c.form.read(value if c.one.index is None else value[c.one.index], at)
+                found[c.name] = read = c.form.read(
+                    value if c.one.index is None else value[c.one.index], at
+                )
                 unit = c.one.unit.replace("rad", "°")
-                if problem := range_problem(read, c.one, degrees_of if c.one.is_angle else _as_it_is, unit):
+                if problem := range_problem(
+                    read, c.one, degrees_of if c.one.is_angle else _as_it_is, unit
+                ):
                     raise TableError(at, problem)
             elif c.one.left_out is not ...:
                 found[c.name] = c.one.left_out
+
         return found
 
     def read(self, file: msgspec.Struct, where: str = "", **others: Any) -> S:
-        """The description that a table holds; `others`: fields that are not in the table.
+        """The description that a table holds; `others`: fields that are not in the
+        table.
 
         Raises
         ------
@@ -399,7 +490,9 @@ class FileTable(Generic[S]):
         return self._kind(**(others | self.values(file, where)))
 
     def write(self, spec: S) -> dict[str, Any]:
-        """The table of a description, as plain data: `read` gives it back, to the last digit of angles."""
+        """The table of a description, as plain data: `read` gives it back, to the last
+        digit of angles.
+        """
         table: dict[str, Any] = {}
         for c in self._columns:
             value = getattr(spec, c.name)
@@ -412,7 +505,10 @@ class FileTable(Generic[S]):
             if c.one.index is None:
                 into[c.key] = value
             else:
-                into.setdefault(c.key, [0.0] * self._size[c.group, c.key])[c.one.index] = value
+                into.setdefault(c.key, [0.0] * self._size[c.group, c.key])[
+                    c.one.index
+                ] = value
+
         return table
 
     def describe(self, schema: Mapping[str, Any]) -> None:
@@ -421,7 +517,10 @@ class FileTable(Generic[S]):
         for c in self._columns:
             entry = properties[c.key]
             if c.one.about or c.one.unit:
-                entry["description"] = c.one.about or f"in {c.one.unit.replace('rad', '°')}"
+                entry["description"] = (
+                    c.one.about or f"in {c.one.unit.replace('rad', '°')}"
+                )
+
             if c.form.words:
                 entry["enum"] = [*c.form.words, *([None] if c.default is None else [])]
             if c.one.is_brief and c.default not in (None, math.inf):
@@ -429,21 +528,38 @@ class FileTable(Generic[S]):
 
 
 def _default(field: Any) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    return (
+        field.default if field.default_factory is MISSING else field.default_factory()
+    )
 
 
 def _struct(
-    name: str, keys: Mapping[str, list[_Column]], base: type[msgspec.Struct], about: str, more: Sequence[Any] = ()
+    name: str,
+    keys: Mapping[str, list[_Column]],
+    base: type[msgspec.Struct],
+    about: str,
+    more: Sequence[Any] = (),
 ) -> type[msgspec.Struct]:
     """The structure of a table with these keys."""
     rows: list[Any] = []
     for key, columns in keys.items():
-        listed = sorted((c for c in columns if c.one.index is not None), key=lambda c: cast(int, c.one.index))
-        kind: Any = _tuple_of([c.form.type for c in listed]) if listed else columns[0].form.type
+        listed = sorted(
+            (c for c in columns if c.one.index is not None),
+            key=lambda c: cast(int, c.one.index),
+        )
+        kind: Any = (
+            _tuple_of([c.form.type for c in listed]) if listed else columns[0].form.type
+        )
         must = any(c.default is MISSING or c.one.is_required for c in columns)
         rows.append((key, kind) if must else (key, kind | UnsetType, UNSET))
+
     return msgspec.defstruct(
-        name, [*rows, *more], bases=(base,), namespace={"__doc__": about}, module=__name__, kw_only=True
+        name,
+        [*rows, *more],
+        bases=(base,),
+        namespace={"__doc__": about},
+        module=__name__,
+        kw_only=True,
     )
 
 

@@ -1,10 +1,12 @@
-"""The library of robot and sensor models: TOML files of botyard, of installed packages, or the user's own, read and validated.
+"""The library of robot and sensor models: TOML files of botyard, of installed packages,
+or the user's own, read and validated.
 
-Packages add robot models by entry points of the group ``botyard.robot_models``: the name is the model's, the value is the
-module beside whose code ``NAME.toml`` lies.
+Packages add robot models by entry points of the group ``botyard.robot_models``: the
+name is the model's, the value is the module beside whose code ``NAME.toml`` lies.
 
-A robot file may say ``extends = "other"``: tables are merged key by key, everything else is replaced. Lengths are metres;
-angles are degrees where the key or the comment in the file says so (they are written by people) and radians from here on.
+A robot file may say ``extends = "other"``: tables are merged key by key, everything
+else is replaced. Lengths are metres; angles are degrees where the key or the comment in
+the file says so (they are written by people) and radians from here on.
 """
 
 from __future__ import annotations
@@ -17,13 +19,20 @@ from importlib import resources
 from types import ModuleType
 from typing import Any, Final
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.devices import device_names
 from botyard.model.filetables import TableError, checked
 from botyard.model.robot import RobotSpec
-from botyard.model.robotfile import LaserFile, RobotFile, gather_devices, laser_of, to_spec, to_table
+from botyard.model.robotfile import (
+    LaserFile,
+    RobotFile,
+    gather_devices,
+    laser_of,
+    to_spec,
+    to_table,
+)
 from botyard.model.sensors import LaserSpec
 from botyard.names import is_name, shown
 from botyard.plugins import Group
@@ -32,11 +41,17 @@ from botyard.plugins import Group
 def _builtin(folder: str) -> dict[str, str]:
     """Names and texts of the package's own model files."""
     root = resources.files("botyard.model") / "builtin" / folder
-    return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in root.iterdir() if f.name.endswith(".toml")}
+    return {
+        f.name.removesuffix(".toml"): f.read_text("utf-8")
+        for f in root.iterdir()
+        if f.name.endswith(".toml")
+    }
 
 
 MAX_PARENTS: Final = 20
-"""Maximum number of models that extend each other: a package's model may extend itself by mistake."""
+"""Maximum number of models that extend each other: a package's model may extend itself
+by mistake.
+"""
 MAX_KEY_PARTS: Final = 100
 """Maximum number of parts of a dotted key in a TOML file."""
 
@@ -47,7 +62,11 @@ def _robot_texts() -> dict[str, str]:
 
 
 def _is_folder_of(name: str, found: object) -> bool:
-    return isinstance(found, ModuleType) and is_name(name) and resources.files(found).joinpath(f"{name}.toml").is_file()
+    return (
+        isinstance(found, ModuleType)
+        and is_name(name)
+        and resources.files(found).joinpath(f"{name}.toml").is_file()
+    )
 
 
 PACKAGED: Final[Group[ModuleType]] = Group(
@@ -62,7 +81,9 @@ PACKAGED: Final[Group[ModuleType]] = Group(
 
 
 def _text_of(name: str) -> str | None:
-    """Return the text of a model file, of botyard or of an installed package; None if there is none."""
+    """Return the text of a model file, of botyard or of an installed package; None if
+    there is none.
+    """
     text = _robot_texts().get(name)
     module = PACKAGED.find(name) if text is None else None
     if module is None:
@@ -81,15 +102,22 @@ def _sensor_texts() -> dict[str, str]:
 
 
 _PART: Final = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
-_LONG_KEY: Final = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MAX_KEY_PARTS}}}")
+_LONG_KEY: Final = re.compile(
+    rf"(?<![\w.-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{MAX_KEY_PARTS}}}"
+)
 
 
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
-    if _LONG_KEY.search(text):  # parsing time is quadratic in the number of parts
-        raise ModelError(f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one")
+    # parsing time is quadratic in the number of parts
+    if _LONG_KEY.search(text):
+        raise ModelError(
+            f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one"
+        )
+
     try:
         return tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, and integers of thousands of digits
+    except ValueError as error:
+        # TOMLDecodeError, and integers of thousands of digits
         raise ModelError(f"{name}: not a TOML file: {error}") from None
 
 
@@ -98,7 +126,12 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        merged[key] = (
+            _merge(old, value)
+            if isinstance(old, dict) and isinstance(value, dict)
+            else value
+        )
+
     return merged
 
 
@@ -113,7 +146,9 @@ _user_models: list[UserModel] = []
 
 
 def prefer_models(find: UserModel) -> None:
-    """Register the search for the user's own models: a model of theirs comes before the library's of the same name."""
+    """Register the search for the user's own models: a model of theirs comes before the
+    library's of the same name.
+    """
     _user_models[:] = [find]
 
 
@@ -132,16 +167,22 @@ def base_model(name: str) -> RobotSpec:
     return _user_model(name) or load_robot(name)
 
 
-def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False, depth: int = 0) -> dict[str, Any]:
+def _resolve(
+    raw: dict[str, Any], name: str, *, built_in: bool = False, depth: int = 0
+) -> dict[str, Any]:
     """Apply ``extends`` until the root; `abstract` and `description` are not inherited.
 
-    A model of the library or of a package (`built_in`) extends models of these, any other the user's models first.
+    A model of the library or of a package (`built_in`) extends models of these, any
+    other the user's models first.
     """
     parent = raw.get("extends")
     if parent is None:
         return raw
     if not isinstance(parent, str):
-        raise TableError("extends", f"expected the name of a robot model, found {shown(parent)}")
+        raise TableError(
+            "extends", f"expected the name of a robot model, found {shown(parent)}"
+        )
+
     own = None if built_in else _user_model(parent)
     if own is not None:
         base = to_table(own)
@@ -149,10 +190,23 @@ def _resolve(raw: dict[str, Any], name: str, *, built_in: bool = False, depth: i
         text = _text_of(parent)
         if text is None:
             hint = did_you_mean(parent, (*_robot_texts(), *PACKAGED.names()))
-            raise TableError("extends", f'expected a robot model, found "{shown(parent)}"{hint}')
+            raise TableError(
+                "extends", f'expected a robot model, found "{shown(parent)}"{hint}'
+            )
+
         if depth == MAX_PARENTS:
-            raise TableError("extends", f"expected at most {MAX_PARENTS} models that extend each other, found more")
-        base = _resolve(_parse_toml(text, f"robots/{parent}.toml"), parent, built_in=True, depth=depth + 1)
+            raise TableError(
+                "extends",
+                f"expected at most {MAX_PARENTS} models that extend each other, found more",
+            )
+
+        base = _resolve(
+            _parse_toml(text, f"robots/{parent}.toml"),
+            parent,
+            built_in=True,
+            depth=depth + 1,
+        )
+
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
     return _merge(base, raw)
 
@@ -180,7 +234,10 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
         raise ModelError(
             f'no laser model "{shown(type_)}"{did_you_mean(type_, texts)} (lasers: {", ".join(sorted(texts))})'
         )
-    file = checked(_parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False)
+
+    file = checked(
+        _parse_toml(texts[type_], f"sensors/{type_}.toml"), LaserFile, strict=False
+    )
     return laser_of(file, pose=pose, flipped=flipped)
 
 
@@ -195,10 +252,14 @@ def parse_robot(text: str, name: str) -> RobotSpec:
     return robot_of(_parse_toml(text, name), name)
 
 
-def robot_of(table: Mapping[str, Any], name: str, *, built_in: bool = False) -> RobotSpec:
-    """A robot model from the contents of a robot file, ``extends`` included; `name` becomes its model name.
+def robot_of(
+    table: Mapping[str, Any], name: str, *, built_in: bool = False
+) -> RobotSpec:
+    """A robot model from the contents of a robot file, ``extends`` included; `name`
+    becomes its model name.
 
-    A file of the library or of a package (`built_in`) extends models of these, whatever the user has defined.
+    A file of the library or of a package (`built_in`) extends models of these, whatever
+    the user has defined.
 
     Raises
     ------
@@ -207,7 +268,9 @@ def robot_of(table: Mapping[str, Any], name: str, *, built_in: bool = False) -> 
     """
     try:
         whole = gather_devices(_resolve(dict(table), name, built_in=built_in))
-        return to_spec(checked(whole, RobotFile, device_names, strict=False), name, load_laser)
+        return to_spec(
+            checked(whole, RobotFile, device_names, strict=False), name, load_laser
+        )
     except TableError as error:
         raise error.of(f"model {name}") from None
     except ModelError as error:
@@ -222,7 +285,9 @@ def _load_text(name: str, text: str) -> RobotSpec:
 
 
 def robot_names() -> tuple[str, ...]:
-    """Names of the robot models of the library and of installed packages that can be put into a world, sorted."""
+    """Names of the robot models of the library and of installed packages that can be
+    put into a world, sorted.
+    """
     packaged = PACKAGED.names()
     return tuple(sorted((*_own_names(), *packaged))) if packaged else _own_names()
 
@@ -230,11 +295,19 @@ def robot_names() -> tuple[str, ...]:
 @cache
 def _own_names() -> tuple[str, ...]:
     texts = _robot_texts().items()
-    return tuple(sorted(n for n, t in texts if "abstract" not in t or not tomllib.loads(t).get("abstract", False)))
+    return tuple(
+        sorted(
+            n
+            for n, t in texts
+            if "abstract" not in t or not tomllib.loads(t).get("abstract", False)
+        )
+    )
 
 
 ALIASES = {"p3dx_noerr": "p3dx-no-error"}
-"""Aliases of models: the original's documentation and its file do not always agree (ODO-011)."""
+"""Aliases of models: the original's documentation and its file do not always agree
+(ODO-011).
+"""
 
 
 @cache
@@ -243,13 +316,18 @@ def _by_lower_name() -> dict[str, str]:
 
 
 def find_name(name: str) -> str | None:
-    """Return the model name that a name in any case stands for, in the library or in a package; None if there is none."""
+    """Return the model name that a name in any case stands for, in the library or in a
+    package; None if there is none.
+    """
     lower = name.lower()
-    return _by_lower_name().get(lower) or next((n for n in PACKAGED.names() if n.lower() == lower), None)
+    return _by_lower_name().get(lower) or next(
+        (n for n in PACKAGED.names() if n.lower() == lower), None
+    )
 
 
 def load_robot(model: str) -> RobotSpec:
-    """Find a robot model of the library or of an installed package by its name (any case).
+    """Find a robot model of the library or of an installed package by its name (any
+    case).
 
     `botyard.formats.models.load_robot` reads files, too.
 
@@ -263,5 +341,8 @@ def load_robot(model: str) -> RobotSpec:
     text = None if found is None else _text_of(found)
     if found is None or text is None:
         hint = did_you_mean(name, {*_by_lower_name(), *PACKAGED.names()})
-        raise ModelError(f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)')
+        raise ModelError(
+            f'no robot model "{shown(name)}"{hint} ("botyard models" lists them)'
+        )
+
     return _load_text(found, text)

@@ -1,4 +1,5 @@
-"""Building maps in Python: rooms, walls with doors, corridors, obstacles; and generators of mazes, offices, halls and warehouses.
+"""Building maps in Python: rooms, walls with doors, corridors, obstacles; and
+generators of mazes, offices, halls and warehouses.
 
     from botyard.model.mapbuilder import MapBuilder
 
@@ -9,7 +10,8 @@
     b.home(2, 2)
     sim = botyard.Simulation(b.scene())
 
-Lengths are metres, angles radians. The same calls give the same map, whatever the machine.
+Lengths are metres, angles radians. The same calls give the same map, whatever the
+machine.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from typing import Final
 
 import numpy as np
 
-from botyard import arguments, elementwise
-from botyard.elementary import cosine_sine, hypot
+from botyard.api import arguments
 from botyard.errors import WorldError
 from botyard.geometry import Outline, distance
 from botyard.model.obstacles import BoxObject, disc, rectangle
 from botyard.model.scene import Area, Place, Scene
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine, hypot
 
 Point = tuple[float, float]
 Door = tuple[float, float]
@@ -52,7 +55,8 @@ class MapBuilder:
     Raises
     ------
     ArgumentError
-        Here and by all methods: what should be a finite number or a text is something else.
+        Here and by all methods: what should be a finite number or a text is something
+        else.
     """
 
     name: str = "map"
@@ -84,7 +88,10 @@ class MapBuilder:
     def polygon(self, *corners: Point) -> MapBuilder:
         """A solid polygon with these corners, m."""
         if len(corners) < 3:
-            raise WorldError(f"a polygon needs at least 3 corners, found {len(corners)}")
+            raise WorldError(
+                f"a polygon needs at least 3 corners, found {len(corners)}"
+            )
+
         return self._around(arguments.array(corners, "corners", 2).tolist())
 
     def _around(self, corners: Sequence[Sequence[float]]) -> MapBuilder:
@@ -95,7 +102,9 @@ class MapBuilder:
         """A solid block, or the inside of a hall, from its lower left corner."""
         x0, y0 = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
-        return self._around([(x0, y0), (x0 + width, y0), (x0 + width, y0 + height), (x0, y0 + height)])
+        return self._around(
+            [(x0, y0), (x0 + width, y0), (x0 + width, y0 + height), (x0, y0 + height)]
+        )
 
     def disc(self, x: float, y: float, radius: float, corners: int = 16) -> MapBuilder:
         """A round pillar."""
@@ -107,7 +116,12 @@ class MapBuilder:
     # -- walls
 
     def wall(
-        self, start: Point, end: Point, *, doors: Sequence[Door] = (), thickness: float | None = None
+        self,
+        start: Point,
+        end: Point,
+        *,
+        doors: Sequence[Door] = (),
+        thickness: float | None = None,
     ) -> MapBuilder:
         """A straight wall with openings.
 
@@ -123,17 +137,34 @@ class MapBuilder:
         WorldError
             Doors overlap, or extend beyond the wall.
         """
-        thick = self.thickness if thickness is None else arguments.number(thickness, "thickness", low=0.0, unit="m")
-        start, end = (_numbers(x=x, y=y) for x, y in arguments.array([start, end], "start and end", 2))
-        doors = [(at, width) for at, width in arguments.array(doors, "doors", 2).tolist()]
+        thick = (
+            self.thickness
+            if thickness is None
+            else arguments.number(thickness, "thickness", low=0.0, unit="m")
+        )
+        start, end = (
+            _numbers(x=x, y=y)
+            for x, y in arguments.array([start, end], "start and end", 2)
+        )
+        doors = [
+            (at, width) for at, width in arguments.array(doors, "doors", 2).tolist()
+        ]
         length = distance(start, end)
         edges = [0.0]
         for at, width in sorted(doors):
             if at < edges[-1] - 1e-9 or width <= 0.0 or at + width > length + 1e-9:
-                raise WorldError(f"a wall of {length:g} m: no door of {width:g} m fits at {at:g} m")
+                raise WorldError(
+                    f"a wall of {length:g} m: no door of {width:g} m fits at {at:g} m"
+                )
+
             edges += [at, at + width]
+
         edges.append(length)
-        ux, uy = ((end[0] - start[0]) / length, (end[1] - start[1]) / length) if length else (1.0, 0.0)
+        ux, uy = (
+            ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
+            if length
+            else (1.0, 0.0)
+        )
         hx, hy = -uy * thick / 2, ux * thick / 2
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             if b - a < 1e-9:
@@ -144,31 +175,47 @@ class MapBuilder:
                 self._line([p, q])
             else:
                 self._around(
-                    [(p[0] - hx, p[1] - hy), (q[0] - hx, q[1] - hy), (q[0] + hx, q[1] + hy), (p[0] + hx, p[1] + hy)]
+                    [
+                        (p[0] - hx, p[1] - hy),
+                        (q[0] - hx, q[1] - hy),
+                        (q[0] + hx, q[1] + hy),
+                        (p[0] + hx, p[1] + hy),
+                    ]
                 )
+
         return self
 
     def room(
-        self, x: float, y: float, width: float, height: float, *, doors: Mapping[str, Sequence[Door]] | None = None
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        *,
+        doors: Mapping[str, Sequence[Door]] | None = None,
     ) -> MapBuilder:
         """Four walls around a room, from its lower left corner.
 
         Parameters
         ----------
         doors : mapping of str to doors
-            For the sides ``south``, ``east``, ``north``, ``west``; distances are counted from the left or lower end.
+            For the sides ``south``, ``east``, ``north``, ``west``; distances are
+            counted from the left or lower end.
 
         Raises
         ------
         WorldError
             A side that does not exist; doors that do not fit.
         """
-        openings = dict(arguments.instance({} if doors is None else doors, "doors", Mapping))
+        openings = dict(
+            arguments.instance({} if doors is None else doors, "doors", Mapping)
+        )
         x, y = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
         for side in openings:
             if side not in SIDES:
                 raise WorldError(f'no side "{side}"; there are: {", ".join(SIDES)}')
+
         corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
         self.wall(corners[0], corners[1], doors=openings.get("south", ()))
         self.wall(corners[1], corners[2], doors=openings.get("east", ()))
@@ -177,7 +224,8 @@ class MapBuilder:
         return self
 
     def corridor(self, points: Sequence[Point], width: float) -> MapBuilder:
-        """Two thin walls, `width` apart, along the middle of a corridor; ends are open, corners are mitred.
+        """Two thin walls, `width` apart, along the middle of a corridor; ends are open,
+        corners are mitred.
 
         Raises
         ------
@@ -193,9 +241,14 @@ class MapBuilder:
         if not (lengths > 0.0).all():
             raise WorldError("a corridor: two points in a row are the same")
         normal = np.stack([-along[:, 1], along[:, 0]], axis=1) / lengths[:, None]
-        before, after = np.vstack([normal[:1], normal]), np.vstack([normal, normal[-1:]])
+        before, after = (
+            np.vstack([normal[:1], normal]),
+            np.vstack([normal, normal[-1:]]),
+        )
         mitre = before + after
-        mitre /= np.maximum(mitre[:, 0] * before[:, 0] + mitre[:, 1] * before[:, 1], 0.2)[:, None]
+        mitre /= np.maximum(
+            mitre[:, 0] * before[:, 0] + mitre[:, 1] * before[:, 1], 0.2
+        )[:, None]
         for side in (-width / 2, width / 2):
             self._line((path + side * mitre).tolist())
         return self
@@ -216,7 +269,15 @@ class MapBuilder:
         """A movable box, centred at (x, y); m, rad."""
         number = len(self._boxes) + 1
         place = arguments.pose((x, y, th), "box")
-        self._boxes.append(BoxObject(name=name or f"Box:{number}", pose=place, length=length, width=width, color=color))
+        self._boxes.append(
+            BoxObject(
+                name=name or f"Box:{number}",
+                pose=place,
+                length=length,
+                width=width,
+                color=color,
+            )
+        )
         return self
 
     def obstacles(
@@ -228,7 +289,8 @@ class MapBuilder:
         area: tuple[float, float, float, float] | None = None,
         clearance: float = 0.8,
     ) -> MapBuilder:
-        """Solid blocks and pillars at random places, with clearance for robots between them.
+        """Solid blocks and pillars at random places, with clearance for robots between
+        them.
 
         Parameters
         ----------
@@ -252,29 +314,58 @@ class MapBuilder:
         if area is None:
             bounds = self.scene().bounds
             if bounds is None:
-                raise WorldError("obstacles: the map is empty; say in which area they shall be")
+                raise WorldError(
+                    "obstacles: the map is empty; say in which area they shall be"
+                )
+
             area = bounds
+
         x0, y0, x1, y1 = arguments.array([area], "area", 4)[0].tolist()
         walls = np.array(self._segments).reshape(-1, 4)
         for _ in range(count):
             for _ in range(MAX_TRIES):
-                length, width = draw.uniform(least, greatest), draw.uniform(least, greatest)
+                length, width = (
+                    draw.uniform(least, greatest),
+                    draw.uniform(least, greatest),
+                )
                 th, is_round = draw.uniform(0.0, math.pi), draw.random() < 0.3
                 radius = length / 2 if is_round else hypot(length, width) / 2
-                x = draw.uniform(x0 + radius, x1 - radius) if x1 - x0 > 2 * radius else math.nan
-                y = draw.uniform(y0 + radius, y1 - radius) if y1 - y0 > 2 * radius else math.nan
-                if math.isfinite(x + y) and self._is_clear(walls, x, y, radius + clearance):
+                x = (
+                    draw.uniform(x0 + radius, x1 - radius)
+                    if x1 - x0 > 2 * radius
+                    else math.nan
+                )
+                y = (
+                    draw.uniform(y0 + radius, y1 - radius)
+                    if y1 - y0 > 2 * radius
+                    else math.nan
+                )
+                if math.isfinite(x + y) and self._is_clear(
+                    walls, x, y, radius + clearance
+                ):
                     break
             else:
-                raise WorldError(f"no room for {count} obstacles: {len(self._discs)} were placed")
-            outline: Outline = disc(radius, 16) if is_round else rectangle(length, width)
+                raise WorldError(
+                    f"no room for {count} obstacles: {len(self._discs)} were placed"
+                )
+
+            outline: Outline = (
+                disc(radius, 16) if is_round else rectangle(length, width)
+            )
             c, s = cosine_sine(th)
-            self._around([(x + c * px - s * py, y + s * px + c * py) for px, py in outline])
+            self._around(
+                [(x + c * px - s * py, y + s * px + c * py) for px, py in outline]
+            )
             self._discs.append((x, y, radius))
+
         return self
 
     def _is_clear(
-        self, walls: np.ndarray[tuple[int, ...], np.dtype[np.float64]], x: float, y: float, radius: float
+        self,
+        walls: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+        x: float,
+        y: float,
+        radius: float,
     ) -> bool:
         """Whether a circle touches no wall, no place and no earlier obstacle."""
         if any(hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
@@ -283,17 +374,32 @@ class MapBuilder:
             return False
         if not len(walls):
             return True
-        ax, ay, dx, dy = walls[:, 0] - x, walls[:, 1] - y, walls[:, 2] - walls[:, 0], walls[:, 3] - walls[:, 1]
-        share = np.clip(-(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0)
-        return bool((elementwise.hypot(ax + share * dx, ay + share * dy) >= radius).all())
+        ax, ay, dx, dy = (
+            walls[:, 0] - x,
+            walls[:, 1] - y,
+            walls[:, 2] - walls[:, 0],
+            walls[:, 3] - walls[:, 1],
+        )
+        share = np.clip(
+            -(ax * dx + ay * dy) / np.maximum(dx * dx + dy * dy, 1e-12), 0.0, 1.0
+        )
+        return bool(
+            (elementwise.hypot(ax + share * dx, ay + share * dy) >= radius).all()
+        )
 
-    def place(self, kind: str, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
+    def place(
+        self, kind: str, name: str, x: float, y: float, th: float | None = None
+    ) -> MapBuilder:
         """A named place, for example a ``Goal``."""
         pose = arguments.pose((x, y, 0.0 if th is None else th), name)
-        self._places.append(Place(kind=kind, name=name, pose=pose, has_heading=th is not None))
+        self._places.append(
+            Place(kind=kind, name=name, pose=pose, has_heading=th is not None)
+        )
         return self
 
-    def goal(self, name: str, x: float, y: float, th: float | None = None) -> MapBuilder:
+    def goal(
+        self, name: str, x: float, y: float, th: float | None = None
+    ) -> MapBuilder:
         """A goal, with a heading if one is given."""
         return self.place("Goal" if th is None else "GoalWithHeading", name, x, y, th)
 
@@ -313,7 +419,15 @@ class MapBuilder:
             boxes=tuple(self._boxes),
             places=tuple(self._places),
             areas=tuple(self._areas),
-            start=next((p.pose for kind in ("RobotHome", "Dock") for p in self._places if p.kind == kind), None),
+            start=next(
+                (
+                    p.pose
+                    for kind in ("RobotHome", "Dock")
+                    for p in self._places
+                    if p.kind == kind
+                ),
+                None,
+            ),
         )
 
 
@@ -332,8 +446,16 @@ def _at_least(low: int, **values: int) -> None:
             raise WorldError(f"{name}: expected at least {low}, found {value}")
 
 
-def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float = 0.0, seed: int = 1) -> Scene:
-    """A maze in which every cell can be reached, made by a depth-first walk (D. Knuth's *perfect maze*).
+def maze(
+    columns: int = 10,
+    rows: int = 10,
+    *,
+    cell: float = 1.5,
+    loops: float = 0.0,
+    seed: int = 1,
+) -> Scene:
+    """A maze in which every cell can be reached, made by a depth-first walk (D. Knuth's
+    *perfect maze*).
 
     Parameters
     ----------
@@ -342,11 +464,14 @@ def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float =
     cell : float
         Edge of a cell, m.
     loops : float
-        Share of the remaining inner walls that are removed, 0 … 1, so that there is more than one route.
+        Share of the remaining inner walls that are removed, 0 … 1, so that there is
+        more than one route.
     """
     _at_least(1, columns=columns, rows=rows)
     draw = random.Random(f"{seed} maze")
-    upright = np.ones((rows, columns + 1), np.bool_)  # wall left of column i; the last one is the east border
+    upright = np.ones(
+        (rows, columns + 1), np.bool_
+    )  # wall left of column i; the last one is the east border
     level = np.ones((rows + 1, columns), np.bool_)
     seen = np.zeros((rows, columns), np.bool_)
     path = [(0, 0)]
@@ -361,31 +486,55 @@ def maze(columns: int = 10, rows: int = 10, *, cell: float = 1.5, loops: float =
         if not ways:
             path.pop()
             continue
+
         nr, nc = draw.choice(ways)
         if nr == r:
             upright[r, max(c, nc)] = False
         else:
             level[max(r, nr), c] = False
+
         seen[nr, nc] = True
         path.append((nr, nc))
-    inner = [("upright", r, c) for r in range(rows) for c in range(1, columns) if upright[r, c]]
-    inner += [("level", r, c) for r in range(1, rows) for c in range(columns) if level[r, c]]
+
+    inner = [
+        ("upright", r, c)
+        for r in range(rows)
+        for c in range(1, columns)
+        if upright[r, c]
+    ]
+    inner += [
+        ("level", r, c) for r in range(1, rows) for c in range(columns) if level[r, c]
+    ]
     for kind, r, c in draw.sample(inner, round(len(inner) * min(max(loops, 0.0), 1.0))):
         (upright if kind == "upright" else level)[r, c] = False
     b = MapBuilder("maze", thickness=0.0)
     for c in range(columns + 1):
-        _runs(b, upright[:, c], lambda a, z, at=c: ((at * cell, a * cell), (at * cell, z * cell)))
+        _runs(
+            b,
+            upright[:, c],
+            lambda a, z, at=c: ((at * cell, a * cell), (at * cell, z * cell)),
+        )
+
     for r in range(rows + 1):
-        _runs(b, level[r], lambda a, z, at=r: ((a * cell, at * cell), (z * cell, at * cell)))
+        _runs(
+            b,
+            level[r],
+            lambda a, z, at=r: ((a * cell, at * cell), (z * cell, at * cell)),
+        )
+
     b.home(cell / 2, cell / 2)
     b.goal("Exit", (columns - 0.5) * cell, (rows - 0.5) * cell)
     return b.scene()
 
 
-def _runs(b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object) -> None:
+def _runs(
+    b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object
+) -> None:
     """Merge neighbouring pieces of wall into lines."""
     assert callable(ends)
-    change = np.flatnonzero(np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8)))
+    change = np.flatnonzero(
+        np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8))
+    )
     for a, z in zip(change[::2].tolist(), change[1::2].tolist(), strict=True):
         b.line(*ends(a, z))
 
@@ -402,7 +551,8 @@ def warehouse(
     pallets: int = 0,
     seed: int = 1,
 ) -> Scene:
-    """A hall with rows of racks, aisles between them, cross aisles, and charging stations along the south wall.
+    """A hall with rows of racks, aisles between them, cross aisles, and charging
+    stations along the south wall.
 
     Parameters
     ----------
@@ -429,24 +579,42 @@ def warehouse(
     for i in range(aisles + 1):
         x = cross_aisle + i * pitch
         for k in range(racks):
-            b.rectangle(x, apron + k * (rack_length + cross_aisle), rack_depth, rack_length)
+            b.rectangle(
+                x, apron + k * (rack_length + cross_aisle), rack_depth, rack_length
+            )
+
     for i in range(aisles):
         x = cross_aisle + i * pitch + rack_depth + aisle / 2
         b.goal(f"Aisle {i + 1}", x, apron + rack_length / 2, math.pi / 2)
+
     for i in range(docks):
         b.dock(f"Charger {i + 1}", (i + 0.5) * width / max(docks, 1), 0.6, -math.pi / 2)
     b.home(width / 2, apron / 2)
     for i in range(pallets):
         k = draw.randrange(racks)
         y = apron + (k + 1) * rack_length + (k + 0.5) * cross_aisle
-        b.box(draw.uniform(1.0, width - 1.0), y, 1.2, 0.8, draw.uniform(0.0, math.pi), name=f"Pallet {i + 1}")
+        b.box(
+            draw.uniform(1.0, width - 1.0),
+            y,
+            1.2,
+            0.8,
+            draw.uniform(0.0, math.pi),
+            name=f"Pallet {i + 1}",
+        )
+
     return b.scene()
 
 
 def office(
-    rooms: int = 6, *, width: float = 5.0, depth: float = 6.0, corridor: float = 2.4, door: float = 1.0, seed: int = 1,
+    rooms: int = 6,
+    *,
+    width: float = 5.0,
+    depth: float = 6.0,
+    corridor: float = 2.4,
+    door: float = 1.0,
+    seed: int = 1,
     furniture: int = 2,
-) -> Scene:  # fmt: skip
+) -> Scene:
     """Rooms on both sides of a corridor, each with a door and some furniture.
 
     Parameters
@@ -462,34 +630,59 @@ def office(
     """
     _at_least(1, rooms=rooms)
     if not 0.0 < door < width - 0.4 or min(depth, corridor) <= 0.5:
-        raise WorldError("office: a door must be narrower than its room; rooms and corridor deeper than 0.5 m")
+        raise WorldError(
+            "office: a door must be narrower than its room; rooms and corridor deeper than 0.5 m"
+        )
+
     draw = random.Random(f"{seed} office")
     b = MapBuilder("office")
     length, low, high = rooms * width, depth, depth + corridor
     b.rectangle(0.0, 0.0, length, high + depth)
     for y, name in ((low, "South"), (high, "North")):
-        openings = [(i * width + draw.uniform(0.2, width - door - 0.2), door) for i in range(rooms)]
+        openings = [
+            (i * width + draw.uniform(0.2, width - door - 0.2), door)
+            for i in range(rooms)
+        ]
         b.wall((0.0, y), (length, y), doors=openings)
         y0, y1 = (0.0, low) if name == "South" else (high, high + depth)
         for i in range(1, rooms):
             b.wall((i * width, y0), (i * width, y1))
         for i in range(rooms):
             b.goal(f"{name} {i + 1}", (i + 0.5) * width, (y0 + y1) / 2)
+
     b.home(1.5, (low + high) / 2)
     for i in range(rooms):
         for y0 in (0.0, high):
             b.obstacles(
-                furniture, seed=draw.randrange(2**31), size=(0.4, 1.2), clearance=0.15,
-                area=(i * width + 0.1, y0 + 0.6, (i + 1) * width - 0.1, y0 + depth - 0.6),
-            )  # fmt: skip
+                furniture,
+                seed=draw.randrange(2**31),
+                size=(0.4, 1.2),
+                clearance=0.15,
+                area=(
+                    i * width + 0.1,
+                    y0 + 0.6,
+                    (i + 1) * width - 0.1,
+                    y0 + depth - 0.6,
+                ),
+            )
+
     return b.scene()
 
 
-def hall(width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1) -> Scene:
+def hall(
+    width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1
+) -> Scene:
     """One room with blocks and pillars at random places."""
     if min(width, height) < 3.0:
-        raise WorldError(f"hall: expected at least 3 m × 3 m, found {width:g} × {height:g}")
-    b = MapBuilder("hall").rectangle(0.0, 0.0, width, height).home(1.0, 1.0, math.pi / 4)
+        raise WorldError(
+            f"hall: expected at least 3 m × 3 m, found {width:g} × {height:g}"
+        )
+
+    b = (
+        MapBuilder("hall")
+        .rectangle(0.0, 0.0, width, height)
+        .home(1.0, 1.0, math.pi / 4)
+    )
     return b.obstacles(obstacles, seed=seed).scene()
 
 

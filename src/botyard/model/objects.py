@@ -1,8 +1,10 @@
-"""Objects of AMBF description files besides bodies: joints, sensors, cameras, lights, vehicles, actuators.
+"""Objects of AMBF description files besides bodies: joints, sensors, cameras, lights,
+vehicles, actuators.
 
 Facts: ambf-messages.md §9.
 
-Poses are in the plane, m and rad; cameras and lights keep three dimensions, which only clients use.
+Poses are in the plane, m and rad; cameras and lights keep three dimensions, which only
+clients use.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from botyard.model.obstacles import BoxObject
 
 NAMESPACE: Final = "/ambf/env/"
 LOW, HIGH = 50.0, 1000.0
-"""Default publishing rates of a state, Hz: while idle, and from the first command on."""
+"""Default publishing rates of a state, Hz: while idle, and from the first command on.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +36,8 @@ class Offer:
     low, high : float
         Rates of its state, Hz.
     children, joint_names, joint_positions : bool or None
-        Whether these are published without a request; None: the default of the generation of messages.
+        Whether these are published without a request; None: the default of the
+        generation of messages.
     """
 
     namespace: str = NAMESPACE
@@ -56,9 +60,11 @@ class JointSpec:
     slides : bool
         It is prismatic (m), else revolute (rad).
     planar : bool
-        The axis is such that the child moves in the plane: a vertical one that it turns about, a level one that it slides along.
+        The axis is such that the child moves in the plane: a vertical one that it turns
+        about, a level one that it slides along.
     at, child_at : Pose
-        Its pose in the frames of parent and child; a prismatic joint moves along x of `at`.
+        Its pose in the frames of parent and child; a prismatic joint moves along x of
+        `at`.
     low, high : float
         Limits, rad or m.
     unlimited : bool
@@ -68,9 +74,11 @@ class JointSpec:
     damping : float
         Viscous damping, N·m·s or N·s/m.
     gains : Gains or None
-        Of the position controller, whose output is an effort; None: its output is a velocity.
+        Of the position controller, whose output is an effort; None: its output is a
+        velocity.
     mass, moment : float
-        Of the child, kg, and kg·m² about the vertical; 0: it is kinematic. Only clients are told.
+        Of the child, kg, and kg·m² about the vertical; 0: it is kinematic. Only clients
+        are told.
     """
 
     name: str
@@ -140,7 +148,9 @@ class ViewSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSpec:
-    """A wheel of a vehicle: position in the chassis's frame, m; radius, m; whether it steers and whether it drives."""
+    """A wheel of a vehicle: position in the chassis's frame, m; radius, m; whether it
+    steers and whether it drives.
+    """
 
     x: float
     y: float
@@ -176,7 +186,9 @@ class VehicleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorSpec:
-    """A constraint actuator, which grips a body: its name, the body that carries it, and its pose in that body's frame."""
+    """A constraint actuator, which grips a body: its name, the body that carries it,
+    and its pose in that body's frame.
+    """
 
     name: str
     parent: str

@@ -1,4 +1,6 @@
-"""Visibility of walls, boxes and robot bodies to sensors and collisions, and movable boxes."""
+"""Visibility of walls, boxes and robot bodies to sensors and collisions, and movable
+boxes.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +9,21 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final
 
-from botyard.elementary import cos, hypot, sin
 from botyard.errors import ModelError
 from botyard.geometry import Outline, Pose
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.parameters import check_types, parameter
 from botyard.names import shown
+from botyard.numerics.elementary import cos, hypot, sin
 
 MAX_BOX_M: Final = 1e9
 """Limit of the sides of boxes: maps have one that is smaller."""
 
 
 class Visible(IntFlag):
-    """Class mask of a segment or body; a sensor sees it when its own bit is set (feature table GEN-008)."""
+    """Class mask of a segment or body; a sensor sees it when its own bit is set
+    (feature table GEN-008).
+    """
 
     NONE = 0
     OBSTACLE = 1
@@ -31,7 +35,11 @@ class Visible(IntFlag):
 
     def with_mass(self) -> Visible:
         """The mask of a body with mass: `PUSHED` instead of `OBSTACLE`."""
-        return (self & ~Visible.OBSTACLE) | Visible.PUSHED if self & Visible.OBSTACLE else self
+        return (
+            (self & ~Visible.OBSTACLE) | Visible.PUSHED
+            if self & Visible.OBSTACLE
+            else self
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +72,8 @@ class Returns:
             value = getattr(self, name)
             if not -(2**31) <= value < 2**31:
                 raise ModelError(
-                    f"{name} return: expected a whole number of 32 bits, found {float(min(value, 10**300)):g}"
+                    f"{name} return: expected a whole number of 32 bits, found "
+                    f"{float(min(value, 10**300)):g}"
                 )
 
     @property
@@ -128,11 +137,16 @@ class BoxObject:
         check_types(self)
         for what, side in (("length", self.length), ("width", self.width)):
             if not 0.0 <= side <= MAX_BOX_M:  # refuses NaN, too
-                raise ModelError(f"box {shown(self.name)}: {what} must be from 0 to {MAX_BOX_M:g} m, found {side:g}")
+                raise ModelError(
+                    f"box {shown(self.name)}: {what} must be from 0 to "
+                    f"{MAX_BOX_M:g} m, found {side:g}"
+                )
 
     @property
     def outlines(self) -> tuple[Outline, ...]:
-        """The polygons that it is made of, in its own frame, m: one rectangle if it is a box."""
+        """The polygons that it is made of, in its own frame, m: one rectangle if it is
+        a box.
+        """
         return self.parts or (rectangle(self.length, self.width),)
 
     @property

@@ -1,4 +1,6 @@
-"""Rasterisation of scenes: occupancy grids for ROS, images of maps. `botyard.model.rasterjob` does it in a process of its own."""
+"""Rasterisation of scenes: occupancy grids for ROS, images of maps.
+`botyard.model.rasterjob` does it in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,26 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.elementary import cosine_sine
 from botyard.errors import WorldError
 from botyard.model.obstacles import Returns, Visible
 from botyard.model.tracing import TracedCells
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine
 
 MAX_CELLS: Final = 100_000_000
 MAX_POINTS_AT_ONCE: Final = 1_000_000
-"""Sample points on walls that are processed in one array operation: bounds its memory."""
+"""Sample points on walls that are processed in one array operation: bounds its memory.
+"""
 LATTICE_TOLERANCE: Final = 1e-6
 """Coordinates this close to a lattice of cells, as a part of a cell, count as on it."""
 MIDDLE_TOLERANCE: Final = 1e-9
-"""Squares of points are taken for so much larger, in cells, that no middle lies in a crack between two that touch."""
+"""Squares of points are taken for so much larger, in cells, that no middle lies in a
+crack between two that touch.
+"""
 QUARTER_TURN: Final = 1e-9
-"""A raster whose rows are turned by quarters, but for so much, is looked up row by row and column by column."""
+"""A raster whose rows are turned by quarters, but for so much, is looked up row by row
+and column by column.
+"""
 DRAWN: Final = Visible.OBSTACLE | Visible.LASER
 """Classes of walls that are drawn: they stop robots, or lasers see them."""
 
@@ -102,11 +109,20 @@ def corners_of(scene: Walls) -> NDArray[np.float64]:
 
 def extent(scene: Walls) -> tuple[float, float]:
     """Width and height of what `rasterise` draws, m."""
-    parts = [p for p in (scene.segments.reshape(-1, 2), scene.points, corners_of(scene)) if len(p)]
+    parts = [
+        p
+        for p in (scene.segments.reshape(-1, 2), scene.points, corners_of(scene))
+        if len(p)
+    ]
     if not parts:
         return 0.0, 0.0
-    low, high = np.min([p.min(axis=0) for p in parts], axis=0), np.max([p.max(axis=0) for p in parts], axis=0)
-    return float(high[0] - low[0]) + scene.resolution, float(high[1] - low[1]) + scene.resolution
+    low, high = (
+        np.min([p.min(axis=0) for p in parts], axis=0),
+        np.max([p.max(axis=0) for p in parts], axis=0),
+    )
+    return float(high[0] - low[0]) + scene.resolution, float(
+        high[1] - low[1]
+    ) + scene.resolution
 
 
 def is_drawn(scene: Walls) -> bool:
@@ -115,9 +131,11 @@ def is_drawn(scene: Walls) -> bool:
 
 
 def solids(scene: Walls, seen: Visible) -> list[Solid]:
-    """The solid cells that the walls of a map were traced from, of walls that one of the classes `seen` notices.
+    """The solid cells that the walls of a map were traced from, of walls that one of
+    the classes `seen` notices.
 
-    A mark whose walls do not outline cells of its raster, because walls were moved or left out since, has none.
+    A mark whose walls do not outline cells of its raster, because walls were moved or
+    left out since, has none.
     """
     kept = _noticed(scene, seen)
     found = []
@@ -126,17 +144,22 @@ def solids(scene: Walls, seen: Visible) -> list[Solid]:
             solid = _inside(mark, scene.segments[mark.first : mark.last])
             if solid is not None:
                 found.append(solid)
+
     return found
 
 
 def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
-    """The cells that walls outline; None if they do not outline cells of that raster, or more than `MAX_CELLS`."""
+    """The cells that walls outline; None if they do not outline cells of that raster,
+    or more than `MAX_CELLS`.
+    """
     if not len(segments):
         return Solid(mark, np.zeros((0, 0), np.bool_), 0, 0)
     c, s = cosine_sine(mark.origin.th)
     x, y = segments.reshape(-1, 2).T
     x, y = x - mark.origin.x, y - mark.origin.y
-    cells = np.stack([(c * x + s * y) / mark.width, (c * y - s * x) / mark.height], axis=1)
+    cells = np.stack(
+        [(c * x + s * y) / mark.width, (c * y - s * x) / mark.height], axis=1
+    )
     whole = _whole(cells)
     if whole is None or (whole < 0).any() or (whole > (mark.columns, mark.rows)).any():
         return None
@@ -156,13 +179,18 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
 def _whole(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """Coordinates as whole numbers, if they are on the lattice of cells; else None."""
     whole = np.rint(cells)
-    if float(np.abs(cells - whole).max()) > LATTICE_TOLERANCE * max(1.0, float(np.abs(cells).max())):
+    if float(np.abs(cells - whole).max()) > LATTICE_TOLERANCE * max(
+        1.0, float(np.abs(cells).max())
+    ):
         return None
+
     return whole.astype(np.int64)
 
 
 def _filled(upright: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.bool_]:
-    """The inside of closed outlines by the even-odd rule: along a row, each upright edge toggles inside and outside."""
+    """The inside of closed outlines by the even-odd rule: along a row, each upright
+    edge toggles inside and outside.
+    """
     toggles = np.zeros((rows + 1, columns + 1), np.bool_)
     for height in (1, 3):
         np.logical_xor.at(toggles, (upright[:, height], upright[:, 0]), True)
@@ -172,7 +200,8 @@ def _filled(upright: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.b
 
 
 def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster:
-    """The cells that the static map occupies, see `botyard.model.scene.Scene.to_array`; movable objects are left out.
+    """The cells that the static map occupies, see `botyard.model.scene.Scene.to_array`;
+    movable objects are left out.
 
     Parameters
     ----------
@@ -189,63 +218,103 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
         More than `MAX_CELLS` cells, or nothing to draw.
     """
     ends = np.concatenate(
-        [scene.segments.reshape(-1, 2), scene.points, scene.points + scene.resolution, corners_of(scene)]
+        [
+            scene.segments.reshape(-1, 2),
+            scene.points,
+            scene.points + scene.resolution,
+            corners_of(scene),
+        ]
     )
     if not len(ends):
         raise WorldError("a raster of an empty map: there is nothing to draw")
     parts = solids(scene, DRAWN) if filled else []
     anchor = _anchor(scene, parts, resolution) if filled else None
     (x0, y0), (x1, y1) = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
-    if anchor is None:  # borders of cells on multiples of their size
-        x0, y0 = math.floor(x0 / resolution) * resolution, math.floor(y0 / resolution) * resolution
+    # borders of cells on multiples of their size
+    if anchor is None:
+        x0, y0 = (
+            math.floor(x0 / resolution) * resolution,
+            math.floor(y0 / resolution) * resolution,
+        )
     else:
         x0, y0 = (
             a - math.ceil((a - low) / resolution - LATTICE_TOLERANCE) * resolution
             for a, low in zip(anchor, (x0, y0), strict=True)
         )
-    columns, rows = (max(1, math.ceil((b - a) / resolution - LATTICE_TOLERANCE)) for a, b in ((x0, x1), (y0, y1)))
+
+    columns, rows = (
+        max(1, math.ceil((b - a) / resolution - LATTICE_TOLERANCE))
+        for a, b in ((x0, x1), (y0, y1))
+    )
     if anchor is None:  # a wall on the very edge
         columns, rows = columns + 1, rows + 1
     if rows * columns > MAX_CELLS:
-        raise WorldError(f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a coarser resolution helps)")
+        raise WorldError(
+            f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a "
+            "coarser resolution helps)"
+        )
+
     solid = np.zeros((rows, columns), np.bool_)
     drawn = _noticed(scene, DRAWN)
     for part in parts:
         mark_solid(solid, part, (x0, y0), resolution)
         walls = scene.segments[part.mark.first : part.mark.last].reshape(-1, 2)
-        if not len(walls) or _whole((walls - (x0, y0)) / resolution) is not None:  # no wall crosses a cell
+        if (
+            not len(walls) or _whole((walls - (x0, y0)) / resolution) is not None
+        ):  # no wall crosses a cell
             drawn[part.mark.first : part.mark.last] = False
+
     _draw(solid, scene.segments[drawn], (x0, y0), resolution)
     cells = np.rint((scene.points - (x0, y0)) / resolution * 1e6) / 1e6
-    _mark_squares(solid, np.floor(cells).astype(np.int64), max(1, round(scene.resolution / resolution)))
+    _mark_squares(
+        solid,
+        np.floor(cells).astype(np.int64),
+        max(1, round(scene.resolution / resolution)),
+    )
     return Raster(solid, x0, y0, resolution)
 
 
-def _anchor(scene: Walls, parts: Sequence[Solid], resolution: float) -> tuple[float, float] | None:
-    """A corner of cells: of the first raster that has a whole number of cells of this resolution in its own, or of points; else None."""
+def _anchor(
+    scene: Walls, parts: Sequence[Solid], resolution: float
+) -> tuple[float, float] | None:
+    """A corner of cells: of the first raster that has a whole number of cells of this
+    resolution in its own, or of points; else None.
+    """
     for part in parts:
         mark = part.mark
         corners = mark.corners
         low = corners.min(axis=0)
         several = np.array([mark.width, mark.height]) / resolution
-        if _whole((corners - low) / resolution) is not None and _whole(several) is not None and several.min() > 0.5:
+        if (
+            _whole((corners - low) / resolution) is not None
+            and _whole(several) is not None
+            and several.min() > 0.5
+        ):
             return float(low[0]), float(low[1])
+
     if len(scene.points) and scene.resolution == resolution:
         low = scene.points.min(axis=0)
         if _whole((scene.points - low) / resolution) is not None:
             return float(low[0]), float(low[1])
+
     return None
 
 
-def mark_solid(cells: NDArray[np.bool_], solid: Solid, corner: tuple[float, float], edge: float) -> None:
-    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles are in solid cells."""
+def mark_solid(
+    cells: NDArray[np.bool_], solid: Solid, corner: tuple[float, float], edge: float
+) -> None:
+    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles
+    are in solid cells.
+    """
     if not solid.inside.size:
         return
     (rows, columns), mark = cells.shape, solid.mark
     c, s = cosine_sine(mark.origin.th)
     x = (np.arange(columns) + 0.5) * edge + (corner[0] - mark.origin.x)
     y = (np.arange(rows) + 0.5) * edge + (corner[1] - mark.origin.y)
-    inside = np.pad(solid.inside, 1)  # a border of free cells stands for all that are farther away
+    inside = np.pad(
+        solid.inside, 1
+    )  # a border of free cells stands for all that are farther away
     if abs(s) < QUARTER_TURN or abs(c) < QUARTER_TURN:
         turned = abs(s) >= QUARTER_TURN
         across, up = (s * y, -s * x) if turned else (c * x, c * y)
@@ -256,6 +325,7 @@ def mark_solid(cells: NDArray[np.bool_], solid: Solid, corner: tuple[float, floa
         there = inside[np.ix_(row, column)]
         cells |= there.T if turned else there
         return
+
     portion = max(1, MAX_POINTS_AT_ONCE // columns)
     for first in range(0, rows, portion):
         part = y[first : first + portion, None]
@@ -264,39 +334,66 @@ def mark_solid(cells: NDArray[np.bool_], solid: Solid, corner: tuple[float, floa
         cells[first : first + portion] |= inside[row, column]
 
 
-def _index(local: NDArray[Any], edge: float, first: int, count: int) -> NDArray[np.int64]:
-    """Which cells of a padded row coordinates are in, m from its raster's corner: 0 and `count` − 1 stand for all outside."""
-    found: NDArray[np.int64] = np.clip(np.floor(local / edge) - (first - 1), 0, count - 1).astype(np.int64)
+def _index(
+    local: NDArray[Any], edge: float, first: int, count: int
+) -> NDArray[np.int64]:
+    """Which cells of a padded row coordinates are in, m from its raster's corner: 0 and
+    `count` − 1 stand for all outside.
+    """
+    found: NDArray[np.int64] = np.clip(
+        np.floor(local / edge) - (first - 1), 0, count - 1
+    ).astype(np.int64)
     return found
 
 
-def mark_points(cells: NDArray[np.bool_], scene: Walls, corner: tuple[float, float], edge: float) -> None:
-    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles are in squares of scan points."""
+def mark_points(
+    cells: NDArray[np.bool_], scene: Walls, corner: tuple[float, float], edge: float
+) -> None:
+    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles
+    are in squares of scan points.
+    """
     if not len(scene.points):
         return
     size = cells.shape[::-1]
-    at = (scene.points - corner) / edge - 0.5  # of each square's corner, in cells from the first middle on
+    at = (
+        scene.points - corner
+    ) / edge - 0.5  # of each square's corner, in cells from the first middle on
     first = np.ceil(np.clip(at - MIDDLE_TOLERANCE, 0, size)).astype(np.int64)
-    last = np.ceil(np.clip(at + (scene.resolution / edge + MIDDLE_TOLERANCE), 0, size)).astype(np.int64)
+    last = np.ceil(
+        np.clip(at + (scene.resolution / edge + MIDDLE_TOLERANCE), 0, size)
+    ).astype(np.int64)
     some = (first < last).all(axis=1)
     _mark_rectangles(cells, first[some], last[some])
 
 
 def _noticed(scene: Walls, seen: Visible) -> NDArray[np.bool_]:
-    """Which walls one of the classes `seen` notices: that block robots, that are visible to lasers, …"""
+    """Which walls one of the classes `seen` notices: that block robots, that are
+    visible to lasers, …
+    """
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
         keep[wall.first : wall.last] = bool(wall.returns.mask & seen)
     return keep
 
 
-def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[float, float], resolution: float) -> None:
+def _draw(
+    solid: NDArray[np.bool_],
+    walls: NDArray[np.float64],
+    corner: tuple[float, float],
+    resolution: float,
+) -> None:
     """Mark the cells that walls cross, by samples a quarter of a cell apart."""
     if not len(walls):
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
     counts = (
-        np.ceil(4.0 * elementwise.hypot(scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1])).astype(np.int64) + 1
+        np.ceil(
+            4.0
+            * elementwise.hypot(
+                scaled[:, 2] - scaled[:, 0], scaled[:, 3] - scaled[:, 1]
+            )
+        ).astype(np.int64)
+        + 1
     )
     for first, last in _portions(counts):
         part, n = scaled[first:last], counts[first:last]
@@ -310,8 +407,12 @@ def _draw(solid: NDArray[np.bool_], walls: NDArray[np.float64], corner: tuple[fl
         solid[row, column] = True
 
 
-def _mark_squares(solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int) -> None:
-    """Mark squares of `reach` cells from their lower left cells (column, row) on, as far as they are in the raster."""
+def _mark_squares(
+    solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int
+) -> None:
+    """Mark squares of `reach` cells from their lower left cells (column, row) on, as
+    far as they are in the raster.
+    """
     rows, columns = solid.shape
     first = np.clip(corners, 0, (columns, rows))
     last = np.clip(corners + min(reach, rows + columns), 0, (columns, rows))
@@ -319,33 +420,58 @@ def _mark_squares(solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: i
         inside = (corners[:, 0] < columns) & (corners[:, 1] < rows)
         solid[corners[inside, 1], corners[inside, 0]] = True
         return
+
     _mark_rectangles(solid, first, last)
 
 
-def _mark_rectangles(solid: NDArray[np.bool_], first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
-    """Mark rectangles from cells `first`, (n, 2) column and row, up to before cells `last`; all are in the raster.
+def _mark_rectangles(
+    solid: NDArray[np.bool_], first: NDArray[np.int64], last: NDArray[np.int64]
+) -> None:
+    """Mark rectangles from cells `first`, (n, 2) column and row, up to before cells
+    `last`; all are in the raster.
 
-    By a two-dimensional difference array (summed-area table), so that the time does not depend on their size.
+    By a two-dimensional difference array (summed-area table), so that the time does not
+    depend on their size.
     """
     rows, columns = solid.shape
     change = np.zeros((rows + 1, columns + 1), np.int32)
-    for x, y, sign in ((first, first, 1), (last, first, -1), (first, last, -1), (last, last, 1)):
+    for x, y, sign in (
+        (first, first, 1),
+        (last, first, -1),
+        (first, last, -1),
+        (last, last, 1),
+    ):
         np.add.at(change, (y[:, 1], x[:, 0]), sign)
+
     np.cumsum(np.cumsum(change, axis=0, out=change), axis=1, out=change)
     solid |= change[:rows, :columns] > 0
 
 
 def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges (first, end) of items to process together: their `counts` sum up to `MAX_POINTS_AT_ONCE`, or it is a single item."""
+    """Ranges (first, end) of items to process together: their `counts` sum up to
+    `MAX_POINTS_AT_ONCE`, or it is a single item.
+    """
     ends = np.cumsum(counts)
     first = 0
     while first < len(counts):
         before = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, before + MAX_POINTS_AT_ONCE, "right")))
+        last = max(
+            first + 1, int(np.searchsorted(ends, before + MAX_POINTS_AT_ONCE, "right"))
+        )
         yield first, last
         first = last
 
 
 __all__ = [
-    "MAX_CELLS", "Raster", "Solid", "Walls", "corners_of", "extent", "is_drawn", "mark_points", "mark_solid", "rasterise", "solids",
-]  # fmt: skip
+    "MAX_CELLS",
+    "Raster",
+    "Solid",
+    "Walls",
+    "corners_of",
+    "extent",
+    "is_drawn",
+    "mark_points",
+    "mark_solid",
+    "rasterise",
+    "solids",
+]

@@ -1,4 +1,6 @@
-"""A worker process that rasterises a scene (see `botyard.child`), so that large maps do not block a simulation."""
+"""A worker process that rasterises a scene (see `botyard.processes.child_process`), so
+that large maps do not block a simulation.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from botyard.child import Send, serve
 from botyard.model.raster import Raster, rasterise
 from botyard.model.scene import Scene
+from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.model.rasterjob"
 
@@ -36,7 +38,9 @@ class RasterAnswer:
     @property
     def raster(self) -> Raster:
         """The decoded raster. ValueError: the number of cells is wrong."""
-        solid = np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
+        solid = (
+            np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
+        )
         return Raster(solid, self.x, self.y, self.resolution)
 
 

@@ -15,7 +15,8 @@ from botyard.geometry import Pose
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaserScan:
-    """One scan; field names and meanings are those of ``sensor_msgs/LaserScan`` (REP-103: counter-clockwise).
+    """One scan; field names and meanings are those of ``sensor_msgs/LaserScan``
+    (REP-103: counter-clockwise).
 
     Attributes
     ----------
@@ -54,12 +55,18 @@ class LaserScan:
             k = int(self.ranges.argmin())
             at = math.degrees(self.angle_min + k * self.angle_increment)
             nearest = f", nearest {self.ranges[k]:.3f} m at {at:z.1f}°"
-        return f"<LaserScan at {self.stamp:g} s: {n} ranges from {low:z.1f}° to {high:z.1f}°{nearest}>"
+
+        return (
+            f"<LaserScan at {self.stamp:g} s: {n} ranges from {low:z.1f}° to "
+            f"{high:z.1f}°{nearest}>"
+        )
 
     @property
     def angles(self) -> NDArray[np.float64]:
         """Bearing of each reading, rad."""
-        return self.angle_min + self.angle_increment * np.arange(len(self.ranges), dtype=np.float64)
+        return self.angle_min + self.angle_increment * np.arange(
+            len(self.ranges), dtype=np.float64
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -73,7 +80,8 @@ class SonarReadings:
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Range of each transducer, m, in the order of its index; `range_max` where nothing was hit. Read-only.
+        Range of each transducer, m, in the order of its index; `range_max` where
+        nothing was hit. Read-only.
     """
 
     stamp: float
@@ -83,7 +91,9 @@ class SonarReadings:
 
     def __repr__(self) -> str:
         nearest = f", nearest {self.ranges.min():.3f} m" if len(self.ranges) else ""
-        return f"<SonarReadings at {self.stamp:g} s: {len(self.ranges)} ranges{nearest}>"
+        return (
+            f"<SonarReadings at {self.stamp:g} s: {len(self.ranges)} ranges{nearest}>"
+        )
 
 
 class ChargeState(IntEnum):
@@ -96,7 +106,9 @@ class ChargeState(IntEnum):
 
 
 class Action(IntEnum):
-    """Actions of a gripper; values are those of the command GRIPPER (pioneer-protocol §4.6)."""
+    """Actions of a gripper; values are those of the command GRIPPER (pioneer-protocol
+    §4.6).
+    """
 
     OPEN = 1
     CLOSE = 2

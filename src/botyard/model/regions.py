@@ -1,4 +1,6 @@
-"""Regions of the plane, and whether the outline of a body overlaps with one. What touches overlaps."""
+"""Regions of the plane, and whether the outline of a body overlaps with one. What
+touches overlaps.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ class Disc(NamedTuple):
 
 
 Region: TypeAlias = Disc | Outline
-"""A disc, or the corners of a polygon, m; two corners are a segment and one is a point."""
+"""A disc, or the corners of a polygon, m; two corners are a segment and one is a point.
+"""
 
 
 def placed(outline: Outline, pose: Pose) -> Outline:
@@ -32,6 +35,7 @@ def reach(region: Region) -> tuple[float, float, float, float]:
     if isinstance(region, Disc):
         x, y, r = region
         return x - r, y - r, x + r, y + r
+
     xs, ys = zip(*region, strict=True)
     return min(xs), min(ys), max(xs), max(ys)
 
@@ -42,10 +46,17 @@ def overlaps(region: Region, outline: Outline) -> bool:
         x, y, radius = region
         if in_polygon(outline, x, y):
             return True
-        return any(_square_distance(x, y, a, b) <= radius * radius for a, b in _edges(outline))
+        return any(
+            _square_distance(x, y, a, b) <= radius * radius for a, b in _edges(outline)
+        )
+
     if in_polygon(region, *outline[0]) or in_polygon(outline, *region[0]):
         return True
-    return any(_cross_each_other(a, b, c, d) for a, b in _edges(region) for c, d in _edges(outline))
+    return any(
+        _cross_each_other(a, b, c, d)
+        for a, b in _edges(region)
+        for c, d in _edges(outline)
+    )
 
 
 def _edges(outline: Outline) -> list[tuple[Point, Point]]:
@@ -63,7 +74,9 @@ def _square_distance(x: float, y: float, a: Point, b: Point) -> float:
 
 
 def _cross_each_other(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the segments a-b and c-d have a point in common (Cormen et al., *Introduction to Algorithms*, §33.1)."""
+    """Whether the segments a-b and c-d have a point in common (Cormen et al.,
+    *Introduction to Algorithms*, §33.1).
+    """
     d1, d2, d3, d4 = _turn(c, d, a), _turn(c, d, b), _turn(a, b, c), _turn(a, b, d)
     if d1 * d2 < 0.0 and d3 * d4 < 0.0:
         return True
@@ -81,7 +94,9 @@ def _turn(o: Point, a: Point, b: Point) -> float:
 
 def _is_between(a: Point, b: Point, p: Point) -> bool:
     """Whether p, on the line through a and b, lies between them."""
-    return min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[1] <= max(a[1], b[1])
+    return min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[
+        1
+    ] <= max(a[1], b[1])
 
 
 __all__ = ["Disc", "Region", "overlaps", "placed", "reach"]

@@ -1,4 +1,6 @@
-"""Description of a robot: body, limits, odometry, sensors and constants of its serial protocol; frozen, SI units."""
+"""Description of a robot: body, limits, odometry, sensors and constants of its serial
+protocol; frozen, SI units.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,31 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from botyard.elementary import hypot
+from botyard.api.extensions import extension
 from botyard.errors import ModelError
-from botyard.extensions import extension
 from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
-from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, is_default, is_device, standard_device
+from botyard.model.devices import (
+    CARRIED,
+    STANDARD,
+    DeviceSpec,
+    is_default,
+    is_device,
+    standard_device,
+)
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import check_types, parameter, range_problems
-from botyard.model.sensors import MAX_LATENCY_S, MAX_RATE_HZ, LaserSpec, SonarSpec, check_latency
+from botyard.model.sensors import (
+    MAX_LATENCY_S,
+    MAX_RATE_HZ,
+    LaserSpec,
+    SonarSpec,
+    check_latency,
+)
 from botyard.model.shapes import set_fields
 from botyard.names import check_name
+from botyard.numerics.elementary import hypot
 from botyard.units import from_deg, from_mm
 
 MAX_SPEED = 1000.0
@@ -73,16 +88,19 @@ MAX_DRIFT: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class OdometryDrift:
-    """Random errors of odometry, Gaussian, with variances in proportion to distance and angle.
+    """Random errors of odometry, Gaussian, with variances in proportion to distance and
+    angle.
 
-    Variances of independent errors add up, so these are the same whatever the time of a step. The parameters are α1 … α4 of Thrun,
-    Burgard and Fox, "Probabilistic Robotics" (2005), section 5.4, with variances in proportion to the amounts of motion, not to their
-    squares, which would depend on the step.
+    Variances of independent errors add up, so these are the same whatever the time of a
+    step. The parameters are α1 … α4 of Thrun, Burgard and Fox, "Probabilistic Robotics"
+    (2005), section 5.4, with variances in proportion to the amounts of motion, not to
+    their squares, which would depend on the step.
 
     Attributes
     ----------
     turn_by_turn, turn_by_distance : float
-        Variance of the heading, rad², for each rad that the robot turns (α1), and for each m that it goes (α2).
+        Variance of the heading, rad², for each rad that the robot turns (α1), and for
+        each m that it goes (α2).
     distance_by_distance, distance_by_turn : float
         Variance of the distance, m², for each m (α3), and for each rad (α4).
     """
@@ -96,11 +114,18 @@ class OdometryDrift:
         check_types(self)
         for value in self.as_tuple():
             if not 0.0 <= value <= MAX_DRIFT:  # refuses NaN, too
-                raise ModelError(f"odometry.drift: variances must be from 0 to {MAX_DRIFT:g}, found {value:g}")
+                raise ModelError(
+                    f"odometry.drift: variances must be from 0 to {MAX_DRIFT:g}, found {value:g}"
+                )
 
     def as_tuple(self) -> tuple[float, float, float, float]:
         """α1 … α4."""
-        return self.turn_by_turn, self.turn_by_distance, self.distance_by_distance, self.distance_by_turn
+        return (
+            self.turn_by_turn,
+            self.turn_by_distance,
+            self.distance_by_distance,
+            self.distance_by_turn,
+        )
 
 
 NO_DRIFT: Final = OdometryDrift()
@@ -125,7 +150,9 @@ class MotionLimits:
     max_speed: Axes = parameter(Axes(3.0, 3.0, 7.85), unit=_SPEEDS, is_required=True)
     accel: Axes = parameter(Axes(0.5, 0.5, 0.8), unit=_RAMPS, is_required=True)
     decel: Axes = parameter(Axes(0.5, 0.5, 1.74), unit=_RAMPS, is_required=True)
-    top_accel: Axes = parameter(Axes(2.0, 2.0, 6.28), unit=_RAMPS, left_out=Axes(2.0, 2.0, from_deg(360.0)))
+    top_accel: Axes = parameter(
+        Axes(2.0, 2.0, 6.28), unit=_RAMPS, left_out=Axes(2.0, 2.0, from_deg(360.0))
+    )
     heading_speed: float = parameter(1.75, unit="rad/s", left_out=from_deg(100.0))
 
     def __post_init__(self) -> None:
@@ -138,9 +165,15 @@ class MotionLimits:
         ):
             for value in getattr(self, name).as_tuple():
                 if not 0.0 <= value <= limit:  # refuses NaN, too
-                    raise ModelError(f"limits: {name} must be from 0 to {limit:g}, found {value:g}")
+                    raise ModelError(
+                        f"limits: {name} must be from 0 to {limit:g}, found {value:g}"
+                    )
+
         if not 0.0 <= self.heading_speed <= MAX_SPEED:
-            raise ModelError(f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found {self.heading_speed:g}")
+            raise ModelError(
+                f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found "
+                f"{self.heading_speed:g}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,19 +183,25 @@ class CommandSpec:
     Attributes
     ----------
     latency : float
-        Time from a command of motion until it counts, s of simulated time; in a simulation whole steps, to the nearest. Velocities,
-        distance moves, headings and stops come late; what is done to the robot from outside, its limits and the switch of its motors do
-        not.
+        Time from a command of motion until it counts, s of simulated time; in a
+        simulation whole steps, to the nearest. Velocities, distance moves, headings and
+        stops come late; what is done to the robot from outside, its limits and the
+        switch of its motors do not.
     jitter : float
-        Half-width of the uniform error of that time, s; drawn for each command. Commands never overtake each other.
+        Half-width of the uniform error of that time, s; drawn for each command.
+        Commands never overtake each other.
     rate : float
-        Of the robot's control cycles, Hz of simulated time; 0: each step is one. A command counts from the first cycle on after its
-        latency. Cycle k is k / rate after the beginning of time; in a simulation the first step at or after that.
+        Of the robot's control cycles, Hz of simulated time; 0: each step is one. A
+        command counts from the first cycle on after its latency. Cycle k is k / rate
+        after the beginning of time; in a simulation the first step at or after that.
     scale : Axes
-        What a velocity command is multiplied by, axis by axis, before limits count. Distance moves and headings end by odometry.
+        What a velocity command is multiplied by, axis by axis, before limits count.
+        Distance moves and headings end by odometry.
     """
 
-    latency: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
+    latency: float = parameter(
+        0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True
+    )
     jitter: float = parameter(0.0, unit="s", low=0.0, high=MAX_LATENCY_S, is_brief=True)
     rate: float = parameter(0.0, unit="Hz", low=0.0, high=MAX_RATE_HZ, is_brief=True)
     scale: Axes = parameter(Axes(1.0, 1.0, 1.0), is_brief=True)
@@ -174,7 +213,9 @@ class CommandSpec:
         check_latency("commands", self.latency, self.jitter)
         for value in self.scale.as_tuple():
             if not abs(value) <= MAX_SCALE:  # refuses NaN, too
-                raise ModelError(f"commands: scale must be within ±{MAX_SCALE:g}, found {value:g}")
+                raise ModelError(
+                    f"commands: scale must be within ±{MAX_SCALE:g}, found {value:g}"
+                )
 
 
 PLAIN_COMMANDS = CommandSpec()
@@ -183,7 +224,8 @@ PLAIN_COMMANDS = CommandSpec()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSpec:
-    """Identity and integer scales of a robot in the Pioneer serial protocol (pioneer-protocol §16).
+    """Identity and integer scales of a robot in the Pioneer serial protocol
+    (pioneer-protocol §16).
 
     Attributes
     ----------
@@ -202,7 +244,8 @@ class PioneerSpec:
     vel2_div : float
         mm/s per VEL2 unit.
     watchdog : float
-        The robot stops when its client is silent for this long, s of simulated time; 0: never.
+        The robot stops when its client is silent for this long, s of simulated time; 0:
+        never.
     ticks_per_mm : float
         Encoder ticks per mm of wheel travel.
     """
@@ -225,13 +268,16 @@ class PioneerSpec:
 
     @property
     def half_track(self) -> float:
-        """Half the distance of the driven wheels, m, by which clients convert wheel speeds to a turn rate (pioneer-protocol §16)."""
+        """Half the distance of the driven wheels, m, by which clients convert wheel
+        speeds to a turn rate (pioneer-protocol §16).
+        """
         return from_mm(1.0 / self.diff_conv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatterySpec(DeviceSpec):
-    """A battery: how it is reported, and, if its capacity is given, how it drains and charges.
+    """A battery: how it is reported, and, if its capacity is given, how it drains and
+    charges.
 
     Attributes
     ----------
@@ -254,7 +300,9 @@ class BatterySpec(DeviceSpec):
     """
 
     type: str = field(default="battery", init=False)
-    by_charge: bool = parameter(False, key="kind", words={"voltage": False, "charge": True})
+    by_charge: bool = parameter(
+        False, key="kind", words={"voltage": False, "charge": True}
+    )
     volts: float = 13.0
     charge: float = 100.0
     capacity_wh: float = 0.0
@@ -286,11 +334,15 @@ class RobotSpec:
     limits : MotionLimits
         Speeds and ramps.
     ramps : str
-        How a step goes through a ramp. ``euler``: at the velocity at the end of the step, as in the original, so distances depend on the
-        time of a step. ``exact``: the velocity changes evenly within the step. Speeds at the ends of steps are the same.
+        How a step goes through a ramp. ``euler``: at the velocity at the end of the
+        step, as in the original, so distances depend on the time of a step. ``exact``:
+        the velocity changes evenly within the step. Speeds at the ends of steps are the
+        same.
     odometry_error : Axes
-        Proportional error of odometry: each axis errs by a factor within ± this (pioneer-protocol §11.4), drawn for each step. This is
-        the original's law, and its statistics depend on the time of a step: errors of shorter steps cancel out more.
+        Proportional error of odometry: each axis errs by a factor within ± this
+        (pioneer-protocol §11.4), drawn for each step. This is the original's law, and
+        its statistics depend on the time of a step: errors of shorter steps cancel out
+        more.
     odometry_error_low : Axes or None
         Least errors, if they are not the negatives of the greatest.
     odometry_drift : OdometryDrift
@@ -298,11 +350,13 @@ class RobotSpec:
     perfect_odometry : bool
         Odometry is the true pose (Stage's ``localization "gps"``).
     odometry_origin : Pose or None
-        World pose of the origin of odometry when the robot starts, m, m, rad; None: its start pose, so that odometry begins at zero.
-        Perfect odometry is that of the world, and episodes of many worlds begin at zero.
+        World pose of the origin of odometry when the robot starts, m, m, rad; None: its
+        start pose, so that odometry begins at zero. Perfect odometry is that of the
+        world, and episodes of many worlds begin at zero.
     wheel_ratio : float
-        Diameter of the right wheel by that of the left one, which odometry takes for equal (UMBmark's E_d). Only robots with two driven
-        wheels on an axis have one other than 1.
+        Diameter of the right wheel by that of the left one, which odometry takes for
+        equal (UMBmark's E_d). Only robots with two driven wheels on an axis have one
+        other than 1.
     commands : CommandSpec
         How commands reach its motors.
     lasers : tuple of LaserSpec
@@ -310,8 +364,9 @@ class RobotSpec:
     sonar : SonarSpec or None
         Sonar ring.
     devices : tuple of DeviceSpec
-        Further sensors and contact switches, by kinds of `botyard.model.devices`; of those that every robot has by default
-        (`botyard.model.devices.STANDARD`) only those that differ. ``spec.NAME`` is ``spec.device("NAME")``.
+        Further sensors and contact switches, by kinds of `botyard.model.devices`; of
+        those that every robot has by default (`botyard.model.devices.STANDARD`) only
+        those that differ. ``spec.NAME`` is ``spec.device("NAME")``.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
@@ -331,14 +386,26 @@ class RobotSpec:
     name: str
     description: str = ""
     color: str = "red"
-    drive: Drive = parameter(Drive.DIFF, words={"diff": Drive.DIFF, "omni": Drive.OMNI, "none": Drive.NONE})
-    outline: Outline = parameter(((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2)), unit="m", is_required=True)
+    drive: Drive = parameter(
+        Drive.DIFF, words={"diff": Drive.DIFF, "omni": Drive.OMNI, "none": Drive.NONE}
+    )
+    outline: Outline = parameter(
+        ((-0.25, -0.2), (0.25, -0.2), (0.25, 0.2), (-0.25, 0.2)),
+        unit="m",
+        is_required=True,
+    )
     parts: tuple[Outline, ...] = ()
     limits: MotionLimits = field(default_factory=MotionLimits)
-    ramps: str = parameter(EULER_RAMPS, words={word: word for word in (EULER_RAMPS, EXACT_RAMPS)}, is_brief=True)
+    ramps: str = parameter(
+        EULER_RAMPS,
+        words={word: word for word in (EULER_RAMPS, EXACT_RAMPS)},
+        is_brief=True,
+    )
     odometry_error: Axes = parameter(Axes(), key="odometry.error")
     odometry_error_low: Axes | None = parameter(None, key="odometry.error_low")
-    odometry_drift: OdometryDrift = parameter(NO_DRIFT, key="odometry.drift", is_brief=True)
+    odometry_drift: OdometryDrift = parameter(
+        NO_DRIFT, key="odometry.drift", is_brief=True
+    )
     perfect_odometry: bool = parameter(False, key="odometry.perfect")
     odometry_origin: Pose | None = parameter(None, key="odometry.origin", is_brief=True)
     wheel_ratio: float = parameter(1.0, key="odometry.wheel_ratio", is_brief=True)
@@ -360,32 +427,55 @@ class RobotSpec:
         check_types(self)
         check_name(self.name, "robot model", ModelError)
         if self.ramps not in (EULER_RAMPS, EXACT_RAMPS):
-            raise ModelError(f"robot {self.name}: ramps must be {EULER_RAMPS} or {EXACT_RAMPS}, found {self.ramps!r}")
+            raise ModelError(
+                f"robot {self.name}: ramps must be {EULER_RAMPS} or "
+                f"{EXACT_RAMPS}, found {self.ramps!r}"
+            )
+
         if not 1.0 / MAX_WHEEL_RATIO <= self.wheel_ratio <= MAX_WHEEL_RATIO:
             raise ModelError(
-                f"robot {self.name}: odometry.wheel_ratio must be from {1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "
+                f"robot {self.name}: odometry.wheel_ratio must be from "
+                f"{1.0 / MAX_WHEEL_RATIO:g} to {MAX_WHEEL_RATIO:g}, "
                 f"found {self.wheel_ratio:g}"
             )
+
         if self.wheel_ratio != 1.0 and self.drive is not Drive.DIFF:
             raise ModelError(
-                f"robot {self.name}: odometry.wheel_ratio is of robots with two driven wheels (drive diff)"
+                f"robot {self.name}: odometry.wheel_ratio is of robots with two "
+                "driven wheels (drive diff)"
             )
+
         for device in self.devices:
             if device.type in CARRIED:
-                raise ModelError(f"robot {self.name}: devices: a {device.type} belongs to {CARRIED[device.type]}")
+                raise ModelError(
+                    f"robot {self.name}: devices: a {device.type} belongs to {CARRIED[device.type]}"
+                )
+
         if len(self.outline) < 3:
-            raise ModelError(f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}")
+            raise ModelError(
+                f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}"
+            )
+
         for part in (self.outline, *self.parts):
             if any(not math.isfinite(v) for corner in part for v in corner):
-                raise ModelError(f"robot {self.name}: outline must hold finite numbers, found {part}")
+                raise ModelError(
+                    f"robot {self.name}: outline must hold finite numbers, found {part}"
+                )
+
             if len(set(map(tuple, part))) < 2:
-                raise ModelError(f"robot {self.name}: outline needs different corners, found all of them at {part[:1]}")
+                raise ModelError(
+                    f"robot {self.name}: outline needs different corners, found "
+                    f"all of them at {part[:1]}"
+                )
 
     def device(self, kind: str) -> Any:
         """The first device of a kind, or None."""
         if kind in CARRIED:
             return next(iter(self._carried(kind)), None)
-        return next((d for d in self.devices if d.type == kind), standard_device(kind) if kind in STANDARD else None)
+        return next(
+            (d for d in self.devices if d.type == kind),
+            standard_device(kind) if kind in STANDARD else None,
+        )
 
     def _carried(self, kind: str) -> tuple[DeviceSpec, ...]:
         has = getattr(self, CARRIED[kind])
@@ -396,24 +486,43 @@ class RobotSpec:
         def __getattr__(self, name: str) -> object:
             """A device by its kind, or None: ``spec.gps`` is ``spec.device("gps")``."""
             if name.startswith("_") or not is_device(name):
-                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+                raise AttributeError(
+                    f"'{type(self).__name__}' object has no attribute '{name}'",
+                    name=name,
+                    obj=self,
+                )
+
             return self.device(name)
 
     @property
     def equipment(self) -> tuple[DeviceSpec, ...]:
-        """All devices: those with a field of their own, `lasers` and so on, those that every robot has, and `devices`."""
+        """All devices: those with a field of their own, `lasers` and so on, those that
+        every robot has, and `devices`.
+        """
         own = {d.type for d in self.devices}
         carried = (device for kind in CARRIED for device in self._carried(kind))
-        return (*carried, *(standard_device(kind) for kind in STANDARD if kind not in own), *self.devices)
+        return (
+            *carried,
+            *(standard_device(kind) for kind in STANDARD if kind not in own),
+            *self.devices,
+        )
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
         """A copy with this device instead of those of its kind."""
         if device.type in CARRIED:
             name = CARRIED[device.type]
-            changes: dict[str, Any] = {name: (device,) if isinstance(getattr(self, name), tuple) else device}
+            changes: dict[str, Any] = {
+                name: (device,) if isinstance(getattr(self, name), tuple) else device
+            }
             return replace(self, **changes)
+
         others = tuple(d for d in self.devices if d.type != device.type)
-        return replace(self, devices=others if device.is_empty or is_default(device) else (*others, device))
+        return replace(
+            self,
+            devices=others
+            if device.is_empty or is_default(device)
+            else (*others, device),
+        )
 
     @property
     def front(self) -> float:
@@ -422,7 +531,9 @@ class RobotSpec:
 
     @property
     def radius(self) -> float:
-        """Distance from the centre of rotation to the farthest corner of the body (sensor cases excluded), m."""
+        """Distance from the centre of rotation to the farthest corner of the body
+        (sensor cases excluded), m.
+        """
         return max(hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)
 
     def _repr_png_(self) -> bytes:

@@ -1,6 +1,8 @@
-"""The schema of robot files: tables by `botyard.model.filetables`, and the parts that need code of their own.
+"""The schema of robot files: tables by `botyard.model.filetables`, and the parts that
+need code of their own.
 
-Lengths are metres; angles are degrees (files are written by people) and radians from here on.
+Lengths are metres; angles are degrees (files are written by people) and radians from
+here on.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from msgspec import UNSET
 
 from botyard.errors import ModelError
 from botyard.geometry import Pose
-from botyard.model.devices import CARRIED, STANDARD, DeviceSpec, device_names, standard_device
+from botyard.model.devices import (
+    CARRIED,
+    STANDARD,
+    DeviceSpec,
+    device_names,
+    standard_device,
+)
 from botyard.model.devicetables import devices_of, table_of
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.filetables import (
@@ -52,12 +60,21 @@ class _TransducerKeys(Strict, kw_only=True):
     range: Pair | None = None
 
 
-_LASER: Final = FileTable(LaserSpec, name="LaserFile", base=_LaserKeys, apart=("pose", "flipped"))
+_LASER: Final = FileTable(
+    LaserSpec, name="LaserFile", base=_LaserKeys, apart=("pose", "flipped")
+)
 """A laser model."""
-LASER_MOUNT: Final = FileTable(LaserSpec, name="LaserMount", base=_MountKeys, apart=("type_name",))
-"""A laser of the library by its `type`, or one that is fully described here, whose `type` is only a name."""
+LASER_MOUNT: Final = FileTable(
+    LaserSpec, name="LaserMount", base=_MountKeys, apart=("type_name",)
+)
+"""A laser of the library by its `type`, or one that is fully described here, whose
+`type` is only a name.
+"""
 _SINGLE: Final = FileTable(
-    Transducer, name="Single", base=_TransducerKeys, apart=("pose", "connected", "range_min", "range_max")
+    Transducer,
+    name="Single",
+    base=_TransducerKeys,
+    apart=("pose", "connected", "range_min", "range_max"),
 )
 """Settings of a single transducer that differ from those of its ring."""
 
@@ -80,7 +97,9 @@ class _SonarKeys(Strict, kw_only=True):
     single: tuple[_Single, ...] = ()
 
 
-_SONAR: Final = FileTable(SonarSpec, name="Sonar", base=_SonarKeys, apart=("transducers",))
+_SONAR: Final = FileTable(
+    SonarSpec, name="Sonar", base=_SonarKeys, apart=("transducers",)
+)
 if not TYPE_CHECKING:
     _Sonar = _SONAR.type
 
@@ -93,7 +112,12 @@ class _RobotKeys(Strict, kw_only=True):
     devices: tuple[dict[str, Any], ...] = ()
 
 
-_ROBOT: Final = FileTable(RobotSpec, name="RobotFile", base=_RobotKeys, apart=("name", "lasers", "sonar", "devices"))
+_ROBOT: Final = FileTable(
+    RobotSpec,
+    name="RobotFile",
+    base=_RobotKeys,
+    apart=("name", "lasers", "sonar", "devices"),
+)
 LaserFile: Final = _LASER.type
 RobotFile: Final = _ROBOT.type
 
@@ -102,7 +126,8 @@ RobotFile: Final = _ROBOT.type
 
 
 def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Normalise a robot file: move tables of devices, such as ``[bumpers]``, to the front of its list ``[[devices]]``.
+    """Normalise a robot file: move tables of devices, such as ``[bumpers]``, to the
+    front of its list ``[[devices]]``.
 
     Instead of a table, ``true`` is a device with default parameters, ``false`` none.
     """
@@ -114,15 +139,25 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in table.items():
         if name in own and value is not None and value is not False:
             try:
-                short.append({**({} if value is True else checked(value, dict[str, Any])), "type": name})
+                short.append(
+                    {
+                        **({} if value is True else checked(value, dict[str, Any])),
+                        "type": name,
+                    }
+                )
             except TableError as error:
                 raise error.inside(name) from None
+
     listed = table.get("devices", [])
-    return plain | {"devices": [*short, *listed] if isinstance(listed, list) else listed}
+    return plain | {
+        "devices": [*short, *listed] if isinstance(listed, list) else listed
+    }
 
 
 def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
-    """The keys of a robot file that describe devices: a table for the only one of its kind, else a list of tables."""
+    """The keys of a robot file that describe devices: a table for the only one of its
+    kind, else a list of tables.
+    """
     kinds = [d.type for d in devices]
     if len(set(kinds)) == len(kinds):
         return {d.type: table_of(d) or True for d in devices}
@@ -144,7 +179,8 @@ def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserS
 
 
 def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
-    """A laser mounted on a robot (`LaserMount`): `load` finds models of the library; `where` is a prefix of keys in errors.
+    """A laser mounted on a robot (`LaserMount`): `load` finds models of the library;
+    `where` is a prefix of keys in errors.
 
     Raises
     ------
@@ -154,15 +190,21 @@ def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
     described = mount.samples is not UNSET and mount.range is not UNSET
     base = LaserSpec(type_name=mount.type) if described else load(mount.type)
     values = {"pose": Pose()} | LASER_MOUNT.values(mount, where)
-    return replace(base, **values | {"flipped": values.get("flipped", False) or base.flipped})
+    return replace(
+        base, **values | {"flipped": values.get("flipped", False) or base.flipped}
+    )
 
 
 def _sonar(file: Any) -> SonarSpec:
-    missing, own = set(file.unconnected), {t.index: (n, t) for n, t in enumerate(file.single)}
+    missing, own = (
+        set(file.unconnected),
+        {t.index: (n, t) for n, t in enumerate(file.single)},
+    )
     for index in (*missing, *own):
         if not 0 <= index < len(file.transducers):
             raise ModelError(
-                f"sonar {file.type_name}: expected a transducer of 0 … {len(file.transducers) - 1}, found {index}"
+                f"sonar {file.type_name}: expected a transducer of 0 … "
+                f"{len(file.transducers) - 1}, found {index}"
             )
 
     def transducer(i: int, pose: Triple) -> Transducer:
@@ -171,9 +213,19 @@ def _sonar(file: Any) -> SonarSpec:
         n, single = own[i]
         low, high = single.range or (None, None)
         values = _SINGLE.values(single, f"sonar.single[{n}].")
-        return Transducer(pose=pose_of(pose), connected=i not in missing, range_min=low, range_max=high, **values)
+        return Transducer(
+            pose=pose_of(pose),
+            connected=i not in missing,
+            range_min=low,
+            range_max=high,
+            **values,
+        )
 
-    return _SONAR.read(file, "sonar.", transducers=tuple(transducer(i, t) for i, t in enumerate(file.transducers)))
+    return _SONAR.read(
+        file,
+        "sonar.",
+        transducers=tuple(transducer(i, t) for i, t in enumerate(file.transducers)),
+    )
 
 
 def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
@@ -184,9 +236,12 @@ def _sonar_table(spec: SonarSpec) -> dict[str, Any]:
     single = []
     for i, t in enumerate(spec.transducers):
         has_range = t.range_min is not None or t.range_max is not None
-        own = _SINGLE.write(t) | ({"range": list(spec.limits_of(t))} if has_range else {})
+        own = _SINGLE.write(t) | (
+            {"range": list(spec.limits_of(t))} if has_range else {}
+        )
         if own:
             single.append({"index": i, **own})
+
     return table | {"single": single} if single else table
 
 
@@ -211,7 +266,9 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
     values["pioneer"] = replace(pioneer, subclass=pioneer.subclass or name)
     return RobotSpec(
         name=name,
-        lasers=tuple(mounted_laser(m, load, f"lasers[{i}].") for i, m in enumerate(file.lasers)),
+        lasers=tuple(
+            mounted_laser(m, load, f"lasers[{i}].") for i, m in enumerate(file.lasers)
+        ),
         sonar=None if file.sonar is None else _sonar(file.sonar),
         devices=devices_of(file.devices),
         **values,
@@ -219,13 +276,20 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
 
 
 def to_table(spec: RobotSpec) -> dict[str, Any]:
-    """The contents of a robot file; `to_spec` converts them back to `spec`, up to the last digit of angles."""
+    """The contents of a robot file; `to_spec` converts them back to `spec`, up to the
+    last digit of angles.
+    """
     table = _ROBOT.write(spec) | {
-        "lasers": [{"type": laser.type_name, **LASER_MOUNT.write(laser)} for laser in spec.lasers]
+        "lasers": [
+            {"type": laser.type_name, **LASER_MOUNT.write(laser)}
+            for laser in spec.lasers
+        ]
     }
     if spec.sonar is not None:
         table["sonar"] = _sonar_table(spec.sonar)
     usual = {
         name for name in STANDARD if not table_of(standard_device(name))
     }  # without parameters there is nothing to say of them
-    return table | devices_table([d for d in spec.equipment if d.type not in {*CARRIED, *usual}])
+    return table | devices_table(
+        [d for d in spec.equipment if d.type not in {*CARRIED, *usual}]
+    )

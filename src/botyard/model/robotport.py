@@ -1,8 +1,10 @@
-"""The robot interface of all protocols (ports and adapters): SI units, without sockets, clocks or arrays of the engine.
+"""The robot interface of all protocols (ports and adapters): SI units, without sockets,
+clocks or arrays of the engine.
 
-A session gets a `RobotPort` and needs nothing else of the program. Commands are queued and take effect with the next step; readings come
-from the last snapshot, so protocols cannot disturb each other (design §2). `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet`
-implement the interface; protocols do not know the engine.
+A session gets a `RobotPort` and needs nothing else of the program. Commands are queued
+and take effect with the next step; readings come from the last snapshot, so protocols
+cannot disturb each other (design §2). `botyard.sim.port.Port` and
+`botyard.sim.fleet.Fleet` implement the interface; protocols do not know the engine.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ from numpy.typing import NDArray
 from botyard.geometry import Pose, Twist
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec
-from botyard.model.readings import Action, ChargeState, GripperState, LaserScan, SonarReadings
+from botyard.model.readings import (
+    Action,
+    ChargeState,
+    GripperState,
+    LaserScan,
+    SonarReadings,
+)
 from botyard.model.robot import Axes, RobotSpec
 
 T = TypeVar("T")
@@ -57,7 +65,9 @@ class RobotState(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """Step lengths: simulated, wanted in wall time, and measured in wall time for the last step; s."""
+    """Step lengths: simulated, wanted in wall time, and measured in wall time for the
+    last step; s.
+    """
 
     sim: float = 0.1
     real: float = 0.1
@@ -65,7 +75,9 @@ class Timing(NamedTuple):
 
 
 class BodyColumns(Protocol):
-    """Dynamic state of all bodies as arrays with a row for each body, see `Fleet.rows`. Read-only."""
+    """Dynamic state of all bodies as arrays with a row for each body, see `Fleet.rows`.
+    Read-only.
+    """
 
     @property
     def pose(self) -> NDArray[np.float64]:
@@ -89,7 +101,9 @@ class BodyColumns(Protocol):
 
     @property
     def odom_frame(self) -> NDArray[np.float64]:
-        """Origins of odometry in the world, as of when odometry was last set, (n, 3): m, m, rad."""
+        """Origins of odometry in the world, as of when odometry was last set, (n, 3):
+        m, m, rad.
+        """
         ...
 
     @property
@@ -167,7 +181,9 @@ class Battery(Protocol):
 
 
 class Electrics(Protocol):
-    """Battery, lines and temperature of a robot's controller board; see `botyard.devices.electrics.Electrics`."""
+    """Battery, lines and temperature of a robot's controller board; see
+    `botyard.devices.electrics.Electrics`.
+    """
 
     digout: int
     """Eight digital outputs."""
@@ -238,7 +254,9 @@ class Gripper(Protocol):
         ...
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a while: up for a positive time, s, down for a negative one."""
+        """Move the lift for a while: up for a positive time, s, down for a negative
+        one.
+        """
         ...
 
     @property
@@ -275,7 +293,9 @@ class DeviceReader(Protocol):
         ...
 
     def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:
-        """The present reading converted for an interface; None if the kind's code raises."""
+        """The present reading converted for an interface; None if the kind's code
+        raises.
+        """
         ...
 
 
@@ -299,12 +319,16 @@ class Fleet(Protocol):
 
     @property
     def layout(self) -> int:
-        """Version of the layout: changes when rows of robots or offsets of readings change."""
+        """Version of the layout: changes when rows of robots or offsets of readings
+        change.
+        """
         ...
 
     @property
     def odometry_variances(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Mean squares of the proportional errors of odometry by axis, (n, 3), and whether they are drawn anew in every step, (n,)."""
+        """Mean squares of the proportional errors of odometry by axis, (n, 3), and
+        whether they are drawn anew in every step, (n,).
+        """
         ...
 
     @property
@@ -314,29 +338,41 @@ class Fleet(Protocol):
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and the slice of each one's `readings`."""
+        """Keys (robot, kind, index) of all range sensors, and the slice of each one's
+        `readings`.
+        """
         ...
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Which range sensors were measured in the last step, (n,) bool in the order of `placed`."""
+        """Which range sensors were measured in the last step, (n,) bool in the order of
+        `placed`.
+        """
         ...
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
+        """Slices of `readings` of all range sensors measured in the last step, by their
+        keys; the same object while these are the same.
+        """
         ...
 
     def age_us(self, key: Hashable) -> int:
-        """How long ago the reading of a range sensor that can be had was measured, µs of simulated time; 0: after the last step."""
+        """How long ago the reading of a range sensor that can be had was measured, µs
+        of simulated time; 0: after the last step.
+        """
         ...
 
     def refresh(self) -> None:
-        """Measure with all subscribed sensors in the present state: needed after bodies were added or removed between steps."""
+        """Measure with all subscribed sensors in the present state: needed after bodies
+        were added or removed between steps.
+        """
         ...
 
     def measure(self, keys: Iterable[Hashable]) -> None:
-        """Measure with these range sensors (robot, kind, index) in the present state, unless the step did."""
+        """Measure with these range sensors (robot, kind, index) in the present state,
+        unless the step did.
+        """
         ...
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
@@ -344,7 +380,9 @@ class Fleet(Protocol):
         ...
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """The slice of a sensor in `readings`, by its key; None if it was not measured in this step."""
+        """The slice of a sensor in `readings`, by its key; None if it was not measured
+        in this step.
+        """
         ...
 
 
@@ -388,7 +426,9 @@ class RobotPort(Protocol):
 
     @property
     def teleports(self) -> int:
-        """Number of times that the robot was placed by a command or by hand; never decreases."""
+        """Number of times that the robot was placed by a command or by hand; never
+        decreases.
+        """
         ...
 
     def claim(self) -> None:
@@ -396,11 +436,17 @@ class RobotPort(Protocol):
         ...
 
     def release(self) -> None:
-        """The session ends: unsubscribe its sensors; the robot stops with motors off, unless another live source commands it."""
+        """The session ends: unsubscribe its sensors; the robot stops with motors off,
+        unless another live source commands it.
+        """
         ...
 
-    def drive(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
-        """Queue: velocities until the next command, m/s forward, rad/s, m/s to the left; None: unchanged."""
+    def drive(
+        self, v: float | None = None, w: float | None = None, vy: float | None = None
+    ) -> None:
+        """Queue: velocities until the next command, m/s forward, rad/s, m/s to the
+        left; None: unchanged.
+        """
         ...
 
     def move(self, distance: float) -> None:
@@ -431,8 +477,12 @@ class RobotPort(Protocol):
         """Queue: limits of speed, m/s, and turn rate, rad/s; None: unchanged."""
         ...
 
-    def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
-        """Queue: acceleration and deceleration of an axis (0 forward, 1 lateral, 2 rotation), m/s² or rad/s²; None: unchanged."""
+    def set_ramp(
+        self, axis: int, accel: float | None = None, decel: float | None = None
+    ) -> None:
+        """Queue: acceleration and deceleration of an axis (0 forward, 1 lateral, 2
+        rotation), m/s² or rad/s²; None: unchanged.
+        """
         ...
 
     def set_odometry(self, pose: Pose) -> None:
@@ -448,11 +498,15 @@ class RobotPort(Protocol):
         ...
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: place the robot at a true pose; odometry stays. CommandError: too many bodies at that place."""
+        """Queue: place the robot at a true pose; odometry stays. CommandError: too many
+        bodies at that place.
+        """
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad). CommandError: too many bodies there."""
+        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad).
+        CommandError: too many bodies there.
+        """
         ...
 
     def state(self) -> RobotState:
@@ -477,7 +531,9 @@ class RobotPort(Protocol):
         ...
 
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, table sensors included; the first is the one of the SIP."""
+        """Bytes of digital inputs, table sensors included; the first is the one of the
+        SIP.
+        """
         ...
 
     @property
@@ -490,19 +546,27 @@ class RobotPort(Protocol):
         ...
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that the devices set in fields of the standard information packet, by field."""
+        """Bits that the devices set in fields of the standard information packet, by
+        field.
+        """
         ...
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: make the robot invisible and without collisions (a ghost), or normal again."""
+        """Queue: make the robot invisible and without collisions (a ghost), or normal
+        again.
+        """
         ...
 
     def set_odometry_errors(self, on: bool) -> None:
         """Queue: switch odometry errors on (in the simulation's mode) or off."""
         ...
 
-    def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
-        """The joystick that is plugged into the robot: x, y from -1 to 1, throttle from 0 to 1."""
+    def move_joystick(
+        self, x: float, y: float, throttle: float, button1: bool, button2: bool
+    ) -> None:
+        """The joystick that is plugged into the robot: x, y from -1 to 1, throttle from
+        0 to 1.
+        """
         ...
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
@@ -526,8 +590,12 @@ class RobotPort(Protocol):
         """Number of lasers."""
         ...
 
-    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays of a laser: bearing of the first, spacing (rad, positive) and number."""
+    def configure_laser(
+        self, index: int, angle_min: float, increment: float, count: int
+    ) -> None:
+        """Set the rays of a laser: bearing of the first, spacing (rad, positive) and
+        number.
+        """
         ...
 
     def subscribe_laser(self, index: int, on: bool) -> None:

@@ -1,4 +1,6 @@
-"""Declarations of ROS topics and frames of devices, which stand beside the device (`botyard.model.devices.Device`)."""
+"""Declarations of ROS topics and frames of devices, which stand beside the device
+(`botyard.model.devices.Device`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ R = TypeVar("R")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 SCAN: Final = "sensor_msgs/LaserScan"
 OWN: Final = ("default", "nav2")
-"""The name profiles of botyard itself: with all that it has to offer, while the others have what those programs have."""
+"""The name profiles of botyard itself: with all that it has to offer, while the others
+have what those programs have.
+"""
 CLOUDS: Final = ("sensor_msgs/PointCloud", "sensor_msgs/PointCloud2")
 """Types of messages with points."""
 
@@ -46,14 +50,18 @@ class Place:
     type_name: str = ""
 
     def named(self, pattern: str) -> str:
-        """A topic or frame of the device, see `RosMessage`. ModelError: the pattern has other fields."""
+        """A topic or frame of the device, see `RosMessage`. ModelError: the pattern has
+        other fields.
+        """
         if "{" not in pattern:
             return pattern + self.tail
         try:
             return pattern.format(
-                number=self.index + 1, type=_NOT_A_NAME.sub("", self.type_name), others=f"_{self.index}" if self.index else "",
+                number=self.index + 1,
+                type=_NOT_A_NAME.sub("", self.type_name),
+                others=f"_{self.index}" if self.index else "",
                 several=f"_{self.index}" if self.count > 1 else "",
-            )  # fmt: skip
+            )
         except (LookupError, ValueError, AttributeError) as error:
             raise ModelError(
                 f'ros: expected a name with {{number}}, {{type}}, {{others}} or {{several}}, found "{shown(pattern)}"'
@@ -61,7 +69,8 @@ class Place:
 
 
 class RosFrame(NamedTuple):
-    """A frame of a device whose transform from base_link is published, also where no topic is in it.
+    """A frame of a device whose transform from base_link is published, also where no
+    topic is in it.
 
     Attributes
     ----------
@@ -86,7 +95,8 @@ class Rays(NamedTuple):
     origins, directions : (n, 3) float32
         Where they begin in the robot's frame, m, and unit vectors.
     farthest : (n,) float64
-        Readings from this range on are left out: nothing was met. m; infinite: none is left out.
+        Readings from this range on are left out: nothing was met. m; infinite: none is
+        left out.
     """
 
     origins: NDArray[np.float32]
@@ -101,32 +111,49 @@ class Rays(NamedTuple):
 
 
 class ScanArrays(NamedTuple):
-    """The message is a sensor_msgs/LaserScan with a range and an intensity (laser return) for each beam.
+    """The message is a sensor_msgs/LaserScan with a range and an intensity (laser
+    return) for each beam.
 
     Attributes
     ----------
     is_open : bool
-        Ranges are infinite where nothing was met, and negative infinite where something is nearer than the laser measures (REP-117);
-        else they are those that were read.
+        Ranges are infinite where nothing was met, and negative infinite where something
+        is nearer than the laser measures (REP-117); else they are those that were read.
     """
 
     is_open: bool
 
     def ranges(
-        self, ranges: NDArray[np.float64], returns: NDArray[np.int16], range_min: float = 0.0
+        self,
+        ranges: NDArray[np.float64],
+        returns: NDArray[np.int16],
+        range_min: float = 0.0,
     ) -> NDArray[np.float32]:
-        """Ranges as they stand in the message, of ranges, (n,) m, laser returns, (n,), and the least range, m, which nearer things read."""
+        """Ranges as they stand in the message, of ranges, (n,) m, laser returns, (n,),
+        and the least range, m, which nearer things read.
+        """
         short = ranges.astype(np.float32)
-        return without_near(np.where(returns == 0, np.float32(np.inf), short), range_min) if self.is_open else short
+        return (
+            without_near(np.where(returns == 0, np.float32(np.inf), short), range_min)
+            if self.is_open
+            else short
+        )
 
 
 def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.float32]:
-    """Ranges, (n,) m, with negative infinity for those at the least range, m (REP-117); 0: a laser that measures from its origin on."""
-    return np.where(ranges <= np.float32(range_min), np.float32(-np.inf), ranges) if range_min > 0.0 else ranges
+    """Ranges, (n,) m, with negative infinity for those at the least range, m (REP-117);
+    0: a laser that measures from its origin on.
+    """
+    return (
+        np.where(ranges <= np.float32(range_min), np.float32(-np.inf), ranges)
+        if range_min > 0.0
+        else ranges
+    )
 
 
 class EndPoints(NamedTuple):
-    """The message is a cloud (`CLOUDS`) of the points where the beams of the device end.
+    """The message is a cloud (`CLOUDS`) of the points where the beams of the device
+    end.
 
     Attributes
     ----------
@@ -146,10 +173,17 @@ def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
     """The fields of a sensor_msgs/PointCloud2 of points (n, 3), m."""
     count = len(points)
     return {
-        "height": 1, "width": count, "fields": [{"name": n, "offset": 4 * i, "datatype": 7, "count": 1} for i, n in enumerate("xyz")],
-        "point_step": 12, "row_step": 12 * count, "data": np.ascontiguousarray(points, "<f4").reshape(-1).view(np.uint8),
+        "height": 1,
+        "width": count,
+        "fields": [
+            {"name": n, "offset": 4 * i, "datatype": 7, "count": 1}
+            for i, n in enumerate("xyz")
+        ],
+        "point_step": 12,
+        "row_step": 12 * count,
+        "data": np.ascontiguousarray(points, "<f4").reshape(-1).view(np.uint8),
         "is_dense": True,
-    }  # fmt: skip
+    }
 
 
 # -- topics
@@ -159,9 +193,11 @@ def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
 class RosMessage(Generic[S, R]):
     """A ROS topic with readings of a device.
 
-    Names of a topic and of a frame may have these fields, for robots with several devices of the kind: ``{number}`` counts them from 1;
-    ``{type}`` is the description's ``type_name``; ``{others}`` is empty for the first one, ``_1``, ``_2`` … for the others;
-    ``{several}`` is empty for the only one, else ``_0``, ``_1`` …. Names without a field get ``_2``, ``_3`` … from the second on.
+    Names of a topic and of a frame may have these fields, for robots with several
+    devices of the kind: ``{number}`` counts them from 1; ``{type}`` is the
+    description's ``type_name``; ``{others}`` is empty for the first one, ``_1``, ``_2``
+    … for the others; ``{several}`` is empty for the only one, else ``_0``, ``_1`` ….
+    Names without a field get ``_2``, ``_3`` … from the second on.
 
     Attributes
     ----------
@@ -170,12 +206,14 @@ class RosMessage(Generic[S, R]):
     type_name : str
         Type of its messages, for example ``botyard_msgs/FiducialArray``.
     fields : callable
-        The message of a reading: values by the names of its fields, nested as the message is; a `Pose` for a geometry_msgs/Pose. A field
-        ``header`` is filled in. None: no message.
+        The message of a reading: values by the names of its fields, nested as the
+        message is; a `Pose` for a geometry_msgs/Pose. A field ``header`` is filled in.
+        None: no message.
     definitions : mapping of str to str
         Definitions of message types that are not ROS's own, in order of dependency.
     frame : str or None
-        Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the header names none.
+        Frame of the sensor, without the robot's prefix; empty: the robot's own; None:
+        the header names none.
     profiles : tuple of str
         The name profiles that have the topic.
     period : float
@@ -183,10 +221,12 @@ class RosMessage(Generic[S, R]):
     about : str
         One line of description; empty: that of the kind.
     version : callable or None
-        If given, the topic is latched: a message is published only when this value of the reading changes.
+        If given, the topic is latched: a message is published only when this value of
+        the reading changes.
     beams : ScanArrays, EndPoints or None
-        For kinds with beams: how the message follows from their ranges, so that those of all robots are made at once, and faster than by
-        `fields`, which must give the same message.
+        For kinds with beams: how the message follows from their ranges, so that those
+        of all robots are made at once, and faster than by `fields`, which must give the
+        same message.
     """
 
     topic: str
@@ -206,10 +246,22 @@ class RosMessage(Generic[S, R]):
             Place().named(pattern)
         expected = (SCAN,) if isinstance(self.beams, ScanArrays) else CLOUDS
         if self.beams is not None and self.type_name not in expected:
-            raise ModelError(f"ros: beams: expected {' or '.join(expected)}, found {shown(self.type_name)}")
+            raise ModelError(
+                f"ros: beams: expected {' or '.join(expected)}, found {shown(self.type_name)}"
+            )
 
 
 __all__ = [
-    "CLOUDS", "OWN", "SCAN", "EndPoints", "Place", "Rays", "RosFrame", "RosMessage", "ScanArrays", "point_cloud", "point_cloud2",
+    "CLOUDS",
+    "OWN",
+    "SCAN",
+    "EndPoints",
+    "Place",
+    "Rays",
+    "RosFrame",
+    "RosMessage",
+    "ScanArrays",
+    "point_cloud",
+    "point_cloud2",
     "without_near",
-]  # fmt: skip
+]

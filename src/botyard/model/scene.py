@@ -1,4 +1,6 @@
-"""The description of a world: walls, points, objects and places; frozen, in metres and radians, REP-103 axes."""
+"""The description of a world: walls, points, objects and places; frozen, in metres and
+radians, REP-103 axes.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.extensions import extension
 from botyard.errors import ArgumentError, ModelError
-from botyard.extensions import extension
 from botyard.geometry import Pose
 from botyard.model.obstacles import BoxObject, Returns
 from botyard.model.parameters import check_types
@@ -19,14 +21,16 @@ from botyard.model.tracing import TracedCells, trace
 
 Float2D = NDArray[np.float64]
 MAX_EXTENT_M = 100_000.0
-"""Greatest width and height of a map, and distance of anything from its origin, m: of files, unless their reader was told to read
-larger ones, and of what programs draw.
+"""Greatest width and height of a map, and distance of anything from its origin, m: of
+files, unless their reader was told to read larger ones, and of what programs draw.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class GeoReference:
-    """Position of the map's origin on Earth (WGS 84): degrees north and east, metres above the ellipsoid."""
+    """Position of the map's origin on Earth (WGS 84): degrees north and east, metres
+    above the ellipsoid.
+    """
 
     latitude: float
     longitude: float
@@ -63,7 +67,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """A named area or line of the map that is not an obstacle: a forbidden line or area, a bad-GPS sector.
+    """A named area or line of the map that is not an obstacle: a forbidden line or
+    area, a bad-GPS sector.
 
     Attributes
     ----------
@@ -122,10 +127,13 @@ class Scene:
     special_walls : tuple of SpecialWalls
         Those of `segments` that are not ordinary.
     traced : tuple of TracedCells
-        Which of `segments` are outlines of solid cells, of which raster: `from_array` and the readers of images and grids say so. Their
-        inside is solid, that of other closed walls is a hall. Rows that do not outline these cells (any more) count as other walls.
+        Which of `segments` are outlines of solid cells, of which raster: `from_array`
+        and the readers of images and grids say so. Their inside is solid, that of other
+        closed walls is a hall. Rows that do not outline these cells (any more) count as
+        other walls.
     points : (m, 2) float64 array
-        Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution) (decisions, "Comparing").
+        Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution)
+        (decisions, "Comparing").
     resolution : float
         Edge of a point's square, m.
     boxes : tuple of BoxObject
@@ -158,42 +166,61 @@ class Scene:
     georeference: GeoReference | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", arguments.array(self.segments, "segments", 4))
+        object.__setattr__(
+            self, "segments", arguments.array(self.segments, "segments", 4)
+        )
         object.__setattr__(self, "points", arguments.array(self.points, "points", 2))
         check_types(self)
         arguments.number(self.resolution, "resolution", low=0.0, above=True, unit="m")
         for wall in self.special_walls:
             if not 0 <= wall.first <= wall.last <= len(self.segments):
                 raise ModelError(
-                    f"special walls: expected rows of the {len(self.segments)} segments, found {wall.first} … {wall.last}"
+                    f"special walls: expected rows of the {len(self.segments)} "
+                    f"segments, found {wall.first} … {wall.last}"
                 )
 
     def __repr__(self) -> str:
-        counts = (len(self.segments), "walls"), (len(self.points), "points"), (len(self.boxes), "boxes")
-        return f"<Scene {self.name!r}: {', '.join(f'{n} {what}' for n, what in counts if n) or 'empty'}>"
+        counts = (
+            (len(self.segments), "walls"),
+            (len(self.points), "points"),
+            (len(self.boxes), "boxes"),
+        )
+        return (
+            f"<Scene {self.name!r}: "
+            f"{', '.join(f'{n} {what}' for n, what in counts if n) or 'empty'}>"
+        )
 
     @classmethod
     def from_array(
-        cls, solid: ArrayLike, resolution: float, origin: Pose | tuple[float, ...] = (0.0, 0.0), *, name: str = "array"
+        cls,
+        solid: ArrayLike,
+        resolution: float,
+        origin: Pose | tuple[float, ...] = (0.0, 0.0),
+        *,
+        name: str = "array",
     ) -> Scene:
-        """A scene whose walls are the outlines of an array's solid cells; `to_array` gives the array again.
+        """A scene whose walls are the outlines of an array's solid cells; `to_array`
+        gives the array again.
 
         Parameters
         ----------
         solid : (rows, columns) array of bool
-            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid; of an image turn it over: ``solid[::-1]``.
+            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid;
+            of an image turn it over: ``solid[::-1]``.
         resolution : float
             Edge of a cell, m.
         origin : Pose or tuple
-            Lower left corner of cell (0, 0): x, y, m; a third number turns the array about it, rad.
+            Lower left corner of cell (0, 0): x, y, m; a third number turns the array
+            about it, rad.
         name : str
             Display name.
 
         Raises
         ------
         ArgumentError
-            The array is not two-dimensional or not of bool, the resolution is not positive, the origin is not two or three finite
-            numbers, the name is no str, or cells would be farther than `MAX_EXTENT_M` from the origin of the world.
+            The array is not two-dimensional or not of bool, the resolution is not
+            positive, the origin is not two or three finite numbers, the name is no str,
+            or cells would be farther than `MAX_EXTENT_M` from the origin of the world.
         """
         try:
             cells = np.asarray(solid)
@@ -201,12 +228,21 @@ class Scene:
             raise ArgumentError(
                 f"solid: expected a two-dimensional array of bool, found {arguments.found(solid)}"
             ) from None
+
         if cells.ndim != 2 or cells.dtype != np.bool_:
-            hint = "; compare it first, as in Scene.from_array(image < 128, …)" if cells.ndim == 2 else ""
-            raise ArgumentError(
-                f"solid: expected a two-dimensional array of bool, found {cells.dtype} {cells.shape}{hint}"
+            hint = (
+                "; compare it first, as in Scene.from_array(image < 128, …)"
+                if cells.ndim == 2
+                else ""
             )
-        resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
+            raise ArgumentError(
+                "solid: expected a two-dimensional array of bool, found "
+                f"{cells.dtype} {cells.shape}{hint}"
+            )
+
+        resolution = arguments.number(
+            resolution, "resolution", low=0.0, above=True, unit="m"
+        )
         corner = arguments.place(origin, "origin")
         arguments.instance(name, "name", str)
         segments, traced = trace(cells, resolution, corner)
@@ -214,18 +250,25 @@ class Scene:
         return cls(name=name, segments=segments, traced=traced, resolution=resolution)
 
     def to_array(self, resolution: float, *, filled: bool = True) -> Raster:
-        """The cells that walls and points occupy, as `Raster`: ``solid`` (rows, columns) bool, ``x``, ``y`` and ``resolution``, m.
+        """The cells that walls and points occupy, as `Raster`: ``solid`` (rows,
+        columns) bool, ``x``, ``y`` and ``resolution``, m.
 
         Row 0 is the lowest. A cell is occupied
 
-        - if a wall crosses it that stops robots or that lasers see, or a point's square does;
-        - with `filled`, also if its middle is in a solid cell of what the map was traced from (`traced`): by `from_array`, or by a reader
-          of images, ROS maps and other grids. The inside of other closed walls, of halls and of blocks made of lines, is free.
+        - if a wall crosses it that stops robots or that lasers see, or a point's square
+          does;
+        - with `filled`, also if its middle is in a solid cell of what the map was
+          traced from (`traced`): by `from_array`, or by a reader of images, ROS maps
+          and other grids. The inside of other closed walls, of halls and of blocks made
+          of lines, is free.
 
-        What was traced comes back as it was, free margins too, if it is all of the map and the resolution is that of its cells: then
-        cells have the borders that those have, and outlines between them cross none. With a whole part of that resolution each cell
-        becomes several. Else borders are multiples of the resolution. The array covers all walls, points and traced rasters.
-        Movable objects are left out. Files of lines (``.map``) do not say what was traced; scenarios that refer to an image or a grid do.
+        What was traced comes back as it was, free margins too, if it is all of the map
+        and the resolution is that of its cells: then cells have the borders that those
+        have, and outlines between them cross none. With a whole part of that resolution
+        each cell becomes several. Else borders are multiples of the resolution. The
+        array covers all walls, points and traced rasters. Movable objects are left out.
+        Files of lines (``.map``) do not say what was traced; scenarios that refer to an
+        image or a grid do.
 
         Parameters
         ----------
@@ -239,7 +282,8 @@ class Scene:
         ArgumentError
             The resolution is not positive, or `filled` is no bool.
         WorldError
-            There are more than 10⁸ cells, or nothing to draw: neither walls nor points, and nothing was traced.
+            There are more than 10⁸ cells, or nothing to draw: neither walls nor points,
+            and nothing was traced.
         """
         return rasterise(
             self,
@@ -254,21 +298,26 @@ class Scene:
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """Bounding box of walls, points and boxes: min x, min y, max x, max y, m; None for an empty world."""
+        """Bounding box of walls, points and boxes: min x, min y, max x, max y, m; None
+        for an empty world.
+        """
         lows: list[Float2D] = []
         highs: list[Float2D] = []
         if len(self.segments):
             ends = self.segments.reshape(-1, 2)
             lows.append(ends.min(axis=0))
             highs.append(ends.max(axis=0))
+
         if len(self.points):
             lows.append(self.points.min(axis=0))
             highs.append(self.points.max(axis=0) + self.resolution)
+
         for box in self.boxes:
             reach = np.array([box.radius, box.radius])
             centre = np.array([box.pose.x, box.pose.y])
             lows.append(centre - reach)
             highs.append(centre + reach)
+
         if not lows:
             return None
         low, high = np.min(lows, axis=0), np.max(highs, axis=0)
@@ -278,7 +327,11 @@ class Scene:
     def center(self) -> Pose:
         """Centre of the bounds; the origin for an empty world."""
         box = self.bounds
-        return Pose() if box is None else Pose((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, 0.0)
+        return (
+            Pose()
+            if box is None
+            else Pose((box[0] + box[2]) / 2, (box[1] + box[3]) / 2, 0.0)
+        )
 
     def _repr_png_(self) -> bytes:
         """The picture that notebooks show."""
@@ -292,26 +345,32 @@ def scene_png(scene: Scene) -> bytes:
 
 
 def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> bool:
-    """Whether the point (x, y) lies inside the polygon (even-odd rule; Shimrat, 1962). Two corners (a line): False."""
+    """Whether the point (x, y) lies inside the polygon (even-odd rule; Shimrat, 1962).
+    Two corners (a line): False.
+    """
     inside = False
     for (x1, y1), (x2, y2) in zip(corners, corners[1:] + corners[:1], strict=True):
         if (y1 > y) != (y2 > y) and x < x1 + (y - y1) * (x2 - x1) / (y2 - y1):
             inside = not inside
+
     return inside and len(corners) > 2 and math.isfinite(x + y)
 
 
 def check_extent(lines: Float2D, what: str) -> None:
-    """Refuse lines, (n, 4) m, or points, (n, 2) m, that are larger or farther away than maps are.
+    """Refuse lines, (n, 4) m, or points, (n, 2) m, that are larger or farther away than
+    maps are.
 
     Raises
     ------
     ArgumentError
-        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the origin.
+        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the
+        origin.
     """
     ends = lines.reshape(-1, 2)
     if len(ends):
         far = float(max(np.abs(ends).max(), np.ptp(ends, axis=0).max()))
         if not far <= MAX_EXTENT_M:
             raise ArgumentError(
-                f"{what}: expected at most {MAX_EXTENT_M:g} m across, and from the origin, found {far:g} m"
+                f"{what}: expected at most {MAX_EXTENT_M:g} m across, and from "
+                f"the origin, found {far:g} m"
             )

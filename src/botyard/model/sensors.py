@@ -1,7 +1,7 @@
 """Descriptions of range sensors: frozen, in SI units, without behaviour.
 
-Frames: a sensor's pose is given in the robot's frame (x forward, y left, REP-103); bearings are in the sensor's frame,
-counter-clockwise from its forward axis.
+Frames: a sensor's pose is given in the robot's frame (x forward, y left, REP-103);
+bearings are in the sensor's frame, counter-clockwise from its forward axis.
 """
 
 from __future__ import annotations
@@ -35,9 +35,14 @@ MAX_LATENCY_S: Final = 60.0
 def check_latency(what: str, latency: float, jitter: float) -> None:
     """Refuse a latency and its jitter, s, that are out of range. Raises ModelError."""
     if not 0.0 <= latency <= MAX_LATENCY_S:
-        raise ModelError(f"{what}: latency must be 0 … {MAX_LATENCY_S:g} s, found {latency:g}")
+        raise ModelError(
+            f"{what}: latency must be 0 … {MAX_LATENCY_S:g} s, found {latency:g}"
+        )
+
     if not 0.0 <= jitter <= latency:
-        raise ModelError(f"{what}: jitter must be 0 … the latency, {latency:g} s, found {jitter:g}")
+        raise ModelError(
+            f"{what}: jitter must be 0 … the latency, {latency:g} s, found {jitter:g}"
+        )
 
 
 def _check_missing(what: str, share: float) -> None:
@@ -48,7 +53,9 @@ def _check_missing(what: str, share: float) -> None:
 def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
     """Refuse a rate, Hz, that is out of range. Raises ModelError."""
     if not 0.0 <= rate <= MAX_RATE_HZ:
-        raise ModelError(f"{what}: {name} must be 0 … {MAX_RATE_HZ:g} Hz, found {rate:g}")
+        raise ModelError(
+            f"{what}: {name} must be 0 … {MAX_RATE_HZ:g} Hz, found {rate:g}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,43 +65,57 @@ class LaserSpec(DeviceSpec):
     Attributes
     ----------
     type_name : str
-        Name of the device type as reported to clients (SIMINFO), for example ``sicklms200``.
+        Name of the device type as reported to clients (SIMINFO), for example
+        ``sicklms200``.
     pose : Pose
         Mounting in the robot's frame, m and rad.
     size : tuple of float
-        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no case.
+        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no
+        case.
     fov : float
         Angle between the first and the last ray, rad.
     samples : int
-        Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2 (pioneer-protocol §7, SEN-002).
+        Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2
+        (pioneer-protocol §7, SEN-002).
     range_min, range_max : float
         Nearer surfaces read `range_min`; rays that hit nothing read `range_max`; m.
     flipped : bool
-        Mounted upside down: readings are served clockwise until a client configures the scan.
+        Mounted upside down: readings are served clockwise until a client configures the
+        scan.
     range_noise : float
         Half-width of the uniform error of each range, m.
     range_deviation : float
-        Standard deviation of the Gaussian error of each range, m. It comes in addition to the uniform one.
+        Standard deviation of the Gaussian error of each range, m. It comes in addition
+        to the uniform one.
     range_share : float
-        Part of this standard deviation that grows with the range, m for each m of range: σ² = range_deviation² + (range_share · r)².
+        Part of this standard deviation that grows with the range, m for each m of
+        range: σ² = range_deviation² + (range_share · r)².
     angle_noise : float
-        Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
+        Half-width of the uniform error of each ray's bearing, rad, drawn for every
+        scan.
     reflector : ReflectorRule
         Treatment of bright returns.
     update_rate : float
-        How often interfaces that publish by themselves (ROS) take a scan, Hz of simulated time; 0: in every step. Who asks for a reading
-        (programs, Pioneer clients) gets that of the present state at any time, or the one that `measurement_rate` and `latency` say.
+        How often interfaces that publish by themselves (ROS) take a scan, Hz of
+        simulated time; 0: in every step. Who asks for a reading (programs, Pioneer
+        clients) gets that of the present state at any time, or the one that
+        `measurement_rate` and `latency` say.
     measurement_rate : float
-        How often it measures, Hz of simulated time; 0: in every step. In between all who read it get the last measurement, with its
-        stamp; a latency begins with the measurement. Measurement k is k / rate after the beginning of time; in a simulation the first
-        step at or after that. A laser with fewer measurements than steps takes them read or not.
+        How often it measures, Hz of simulated time; 0: in every step. In between all
+        who read it get the last measurement, with its stamp; a latency begins with the
+        measurement. Measurement k is k / rate after the beginning of time; in a
+        simulation the first step at or after that. A laser with fewer measurements than
+        steps takes them read or not.
     latency : float
-        A reading can be had from so long after its measurement on, s of simulated time; in a simulation whole steps, to the nearest. Its
-        stamp is that of the measurement. A laser with latency measures in every step, read or not.
+        A reading can be had from so long after its measurement on, s of simulated time;
+        in a simulation whole steps, to the nearest. Its stamp is that of the
+        measurement. A laser with latency measures in every step, read or not.
     jitter : float
-        Half-width of the uniform error of that time, s; drawn for each scan. Scans never overtake each other.
+        Half-width of the uniform error of that time, s; drawn for each scan. Scans
+        never overtake each other.
     missing : float
-        Share of the rays, 0 … 1, that get no return although there is something: drawn for each ray of each scan. They read `range_max`.
+        Share of the rays, 0 … 1, that get no return although there is something: drawn
+        for each ray of each scan. They read `range_max`.
     """
 
     type: str = field(default="laser", init=False)
@@ -123,13 +144,22 @@ class LaserSpec(DeviceSpec):
         DeviceSpec.__post_init__(self)
         check_name(self.type_name, "laser model", ModelError)
         if not 1 <= self.samples <= MAX_SAMPLES:
-            raise ModelError(f"laser {self.type_name}: samples must be 1 … {MAX_SAMPLES}, found {self.samples}")
+            raise ModelError(
+                f"laser {self.type_name}: samples must be 1 … {MAX_SAMPLES}, found {self.samples}"
+            )
+
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
-                f"laser {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
+                f"laser {self.type_name}: range must be [min, max] with 0 ≤ min "
+                f"< max, found [{self.range_min}, {self.range_max}]"
             )
+
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
-            raise ModelError(f"laser {self.type_name}: field of view must be within 0…360°, found {self.fov:.3f} rad")
+            raise ModelError(
+                f"laser {self.type_name}: field of view must be within 0…360°, "
+                f"found {self.fov:.3f} rad"
+            )
+
         check_rate(f"laser {self.type_name}", self.update_rate)
         check_rate(f"laser {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"laser {self.type_name}", self.latency, self.jitter)
@@ -137,7 +167,8 @@ class LaserSpec(DeviceSpec):
         for name, most in (("range_deviation", MAX_DEVIATION_M), ("range_share", 1.0)):
             if not 0.0 <= getattr(self, name) <= most:
                 raise ModelError(
-                    f"laser {self.type_name}: {name} must be from 0 to {most:g}, found {getattr(self, name):g}"
+                    f"laser {self.type_name}: {name} must be from 0 to {most:g}, "
+                    f"found {getattr(self, name):g}"
                 )
 
     @property
@@ -184,12 +215,14 @@ class SonarSpec(DeviceSpec):
     fov : float
         Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
     range_min, range_max : float
-        Nearer surfaces read `range_min`, none reads `range_max`; m. Bounds of those of all transducers.
+        Nearer surfaces read `range_min`, none reads `range_max`; m. Bounds of those of
+        all transducers.
     noise : float
         Half-width of the uniform error of readings other than `range_max`, m.
     rays : int
-        Rays cast over the cone by each transducer, of which the shortest counts; 1 is the central ray alone (SEN-017, SEN-018).
-        A transducer with a cone of its own has as many as keep their spacing.
+        Rays cast over the cone by each transducer, of which the shortest counts; 1 is
+        the central ray alone (SEN-017, SEN-018). A transducer with a cone of its own
+        has as many as keep their spacing.
     update_rate, measurement_rate : float
         As those of `LaserSpec`, Hz.
     latency, jitter, missing : float
@@ -214,13 +247,21 @@ class SonarSpec(DeviceSpec):
         DeviceSpec.__post_init__(self)
         check_name(self.type_name, "sonar model", ModelError)
         if not self.transducers:
-            raise ModelError(f"sonar {self.type_name}: at least one transducer is needed, found none")
+            raise ModelError(
+                f"sonar {self.type_name}: at least one transducer is needed, found none"
+            )
+
         if not 0.0 <= self.range_min < self.range_max:
             raise ModelError(
-                f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min < max, found [{self.range_min}, {self.range_max}]"
+                f"sonar {self.type_name}: range must be [min, max] with 0 ≤ min "
+                f"< max, found [{self.range_min}, {self.range_max}]"
             )
+
         if not 1 <= self.rays <= MAX_SONAR_RAYS:
-            raise ModelError(f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}")
+            raise ModelError(
+                f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}"
+            )
+
         check_rate(f"sonar {self.type_name}", self.update_rate)
         check_rate(f"sonar {self.type_name}", self.measurement_rate, "measurement_rate")
         check_latency(f"sonar {self.type_name}", self.latency, self.jitter)
@@ -229,18 +270,24 @@ class SonarSpec(DeviceSpec):
             low, high = self.limits_of(t)
             if t.connected and not self.range_min <= low < high <= self.range_max:
                 raise ModelError(
-                    f"sonar {self.type_name}: transducer {i}: range must be within that of the ring, "
+                    f"sonar {self.type_name}: transducer {i}: range must be "
+                    "within that of the ring, "
                     f"[{self.range_min}, {self.range_max}], found [{low}, {high}]"
                 )
+
             if t.fov is not None and not 0.0 <= t.fov <= 2.0 * math.pi + 1e-9:
                 raise ModelError(
-                    f"sonar {self.type_name}: transducer {i}: expected a cone of 0…360°, found {t.fov:.3f} rad"
+                    f"sonar {self.type_name}: transducer {i}: expected a cone of "
+                    f"0…360°, found {t.fov:.3f} rad"
                 )
 
     def limits_of(self, transducer: Transducer) -> tuple[float, float]:
         """Range limits (min, max) of a transducer, m."""
         low, high = transducer.range_min, transducer.range_max
-        return self.range_min if low is None else low, self.range_max if high is None else high
+        return (
+            self.range_min if low is None else low,
+            self.range_max if high is None else high,
+        )
 
     def rays_of(self, transducer: Transducer) -> int:
         """Number of rays over the cone of a transducer."""
@@ -248,4 +295,7 @@ class SonarSpec(DeviceSpec):
             return 1
         if transducer.fov is None or not self.fov:
             return self.rays
-        return min(MAX_SONAR_RAYS, max(1, round(transducer.fov / self.fov * (self.rays - 1)) + 1))
+        return min(
+            MAX_SONAR_RAYS,
+            max(1, round(transducer.fov / self.fov * (self.rays - 1)) + 1),
+        )

@@ -1,7 +1,10 @@
-"""Descriptions by the names of their fields, so that digests and pickles outlive a change of their classes.
+"""Descriptions by the names of their fields, so that digests and pickles outlive a
+change of their classes.
 
-A digest of a description covers each field that its class had in the first format of states (`FIRST`), and each later one that differs from
-its default: a field that a class gets later, with its default, changes no digest. Digests of objects of plug-ins' classes cover all fields.
+A digest of a description covers each field that its class had in the first format of
+states (`FIRST`), and each later one that differs from its default: a field that a class
+gets later, with its default, changes no digest. Digests of objects of plug-ins' classes
+cover all fields.
 """
 
 from __future__ import annotations
@@ -68,15 +71,20 @@ WanderingOdometrySpec: type x y a time
 WheelSpec: x y radius steers drives
 """
 FIRST: Final[Mapping[str, tuple[str, ...]]] = {
-    name: tuple(names.split()) for name, names in re.findall(r"(\w+):([^:]*)(?=\n\w|$)", _FIRST.strip())
+    name: tuple(names.split())
+    for name, names in re.findall(r"(\w+):([^:]*)(?=\n\w|$)", _FIRST.strip())
 }
-"""Fields of the classes of descriptions in the first format of states, in their order then. A new class of descriptions is added with its
-fields of that time; a line is changed with a new format of states alone (`botyard.engine.state.VERSION`)."""
+"""Fields of the classes of descriptions in the first format of states, in their order
+then. A new class of descriptions is added with its fields of that time; a line is
+changed with a new format of states alone (`botyard.engine.state.VERSION`).
+"""
 _PLAIN: Final = frozenset({bool, int, float, str, bytes, type(None), np.ndarray})
 
 
 class _Shape(NamedTuple):
-    """How a class is digested: fields that always count, and the later ones with what stands for their defaults."""
+    """How a class is digested: fields that always count, and the later ones with what
+    stands for their defaults.
+    """
 
     first: tuple[str, ...]
     later: tuple[tuple[str, Any], ...]
@@ -86,7 +94,9 @@ class _Shape(NamedTuple):
 def _shape(kind: type[Any]) -> _Shape:
     here = {one.name: one for one in fields(kind)}
     first = FIRST.get(kind.__name__, tuple(here))
-    later = tuple((name, _default(here[name])) for name in sorted(here.keys() - set(first)))
+    later = tuple(
+        (name, _default(here[name])) for name in sorted(here.keys() - set(first))
+    )
     return _Shape(tuple(name for name in first if name in here), later)
 
 
@@ -110,7 +120,9 @@ def digested(value: Any) -> Any:
         for name, default in later:
             if not _is_same(one := digested(getattr(value, name)), default):
                 found[name] = one
+
         return found
+
     if isinstance(value, tuple):
         return [digested(one) for one in value]
     if isinstance(value, Mapping):
@@ -126,10 +138,14 @@ def _is_same(one: Any, other: Any) -> bool:
             and (one.dtype, one.shape) == (other.dtype, other.shape)
             and one.tobytes() == other.tobytes()
         )
+
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_is_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(
+            _is_same(one[key], other[key]) for key in one
+        )
+
     return type(one) is type(other) and repr(one) == repr(other)
 
 
@@ -137,14 +153,23 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def set_fields(self: Any, values: Sequence[Any]) -> None:
-    """``__setstate__`` of a class that has got fields since the first format, whose pickles have the values of `FIRST` in that order."""
+    """``__setstate__`` of a class that has got fields since the first format, whose
+    pickles have the values of `FIRST` in that order.
+    """
     here = fields(self)
     first = FIRST[type(self).__name__]
-    names = first if len(values) == len(first) < len(here) else tuple(one.name for one in here)
+    names = (
+        first
+        if len(values) == len(first) < len(here)
+        else tuple(one.name for one in here)
+    )
     given = dict(zip(names, values, strict=True))
     for one in here:
         if one.name not in given:
-            given[one.name] = one.default if one.default_factory is MISSING else one.default_factory()
+            given[one.name] = (
+                one.default if one.default_factory is MISSING else one.default_factory()
+            )
+
         object.__setattr__(self, one.name, given[one.name])
 
 
@@ -166,22 +191,27 @@ def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
     unknown = sorted(values.keys() - here)
     if unknown:
         raise StateError(
-            f"pickle: {kind.__name__} has no {', '.join(unknown)} here: another version of botyard wrote it"
+            f"pickle: {kind.__name__} has no {', '.join(unknown)} here: another "
+            "version of botyard wrote it"
         )
+
     return kind(**values)
 
 
 def packed(value: Any, known: dict[int, Any]) -> Any:
-    """A value for pickle, in which descriptions are kept by the names of their fields: pickle gives the value itself back.
+    """A value for pickle, in which descriptions are kept by the names of their fields:
+    pickle gives the value itself back.
 
-    Pickle alone keeps values of dataclasses with slots by their places: a class with more fields would take them for others.
+    Pickle alone keeps values of dataclasses with slots by their places: a class with
+    more fields would take them for others.
 
     Parameters
     ----------
     value : value
         A description, or tuples and lists of such.
     known : dict
-        What was packed before, by identity: an object that is there twice stays one. The caller keeps the objects.
+        What was packed before, by identity: an object that is there twice stays one.
+        The caller keeps the objects.
     """
     kind = type(value)
     if kind is tuple or kind is list:
@@ -190,8 +220,14 @@ def packed(value: Any, known: dict[int, Any]) -> Any:
         return value
     if id(value) not in known:
         known[id(value)] = _Packed(
-            kind, {f.name: packed(getattr(value, f.name), known) for f in fields(kind) if f.init}
+            kind,
+            {
+                f.name: packed(getattr(value, f.name), known)
+                for f in fields(kind)
+                if f.init
+            },
         )
+
     return known[id(value)]
 
 

@@ -1,4 +1,6 @@
-"""A complete world: a scene, its robots and moving objects, their controllers, and settings of the simulation."""
+"""A complete world: a scene, its robots and moving objects, their controllers, and
+settings of the simulation.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botyard.arguments import MAX_SEED, MIN_SEED
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.geometry import Outline, Pose
 from botyard.model.obstacles import Returns, rectangle
 from botyard.model.parameters import parameter
@@ -89,7 +91,9 @@ class Settings:
     speed: float | None = parameter(None, low=0.0, high=1000.0)
     duration: float | None = parameter(None, unit="s", low=1e-6, high=1e9)
     paused: bool = parameter(False, is_brief=True)
-    odometry_error: str | None = parameter(None, words={word: word for word in ODOMETRY_ERRORS})
+    odometry_error: str | None = parameter(
+        None, words={word: word for word in ODOMETRY_ERRORS}
+    )
     sensor_noise: bool | None = None
     threads: int | None = parameter(None, low=1, high=256)
 
@@ -107,7 +111,8 @@ class World:
     settings : Settings
         Settings of the simulation.
     options : mapping of str to value
-        Options of the command line, by their long names, that describe it (`botyard.formats.worldoptions`).
+        Options of the command line, by their long names, that describe it
+        (`botyard.formats.worldoptions`).
     beside : tuple of str
         Notes on parts of a running world that this description cannot hold.
     """
@@ -128,7 +133,8 @@ def thing(
     max_speed: float = 2.0,
     max_turn: float = 3.0,
 ) -> RobotSpec:
-    """The model of a moving object that is no robot: omnidirectional, without ramps, with perfect odometry.
+    """The model of a moving object that is no robot: omnidirectional, without ramps,
+    with perfect odometry.
 
     Parameters
     ----------
@@ -143,10 +149,18 @@ def thing(
     """
     fast = Axes(max_speed, max_speed, max_turn)
     return RobotSpec(
-        name=THING, color=color, drive=Drive.OMNI, outline=outline or rectangle(0.5, 0.5), parts=parts,
-        limits=MotionLimits(max_speed=fast, accel=Axes(), decel=Axes(), top_accel=Axes()), perfect_odometry=True,
-        pioneer=PioneerSpec(subclass=THING, watchdog=0.0), returns=returns,
-    )  # fmt: skip
+        name=THING,
+        color=color,
+        drive=Drive.OMNI,
+        outline=outline or rectangle(0.5, 0.5),
+        parts=parts,
+        limits=MotionLimits(
+            max_speed=fast, accel=Axes(), decel=Axes(), top_accel=Axes()
+        ),
+        perfect_odometry=True,
+        pioneer=PioneerSpec(subclass=THING, watchdog=0.0),
+        returns=returns,
+    )
 
 
 __all__ = ["THING", "PlacedRobot", "Program", "Settings", "World", "thing"]

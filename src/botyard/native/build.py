@@ -1,7 +1,9 @@
-"""Builds a shared library of kernels: each entry is an object file of its own, optimised by LLVM for a named CPU; all are linked.
+"""Builds a shared library of kernels: each entry is an object file of its own,
+optimised by LLVM for a named CPU; all are linked.
 
-Cross-compilation: kernels are the same on all 64-bit little-endian platforms, and LLVM generates code for each. The argument types of an
-entry are recorded when it is called once (`tools.kernels`) before the build.
+Cross-compilation: kernels are the same on all 64-bit little-endian platforms, and LLVM
+generates code for each. The argument types of an entry are recorded when it is called
+once (`tools.kernels`) before the build.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ from botyard.native.kernels import Entry
 from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import TABLE, this_platform
 
-os.environ["NUMBA_OPT"] = "0"  # Numba's own passes use this machine's CPU features; must be set before the import
+os.environ["NUMBA_OPT"] = (
+    # Numba's own passes use this machine's CPU features; must be set before the import
+    "0"
+)
 os.environ["NUMBA_CPU_NAME"] = "generic"
 
 import llvmlite.binding as llvm
@@ -65,14 +70,46 @@ class Target:
 TARGETS: Final = {
     t.platform: t
     for t in (
-        Target("linux-x86_64", "x86_64-unknown-linux-gnu", "x86-64-v3", "kernels.so", "x86_64-linux-gnu.2.17"),
-        Target("linux-aarch64", "aarch64-unknown-linux-gnu", "generic", "kernels.so", "aarch64-linux-gnu.2.17"),
-        Target("darwin-x86_64", "x86_64-apple-macosx11.0", "x86-64-v3", "kernels.dylib", "x86_64-macos"),
-        Target("darwin-aarch64", "arm64-apple-macosx11.0", "apple-m1", "kernels.dylib", "aarch64-macos"),
-        Target("win32-x86_64", "x86_64-pc-windows-msvc", "x86-64-v3", "kernels.dll", "x86_64-windows-gnu"),
+        Target(
+            "linux-x86_64",
+            "x86_64-unknown-linux-gnu",
+            "x86-64-v3",
+            "kernels.so",
+            "x86_64-linux-gnu.2.17",
+        ),
+        Target(
+            "linux-aarch64",
+            "aarch64-unknown-linux-gnu",
+            "generic",
+            "kernels.so",
+            "aarch64-linux-gnu.2.17",
+        ),
+        Target(
+            "darwin-x86_64",
+            "x86_64-apple-macosx11.0",
+            "x86-64-v3",
+            "kernels.dylib",
+            "x86_64-macos",
+        ),
+        Target(
+            "darwin-aarch64",
+            "arm64-apple-macosx11.0",
+            "apple-m1",
+            "kernels.dylib",
+            "aarch64-macos",
+        ),
+        Target(
+            "win32-x86_64",
+            "x86_64-pc-windows-msvc",
+            "x86-64-v3",
+            "kernels.dll",
+            "x86_64-windows-gnu",
+        ),
     )
 }
-"""All supported platforms. AArch64 is the baseline (Raspberry Pi 4); newer features would not make kernels faster."""
+"""All supported platforms. AArch64 is the baseline (Raspberry Pi 4); newer features
+would not make kernels faster.
+"""
 
 
 PROCESSOR_FITS: Final = {
@@ -111,8 +148,10 @@ no:
 }
 """,
 }
-"""Functions that check whether this processor supports the code: the CPUID bits (Intel, Software Developer's Manual, volume 2A) of
-a level of the x86-64 psABI. Other processors need no check."""
+"""Functions that check whether this processor supports the code: the CPUID bits (Intel,
+Software Developer's Manual, volume 2A) of a level of the x86-64 psABI. Other processors
+need no check.
+"""
 _ALWAYS: Final = "define i32 @botyard_processor_fits() { ret i32 1 }"
 
 
@@ -121,7 +160,13 @@ def symbol_of(entry: Entry[Any]) -> str:
     return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
 
 
-def build(entries: Sequence[Entry[Any]], objects: Sequence[bytes], target: Target, folder: Path, whole: bool) -> Path:
+def build(
+    entries: Sequence[Entry[Any]],
+    objects: Sequence[bytes],
+    target: Target,
+    folder: Path,
+    whole: bool,
+) -> Path:
     """Link the library of these entries, and write the table (JSON) of its contents.
 
     Parameters
@@ -162,11 +207,15 @@ def build(entries: Sequence[Entry[Any]], objects: Sequence[bytes], target: Targe
         # running processes keep the old, unlinked file mapped
         os.replace(made, folder / target.file)
         os.replace(Path(work) / TABLE, folder / TABLE)
+
     return folder / target.file
 
 
-def object_of(entry: Entry[Any], target: Target, stage: Callable[[str], object] = lambda _: None) -> bytes:
-    """The object file of an entry and all that it calls; only the entry's symbol is visible.
+def object_of(
+    entry: Entry[Any], target: Target, stage: Callable[[str], object] = lambda _: None
+) -> bytes:
+    """The object file of an entry and all that it calls; only the entry's symbol is
+    visible.
 
     Parameters
     ----------
@@ -184,15 +233,25 @@ def object_of(entry: Entry[Any], target: Target, stage: Callable[[str], object] 
     """
     symbol = symbol_of(entry)
     if entry.kinds is None:
-        raise ValueError(f"{entry.name} was not called: its argument types are not known")
+        raise ValueError(
+            f"{entry.name} was not called: its argument types are not known"
+        )
+
     stage("lower")
     with global_compiler_lock:
-        library = compiler.with_wrapper(entry.function, entry.kinds, entry.result, symbol, rows=entry.takes_rows)
+        library = compiler.with_wrapper(
+            entry.function, entry.kinds, entry.result, symbol, rows=entry.takes_rows
+        )
         text = str(library.get_llvm_str())
+
     return _optimised(_llvm.parse_assembly(text), target, [symbol], stage)
 
 
-COMMON_SYMBOLS: Final = ("botyard_processor_fits", "botyard_fatal", "botyard_fatal_handler")
+COMMON_SYMBOLS: Final = (
+    "botyard_processor_fits",
+    "botyard_fatal",
+    "botyard_fatal_handler",
+)
 """Symbols of the library beside those of its entries."""
 
 
@@ -204,7 +263,10 @@ def _common(target: Target) -> Any:
 
 
 def _optimised(
-    module: Any, target: Target, exported: Iterable[str], stage: Callable[[str], object] = lambda _: None
+    module: Any,
+    target: Target,
+    exported: Iterable[str],
+    stage: Callable[[str], object] = lambda _: None,
 ) -> bytes:
     """Compile a module to an object file; only the symbols `exported` are visible."""
     machine = _llvm.Target.from_triple(target.triple).create_target_machine(
@@ -215,6 +277,7 @@ def _optimised(
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name not in visible:
             value.linkage = "internal"
+
     options = _llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     passes = _llvm.create_pass_builder(machine, options)
@@ -226,7 +289,8 @@ def _optimised(
 
 
 def linker(target: Target) -> list[str]:
-    """The link command of a target: the system's C compiler for this machine, or that of the ``ziglang`` wheel for any.
+    """The link command of a target: the system's C compiler for this machine, or that
+    of the ``ziglang`` wheel for any.
 
     Raises
     ------
@@ -242,6 +306,7 @@ def linker(target: Target) -> list[str]:
         raise RuntimeError(
             f"no linker for {target.platform}: install a C compiler (cc), or the ziglang package"
         ) from None
+
     return [sys.executable, "-m", ziglang.__name__, "cc", "-target", target.zig]
 
 

@@ -1,4 +1,6 @@
-"""Location of the cache of compiled kernels. Needs only the version of Numba, not Numba."""
+"""Location of the cache of compiled kernels. Needs only the version of Numba, not
+Numba.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from botyard.compiling import watch
 from botyard.native.packages import Package
+from botyard.processes.compiling import watch
 
 
 def cache_root() -> Path:
-    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the user's cache folder.
+    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the
+    user's cache folder.
 
     A path that is not absolute cannot be used: the user has no home folder.
     """
@@ -24,7 +27,8 @@ def cache_root() -> Path:
         return Path(chosen).absolute()
     try:
         return user_cache_path("botyard") / "kernels"
-    except RuntimeError:  # some versions say so, others leave the "~" as it is
+    except RuntimeError:
+        # some versions say so, others leave the "~" as it is
         return Path("~") / ".cache" / "botyard" / "kernels"
 
 
@@ -37,7 +41,8 @@ class Cache:
     folder : Path
         Its folder, named after a hash of all sources.
     is_used : bool
-        False where the user has no writable cache folder: kernels are then compiled in every process.
+        False where the user has no writable cache folder: kernels are then compiled in
+        every process.
     """
 
     folder: Path
@@ -55,6 +60,7 @@ def cache_of(package: Package) -> Cache:
             is_used = os.access(folder, os.W_OK)
     except OSError:
         is_used = False
+
     if not is_used:
         watch.unwritable_cache = str(folder)
     return Cache(folder, is_used)

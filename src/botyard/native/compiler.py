@@ -1,14 +1,19 @@
-"""Compilation of kernels with Numba: just in time, with the user's cache, or for shared libraries (`botyard.native.build`).
+"""Compilation of kernels with Numba: just in time, with the user's cache, or for shared
+libraries (`botyard.native.build`).
 
-`_nrt=False`: no reference counting of arrays. Kernels allocate nothing, and callers keep their arguments alive; the atomic operations of
-reference counting, at each inlined call and each array taken out of a tuple, took half the time of a step.
-`error_model="numpy"`: no division checks. No `fastmath`: results must be the same everywhere and every time. There is no parallel kernel:
-callers use threads, for kernels run without the GIL.
+`_nrt=False`: no reference counting of arrays. Kernels allocate nothing, and callers
+keep their arguments alive; the atomic operations of reference counting, at each inlined
+call and each array taken out of a tuple, took half the time of a step.
+`error_model="numpy"`: no division checks. No `fastmath`: results must be the same
+everywhere and every time. There is no parallel kernel: callers use threads, for kernels
+run without the GIL.
 
-Compiled code is cached per user, in a folder named after a hash of all kernel sources of a package. Numba's own cache checks only
-the source file of a function, so an inlined kernel in a cached caller would survive a change of its source.
+Compiled code is cached per user, in a folder named after a hash of all kernel sources
+of a package. Numba's own cache checks only the source file of a function, so an inlined
+kernel in a cached caller would survive a change of its source.
 
-Importing this module imports Numba. Only `botyard.native.kernels` and builds import it, when something must be compiled.
+Importing this module imports Numba. Only `botyard.native.kernels` and builds import it,
+when something must be compiled.
 """
 
 from __future__ import annotations
@@ -26,11 +31,11 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from botyard.compiling import Watch, watch
 from botyard.native.cache import cache_of
 from botyard.native.hints import prefetch
 from botyard.native.kinds import ArrayKind, Kind, PackKind, ScalarKind
 from botyard.native.packages import Function, as_kernel
+from botyard.processes.compiling import Watch, watch
 
 _numba: Any = numba
 _types: Any = types
@@ -38,7 +43,12 @@ _ir: Any = ir
 _arrayobj: Any = arrayobj
 _cgutils: Any = cgutils
 
-_SCALARS: Final = {"q": _types.int64, "Q": _types.uint64, "d": _types.float64, "?": _types.boolean}
+_SCALARS: Final = {
+    "q": _types.int64,
+    "Q": _types.uint64,
+    "d": _types.float64,
+    "?": _types.boolean,
+}
 _INT32: Final = _ir.IntType(32)
 _INT64: Final = _ir.IntType(64)
 _BYTES: Final = _ir.IntType(8).as_pointer()
@@ -58,7 +68,9 @@ class Listener(event.Listener):
     def on_end(self, found: Any) -> None:
         """A compilation has ended, successfully or with an error."""
         if _is_ours(found):
-            self.reporter.end(tuple(found.data["args"]) in found.data["dispatcher"].overloads)
+            self.reporter.end(
+                tuple(found.data["args"]) in found.data["dispatcher"].overloads
+            )
 
 
 def _is_ours(found: Any) -> bool:
@@ -73,7 +85,9 @@ event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
 
 @intrinsic
 def _prefetch(_: Any, array: Any, row: Any) -> Any:
-    """`prefetch` as LLVM's instruction (Language Reference, llvm.prefetch): a read, into all caches, of data."""
+    """`prefetch` as LLVM's instruction (Language Reference, llvm.prefetch): a read,
+    into all caches, of data.
+    """
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         where = context.make_array(signature.args[0])(context, builder, given[0])
@@ -82,7 +96,15 @@ def _prefetch(_: Any, array: Any, row: Any) -> Any:
         number = context.cast(builder, given[1], signature.args[1], _types.int64)
         takes = _ir.FunctionType(_ir.VoidType(), [_BYTES, _INT32, _INT32, _INT32])
         hint = builder.module.declare_intrinsic("llvm.prefetch", (_BYTES,), takes)
-        builder.call(hint, [builder.gep(begin, [builder.mul(number, distance)]), _INT32(0), _INT32(3), _INT32(1)])
+        builder.call(
+            hint,
+            [
+                builder.gep(begin, [builder.mul(number, distance)]),
+                _INT32(0),
+                _INT32(3),
+                _INT32(1),
+            ],
+        )
         return context.get_dummy_value()
 
     return _types.void(array, row), code
@@ -97,7 +119,9 @@ _GLOBALS: Final[dict[str, dict[str, Any]]] = {}
 
 
 def dispatcher_of(function: Function) -> Any:
-    """Numba's dispatcher of a kernel: the same code, with other kernels' dispatchers in place of their Python functions."""
+    """Numba's dispatcher of a kernel: the same code, with other kernels' dispatchers in
+    place of their Python functions.
+    """
     names = _globals_of(function.__module__)
     if function not in _DISPATCHERS:
         _DISPATCHERS[function] = _dispatcher(function, names)
@@ -113,12 +137,14 @@ def _globals_of(module: str) -> dict[str, Any]:
             if value is prefetch:
                 names[name] = _prefetch
                 continue
+
             function = getattr(value, "function", value)  # of an entry
             if as_kernel(function) is None:
                 continue
             if function.__module__ == module:
                 _DISPATCHERS[function] = _dispatcher(function, names)
             names[name] = dispatcher_of(function)
+
     return names
 
 
@@ -126,7 +152,11 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
     how = as_kernel(function)
     assert how is not None
     twin = python_types.FunctionType(
-        function.__code__, names, function.__name__, function.__defaults__, function.__closure__
+        function.__code__,
+        names,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
     )
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
     options: dict[str, Any] = {
@@ -139,11 +169,14 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         options["forceinline"] = True
     elif how.inline == "source":
         options["inline"] = "always"
+
     if is_building:
         return _numba.njit(**options)(twin)
     cache = cache_of(how.package)
     before = _numba.config.CACHE_DIR
-    _numba.config.CACHE_DIR = str(cache.folder)  # read while decorating only; restored for other users of Numba
+    _numba.config.CACHE_DIR = str(
+        cache.folder
+    )  # read while decorating only; restored for other users of Numba
     try:
         return _numba.njit(cache=cache.is_used, **options)(twin)
     finally:
@@ -165,15 +198,20 @@ def type_of(kind: Kind) -> Any:
 
 
 def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
-    """Compile a kernel for these argument types, or load it from the cache; Numba's ``CompileResult``."""
+    """Compile a kernel for these argument types, or load it from the cache; Numba's
+    ``CompileResult``.
+    """
     dispatcher = dispatcher_of(function)
     signature = tuple(map(type_of, kinds))
     dispatcher.compile(signature)
     return dispatcher.overloads[signature]
 
 
-def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str) -> None:
-    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the kernel; see `add_rows_wrapper`.
+def add_wrapper(
+    compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str
+) -> None:
+    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the
+    kernel; see `add_rows_wrapper`.
 
     Parameters
     ----------
@@ -188,8 +226,12 @@ def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, 
     symbol : str
         Name of the wrapper.
     """
-    kind = {"": _ir.VoidType(), "?": _ir.IntType(8), "d": _ir.DoubleType()}.get(result, _INT64)
-    function = _ir.Function(module, _ir.FunctionType(kind, [_INT64.as_pointer()]), name=symbol)
+    kind = {"": _ir.VoidType(), "?": _ir.IntType(8), "d": _ir.DoubleType()}.get(
+        result, _INT64
+    )
+    function = _ir.Function(
+        module, _ir.FunctionType(kind, [_INT64.as_pointer()]), name=symbol
+    )
     builder = _ir.IRBuilder(function.append_basic_block())
     value = _call(compiled, kinds, module, builder, function.args[0])
     if result == "":
@@ -200,32 +242,56 @@ def add_wrapper(compiled: Any, kinds: Sequence[Kind], result: str, module: Any, 
         builder.ret(value)
 
 
-def add_rows_wrapper(compiled: Any, kinds: Sequence[Kind], module: Any, symbol: str) -> None:
-    """Add a wrapper function to an LLVM module that calls a kernel without a result for many rows of words.
+def add_rows_wrapper(
+    compiled: Any, kinds: Sequence[Kind], module: Any, symbol: str
+) -> None:
+    """Add a wrapper function to an LLVM module that calls a kernel without a result for
+    many rows of words.
 
-    It takes a row of four words: the address of the rows, their length in words, the address of the int64 numbers of the rows that are to
-    be used, and how many numbers there are. The other parameters are those of `add_wrapper`.
+    It takes a row of four words: the address of the rows, their length in words, the
+    address of the int64 numbers of the rows that are to be used, and how many numbers
+    there are. The other parameters are those of `add_wrapper`.
     """
-    function = _ir.Function(module, _ir.FunctionType(_ir.VoidType(), [_INT64.as_pointer()]), name=symbol)
+    function = _ir.Function(
+        module, _ir.FunctionType(_ir.VoidType(), [_INT64.as_pointer()]), name=symbol
+    )
     builder = _ir.IRBuilder(function.append_basic_block())
-    table, length, numbers, count = (builder.load(builder.gep(function.args[0], [_INT64(k)])) for k in range(4))
-    table, numbers = (builder.inttoptr(word, _INT64.as_pointer()) for word in (table, numbers))
+    table, length, numbers, count = (
+        builder.load(builder.gep(function.args[0], [_INT64(k)])) for k in range(4)
+    )
+    table, numbers = (
+        builder.inttoptr(word, _INT64.as_pointer()) for word in (table, numbers)
+    )
     with cgutils.for_range(builder, count) as loop:
         number = builder.load(builder.gep(numbers, [loop.index]))
-        _call(compiled, kinds, module, builder, builder.gep(table, [builder.mul(number, length)]))
+        _call(
+            compiled,
+            kinds,
+            module,
+            builder,
+            builder.gep(table, [builder.mul(number, length)]),
+        )
+
     builder.ret_void()
 
 
-def _call(compiled: Any, kinds: Sequence[Kind], module: Any, builder: Any, words: Any) -> Any:
+def _call(
+    compiled: Any, kinds: Sequence[Kind], module: Any, builder: Any, words: Any
+) -> Any:
     """Call a kernel with the arguments in a row of words; its result."""
     context = compiled.target_context
     arguments, at = [], 0
     for taken in kinds:
         arguments.append(_value(context, builder, words, at, taken))
         at += taken.words
+
     callee = context.declare_function(module, compiled.fndesc)
     _, value = context.call_conv.call_function(
-        builder, callee, compiled.signature.return_type, compiled.signature.args, arguments
+        builder,
+        callee,
+        compiled.signature.return_type,
+        compiled.signature.args,
+        arguments,
     )
     return value
 
@@ -239,16 +305,23 @@ def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
     if isinstance(kind, ScalarKind):
         if kind.code == "?":
             return builder.trunc(word(at), _ir.IntType(1))
-        return builder.bitcast(word(at), _ir.DoubleType()) if kind.code == "d" else word(at)
+        return (
+            builder.bitcast(word(at), _ir.DoubleType())
+            if kind.code == "d"
+            else word(at)
+        )
+
     if isinstance(kind, PackKind):
         inside = builder.inttoptr(word(at), _INT64.as_pointer())
         return _value(context, builder, inside, 0, kind.of)
+
     if isinstance(kind, ArrayKind):
         return _array(context, builder, [word(at + k) for k in range(kind.words)], kind)
     values = []
     for field in kind.fields:
         values.append(_value(context, builder, words, at, field))
         at += field.words
+
     return context.make_tuple(builder, type_of(kind), values)
 
 
@@ -277,27 +350,45 @@ _LIBRARIES: Final[list[Any]] = []
 """Libraries compiled in this process, kept alive for their machine code."""
 
 
-def address_of_compiled(function: Function, kinds: Sequence[Kind], result: str, *, rows: bool) -> int:
-    """Address of a kernel's wrapper (`add_wrapper`; `rows`: `add_rows_wrapper`), compiled now or loaded from the cache."""
+def address_of_compiled(
+    function: Function, kinds: Sequence[Kind], result: str, *, rows: bool
+) -> int:
+    """Address of a kernel's wrapper (`add_wrapper`; `rows`: `add_rows_wrapper`),
+    compiled now or loaded from the cache.
+    """
     with global_compiler_lock:
         library = with_wrapper(function, kinds, result, WRAPPER, rows=rows)
         _LIBRARIES.append(library)
         return int(library.get_pointer_to_function(WRAPPER))
 
 
-def with_wrapper(function: Function, kinds: Sequence[Kind], result: str, symbol: str, *, rows: bool) -> Any:
-    """A code library of Numba's with a kernel and its wrapper. The caller holds Numba's lock."""
+def with_wrapper(
+    function: Function, kinds: Sequence[Kind], result: str, symbol: str, *, rows: bool
+) -> Any:
+    """A code library of Numba's with a kernel and its wrapper. The caller holds Numba's
+    lock.
+    """
     compiled = compile_kernel(function, kinds)
-    library = compiled.target_context.codegen().create_library(f"{function.__module__}.{function.__qualname__}")
+    library = compiled.target_context.codegen().create_library(
+        f"{function.__module__}.{function.__qualname__}"
+    )
     module = library.create_ir_module(symbol)
     if rows:
         add_rows_wrapper(compiled, kinds, module, symbol)
     else:
         add_wrapper(compiled, kinds, result, module, symbol)
+
     library.add_ir_module(module)
     library.add_linking_library(compiled.library)
     library.finalize()
     return library
 
 
-__all__ = ["LISTENER", "Listener", "address_of_compiled", "dispatcher_of", "type_of", "with_wrapper"]
+__all__ = [
+    "LISTENER",
+    "Listener",
+    "address_of_compiled",
+    "dispatcher_of",
+    "type_of",
+    "with_wrapper",
+]

@@ -1,9 +1,12 @@
-"""Handler of fatal signals (a fault in compiled code): copies the log, exits with a documented status (CRS-001, EXIT-012).
+"""Handler of fatal signals (a fault in compiled code): copies the log, exits with a
+documented status (CRS-001, EXIT-012).
 
-A Python signal handler cannot do that: no Python code runs after such a signal, and `faulthandler` writes tracebacks and lets the signal
-kill the process. So the handler is machine code, a few dozen instructions. It is part of the library shipped with the package
-(`botyard.native.shipped`); without that, LLVM compiles it at program start. It calls only async-signal-safe functions: open, read, write,
-_exit. `faulthandler`, enabled afterwards, chains to it as the previously installed handler.
+A Python signal handler cannot do that: no Python code runs after such a signal, and
+`faulthandler` writes tracebacks and lets the signal kill the process. So the handler is
+machine code, a few dozen instructions. It is part of the library shipped with the
+package (`botyard.native.shipped`); without that, LLVM compiles it at program start. It
+calls only async-signal-safe functions: open, read, write, _exit. `faulthandler`,
+enabled afterwards, chains to it as the previously installed handler.
 """
 
 from __future__ import annotations
@@ -19,21 +22,39 @@ from botyard.native.packages import mode
 from botyard.native.shipped import library
 
 SIGNALS: Final = tuple(
-    getattr(signal, n) for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT") if hasattr(signal, n)
+    getattr(signal, n)
+    for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
+    if hasattr(signal, n)
 )
 """Signals that are handled: the same as by `faulthandler`."""
 _BLOCK: Final = 65536
 """Size of the copy buffer, bytes."""
 WORDS: Final = (
-    "open", "read", "write", "_exit", "log", "copy", "read_flags", "write_flags", "block", "block_size", "message", "message_size",
+    "open",
+    "read",
+    "write",
+    "_exit",
+    "log",
+    "copy",
+    "read_flags",
+    "write_flags",
+    "block",
+    "block_size",
+    "message",
+    "message_size",
     "status",
-)  # fmt: skip
-"""Parameters of the handler, 64 bits each: addresses of functions and of texts, flags, sizes; `log` is 0 without a log file."""
+)
+"""Parameters of the handler, 64 bits each: addresses of functions and of texts, flags,
+sizes; `log` is 0 without a log file.
+"""
 
 
 def _load(word: str) -> str:
     at = WORDS.index(word)
-    return f"  %{word} = load i64, ptr getelementptr ([{len(WORDS)} x i64], ptr @botyard_fatal, i64 0, i64 {at})"
+    return (
+        f"  %{word} = load i64, ptr getelementptr ([{len(WORDS)} x i64], ptr "
+        f"@botyard_fatal, i64 0, i64 {at})"
+    )
 
 
 CODE: Final = f"""
@@ -72,45 +93,64 @@ leave:
   unreachable
 }}
 """
-"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of the array of its parameters."""
+"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of the array of its
+parameters.
+"""
 
 
 def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], None]:
-    """Install the handler: at a fatal signal copy the log file to ``FILE-crash``, then exit with `status`.
+    """Install the handler: at a fatal signal copy the log file to ``FILE-crash``, then
+    exit with `status`.
 
     Parameters
     ----------
     status : int
         Exit status, 0 … 255.
     log_file : str, optional
-        The log file. It is opened by name when the signal arrives, because logs are rotated.
+        The log file. It is opened by name when the signal arrives, because logs are
+        rotated.
 
     Returns
     -------
     callable
-        Restores the previous handlers. Nothing is installed where the system has no POSIX signals, or without both library and LLVM.
+        Restores the previous handlers. Nothing is installed where the system has no
+        POSIX signals, or without both library and LLVM.
     """
     code = _code() if os.name == "posix" else None
     if code is None:
         return lambda: None
     words, handler, keep = code
     system = ctypes.CDLL(None)
-    parameters: dict[str, Any] = {name: getattr(system, name) for name in ("open", "read", "write", "_exit")}
+    parameters: dict[str, Any] = {
+        name: getattr(system, name) for name in ("open", "read", "write", "_exit")
+    }
     if log_file is not None:
         safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         parameters |= {
             "log": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file))),
-            "copy": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file) + "-crash")),
+            "copy": ctypes.create_string_buffer(
+                os.fsencode(os.path.abspath(log_file) + "-crash")
+            ),
             "read_flags": os.O_RDONLY | safe,
             "write_flags": os.O_WRONLY | os.O_CREAT | os.O_TRUNC | safe,
             "block": ctypes.create_string_buffer(_BLOCK),
             "block_size": _BLOCK,
         }
+
     message = _message(log_file).encode()
-    parameters |= {"message": ctypes.create_string_buffer(message), "message_size": len(message), "status": status}
+    parameters |= {
+        "message": ctypes.create_string_buffer(message),
+        "message_size": len(message),
+        "status": status,
+    }
     for k, name in enumerate(WORDS):
         value = parameters.get(name, 0)
-        words[k] = value if isinstance(value, int) else ctypes.cast(value, ctypes.c_void_p).value or 0
+        words[k] = (
+            value
+            if isinstance(value, int)
+            else ctypes.cast(value, ctypes.c_void_p).value or 0
+        )
+
     system.signal.restype = ctypes.c_void_p
     system.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     before = {number: system.signal(number, handler) for number in SIGNALS}
@@ -125,17 +165,21 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
 
 def _code() -> tuple[Any, int, list[Any]] | None:
-    """The parameter array of the handler, its address, and the objects that must stay alive with it."""
+    """The parameter array of the handler, its address, and the objects that must stay
+    alive with it.
+    """
     kind = ctypes.c_int64 * len(WORDS)
     shipped = library().code if mode() in ("auto", "native") else None
     if shipped is not None:
         handler = ctypes.cast(shipped.botyard_fatal_handler, ctypes.c_void_p).value
         assert handler is not None
         return kind.in_dll(shipped, "botyard_fatal"), handler, []
+
     try:
         from llvmlite import binding
     except ImportError:
         return None
+
     llvm: Any = binding
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -147,7 +191,11 @@ def _code() -> tuple[Any, int, list[Any]] | None:
 
 
 def _message(log_file: str | None) -> str:
-    kept = f"; the log is kept as {escaped(log_file)}-crash" if log_file is not None else ""
+    kept = (
+        f"; the log is kept as {escaped(log_file)}-crash"
+        if log_file is not None
+        else ""
+    )
     return f"botyard: error: a fatal signal in compiled code{kept}\n"
 
 

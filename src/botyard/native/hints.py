@@ -11,7 +11,9 @@ CACHE_LINE: int = 64
 
 
 def prefetch(array: NDArray[Any], row: int) -> None:
-    """Begin to load the cache line in which row `row` of an array begins. In Python, and beyond the array, it does nothing."""
+    """Begin to load the cache line in which row `row` of an array begins. In Python,
+    and beyond the array, it does nothing.
+    """
 
 
 __all__ = ["CACHE_LINE", "prefetch"]

@@ -1,19 +1,24 @@
 """Kernels: functions over arrays that run as machine code, and their calls from Python.
 
-An *entry* is a kernel that Python calls. Other kernels are called by kernels only, and stay plain Python functions, so that modules with
-kernels import without a compiler. The source of an entry's code is chosen at its first call:
+An *entry* is a kernel that Python calls. Other kernels are called by kernels only, and
+stay plain Python functions, so that modules with kernels import without a compiler. The
+source of an entry's code is chosen at its first call:
 
-1. from the shared library that the installation ships (`botyard.native.shipped`), if it was made from these sources and fits the processor;
-2. else Numba compiles it now, or loads it from the user's cache (`botyard.native.compiler`);
-3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` it runs as the Python function that it is.
+1. from the shared library that the installation ships (`botyard.native.shipped`), if it
+   was made from these sources and fits the processor;
+2. else Numba compiles it now, or loads it from the user's cache
+   (`botyard.native.compiler`);
+3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` it runs as the Python
+   function that it is.
 
-The calling convention is the same for 1 and 2. An entry takes one pointer to a row of 64-bit words: a number is one word; an array is its
-address and its shape; a tuple of arrays is the words of its fields; a `Pack` is the address of such a row, written once when arrays are
-allocated. So a call from Python costs half a microsecond, whatever the number of arrays. Kernels allocate nothing, do not raise, and
-run without the GIL.
+The calling convention is the same for 1 and 2. An entry takes one pointer to a row of
+64-bit words: a number is one word; an array is its address and its shape; a tuple of
+arrays is the words of its fields; a `Pack` is the address of such a row, written once
+when arrays are allocated. So a call from Python costs half a microsecond, whatever the
+number of arrays. Kernels allocate nothing, do not raise, and run without the GIL.
 
-An entry *of rows* (`RowsEntry`) is called once for each of many such rows, which stand one behind the other in a `RowTable`, by one call
-from Python.
+An entry *of rows* (`RowsEntry`) is called once for each of many such rows, which stand
+one behind the other in a `RowTable`, by one call from Python.
 """
 
 from __future__ import annotations
@@ -30,7 +35,17 @@ from numpy.typing import NDArray
 
 from botyard.errors import KernelsError
 from botyard.extras import lacking
-from botyard.native.kinds import SCALARS, Kind, Pack, PackKind, ScalarKind, address_of, format_of, kind_of, words_of
+from botyard.native.kinds import (
+    SCALARS,
+    Kind,
+    Pack,
+    PackKind,
+    ScalarKind,
+    address_of,
+    format_of,
+    kind_of,
+    words_of,
+)
 from botyard.native.packages import Function, Package, mode
 
 R = TypeVar("R")
@@ -42,7 +57,8 @@ class Entry(Generic[R]):
     Parameters
     ----------
     function : callable
-        The kernel. Numbers among its arguments are annotated as int, float, bool or np.uint64; it returns None or one of them.
+        The kernel. Numbers among its arguments are annotated as int, float, bool or
+        np.uint64; it returns None or one of them.
 
     Attributes
     ----------
@@ -73,14 +89,17 @@ class Entry(Generic[R]):
         Raises
         ------
         TypeError
-            An argument has another type than in the first call, or is a number beyond 64 bits; the message names it.
+            An argument has another type than in the first call, or is a number beyond
+            64 bits; the message names it.
         """
         result: R = self._call(*args)
         return result
 
     @property
     def is_ready(self) -> bool:
-        """Whether its code is loaded, so that the next call does not compile or load it."""
+        """Whether its code is loaded, so that the next call does not compile or load
+        it.
+        """
         return self._call != self._first
 
     @property
@@ -117,7 +136,12 @@ class Entry(Generic[R]):
             if not self.is_ready:
                 self.kinds = self._kinds(args)
                 address = _address(self)
-                self._call = self._in_python() if address is None else self._as_machine_code(address)
+                self._call = (
+                    self._in_python()
+                    if address is None
+                    else self._as_machine_code(address)
+                )
+
         return self(*args)
 
     def _kinds(self, args: tuple[Any, ...]) -> tuple[Kind, ...]:
@@ -126,12 +150,17 @@ class Entry(Generic[R]):
         if len(args) != count:
             raise TypeError(f"{self.name} takes {count} arguments, found {len(args)}")
         # scalars have the annotated type: an int may be passed for a float
-        return tuple(SCALARS.get(hint) or kind_of(arg) for (_, hint), arg in zip(hints, args, strict=False))
+        return tuple(
+            SCALARS.get(hint) or kind_of(arg)
+            for (_, hint), arg in zip(hints, args, strict=False)
+        )
 
     def _in_python(self) -> Function:
         assert self.kinds is not None
         packs = [k for k, kind in enumerate(self.kinds) if isinstance(kind, PackKind)]
-        unsigned = [k for k, kind in enumerate(self.kinds) if kind == SCALARS[np.uint64]]
+        unsigned = [
+            k for k, kind in enumerate(self.kinds) if kind == SCALARS[np.uint64]
+        ]
         function = self.function
 
         def call(*args: Any) -> Any:
@@ -145,7 +174,9 @@ class Entry(Generic[R]):
         return call
 
     def _as_machine_code(self, address: int) -> Function:
-        """A function that packs its arguments into words and calls the code at an address."""
+        """A function that packs its arguments into words and calls the code at an
+        address.
+        """
         assert self.kinds is not None
         native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(
             address
@@ -153,22 +184,32 @@ class Entry(Generic[R]):
         names = self._names()
         words = []
         for name, kind in zip(names, self.kinds, strict=True):
-            if isinstance(kind, PackKind):  # of another kind, its words would be taken for addresses of other arrays
-                words.append(f"{name}.address if {name}.kind is kind_{name}.of else words_({name}, kind_{name})[0]")
+            if isinstance(
+                kind, PackKind
+            ):  # of another kind, its words would be taken for addresses of other arrays
+                words.append(
+                    f"{name}.address if {name}.kind is kind_{name}.of else "
+                    f"words_({name}, kind_{name})[0]"
+                )
             elif isinstance(kind, ScalarKind):
                 words.append(name)
             else:
                 words.append(f"*words_({name}, kind_{name})")
+
         known: dict[str, Any] = {
             "native_": native,
             "pack_": struct.Struct("<" + format_of(self.kinds)).pack,
             "words_": words_of,
             "explain_": self._explain,
-            **{f"kind_{name}": kind for name, kind in zip(names, self.kinds, strict=True)},
+            **{
+                f"kind_{name}": kind
+                for name, kind in zip(names, self.kinds, strict=True)
+            },
         }
         takes = ", ".join(names)
         code = (
-            f"def {self.function.__name__}({takes}):\n try:\n  return native_(pack_({', '.join(words)}))\n"
+            f"def {self.function.__name__}({takes}):\n try:\n  return "
+            f"native_(pack_({', '.join(words)}))\n"
             f" except Exception:\n  explain_({takes})\n  raise\n"
         )
         exec(code, known)
@@ -200,7 +241,8 @@ class RowTable:
     count : int
         Number of rows.
     arguments : callable
-        The arguments of a row: packs, named tuples of arrays, numbers. What it returns must stay valid as long as the table.
+        The arguments of a row: packs, named tuples of arrays, numbers. What it returns
+        must stay valid as long as the table.
 
     Attributes
     ----------
@@ -212,7 +254,9 @@ class RowTable:
         Their types.
     """
 
-    def __init__(self, entry: RowsEntry, count: int, arguments: Callable[[int], tuple[Any, ...]]) -> None:
+    def __init__(
+        self, entry: RowsEntry, count: int, arguments: Callable[[int], tuple[Any, ...]]
+    ) -> None:
         self.arguments = arguments
         self.kinds = entry.kinds_of(arguments(0))
         self._form = struct.Struct("<" + format_of(self.kinds))
@@ -220,13 +264,19 @@ class RowTable:
         self.where = address_of(self.words), self._form.size // WORD
 
     def fill(self, first: int, end: int) -> None:
-        """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in memory from each row to the next."""
+        """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in
+        memory from each row to the next.
+        """
         if end <= first:
             return
         self.words[first:end] = self.encoded(first)
-        if end - first > 1:  # what is the same in all rows has the distance 0; unsigned numbers wrap around
+        if (
+            end - first > 1
+        ):  # what is the same in all rows has the distance 0; unsigned numbers wrap around
             distance = self.encoded(first + 1) - self.words[first]
-            self.words[first:end] += np.arange(end - first, dtype=np.uint64)[:, None] * distance
+            self.words[first:end] += (
+                np.arange(end - first, dtype=np.uint64)[:, None] * distance
+            )
 
     def column(self, argument: int) -> int:
         """Column of the first word of an argument, by its number."""
@@ -235,15 +285,19 @@ class RowTable:
     def encoded(self, row: int) -> NDArray[np.uint64]:
         """The words of the arguments that a row would have now, (k,)."""
         words = [
-            word for value, kind in zip(self.arguments(row), self.kinds, strict=True) for word in words_of(value, kind)
+            word
+            for value, kind in zip(self.arguments(row), self.kinds, strict=True)
+            for word in words_of(value, kind)
         ]
         return np.frombuffer(self._form.pack(*words), np.uint64)
 
 
 class RowsEntry(Entry[None]):
-    """A kernel without a result that one call from Python calls for many rows of arguments: ``entry(table, numbers)``.
+    """A kernel without a result that one call from Python calls for many rows of
+    arguments: ``entry(table, numbers)``.
 
-    It takes a `RowTable` and the numbers of its rows, (n,) int64, and calls the kernel for these in this order. Numbers are not checked.
+    It takes a `RowTable` and the numbers of its rows, (n,) int64, and calls the kernel
+    for these in this order. Numbers are not checked.
     """
 
     takes_rows = True
@@ -253,17 +307,25 @@ class RowsEntry(Entry[None]):
         """Call the kernel for these rows of a table."""
         self._call(table, numbers)
 
-    def prepared(self, table: RowTable, numbers: NDArray[np.int64]) -> Callable[[], object]:
-        """A function that calls the kernel for the same rows each time, at less cost. Both arguments stay where they are in memory."""
+    def prepared(
+        self, table: RowTable, numbers: NDArray[np.int64]
+    ) -> Callable[[], object]:
+        """A function that calls the kernel for the same rows each time, at less cost.
+        Both arguments stay where they are in memory.
+        """
         self(table, numbers[:0])  # loads the code
         if self._native is None:
             return partial(self, table, numbers)
-        made = partial(self._native, _ROWS.pack(*table.where, address_of(numbers), len(numbers)))
+        made = partial(
+            self._native, _ROWS.pack(*table.where, address_of(numbers), len(numbers))
+        )
         vars(made)["kept"] = table, numbers
         return made
 
     def caller(self, table: RowTable) -> Callable[[NDArray[np.int64]], object]:
-        """A function that calls the kernel for rows of the same table, which it keeps, by their numbers: at less cost."""
+        """A function that calls the kernel for rows of the same table, which it keeps,
+        by their numbers: at less cost.
+        """
         self(table, np.zeros(0, np.int64))  # loads the code
         if self._native is None:
             return partial(self, table)
@@ -281,7 +343,8 @@ class RowsEntry(Entry[None]):
         return super().signature.replace("(", "(rows:", 1)
 
     def kinds_of(self, arguments: tuple[Any, ...]) -> tuple[Kind, ...]:
-        """Types of the arguments of a row; those of the first row say which types the kernel is compiled for.
+        """Types of the arguments of a row; those of the first row say which types the
+        kernel is compiled for.
 
         Raises
         ------
@@ -292,23 +355,36 @@ class RowsEntry(Entry[None]):
         if self.kinds is None:
             self.kinds = kinds
         if kinds != self.kinds:
-            raise TypeError(f"{self.name}: expected arguments {self.signature}, found ({','.join(map(str, kinds))})")
+            raise TypeError(
+                f"{self.name}: expected arguments {self.signature}, found "
+                f"({','.join(map(str, kinds))})"
+            )
+
         return kinds
 
     def _first(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
         with _LOCK:
             if not self.is_ready:
                 address = _address(self)
-                self._call = self._rows_in_python if address is None else self._rows_as_machine_code(address)
+                self._call = (
+                    self._rows_in_python
+                    if address is None
+                    else self._rows_as_machine_code(address)
+                )
+
         self(table, numbers)
 
     def _rows_in_python(self, table: RowTable, numbers: NDArray[np.int64]) -> None:
         for number in numbers.tolist():
-            values = (v.value if isinstance(v, Pack) else v for v in table.arguments(number))
+            values = (
+                v.value if isinstance(v, Pack) else v for v in table.arguments(number)
+            )
             self.function(*values)
 
     def _rows_as_machine_code(self, address: int) -> Function:
-        native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)  # ctypes releases the GIL during the call
+        native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(
+            address
+        )  # ctypes releases the GIL during the call
         self._native, pack = native, _ROWS.pack
 
         def call(table: RowTable, numbers: NDArray[np.int64]) -> None:
@@ -318,7 +394,9 @@ class RowsEntry(Entry[None]):
 
 
 _ROWS: Final = struct.Struct("<4Q")
-"""Arguments of a `RowsEntry`: address of the table, words of a row, address of the numbers of rows, and how many these are."""
+"""Arguments of a `RowsEntry`: address of the table, words of a row, address of the
+numbers of rows, and how many these are.
+"""
 _TABLE, _NUMBERS = struct.Struct("<2Q"), struct.Struct("<2Q")
 """Both halves of these."""
 WORD: Final = 8
@@ -346,7 +424,9 @@ def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
 
 
 def rows_kernels(package: Package) -> Callable[[Callable[..., None]], RowsEntry]:
-    """A decorator that makes kernels of a package callable from Python, for many rows of arguments at once."""
+    """A decorator that makes kernels of a package callable from Python, for many rows
+    of arguments at once.
+    """
 
     def decorate(function: Callable[..., None]) -> RowsEntry:
         return RowsEntry(package.kernel_of_rows(function), package)
@@ -371,7 +451,10 @@ def _address(entry: Entry[Any]) -> int | None:
                 if library().fits(entry.package)
                 else "compiled kernels are of other sources"
             )
-            raise KernelsError(f"{why}, and BOTYARD_KERNELS=native lets nothing else be used")
+            raise KernelsError(
+                f"{why}, and BOTYARD_KERNELS=native lets nothing else be used"
+            )
+
     try:
         from botyard.native.compiler import address_of_compiled
     except ModuleNotFoundError as error:
@@ -380,11 +463,14 @@ def _address(entry: Entry[Any]) -> int | None:
         from botyard.native.shipped import library
 
         raise KernelsError(
-            f"{library().why_not or 'compiled kernels are of other sources'}; {lacking('compiling them', 'jit')}"
+            f"{library().why_not or 'compiled kernels are of other sources'}; "
+            f"{lacking('compiling them', 'jit')}"
         ) from None
 
     assert entry.kinds is not None
-    return address_of_compiled(entry.function, entry.kinds, entry.result, rows=entry.takes_rows)
+    return address_of_compiled(
+        entry.function, entry.kinds, entry.result, rows=entry.takes_rows
+    )
 
 
 def _is_of_the_compiler(module: str | None) -> bool:

@@ -1,4 +1,6 @@
-"""Types of kernel arguments, and their encoding as a row of 64-bit words; see `botyard.native.kernels`."""
+"""Types of kernel arguments, and their encoding as a row of 64-bit words; see
+`botyard.native.kernels`.
+"""
 
 from __future__ import annotations
 
@@ -85,12 +87,23 @@ class PackKind:
 
 Kind = ArrayKind | ScalarKind | TupleKind | PackKind
 
-_DTYPES: Final = {np.dtype(name): name for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")}
-SCALARS: Final = {int: ScalarKind("q"), np.uint64: ScalarKind("Q"), float: ScalarKind("d"), bool: ScalarKind("?")}
+_DTYPES: Final = {
+    np.dtype(name): name
+    for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?")
+}
+SCALARS: Final = {
+    int: ScalarKind("q"),
+    np.uint64: ScalarKind("Q"),
+    float: ScalarKind("d"),
+    bool: ScalarKind("?"),
+}
 _NUMBERS: Final = {code: struct.Struct("<" + code) for code in "qQd?"}
 _RANGES: Final = {
-    "q": "a whole number of 64 bits", "Q": "a whole number of 64 bits from 0", "d": "a number", "?": "True or False",
-}  # fmt: skip
+    "q": "a whole number of 64 bits",
+    "Q": "a whole number of 64 bits from 0",
+    "d": "a number",
+    "?": "True or False",
+}
 _NO_BYTES: Final = ctypes.c_char * 0
 
 
@@ -107,16 +120,24 @@ def kind_of(value: Any) -> Kind:
         if dtype is None:
             raise TypeError(f"kernels take no arrays of {value.dtype}")
         return ArrayKind(dtype, value.ndim)
+
     if isinstance(value, Pack):
         return PackKind(value.kind)
     if isinstance(value, tuple):
         return _tuple_kind(value)
     if isinstance(value, np.uint64):
         return SCALARS[np.uint64]
-    for cls, number in ((bool | np.bool_, bool), (int | np.integer, int), (float, float)):
+    for cls, number in (
+        (bool | np.bool_, bool),
+        (int | np.integer, int),
+        (float, float),
+    ):
         if isinstance(value, cls):
             return SCALARS[number]
-    raise TypeError(f"kernels take arrays, numbers and named tuples of them, not {type(value).__name__}")
+
+    raise TypeError(
+        f"kernels take arrays, numbers and named tuples of them, not {type(value).__name__}"
+    )
 
 
 def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
@@ -137,31 +158,43 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
         if not isinstance(value, np.ndarray):
             raise TypeError(f"expected an array {kind}, found {type(value).__name__}")
         if _DTYPES.get(value.dtype) != kind.dtype or value.ndim != kind.ndim:
-            raise TypeError(f"expected an array {kind}, found {value.dtype.name}[{value.ndim}]")
+            raise TypeError(
+                f"expected an array {kind}, found {value.dtype.name}[{value.ndim}]"
+            )
+
         return (address_of(value), *value.shape)
+
     if isinstance(kind, TupleKind):
         if type(value) is not kind.cls:
-            raise TypeError(f"expected {kind.cls.__name__}, found {type(value).__name__}")
+            raise TypeError(
+                f"expected {kind.cls.__name__}, found {type(value).__name__}"
+            )
+
         words: list[int | float] = []
         for name, field, sort in zip(kind.cls._fields, value, kind.fields, strict=True):
             try:
                 words += words_of(field, sort)
             except TypeError as error:
                 raise TypeError(f"{kind.cls.__name__}.{name}: {error}") from None
+
         return tuple(words)
+
     if isinstance(kind, PackKind):
         if not isinstance(value, Pack) or value.kind != kind.of:
             raise TypeError(f"expected a pack of {kind.of}, found {value!r}")
         return (value.address,)
+
     try:
         _NUMBERS[kind.code].pack(value)
     except (struct.error, OverflowError, ValueError):
         raise TypeError(f"expected {_RANGES[kind.code]}, found {value!r}") from None
+
     return (value,)
 
 
 def address_of(array: Any) -> int:
-    """Address of the elements of a C-contiguous array, or of the bytes of a ``bytearray``.
+    """Address of the elements of a C-contiguous array, or of the bytes of a
+    ``bytearray``.
 
     Raises
     ------
@@ -171,8 +204,11 @@ def address_of(array: Any) -> int:
     try:
         return ctypes.addressof(_NO_BYTES.from_buffer(array))
     except TypeError:
-        if isinstance(array, np.ndarray) and array.flags.c_contiguous:  # it is read-only
+        if (
+            isinstance(array, np.ndarray) and array.flags.c_contiguous
+        ):  # it is read-only
             return int(array.ctypes.data)
+
         raise TypeError("an array must be contiguous in memory for kernels") from None
 
 
@@ -188,6 +224,7 @@ def format_of(kinds: Iterable[Kind]) -> str:
             codes.append("Q")
         else:
             codes.append(format_of(kind.fields))
+
     return "".join(codes)
 
 
@@ -197,7 +234,8 @@ class Pack(Generic[T]):
     Parameters
     ----------
     value : NamedTuple
-        Arrays, numbers, and other packs. Arrays must not be reallocated while it is used; their elements may change.
+        Arrays, numbers, and other packs. Arrays must not be reallocated while it is
+        used; their elements may change.
 
     Attributes
     ----------
@@ -227,20 +265,26 @@ class Pack(Generic[T]):
         self.kind = kind
         self.address = address_of(self._words)
         self.value: T = (
-            type(value)(*(part.value if isinstance(part, Pack) else part for part in parts))
+            type(value)(
+                *(part.value if isinstance(part, Pack) else part for part in parts)
+            )
             if any(isinstance(part, Pack) for part in parts)
             else value
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.source,)  # a copy has words of its own: these say where its arrays are
+        return type(self), (
+            self.source,
+        )  # a copy has words of its own: these say where its arrays are
 
     def __repr__(self) -> str:
         return f"<pack of {self.kind.cls.__name__}>"
 
 
 class LastPack(Generic[T]):
-    """A one-element cache of packs: encodes a tuple again only when it is another object."""
+    """A one-element cache of packs: encodes a tuple again only when it is another
+    object.
+    """
 
     __slots__ = ("_last",)
 

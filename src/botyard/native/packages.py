@@ -1,4 +1,6 @@
-"""Registry of kernel functions by package, and their decorators, which return the functions unchanged; see `botyard.native.kernels`."""
+"""Registry of kernel functions by package, and their decorators, which return the
+functions unchanged; see `botyard.native.kernels`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,13 @@ from botyard.names import shown
 
 Function = Callable[..., Any]
 
-CONVENTION: Final = [Path(__file__).with_name(name) for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")]
-"""Files that define the calling convention and what else the library contains: compiled code is invalid when they change."""
+CONVENTION: Final = [
+    Path(__file__).with_name(name)
+    for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")
+]
+"""Files that define the calling convention and what else the library contains: compiled
+code is invalid when they change.
+"""
 
 
 def digest_of(files: Iterable[Path]) -> str:
@@ -39,8 +46,8 @@ class Kernel:
     package : Package
         The package that it belongs to.
     inline : {"no", "machine", "source", "rows"}
-        Not inlined; inlined into its callers' machine code; inlined into their source before type inference; inlined into the loop over
-        rows of a shared library.
+        Not inlined; inlined into its callers' machine code; inlined into their source
+        before type inference; inlined into the loop over rows of a shared library.
     """
 
     package: Package
@@ -71,40 +78,51 @@ class Package:
         self.sources = sorted(sources)
 
     def digest(self) -> str:
-        """A hash (16 characters) of all sources and of the calling convention: compiled code is valid for one digest only."""
+        """A hash (16 characters) of all sources and of the calling convention: compiled
+        code is valid for one digest only.
+        """
         return digest_of([*CONVENTION, *self.sources])
 
     def kernel(self, function: Function) -> Function:
-        """Decorator: a kernel that other kernels call. From Python it is a plain function."""
+        """Decorator: a kernel that other kernels call. From Python it is a plain
+        function.
+        """
         _KERNELS[function] = Kernel(self, "no")
         return function
 
     def kernel_of_rows(self, function: Function) -> Function:
-        """Decorator: a kernel that is called for many rows of arguments (`botyard.native.kernels.RowsEntry`).
+        """Decorator: a kernel that is called for many rows of arguments
+        (`botyard.native.kernels.RowsEntry`).
 
-        A call with 150 arrays puts a thousand words on the stack, which takes a fifth of a step of a world without sensors. In a library
-        that is built once there is no call; code that is compiled when it is needed is ready sooner with it.
+        A call with 150 arrays puts a thousand words on the stack, which takes a fifth
+        of a step of a world without sensors. In a library that is built once there is
+        no call; code that is compiled when it is needed is ready sooner with it.
         """
         _KERNELS[function] = Kernel(self, "rows")
         return function
 
     def inline_kernel(self, function: Function) -> Function:
-        """Decorator: a small kernel that is inlined into the machine code of its callers."""
+        """Decorator: a small kernel that is inlined into the machine code of its
+        callers.
+        """
         _KERNELS[function] = Kernel(self, "machine")
         return function
 
     def merged_kernel(self, function: Function) -> Function:
-        """Decorator: a kernel with tuples of arrays and a single call site, inlined into its caller before type inference.
+        """Decorator: a kernel with tuples of arrays and a single call site, inlined
+        into its caller before type inference.
 
-        A call passes each array of a tuple as seven arguments: State, Bodies and Fans together take a quarter of a microsecond per call.
-        For kernels without tuples the other two compile faster.
+        A call passes each array of a tuple as seven arguments: State, Bodies and Fans
+        together take a quarter of a microsecond per call. For kernels without tuples
+        the other two compile faster.
         """
         _KERNELS[function] = Kernel(self, "source")
         return function
 
 
 def mode() -> str:
-    """The mode: ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) or ``python``; see `botyard.native.kernels`.
+    """The mode: ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) or
+    ``python``; see `botyard.native.kernels`.
 
     Raises
     ------
@@ -115,8 +133,19 @@ def mode() -> str:
         return "python"
     chosen = os.environ.get("BOTYARD_KERNELS", "auto")
     if chosen not in ("auto", "native", "jit", "python"):
-        raise KernelsError(f"BOTYARD_KERNELS: expected auto, native, jit or python, found '{shown(chosen)}'")
+        raise KernelsError(
+            f"BOTYARD_KERNELS: expected auto, native, jit or python, found '{shown(chosen)}'"
+        )
+
     return chosen
 
 
-__all__ = ["CONVENTION", "Function", "Kernel", "Package", "as_kernel", "digest_of", "mode"]
+__all__ = [
+    "CONVENTION",
+    "Function",
+    "Kernel",
+    "Package",
+    "as_kernel",
+    "digest_of",
+    "mode",
+]

@@ -1,4 +1,6 @@
-"""The shared library of kernels that an installation ships: compiled when it was built, for processors of a named kind."""
+"""The shared library of kernels that an installation ships: compiled when it was built,
+for processors of a named kind.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ TABLE: Final = "kernels.json"
 
 
 def read_table(folder: Path) -> dict[str, Any] | None:
-    """The table of contents of the library in a folder, as `botyard.native.build.build` writes it; None: there is no library.
+    """The table of contents of the library in a folder, as `botyard.native.build.build`
+    writes it; None: there is no library.
 
     Raises
     ------
@@ -32,7 +35,11 @@ def read_table(folder: Path) -> dict[str, Any] | None:
         return None
     except (OSError, RecursionError) as error:
         raise ValueError(f"{TABLE} cannot be read: {error}") from None
-    texts, tables = ("platform", "cpu", "file", "library", "convention"), ("sources", "entries")
+
+    texts, tables = (
+        ("platform", "cpu", "file", "library", "convention"),
+        ("sources", "entries"),
+    )
     if (
         not isinstance(table, dict)
         or any(not isinstance(table.get(name), str) for name in texts)
@@ -40,6 +47,7 @@ def read_table(folder: Path) -> dict[str, Any] | None:
         or not isinstance(table.get("whole"), bool)
     ):
         raise ValueError(f"{TABLE} is not the table of contents of a library")
+
     return table
 
 
@@ -67,7 +75,9 @@ class Library:
 
     @property
     def target(self) -> str:
-        """Processor level that it was built for, such as "x86-64-v3"; "": it cannot be used."""
+        """Processor level that it was built for, such as "x86-64-v3"; "": it cannot be
+        used.
+        """
         return "" if self.why_not else str(self._table["cpu"])
 
     def _load(self, folder: Path) -> str:
@@ -75,6 +85,7 @@ class Library:
             table = read_table(folder)
         except ValueError as error:
             return f"compiled kernels are damaged: {error}"
+
         if table is None:
             return "this installation has no compiled kernels"
         self._table = table
@@ -84,12 +95,18 @@ class Library:
             if self._table["convention"] != digest_of(CONVENTION):
                 return "compiled kernels are of another version"
             file = folder / self._table["file"]
-            # the system's loader looks at the beginning only: a library that was cut off ends the process when it is called
+            # the system's loader looks at the beginning only: a library that was cut
+            # off ends the process when it is called
             if self._table["library"] != digest_of([file]):
-                return f"compiled kernels are damaged: {file.name} is not the one that {TABLE} tells of"
+                return (
+                    f"compiled kernels are damaged: {file.name} is not the "
+                    f"one that {TABLE} tells of"
+                )
+
             code = ctypes.CDLL(str(file))
         except OSError as error:
             return f"compiled kernels cannot be loaded: {error}"
+
         if not code.botyard_processor_fits():
             return f"compiled kernels need a processor of kind {self._table['cpu']}"
         self.code = code
@@ -99,8 +116,13 @@ class Library:
         """Whether it was built from the present sources of a package."""
         fits = self._fits.get(package.name)
         if fits is None:
-            made_of = self._table["sources"].get(package.name) if self.code is not None else ""
+            made_of = (
+                self._table["sources"].get(package.name)
+                if self.code is not None
+                else ""
+            )
             fits = self._fits[package.name] = made_of == package.digest()
+
         return fits
 
     @property
@@ -109,13 +131,23 @@ class Library:
         return bool(self._table.get("whole"))
 
     def holds(self, package: Package, name: str) -> bool:
-        """Whether an entry of a package, by its name, is in the library, built from the present sources."""
-        return self.fits(package) and any(text.partition("(")[0] == name for text in self._table["entries"])
+        """Whether an entry of a package, by its name, is in the library, built from the
+        present sources.
+        """
+        return self.fits(package) and any(
+            text.partition("(")[0] == name for text in self._table["entries"]
+        )
 
     def address(self, package: Package, signature: str) -> int | None:
-        """Address of an entry of a package; None: it is not in the library, or was built from other sources."""
+        """Address of an entry of a package; None: it is not in the library, or was
+        built from other sources.
+        """
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
-        return ctypes.cast(self.code[symbol], ctypes.c_void_p).value if self.code is not None and symbol else None
+        return (
+            ctypes.cast(self.code[symbol], ctypes.c_void_p).value
+            if self.code is not None and symbol
+            else None
+        )
 
 
 @functools.cache
@@ -125,17 +157,32 @@ def library() -> Library:
 
 
 def is_shipped(package: Package, *, whole: bool = True) -> bool:
-    """Whether the kernels of a package come from the library, so that nothing has to be compiled.
+    """Whether the kernels of a package come from the library, so that nothing has to be
+    compiled.
 
     `whole`: all of them; else those that a run needs at its start.
     """
-    return mode() in ("auto", "native") and library().fits(package) and (library().is_whole or not whole)
+    return (
+        mode() in ("auto", "native")
+        and library().fits(package)
+        and (library().is_whole or not whole)
+    )
 
 
 def this_platform() -> str:
     """System and processor of this interpreter, as in "linux-x86_64"."""
-    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
+    machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(
+        platform.machine(), platform.machine()
+    )
     return f"{sys.platform}-{machine}"
 
 
-__all__ = ["FOLDER", "TABLE", "Library", "is_shipped", "library", "read_table", "this_platform"]
+__all__ = [
+    "FOLDER",
+    "TABLE",
+    "Library",
+    "is_shipped",
+    "library",
+    "read_table",
+    "this_platform",
+]

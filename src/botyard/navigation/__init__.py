@@ -1,1 +1,3 @@
-"""Avoiding others and obstacles: published methods over arrays of many worlds, as compiled code."""
+"""Avoiding others and obstacles: published methods over arrays of many worlds, as
+compiled code.
+"""

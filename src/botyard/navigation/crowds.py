@@ -1,4 +1,6 @@
-"""Bodies that avoid one another, as arrays over many worlds: ORCA and the social force model."""
+"""Bodies that avoid one another, as arrays over many worlds: ORCA and the social force
+model.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cos
 from botyard.errors import ArgumentError
 from botyard.navigation.kernels import agents as kernels
 from botyard.navigation.kernels.agents import Agents
@@ -16,17 +17,21 @@ from botyard.navigation.kernels.orca import OrcaRules
 from botyard.navigation.kernels.orca import orca as orca_kernel
 from botyard.navigation.kernels.socialforce import ForceRules
 from botyard.navigation.kernels.socialforce import social_force as social_force_kernel
+from botyard.numerics.elementary import cos
 from botyard.units import from_deg
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 AHEAD_SHARE: Final = 0.5
-"""The disc of a differential robot is around a point that is this share of its radius ahead of its axle."""
+"""The disc of a differential robot is around a point that is this share of its radius
+ahead of its axle.
+"""
 HEADING_GAIN: Final = 2.0
 """Turn rate of who goes sideways, per angle to where it goes, 1/s."""
 FOLLOWED: Final = 0.02
-"""An agent whose velocity is off by at most this share of what was asked has followed."""
+"""An agent whose velocity is off by at most this share of what was asked has followed.
+"""
 REACH_M: Final = 10.0
 """Others whose middles are farther away are not looked at, m."""
 
@@ -42,9 +47,11 @@ class Forces:
     strength, range : float
         Of repulsion: A / m, m/s² (2000 N / 80 kg), and B, m.
     stiffness, friction : float
-        Of bodies that touch: k / m, 1/s² (1.2e5 kg/s² / 80 kg), and κ / m, 1/(m s) (2.4e5 kg/(m s) / 80 kg).
+        Of bodies that touch: k / m, 1/s² (1.2e5 kg/s² / 80 kg), and κ / m, 1/(m s)
+        (2.4e5 kg/(m s) / 80 kg).
     unseen, sight : float
-        Share of the force of what is outside of the field of view, and half of its angle, rad (Helbing & Molnár 1995: 0.5, 100°).
+        Share of the force of what is outside of the field of view, and half of its
+        angle, rad (Helbing & Molnár 1995: 0.5, 100°).
     """
 
     relaxation: float = 0.5
@@ -57,25 +64,33 @@ class Forces:
 
 
 def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
-    """Positions and velocities of the discs of bodies in the frame of the world, both (n, m, 2), m and m/s.
+    """Positions and velocities of the discs of bodies in the frame of the world, both
+    (n, m, 2), m and m/s.
 
     Parameters
     ----------
     pose, vel : (n, m, 3) float64
-        Poses, and velocities in the frames of the bodies, as `Worlds.pose` and `Worlds.vel`.
+        Poses, and velocities in the frames of the bodies, as `Worlds.pose` and
+        `Worlds.vel`.
     ahead : (n, m) float64
-        How far the middle of each disc is ahead of the body's origin, m: 0 for who can go sideways, else a share of its radius, by
-        which the radius of the disc is larger.
+        How far the middle of each disc is ahead of the body's origin, m: 0 for who can
+        go sideways, else a share of its radius, by which the radius of the disc is
+        larger.
     """
     position, velocity = np.empty((*pose.shape[:2], 2)), np.empty((*pose.shape[:2], 2))
     kernels.discs(
-        np.ascontiguousarray(pose), np.ascontiguousarray(vel), np.ascontiguousarray(ahead), position, velocity
+        np.ascontiguousarray(pose),
+        np.ascontiguousarray(vel),
+        np.ascontiguousarray(ahead),
+        position,
+        velocity,
     )
     return position, velocity
 
 
 def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
-    """Commands with which discs have velocities: forward, leftward, of rotation, (k, 3), m/s, m/s, rad/s.
+    """Commands with which discs have velocities: forward, leftward, of rotation, (k,
+    3), m/s, m/s, rad/s.
 
     Parameters
     ----------
@@ -88,7 +103,13 @@ def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
     """
     result = np.empty((len(velocity), 3))
     kernels.commands(
-        *(np.ascontiguousarray(a, np.float64) for a in (velocity, heading, ahead, max_w)), HEADING_GAIN, dt, result
+        *(
+            np.ascontiguousarray(a, np.float64)
+            for a in (velocity, heading, ahead, max_w)
+        ),
+        HEADING_GAIN,
+        dt,
+        result,
     )
     return result
 
@@ -107,7 +128,8 @@ def orca(
     wall_horizon: float = 0.5,
     reach: float = REACH_M,
 ) -> F8:
-    """New velocities by optimal reciprocal collision avoidance (van den Berg et al. 2011).
+    """New velocities by optimal reciprocal collision avoidance (van den Berg et al.
+    2011).
 
     Parameters
     ----------
@@ -116,13 +138,15 @@ def orca(
     radius : (n, m) float64
         m; NaN: the disc is not there.
     preferred, max_speed : (k, 2), (k,) float64
-        Velocities that agents would have if they were alone, and their greatest speeds, m/s.
+        Velocities that agents would have if they were alone, and their greatest speeds,
+        m/s.
     dt : float
         Time of a step, s.
     walls : (k, w, 4) float64, optional
         Walls near each agent, as of `Worlds.near_walls`, m.
     chosen : (k, 2) int64, optional
-        World and number of each agent; without it all discs are agents: k = n · m, world by world.
+        World and number of each agent; without it all discs are agents: k = n · m,
+        world by world.
     horizon, wall_horizon : float
         For how long others, and walls, are avoided, s.
     reach : float
@@ -136,7 +160,8 @@ def orca(
     Raises
     ------
     ArgumentError
-        An array is of another shape, an agent is not there, or a number is out of its range.
+        An array is of another shape, an agent is not there, or a number is out of its
+        range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
     _check_positive(dt=dt, horizon=horizon, wall_horizon=wall_horizon, reach=reach)
@@ -160,10 +185,13 @@ def social_force(
     reach: float = REACH_M,
     ends: F8 | None = None,
 ) -> F8:
-    """New velocities by the social force model (Helbing, Farkas, Vicsek 2000), for the same arrays as `orca`.
+    """New velocities by the social force model (Helbing, Farkas, Vicsek 2000), for the
+    same arrays as `orca`.
 
-    The model accelerates within a step. The velocities that are returned are its displacement by the time of the step: an agent that
-    goes at them for a step is where the model is. It has the velocity of `ends` then, which belongs into `velocity` in the next step.
+    The model accelerates within a step. The velocities that are returned are its
+    displacement by the time of the step: an agent that goes at them for a step is where
+    the model is. It has the velocity of `ends` then, which belongs into `velocity` in
+    the next step.
 
     Parameters
     ----------
@@ -182,14 +210,24 @@ def social_force(
     Raises
     ------
     ArgumentError
-        An array is of another shape, an agent is not there, or a number is out of its range.
+        An array is of another shape, an agent is not there, or a number is out of its
+        range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
-    _check_positive(dt=dt, reach=reach, relaxation=forces.relaxation, range=forces.range)
+    _check_positive(
+        dt=dt, reach=reach, relaxation=forces.relaxation, range=forces.range
+    )
     rules = ForceRules(
-        forces.relaxation, forces.strength, forces.range, forces.stiffness, forces.friction, forces.unseen, cos(forces.sight),
-        float(reach), float(dt),
-    )  # fmt: skip
+        forces.relaxation,
+        forces.strength,
+        forces.range,
+        forces.stiffness,
+        forces.friction,
+        forces.unseen,
+        cos(forces.sight),
+        float(reach),
+        float(dt),
+    )
     agents = agents._replace(result=np.empty((len(agents.chosen), 4)))
     social_force_kernel(agents, rules)
     if ends is not None:
@@ -205,8 +243,9 @@ def continued(velocity: F8, asked: F8, ends: F8) -> F8:
     velocity : (…, 2) float64
         Of the agents, m/s.
     asked, ends : (…, 2) float64
-        What `social_force` returned in the last step, and its `ends`. Agents that went at what was asked have the latter; others,
-        which could not follow, have their own velocity.
+        What `social_force` returned in the last step, and its `ends`. Agents that went
+        at what was asked have the latter; others, which could not follow, have their
+        own velocity.
     """
     off = velocity - asked
     followed = (off * off).sum(axis=-1, keepdims=True) <= FOLLOWED * FOLLOWED * (
@@ -216,39 +255,69 @@ def continued(velocity: F8, asked: F8, ends: F8) -> F8:
 
 
 def _agents(
-    position: F8, velocity: F8, radius: F8, preferred: F8, max_speed: F8, walls: F8 | None, chosen: I8 | None
+    position: F8,
+    velocity: F8,
+    radius: F8,
+    preferred: F8,
+    max_speed: F8,
+    walls: F8 | None,
+    chosen: I8 | None,
 ) -> Agents:
-    """The arrays for a kernel, whose shapes and numbers are checked: kernels index by them."""
+    """The arrays for a kernel, whose shapes and numbers are checked: kernels index by
+    them.
+    """
     n, m = np.shape(radius) if np.ndim(radius) == 2 else (-1, -1)
     if n < 0:
-        raise ArgumentError(f"radius: expected an array (n, m), found one of shape {np.shape(radius)}")
+        raise ArgumentError(
+            f"radius: expected an array (n, m), found one of shape {np.shape(radius)}"
+        )
+
     if chosen is None:
         numbers = np.stack(np.divmod(np.arange(n * m), max(m, 1)), axis=1)
     else:
         numbers = np.asarray(chosen, np.int64)
         if numbers.ndim != 2 or numbers.shape[1] != 2:
-            raise ArgumentError(f"chosen: expected an array (k, 2), found one of shape {numbers.shape}")
+            raise ArgumentError(
+                f"chosen: expected an array (k, 2), found one of shape {numbers.shape}"
+            )
+
         if len(numbers) and not ((numbers >= 0).all() and (numbers < (n, m)).all()):
-            raise ArgumentError(f"chosen: expected worlds 0 … {n - 1} and bodies 0 … {m - 1}")
+            raise ArgumentError(
+                f"chosen: expected worlds 0 … {n - 1} and bodies 0 … {m - 1}"
+            )
+
     k = len(numbers)
     if np.isnan(np.asarray(radius)[numbers[:, 0], numbers[:, 1]]).any():
-        raise ArgumentError("chosen: a body of radius NaN is not there, and cannot be steered")
+        raise ArgumentError(
+            "chosen: a body of radius NaN is not there, and cannot be steered"
+        )
+
     near = np.empty((k, 0, 4)) if walls is None else walls
     rows = np.shape(near)[1] if np.ndim(near) == 3 else 0
     wanted = {
-        "position": (position, (n, m, 2)), "velocity": (velocity, (n, m, 2)), "radius": (radius, (n, m)),
-        "preferred": (preferred, (k, 2)), "max_speed": (max_speed, (k,)), "walls": (near, (k, rows, 4)),
-    }  # fmt: skip
+        "position": (position, (n, m, 2)),
+        "velocity": (velocity, (n, m, 2)),
+        "radius": (radius, (n, m)),
+        "preferred": (preferred, (k, 2)),
+        "max_speed": (max_speed, (k,)),
+        "walls": (near, (k, rows, 4)),
+    }
     arrays = {}
     for name, (array, shape) in wanted.items():
         if np.shape(array) != shape:
-            raise ArgumentError(f"{name}: expected an array of shape {shape}, found one of shape {np.shape(array)}")
+            raise ArgumentError(
+                f"{name}: expected an array of shape {shape}, found one of shape {np.shape(array)}"
+            )
+
         arrays[name] = np.ascontiguousarray(array, np.float64)
+
     if not np.isfinite(arrays["preferred"]).all():
         raise ArgumentError("preferred: expected finite numbers")
     if not (np.isfinite(arrays["max_speed"]) & (arrays["max_speed"] >= 0.0)).all():
         raise ArgumentError("max_speed: expected finite numbers of at least 0")
-    return Agents(chosen=np.ascontiguousarray(numbers), result=np.empty((k, 2)), **arrays)
+    return Agents(
+        chosen=np.ascontiguousarray(numbers), result=np.empty((k, 2)), **arrays
+    )
 
 
 def _check_positive(**numbers: float) -> None:
@@ -257,4 +326,13 @@ def _check_positive(**numbers: float) -> None:
             raise ArgumentError(f"{name}: expected a positive number, found {value!r}")
 
 
-__all__ = ["AHEAD_SHARE", "REACH_M", "Forces", "commands", "continued", "discs", "orca", "social_force"]
+__all__ = [
+    "AHEAD_SHARE",
+    "REACH_M",
+    "Forces",
+    "commands",
+    "continued",
+    "discs",
+    "orca",
+    "social_force",
+]

@@ -11,7 +11,8 @@ F8 = NDArray[np.float64]
 
 
 def distances_to(walls: F8, places: F8) -> F8:
-    """Distances of places from the nearest of their walls, (…), m; infinite without walls.
+    """Distances of places from the nearest of their walls, (…), m; infinite without
+    walls.
 
     Parameters
     ----------
@@ -24,7 +25,9 @@ def distances_to(walls: F8, places: F8) -> F8:
     ex, ey = walls[..., 2] - ax, walls[..., 3] - ay
     dx, dy = places[..., None, 0] - ax, places[..., None, 1] - ay
     length2 = ex * ex + ey * ey
-    along = np.clip((dx * ex + dy * ey) / np.where(length2 > 0.0, length2, 1.0), 0.0, 1.0)
+    along = np.clip(
+        (dx * ex + dy * ey) / np.where(length2 > 0.0, length2, 1.0), 0.0, 1.0
+    )
     x, y = dx - along * ex, dy - along * ey
     away = np.sqrt(x * x + y * y)
     nearest: F8 = np.where(np.isnan(away), math.inf, away).min(axis=-1)

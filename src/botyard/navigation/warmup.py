@@ -8,11 +8,18 @@ import numpy as np
 
 from botyard.native.kernels import RowsEntry, RowTable
 from botyard.navigation import crowds, local
-from botyard.navigation.kernels.goals import Judged, distance_of_goal, judge_goal, observe_goal
+from botyard.navigation.kernels.goals import (
+    Judged,
+    distance_of_goal,
+    judge_goal,
+    observe_goal,
+)
 
 
 def warm_up() -> None:
-    """Compile the kernels, or load them, by calls of each. `near_walls` is called by whoever has a grid."""
+    """Compile the kernels, or load them, by calls of each. `near_walls` is called by
+    whoever has a grid.
+    """
     place, row, one = np.zeros((1, 1, 2)), np.zeros((1, 2)), np.ones(1)
     crowds.discs(np.zeros((1, 1, 3)), np.zeros((1, 1, 3)), np.zeros((1, 1)))
     crowds.commands(row, one, one, one, 0.1)
@@ -21,7 +28,12 @@ def warm_up() -> None:
     local.dynamic_window(place, row, row, dt=0.1, radius=0.3, max_v=1.0, max_w=1.0)
     local.vector_field_histogram(place, one, one, local.Histograms(1), radius=0.3)
     local.pure_pursuit(np.ones((1, 2, 2)), np.zeros((1, 3)), one, np.zeros(1))
-    pose, ranges, far, byte = np.zeros((1, 3)), np.ones((1, 1), np.float32), np.zeros(1), np.zeros(1, np.uint8)
+    pose, ranges, far, byte = (
+        np.zeros((1, 3)),
+        np.ones((1, 1), np.float32),
+        np.zeros(1),
+        np.zeros(1, np.uint8),
+    )
     goal, four = np.zeros(2), np.ones(4)
     _call(distance_of_goal, pose, goal, far)
     _call(observe_goal, pose, pose, ranges, goal, far, four, np.zeros(6, np.float32))

@@ -1,4 +1,6 @@
-"""Where the world is in a picture (`View`), and shapes drawn in one colour with smooth edges (`Mask`)."""
+"""Where the world is in a picture (`View`), and shapes drawn in one colour with smooth
+edges (`Mask`).
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ Size = int | tuple[int, int]
 OVERSAMPLE: Final = 2
 """Masks are drawn this much larger and then reduced (anti-aliasing)."""
 MAX_ASPECT: Final = 4
-"""Largest ratio of height to width where only the width is given; a higher part of the world gives a narrower picture."""
+"""Largest ratio of height to width where only the width is given; a higher part of the
+world gives a narrower picture.
+"""
 MAX_WIDTH: Final = 20_000
 """Widest picture, and highest of a given height, pixels."""
 MAX_PIXELS: Final = 100_000_000
-"""Most pixels of a picture; larger ones get narrower. Each pixel takes at most sixteen bytes while it is drawn."""
+"""Most pixels of a picture; larger ones get narrower. Each pixel takes at most sixteen
+bytes while it is drawn.
+"""
 FONT_SIZE: Final = 12
 _CLIP_MARGIN: Final = 256.0
-"""Shapes are clipped this far outside the enlarged picture, pixels: the time to draw a line grows with its length."""
+"""Shapes are clipped this far outside the enlarged picture, pixels: the time to draw a
+line grows with its length.
+"""
 
 
 class View(NamedTuple):
@@ -57,17 +65,29 @@ class View(NamedTuple):
     @property
     def bounds(self) -> Box:
         """What it shows, m."""
-        return self.left, self.top - self.height / self.scale, self.left + self.width / self.scale, self.top
+        return (
+            self.left,
+            self.top - self.height / self.scale,
+            self.left + self.width / self.scale,
+            self.top,
+        )
 
     def pixels(self, points: ArrayLike) -> Array:
         """Places in the picture, pixels, of points of the world, m, both (n, 2)."""
         at = np.asarray(points, np.float64).reshape(-1, 2)
-        places = np.stack([(at[:, 0] - self.left) * self.scale, (self.top - at[:, 1]) * self.scale], axis=1)
-        return np.round(places, 6, out=places)  # what is between two pixels is so in each view
+        places = np.stack(
+            [(at[:, 0] - self.left) * self.scale, (self.top - at[:, 1]) * self.scale],
+            axis=1,
+        )
+        return np.round(
+            places, 6, out=places
+        )  # what is between two pixels is so in each view
 
     def pixel(self, x: float, y: float) -> Point:
         """Place in the picture, pixels, of a point of the world, m."""
-        return round((x - self.left) * self.scale, 6), round((self.top - y) * self.scale, 6)
+        return round((x - self.left) * self.scale, 6), round(
+            (self.top - y) * self.scale, 6
+        )
 
 
 def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
@@ -78,8 +98,9 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
     bounds : tuple of four floats
         The part, m.
     size : int or tuple of two
-        Greatest width, 1 … `MAX_WIDTH`: the picture is `MAX_ASPECT` times as high at the most, and has at most `MAX_PIXELS`. Width and
-        height: the part is in the middle, and the picture shows more of the world beside it.
+        Greatest width, 1 … `MAX_WIDTH`: the picture is `MAX_ASPECT` times as high at
+        the most, and has at most `MAX_PIXELS`. Width and height: the part is in the
+        middle, and the picture shows more of the world beside it.
     margin : float
         Margin around the part, m.
 
@@ -88,27 +109,52 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
     WorldError
         The size is out of range, or the bounds are not a finite box.
     """
-    x0, y0, x1, y1 = bounds[0] - margin, bounds[1] - margin, bounds[2] + margin, bounds[3] + margin
+    x0, y0, x1, y1 = (
+        bounds[0] - margin,
+        bounds[1] - margin,
+        bounds[2] + margin,
+        bounds[3] + margin,
+    )
     wide, high = x1 - x0, y1 - y0
     if not (0.0 < wide < math.inf and 0.0 < high < math.inf):
-        raise WorldError(f"a picture shows a finite part of the world, found {wide:g} m × {high:g} m")
+        raise WorldError(
+            f"a picture shows a finite part of the world, found {wide:g} m × {high:g} m"
+        )
+
     if isinstance(size, int):
         if not 1 <= size <= MAX_WIDTH:
             raise WorldError(f"a picture is 1 … {MAX_WIDTH} pixels wide, found {size}")
         scale = min(size / wide, MAX_ASPECT * size / high)
         scale *= min(1.0, math.sqrt(MAX_PIXELS / (wide * scale) / (high * scale)))
-        return View(x0, y1, scale, max(1, round(wide * scale)), max(1, round(high * scale)))
-    width, height = size
-    if not (1 <= width <= MAX_WIDTH and 1 <= height <= MAX_WIDTH and width * height <= MAX_PIXELS):
-        raise WorldError(
-            f"a picture is 1 … {MAX_WIDTH} pixels wide and high and has at most {MAX_PIXELS}, found {width} × {height}"
+        return View(
+            x0, y1, scale, max(1, round(wide * scale)), max(1, round(high * scale))
         )
+
+    width, height = size
+    if not (
+        1 <= width <= MAX_WIDTH
+        and 1 <= height <= MAX_WIDTH
+        and width * height <= MAX_PIXELS
+    ):
+        raise WorldError(
+            f"a picture is 1 … {MAX_WIDTH} pixels wide and high and has at most "
+            f"{MAX_PIXELS}, found {width} × {height}"
+        )
+
     scale = min(width / wide, height / high)
-    return View((x0 + x1 - width / scale) / 2, (y0 + y1 + height / scale) / 2, scale, width, height)
+    return View(
+        (x0 + x1 - width / scale) / 2,
+        (y0 + y1 + height / scale) / 2,
+        scale,
+        width,
+        height,
+    )
 
 
 class Layer(NamedTuple):
-    """Something in one colour: where a picture gets it, and how much of it (an image of mode L)."""
+    """Something in one colour: where a picture gets it, and how much of it (an image of
+    mode L).
+    """
 
     color: RGBA
     at: tuple[int, int]
@@ -117,7 +163,9 @@ class Layer(NamedTuple):
     def paste(self, image: Image.Image) -> None:
         """Put it into a picture with transparency (RGBA)."""
         # of an image, and not of a color: that takes twice the time
-        image.paste(Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask)
+        image.paste(
+            Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask
+        )
 
 
 class Mask:
@@ -130,25 +178,44 @@ class Mask:
     color : tuple of four
         The colour; its opacity is that of all shapes for which none is said.
     box : tuple of four ints, optional
-        The part of the picture that shapes may be in: left, top, right and lower edge, pixels; all of it if not given.
+        The part of the picture that shapes may be in: left, top, right and lower edge,
+        pixels; all of it if not given.
     oversample : int
         How much larger it is drawn.
     """
 
     def __init__(
-        self, view: View, color: RGBA, box: tuple[int, int, int, int] | None = None, oversample: int = OVERSAMPLE
+        self,
+        view: View,
+        color: RGBA,
+        box: tuple[int, int, int, int] | None = None,
+        oversample: int = OVERSAMPLE,
     ) -> None:
         left, top, right, bottom = box or (0, 0, view.width, view.height)
         left, top = max(left, 0), max(top, 0)
-        right, bottom = max(min(right, view.width), left + 1), max(min(bottom, view.height), top + 1)
-        self._view, self._color, self._at, self._over = view, color, (left, top), oversample
-        self.image = Image.new("L", ((right - left) * oversample, (bottom - top) * oversample))
+        right, bottom = (
+            max(min(right, view.width), left + 1),
+            max(min(bottom, view.height), top + 1),
+        )
+        self._view, self._color, self._at, self._over = (
+            view,
+            color,
+            (left, top),
+            oversample,
+        )
+        self.image = Image.new(
+            "L", ((right - left) * oversample, (bottom - top) * oversample)
+        )
         self._draw = ImageDraw.Draw(self.image)
         m = _CLIP_MARGIN
         self._frame: Box = (-m, -m, self.image.width + m, self.image.height + m)
 
-    def line(self, points: ArrayLike, width: float = 1.0, opacity: int | None = None) -> None:
-        """Draw a polyline through points of the world; `width` in pixels of the picture."""
+    def line(
+        self, points: ArrayLike, width: float = 1.0, opacity: int | None = None
+    ) -> None:
+        """Draw a polyline through points of the world; `width` in pixels of the
+        picture.
+        """
         self._line(self._places(points), width, opacity)
 
     def dashes(self, points: ArrayLike, width: float, dash: float, gap: float) -> None:
@@ -163,34 +230,63 @@ class Mask:
             ux, uy = (bx - ax) / length, (by - ay) / length
             for k in range(math.ceil(length / period)):
                 s, e = k * period, min(k * period + dash, length)
-                self._line(np.array([[ax + s * ux, ay + s * uy], [ax + e * ux, ay + e * uy]]), width, None)
+                self._line(
+                    np.array([[ax + s * ux, ay + s * uy], [ax + e * ux, ay + e * uy]]),
+                    width,
+                    None,
+                )
 
     def polygon(self, points: ArrayLike, opacity: int | None = None) -> None:
         """Fill a polygon."""
         places = self._places(points)
         if not self._contains(places):
-            places = np.array(clip_polygon([_point(p) for p in places.tolist()], self._frame), np.float64)
+            places = np.array(
+                clip_polygon([_point(p) for p in places.tolist()], self._frame),
+                np.float64,
+            )
+
         if len(places) > 1:
             self._draw.polygon(places.ravel().tolist(), fill=self._fill(opacity))
 
     def squares(self, corners: Array, edge: float) -> None:
-        """Fill squares of an edge length, m, from their lower left corners, (n, 2); they are a pixel large at least."""
+        """Fill squares of an edge length, m, from their lower left corners, (n, 2);
+        they are a pixel large at least.
+        """
         places = self._places(corners)
         side = max(edge * self._view.scale, 1.0) * self._over
-        boxes = np.stack([places[:, 0], places[:, 1] - side, places[:, 0] + side - 1, places[:, 1] - 1], axis=1)
+        boxes = np.stack(
+            [
+                places[:, 0],
+                places[:, 1] - side,
+                places[:, 0] + side - 1,
+                places[:, 1] - 1,
+            ],
+            axis=1,
+        )
         x0, y0, x1, y1 = self._frame
-        seen = (boxes[:, 0] < x1) & (boxes[:, 2] > x0) & (boxes[:, 1] < y1) & (boxes[:, 3] > y0)
+        seen = (
+            (boxes[:, 0] < x1)
+            & (boxes[:, 2] > x0)
+            & (boxes[:, 1] < y1)
+            & (boxes[:, 3] > y0)
+        )
         boxes = np.clip(boxes[seen], [x0, y0, x0, y0], [x1, y1, x1, y1])
         for box in np.unique(np.rint(boxes).astype(np.int64), axis=0).tolist():
             self._draw.rectangle(box, fill=self._fill(None))
 
-    def circle(self, x: float, y: float, radius: float, width: float | None = None) -> None:
-        """A circle around a place of the picture: its line, or, without a width, all of it; pixels."""
+    def circle(
+        self, x: float, y: float, radius: float, width: float | None = None
+    ) -> None:
+        """A circle around a place of the picture: its line, or, without a width, all of
+        it; pixels.
+        """
         box = self._box(x - radius, y - radius, x + radius, y + radius)
         if width is None:
             self._draw.ellipse(box, fill=self._fill(None))
         else:
-            self._draw.ellipse(box, outline=self._fill(None), width=round(width * self._over))
+            self._draw.ellipse(
+                box, outline=self._fill(None), width=round(width * self._over)
+            )
 
     def stroke(self, places: ArrayLike, width: float) -> None:
         """A polyline through places of the picture, pixels."""
@@ -198,17 +294,22 @@ class Mask:
         self._line(at, width, None)
 
     def strokes(self, places: Array, begins: Sequence[int], width: float) -> None:
-        """Polylines through places of the picture, pixels: one from each of these places up to the next of them."""
+        """Polylines through places of the picture, pixels: one from each of these
+        places up to the next of them.
+        """
         at = (places - self._at) * self._over
         wide = max(1, round(width * self._over))
         if not self._contains(at):
             for first, last in pairwise([*begins, len(at)]):
                 self._line(at[first:last], width, None)
             return
+
         flat = at.ravel().tolist()
         for first, last in pairwise([*begins, len(at)]):
             if last - first > 1:
-                self._draw.line(flat[2 * first : 2 * last], fill=self._color[3], width=wide)
+                self._draw.line(
+                    flat[2 * first : 2 * last], fill=self._color[3], width=wide
+                )
 
     def fill(self, places: ArrayLike) -> None:
         """Fill a polygon whose corners are places of the picture, pixels."""
@@ -226,7 +327,13 @@ class Mask:
         box = small.getbbox()
         if box is None:
             return []
-        return [Layer(self._color, (self._at[0] + box[0], self._at[1] + box[1]), small.crop(box))]
+        return [
+            Layer(
+                self._color,
+                (self._at[0] + box[0], self._at[1] + box[1]),
+                small.crop(box),
+            )
+        ]
 
     def _fill(self, opacity: int | None) -> int:
         return self._color[3] if opacity is None else opacity
@@ -242,8 +349,14 @@ class Mask:
         wide = max(1, round(width * self._over))
         if self._contains(places):
             joint = "curve" if wide > 6 else None  # at thin lines nobody sees it
-            self._draw.line(places.ravel().tolist(), fill=self._fill(opacity), width=wide, joint=joint)
+            self._draw.line(
+                places.ravel().tolist(),
+                fill=self._fill(opacity),
+                width=wide,
+                joint=joint,
+            )
             return
+
         for a, b in pairwise(map(_point, places.tolist())):
             part = clip_line(a, b, self._frame)
             if part is not None:
@@ -276,9 +389,15 @@ def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]
     for halo in (True, False):
         mask = Image.new("L", (wide, size + 12))
         ImageDraw.Draw(mask).text(
-            (4, 4 + size), words, fill=ground if halo else 255, font=font, anchor="ls", stroke_width=1.5 if halo else 0
+            (4, 4 + size),
+            words,
+            fill=ground if halo else 255,
+            font=font,
+            anchor="ls",
+            stroke_width=1.5 if halo else 0,
         )
         masks.append(mask)
+
     return masks[0], masks[1]
 
 
@@ -295,13 +414,18 @@ def text(words: str, x: float, y: float, color: RGBA, ground: RGBA) -> list[Laye
 def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
     """Clip a line to a box; None if nothing is left (Liang and Barsky, 1984)."""
     first, last = 0.0, 1.0
-    for origin, way, low, high in ((a[0], b[0] - a[0], box[0], box[2]), (a[1], b[1] - a[1], box[1], box[3])):
+    for origin, way, low, high in (
+        (a[0], b[0] - a[0], box[0], box[2]),
+        (a[1], b[1] - a[1], box[1], box[3]),
+    ):
         if way == 0.0:
             if not low <= origin <= high:
                 return None
             continue
+
         enter, leave = sorted(((low - origin) / way, (high - origin) / way))
         first, last = max(first, enter), min(last, leave)
+
     if not first <= last:
         return None
     dx, dy = b[0] - a[0], b[1] - a[1]
@@ -311,16 +435,28 @@ def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
 def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
     """Clip a polygon to a box, edge by edge of the box (Sutherland and Hodgman, 1974)."""
     left = list(corners)
-    for axis, limit, keep_below in ((0, box[0], False), (0, box[2], True), (1, box[1], False), (1, box[3], True)):
+    for axis, limit, keep_below in (
+        (0, box[0], False),
+        (0, box[2], True),
+        (1, box[1], False),
+        (1, box[3], True),
+    ):
         found: list[Point] = []
         for a, b in zip(left, left[1:] + left[:1], strict=True):
-            inside_a, inside_b = (a[axis] <= limit) == keep_below, (b[axis] <= limit) == keep_below
+            inside_a, inside_b = (
+                (a[axis] <= limit) == keep_below,
+                (b[axis] <= limit) == keep_below,
+            )
             if inside_a:
                 found.append(a)
             if inside_a != inside_b:
                 share = (limit - a[axis]) / (b[axis] - a[axis])
-                found.append((a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])))
+                found.append(
+                    (a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]))
+                )
+
         left = found
+
     return left
 
 
@@ -336,7 +472,8 @@ def merge(layers: Iterable[Layer], image: Image.Image) -> None:
     for color, at, mask in layers:
         left, top = max(at[0], 0), max(at[1], 0)
         right, bottom = min(at[0] + mask.width, width), min(at[1] + mask.height, height)
-        if left < right and top < bottom:  # labels of places can lie beside the picture
+        # labels of places can lie beside the picture
+        if left < right and top < bottom:
             seen = mask.crop((left - at[0], top - at[1], right - at[0], bottom - at[1]))
             part = Image.new("RGBA", seen.size, color[:3])
             part.putalpha(seen)

@@ -1,6 +1,8 @@
 """Pictures of a scene, of a robot's model, and of a world at one moment.
 
-`main` is a child process that draws one picture (see `botyard.child`), so that a client's picture does not delay the others.
+`main` is a child process that draws one picture (see
+`botyard.processes.child_process`), so that a client's picture does not delay the
+others.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from typing import Final
 
 from PIL import Image
 
-from botyard.child import Send, serve
 from botyard.geometry import Pose, transform_point
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
@@ -19,13 +20,16 @@ from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter, draw_body
 from botyard.pictures.palette import theme
 from botyard.pictures.still import Figure, Looks, Still, boxes_of
+from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.draw"
 TYPES: Final = {"png": bytes}
 """Messages that the child process sends: the picture as a PNG file."""
 
 
-def render_scene(scene: Scene, *, size: Size = 1000, theme: str = "light") -> Image.Image:
+def render_scene(
+    scene: Scene, *, size: Size = 1000, theme: str = "light"
+) -> Image.Image:
     """Draw a scene without robots."""
     return render_still(boxes_of(scene), PictureOptions(size=size, theme=theme))
 
@@ -41,18 +45,26 @@ def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
     for t in ring.transducers if ring else ():
         half = ring.fov / 2 if ring else 0.0
         tip = Pose(t.pose.x, t.pose.y, t.pose.th)
-        arc = [transform_point(Pose(tip.x, tip.y, tip.th + a), reach / 3, 0.0) for a in (-half, 0.0, half)]
+        arc = [
+            transform_point(Pose(tip.x, tip.y, tip.th + a), reach / 3, 0.0)
+            for a in (-half, 0.0, half)
+        ]
         cones.polygon([(tip.x, tip.y), *arc])
         lines.line([(tip.x, tip.y), *arc, (tip.x, tip.y)])
+
     paste([*cones.finish(), *lines.finish()], image)
     looks = Looks((*spec.parts, spec.outline), spec.color, bool(spec.drive))
     draw_body(image, looks, Figure(0, ""), Pose(), view, colors)
     inside, edge = Mask(view, (*colors.laser_edge[:3], 255)), Mask(view, colors.outline)
     for laser in spec.lasers:
         hx, hy = laser.size[0] / 2, laser.size[1] / 2
-        case = [transform_point(laser.pose, x, y) for x, y in ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))]
+        case = [
+            transform_point(laser.pose, x, y)
+            for x, y in ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
+        ]
         inside.polygon(case)
         edge.line([*case, case[0]])
+
     paste([*inside.finish(), *edge.finish()], image)
     return image.convert("RGB")
 
@@ -83,4 +95,13 @@ def main() -> None:
     serve({"draw": Still}, _answer)
 
 
-__all__ = ["MODULE", "TYPES", "encoded", "main", "png", "render_robot", "render_scene", "render_still"]
+__all__ = [
+    "MODULE",
+    "TYPES",
+    "encoded",
+    "main",
+    "png",
+    "render_robot",
+    "render_scene",
+    "render_still",
+]

@@ -9,14 +9,17 @@ from typing import Any, Final
 
 from PIL import Image, PngImagePlugin
 
-from botyard.safefile import MARK, StrPath, replacing
+from botyard.processes.safefile import MARK, StrPath, replacing
 
 _SOFTWARE: Final = 0x0131
-"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF uses the same tags)."""
+"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF uses the same
+tags).
+"""
 
 
 def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:
-    """Write a picture in the format of the suffix. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM get the marker, others cannot hold it.
+    """Write a picture in the format of the suffix. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP
+    and PNM get the marker, others cannot hold it.
 
     Raises
     ------
@@ -51,17 +54,22 @@ def _marker_options(kind: str) -> dict[str, Any]:
         info = PngImagePlugin.PngInfo()
         info.add_text("Software", MARK)
         return {"pnginfo": info}
+
     if kind in ("JPEG", "WEBP", "TIFF"):
         return {"exif": mark_as_exif()}
-    others: dict[str, dict[str, Any]] = {"GIF": {"comment": MARK.encode()}, "PDF": {"producer": MARK}}
+    others: dict[str, dict[str, Any]] = {
+        "GIF": {"comment": MARK.encode()},
+        "PDF": {"producer": MARK},
+    }
     return others.get(kind, {})
 
 
 def _with_marker(kind: str, data: bytes) -> bytes:
     """Add the marker to the bytes of formats for which Pillow has no such option.
 
-    BMP: appended after the pixels; the file size in the header (BITMAPFILEHEADER ``bfSize``, bytes 2 … 5) includes it. PNM: a comment
-    in the header (pbm(5): from ``#`` to the end of a line).
+    BMP: appended after the pixels; the file size in the header (BITMAPFILEHEADER
+    ``bfSize``, bytes 2 … 5) includes it. PNM: a comment in the header (pbm(5): from
+    ``#`` to the end of a line).
     """
     mark = MARK.encode()
     if kind == "BMP":

@@ -10,23 +10,30 @@ from typing import Final
 
 from PIL import Image
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError, RecordingError
 from botyard.formats.budget import Budget
 from botyard.model.rosmessages import CLOUDS, SCAN
 from botyard.names import shown
 from botyard.pictures.files import save_picture
 from botyard.pictures.frame import Words
-from botyard.pictures.movies import FPS_LIMITS, MAX_FRAMES, SUFFIXES, check_frame, check_movie, writing_movie
+from botyard.pictures.movies import (
+    FPS_LIMITS,
+    MAX_FRAMES,
+    SUFFIXES,
+    check_frame,
+    check_movie,
+    writing_movie,
+)
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter
 from botyard.pictures.still import take
 from botyard.pictures.trails import SPACING_S
+from botyard.processes.safefile import check_replaceable
+from botyard.recording.fallback import open_player
 from botyard.recording.player import Player
 from botyard.recording.reader import Reader
-from botyard.recording.redrawn import open_player
 from botyard.recording.samples import ros_names
-from botyard.safefile import check_replaceable
 from botyard.sim.simulation import Simulation
 
 FPS: Final = 25.0
@@ -60,7 +67,11 @@ class FilmOptions:
 
 
 def film_options(
-    *, begin: float | None = None, end: float | None = None, speed: float = 1.0, fps: float | None = None
+    *,
+    begin: float | None = None,
+    end: float | None = None,
+    speed: float = 1.0,
+    fps: float | None = None,
 ) -> FilmOptions:
     """The options of a film, checked.
 
@@ -69,15 +80,24 @@ def film_options(
     ArgumentError
         One is out of its range or of another type.
     """
-    begin = None if begin is None else arguments.number(begin, "begin", low=0.0, unit="s")
+    begin = (
+        None if begin is None else arguments.number(begin, "begin", low=0.0, unit="s")
+    )
     end = math.inf if end is None else arguments.number(end, "end", low=0.0, unit="s")
     if begin is not None and end <= begin:
-        raise ArgumentError(f"end: expected more than begin, {begin:g} s, found {end:g} s")
+        raise ArgumentError(
+            f"end: expected more than begin, {begin:g} s, found {end:g} s"
+        )
+
     return FilmOptions(
         begin=begin,
         end=end,
         speed=arguments.number(speed, "speed", low=0.0, above=True, high=MAX_SPEED),
-        fps=None if fps is None else arguments.number(fps, "fps", low=0.0, above=True, high=max(FPS_LIMITS.values())),
+        fps=None
+        if fps is None
+        else arguments.number(
+            fps, "fps", low=0.0, above=True, high=max(FPS_LIMITS.values())
+        ),
     )
 
 
@@ -94,11 +114,15 @@ class Camera:
         Takes each frame.
     """
 
-    def __init__(self, picture: PictureOptions, film: FilmOptions, emit: Callable[[Words], None]) -> None:
+    def __init__(
+        self, picture: PictureOptions, film: FilmOptions, emit: Callable[[Words], None]
+    ) -> None:
         assert film.fps is not None
         self._scans = picture.scans
         self._trail_s = picture.trails
-        self._painter = Painter(picture, check_frame)  # before it is drawn: a large one takes gigabytes
+        self._painter = Painter(
+            picture, check_frame
+        )  # before it is drawn: a large one takes gigabytes
         self._film, self._emit = film, emit
         self._period = film.speed / film.fps
         self._begin = film.begin
@@ -106,7 +130,8 @@ class Camera:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Look at the world after a step, at a time of the run, s; False: nothing more is wanted.
+        """Look at the world after a step, at a time of the run, s; False: nothing more
+        is wanted.
 
         A frame shows the first step that is not before its time.
         """
@@ -120,13 +145,19 @@ class Camera:
             self._frames += 1
             if due > MAX_FRAMES:
                 break
+
         if due:
             frame = self._painter.paint(take(sim, self._scans))
             for _ in range(due):
                 self._emit(frame)
-        elif self._trail_s and time >= self._begin - self._trail_s and abs(time - self._seen) >= SPACING_S - _ROUNDING:
+        elif (
+            self._trail_s
+            and time >= self._begin - self._trail_s
+            and abs(time - self._seen) >= SPACING_S - _ROUNDING
+        ):
             self._seen = time
             self._painter.see(take(sim, False))
+
         return True
 
 
@@ -143,6 +174,7 @@ class _Last:
         if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))
+
         return time < self._end - _ROUNDING
 
     def picture(self, sim: Simulation) -> Image.Image:
@@ -150,7 +182,9 @@ class _Last:
         return self._painter.draw(take(sim, self._picture.scans))
 
 
-def picture_after(sim: Simulation, seconds: float, picture: PictureOptions) -> Image.Image:
+def picture_after(
+    sim: Simulation, seconds: float, picture: PictureOptions
+) -> Image.Image:
     """Step a simulation so long, simulated s, and draw it, with trails of that time.
 
     Raises
@@ -161,16 +195,20 @@ def picture_after(sim: Simulation, seconds: float, picture: PictureOptions) -> I
     for name in picture.named:
         if name not in sim.robots:
             raise arguments.unknown(name, sim.robots, "robot")
+
     last = _Last(picture, math.inf)
     last.look(sim, sim.time)
     for _ in range(round(seconds / sim.dt)):
         sim.step()
         last.look(sim, sim.time)
+
     return last.picture(sim)
 
 
 def fps_of(film: FilmOptions, step_s: float) -> float:
-    """Frames a second: those that are wanted, or as many as there are steps, up to `FPS`."""
+    """Frames a second: those that are wanted, or as many as there are steps, up to
+    `FPS`.
+    """
     return film.fps if film.fps is not None else min(FPS, film.speed / step_s)
 
 
@@ -186,7 +224,8 @@ def render_recording(
 ) -> list[str]:
     """Draw a recorded run: as a movie, or, with a suffix of pictures, its last moment.
 
-    The run is done again, step by step (`botyard.recording.player`), so that each frame has all that there was.
+    The run is done again, step by step (`botyard.recording.player`), so that each frame
+    has all that there was.
 
     Parameters
     ----------
@@ -195,7 +234,8 @@ def render_recording(
     target : path-like
         The movie or picture; its suffix is the format.
     picture : PictureOptions
-        What is seen. Of sensors: those of which readings were recorded (True), none, or those of these robots.
+        What is seen. Of sensors: those of which readings were recorded (True), none, or
+        those of these robots.
     film : FilmOptions
         Which part of the run, and how fast.
     budget : Budget
@@ -215,7 +255,8 @@ def render_recording(
     RecordingError
         The recording cannot be read; it has no such robot, or nothing at these times.
     ArgumentError, WorldError
-        The target has no suffix of movies or pictures; see `botyard.pictures.movies.writing_movie`.
+        The target has no suffix of movies or pictures; see
+        `botyard.pictures.movies.writing_movie`.
     KeptFileError
         The file exists, botyard did not write it, and `force` is False.
     OSError
@@ -226,15 +267,23 @@ def render_recording(
         check_movie(target, film.fps or 1.0)
     elif Path(target).suffix.lower() not in Image.registered_extensions():
         raise ArgumentError(
-            f"{target}: expected a suffix of movies ({', '.join(SUFFIXES)}) or of pictures such as .png"
+            f"{target}: expected a suffix of movies ({', '.join(SUFFIXES)}) or "
+            "of pictures such as .png"
         )
+
     check_replaceable(target, force=force)
     player = open_player(source, budget)
     track = player.track
     if film.begin is not None and film.begin > player.end + _ROUNDING:
-        raise RecordingError(f"it ends at {player.end:g} s, before {film.begin:g} s", source)
+        raise RecordingError(
+            f"it ends at {player.end:g} s, before {film.begin:g} s", source
+        )
+
     if film.end < player.begin - _ROUNDING:
-        raise RecordingError(f"it begins at {player.begin:g} s, after {film.end:g} s", source)
+        raise RecordingError(
+            f"it begins at {player.begin:g} s, after {film.end:g} s", source
+        )
+
     if picture.scans is True:
         _read_recorded_sensors(player.sim, source, budget)
     before = max(picture.trails, track.step)  # sensors measure in steps
@@ -243,18 +292,23 @@ def render_recording(
         film = replace(film, fps=fps_of(film, track.step), begin=begin)
         player.seek(begin - before)
         with writing_movie(target, film.fps or FPS, force=force) as movie:
-            _play(player, source, picture, Camera(picture, film, movie.add).look, progress)
+            _play(
+                player, source, picture, Camera(picture, film, movie.add).look, progress
+            )
     else:
         end = min(film.end, player.end)
         player.seek(end - before)
         last = _Last(picture, end)
         _play(player, source, picture, last.look, progress)
         save_picture(last.picture(player.sim), target, force=force)
+
     if player.corrections:
         return [
             *track.problems,
-            f"{player.corrections} recorded states did not come out again; the recorded ones are shown",
+            f"{player.corrections} recorded states did not come out again; the "
+            "recorded ones are shown",
         ]
+
     return track.problems
 
 
@@ -265,7 +319,9 @@ def _play(
     look: Callable[[Simulation, float], bool],
     progress: Callable[[float], None],
 ) -> None:
-    """Play a recording from where it is until nothing more is wanted. RecordingError: there is no robot of a name in `picture`."""
+    """Play a recording from where it is until nothing more is wanted. RecordingError:
+    there is no robot of a name in `picture`.
+    """
     sim, end, missing = player.sim, player.track.end, set(picture.named)
     while True:
         missing -= sim.robots.keys()
@@ -273,15 +329,27 @@ def _play(
         if not look(sim, sim.time) or sim.tick >= end:
             break
         sim.step()
+
     if missing:
-        raise RecordingError(f'there is no robot "{shown(min(missing))}" in it at these times', source)
+        raise RecordingError(
+            f'there is no robot "{shown(min(missing))}" in it at these times', source
+        )
 
 
 def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) -> None:
-    """From now on somebody reads the range sensors of all robots of which readings were recorded."""
+    """From now on somebody reads the range sensors of all robots of which readings were
+    recorded.
+    """
     with Reader(source, budget) as file:
-        recorded = {(*c.topic.rpartition("/")[:1], c.schema.name) for c in file.channels.values()}
-    lasers, rings = ({topic for topic, kind in recorded if kind in types} for types in (_LASER, _SONAR))
+        recorded = {
+            (*c.topic.rpartition("/")[:1], c.schema.name)
+            for c in file.channels.values()
+        }
+
+    lasers, rings = (
+        {topic for topic, kind in recorded if kind in types}
+        for types in (_LASER, _SONAR)
+    )
     before: list[str] = []
 
     def subscribe() -> None:
@@ -289,7 +357,9 @@ def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) 
             return
         before[:] = sim.robots
         robots = [robot for robot in sim.robots.values() if robot.spec.drive]
-        for robot, names in zip(robots, ros_names([robot.name for robot in robots]), strict=True):
+        for robot, names in zip(
+            robots, ros_names([robot.name for robot in robots]), strict=True
+        ):
             prefix = names.prefix.rstrip("/")
             for laser in robot.lasers if prefix in lasers else ():
                 laser.subscribe(SOURCE)
@@ -300,4 +370,12 @@ def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) 
     sim.after_step(lambda _: subscribe())
 
 
-__all__ = ["FPS", "Camera", "FilmOptions", "film_options", "fps_of", "picture_after", "render_recording"]
+__all__ = [
+    "FPS",
+    "Camera",
+    "FilmOptions",
+    "film_options",
+    "fps_of",
+    "picture_after",
+    "render_recording",
+]

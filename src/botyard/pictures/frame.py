@@ -1,4 +1,6 @@
-"""Pixels that Pillow and kernels draw on (`Frame`), and images that are laid on them (`Overlay`)."""
+"""Pixels that Pillow and kernels draw on (`Frame`), and images that are laid on them
+(`Overlay`).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ def image_of(words: Words) -> Image.Image:
 
 
 class Overlay(NamedTuple):
-    """An image with transparency that is laid on pictures, of most of which nothing is seen.
+    """An image with transparency that is laid on pictures, of most of which nothing is
+    seen.
 
     Attributes
     ----------
@@ -60,12 +63,15 @@ class Overlay(NamedTuple):
 def overlay_of(words: Words) -> Overlay:
     """Find out what is seen of an image."""
     height, width = words.shape
-    seen = np.zeros((height, width + 2), np.int8)  # each run begins and ends inside
+    # each run begins and ends inside
+    seen = np.zeros((height, width + 2), np.int8)
     np.not_equal(words, 0, out=seen[:, 1:-1], casting="unsafe")
     flips = np.diff(seen, axis=1)
     rows, first = np.nonzero(flips == 1)
     last = np.nonzero(flips == -1)[1]
-    return Overlay(words, np.ascontiguousarray(np.stack([rows, first, last], axis=1), np.int32))
+    return Overlay(
+        words, np.ascontiguousarray(np.stack([rows, first, last], axis=1), np.int32)
+    )
 
 
 def word_of(color: RGBA) -> int:
@@ -76,7 +82,9 @@ def word_of(color: RGBA) -> int:
 
 def words_of(image: Image.Image) -> Words:
     """A copy of the pixels of an image."""
-    return np.frombuffer(image.convert("RGBA").tobytes(), np.uint32).reshape(image.height, image.width)
+    return np.frombuffer(image.convert("RGBA").tobytes(), np.uint32).reshape(
+        image.height, image.width
+    )
 
 
 __all__ = ["Frame", "Overlay", "Words", "image_of", "overlay_of", "word_of", "words_of"]

@@ -1,4 +1,6 @@
-"""What stands still, as layers: the ground with its grid, walls and points, areas and places."""
+"""What stands still, as layers: the ground with its grid, walls and points, areas and
+places.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class Map(NamedTuple):
     view : View
         Where it is.
     ground : (height, width) uint32 array
-        Pixels of ground and grid, as many as the view has, like the others' (`botyard.pictures.frame`).
+        Pixels of ground and grid, as many as the view has, like the others'
+        (`botyard.pictures.frame`).
     walls, places : Overlay
         What is drawn below and above the robots.
     """
@@ -54,7 +57,14 @@ def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
     ground.image.paste(theme.ground, (0, 0, view.width, view.height))
     _draw_grid(ground.image, view, theme)
     merge(draw_walls(scene, view, theme), walls.image)
-    merge([*_edge(scene, view, theme), *_areas(scene, view, theme), *_places(scene, view, theme)], places.image)
+    merge(
+        [
+            *_edge(scene, view, theme),
+            *_areas(scene, view, theme),
+            *_places(scene, view, theme),
+        ],
+        places.image,
+    )
     return Map(view, ground.words, overlay_of(walls.words), overlay_of(places.words))
 
 
@@ -66,7 +76,9 @@ def nice_step(least: float) -> float:
 
 
 def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
-    """Lines of the grid, a metre apart or, in large worlds, as far as they can be told apart; every fifth is darker."""
+    """Lines of the grid, a metre apart or, in large worlds, as far as they can be told
+    apart; every fifth is darker.
+    """
     x0, y0, x1, y1 = view.bounds
     step = max(1.0, nice_step(LEAST_GRID_PX / view.scale))
     draw = ImageDraw.Draw(image)
@@ -76,6 +88,7 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
             if (i % 5 == 0) is major:
                 x = round(view.pixel(i * step, 0.0)[0])
                 draw.line((x, 0, x, view.height), fill=color)
+
         for j in range(math.ceil(y0 / step), math.floor(y1 / step) + 1):
             if (j % 5 == 0) is major:
                 y = round(view.pixel(0.0, j * step)[1])
@@ -91,7 +104,9 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     rim = 4.0 / view.scale
     a, b = scene.segments[:, :2], scene.segments[:, 2:]
     low, high = np.minimum(a, b), np.maximum(a, b)
-    seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (high >= (x0 - rim, y0 - rim)).all(axis=1)
+    seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (
+        high >= (x0 - rim, y0 - rim)
+    ).all(axis=1)
     for wall in scene.segments[seen].reshape(-1, 2, 2):
         mask.line(wall, width)
     return mask.finish()
@@ -100,7 +115,10 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     """The edge of what is mapped; without a map, grey outside of `NO_MAP`."""
     bounds = scene.bounds
-    (left, bottom), (right, top) = (view.pixel(*corner) for corner in ((bounds or NO_MAP)[:2], (bounds or NO_MAP)[2:]))
+    (left, bottom), (right, top) = (
+        view.pixel(*corner)
+        for corner in ((bounds or NO_MAP)[:2], (bounds or NO_MAP)[2:])
+    )
     if bounds is None:
         mask = Mask(view, theme.outside, oversample=1)
         if left > 0:
@@ -112,6 +130,7 @@ def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
         if bottom < view.height:
             mask.rectangle((0, bottom, view.width, view.height))
         return mask.finish()
+
     rim = 4.0 / view.scale
     x0, y0, x1, y1 = bounds[0] - rim, bounds[1] - rim, bounds[2] + rim, bounds[3] + rim
     mask = Mask(view, theme.beyond)
@@ -129,12 +148,21 @@ def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     for area in areas:
         closed = len(area.corners) > 2
         if closed:
-            if len(fills) < MAX_FILLS:  # where areas overlap, it is darker
+            # where areas overlap, it is darker
+            if len(fills) < MAX_FILLS:
                 fills.append(Mask(view, theme.area))
             fills[-1].polygon(area.corners)
-        line.dashes([*area.corners, area.corners[0]] if closed else area.corners, 1.5, 6.0, 4.0)
+
+        line.dashes(
+            [*area.corners, area.corners[0]] if closed else area.corners, 1.5, 6.0, 4.0
+        )
         names += _name(area, area.corners[0], (4.0, -4.0), view, theme)
-    return [*(layer for fill in fills for layer in fill.finish()), *line.finish(), *names]
+
+    return [
+        *(layer for fill in fills for layer in fill.finish()),
+        *line.finish(),
+        *names,
+    ]
 
 
 def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
@@ -148,12 +176,22 @@ def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
             if place.has_heading:
                 _draw_arrow(mask, x, y, place.pose, 16.0)
             names += _name(place, place.pose[:2], (10.0, 14.0), view, theme)
+
     return [*mask.finish(), *names]
 
 
 def _draw_place(mask: Mask, kind: str, x: float, y: float) -> None:
     if "dock" in kind:
-        mask.stroke([(x - 6, y - 6), (x + 6, y - 6), (x + 6, y + 6), (x - 6, y + 6), (x - 6, y - 6)], 2.0)
+        mask.stroke(
+            [
+                (x - 6, y - 6),
+                (x + 6, y - 6),
+                (x + 6, y + 6),
+                (x - 6, y + 6),
+                (x - 6, y - 6),
+            ],
+            2.0,
+        )
         mask.rectangle((x - 2, y - 2, x + 2, y + 2))
     elif "home" in kind:
         mask.stroke([(x - 7, y + 1), (x, y - 7), (x + 7, y + 1)], 2.0)
@@ -171,13 +209,21 @@ def _draw_arrow(mask: Mask, x: float, y: float, pose: Pose, length: float) -> No
         mask.stroke([tip, (tip[0] + math.cos(a) * 6, tip[1] - math.sin(a) * 6)], 2.0)
 
 
-def _name(of: Place | Area, at: tuple[float, ...], away: tuple[float, float], view: View, theme: Theme) -> list[Layer]:
+def _name(
+    of: Place | Area,
+    at: tuple[float, ...],
+    away: tuple[float, float],
+    view: View,
+    theme: Theme,
+) -> list[Layer]:
     x, y = view.pixel(at[0], at[1])
     is_seen = -1000 <= x <= view.width and 0 <= y <= view.height + 50
     if not of.name or view.scale <= _NAMES_FROM or not is_seen:
         return []
     color = theme.place if isinstance(of, Place) else theme.bad_area
-    return text(shown(of.name, MAX_LABEL), x + away[0], y + away[1], color, theme.label_ground)
+    return text(
+        shown(of.name, MAX_LABEL), x + away[0], y + away[1], color, theme.label_ground
+    )
 
 
 def scale_bar(view: View, theme: Theme) -> list[Layer]:
@@ -192,11 +238,33 @@ def scale_bar(view: View, theme: Theme) -> list[Layer]:
         mask = Mask(view, color, (0, round(y) - 12, round(x + length) + 8, view.height))
         mask.stroke(bar, width)
         found += mask.finish()
-    words = f"{step / 1000:g} km" if step >= 1000 else f"{step:g} m" if step >= 1 else f"{step * 100:g} cm"
+
+    words = (
+        f"{step / 1000:g} km"
+        if step >= 1000
+        else f"{step:g} m"
+        if step >= 1
+        else f"{step * 100:g} cm"
+    )
     return [
         *found,
-        *text(words if step >= 0.01 else f"{step * 1000:g} mm", x + 4, y - 6, theme.label, theme.label_ground),
+        *text(
+            words if step >= 0.01 else f"{step * 1000:g} mm",
+            x + 4,
+            y - 6,
+            theme.label,
+            theme.label_ground,
+        ),
     ]
 
 
-__all__ = ["MAX_LABEL", "MAX_PLACES", "NO_MAP", "Map", "draw_map", "draw_walls", "nice_step", "scale_bar"]
+__all__ = [
+    "MAX_LABEL",
+    "MAX_PLACES",
+    "NO_MAP",
+    "Map",
+    "draw_map",
+    "draw_walls",
+    "nice_step",
+    "scale_bar",
+]

@@ -1,4 +1,6 @@
-"""What a picture shows of the world, and how: the same for single pictures, movies and the command line."""
+"""What a picture shows of the world, and how: the same for single pictures, movies and
+the command line.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any, Final
 
 from numpy.typing import ArrayLike
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError
 from botyard.geometry import Pose
 from botyard.model.scene import Place
@@ -29,8 +31,9 @@ class PictureOptions:
     Attributes
     ----------
     area : tuple or None
-        The part of the world: least x, least y, greatest x, greatest y, m; with `follow` its width and height, m. None: all of it, or
-        12 m around the robot that is followed.
+        The part of the world: least x, least y, greatest x, greatest y, m; with
+        `follow` its width and height, m. None: all of it, or 12 m around the robot that
+        is followed.
     follow : str or None
         The robot that stays in the middle.
     trails : float
@@ -59,7 +62,10 @@ class PictureOptions:
     @property
     def named(self) -> tuple[str, ...]:
         """The robots that it names."""
-        return (*(() if isinstance(self.scans, bool) else self.scans), *(() if self.follow is None else (self.follow,)))
+        return (
+            *(() if isinstance(self.scans, bool) else self.scans),
+            *(() if self.follow is None else (self.follow,)),
+        )
 
 
 def picture_options(
@@ -82,7 +88,9 @@ def picture_options(
     """
     return PictureOptions(
         area=None if area is None else _area(area, is_around=follow is not None),
-        follow=None if follow is None else str(arguments.instance(follow, "follow", str)),
+        follow=None
+        if follow is None
+        else str(arguments.instance(follow, "follow", str)),
         trails=arguments.number(trails, "trails", low=0.0, high=MAX_TRAIL_S, unit="s"),
         scans=_scans(scans),
         size=_size(size),
@@ -96,20 +104,37 @@ def _goals(goals: Any) -> tuple[Place, ...]:
     columns = (arguments.numbers(goals, "goals").shape or (0,))[-1]
     rows = arguments.array(goals, "goals", 3 if columns == 3 else 2)
     return tuple(
-        Place(kind="Goal", name="", pose=Pose(*row, *(0.0,) * (3 - len(row))), has_heading=len(row) == 3)
+        Place(
+            kind="Goal",
+            name="",
+            pose=Pose(*row, *(0.0,) * (3 - len(row))),
+            has_heading=len(row) == 3,
+        )
         for row in rows.tolist()
     )
 
 
 def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
     count = 2 if is_around else 4
-    form = "width and height around the robot" if is_around else "least x, least y, greatest x, greatest y"
+    form = (
+        "width and height around the robot"
+        if is_around
+        else "least x, least y, greatest x, greatest y"
+    )
     if isinstance(area, str) or not hasattr(area, "__len__") or len(area) != count:
-        raise ArgumentError(f"area: expected {count} numbers, {form} (m), found {arguments.found(area)}")
+        raise ArgumentError(
+            f"area: expected {count} numbers, {form} (m), found {arguments.found(area)}"
+        )
+
     numbers = tuple(arguments.number(x, "area", unit="m") for x in area)
-    wide, high = numbers if is_around else (numbers[2] - numbers[0], numbers[3] - numbers[1])
+    wide, high = (
+        numbers if is_around else (numbers[2] - numbers[0], numbers[3] - numbers[1])
+    )
     if not (wide > 0.0 and high > 0.0):
-        raise ArgumentError(f"area: expected {form} (m) of a box that is not empty, found {wide:g} m × {high:g} m")
+        raise ArgumentError(
+            f"area: expected {form} (m) of a box that is not empty, found {wide:g} m × {high:g} m"
+        )
+
     return numbers
 
 
@@ -118,18 +143,31 @@ def _scans(scans: Any) -> Scans:
         return scans
     names = (scans,) if isinstance(scans, str) else scans
     if not isinstance(names, Iterable):
-        raise ArgumentError(f"scans: expected True, False or names of robots, found {arguments.found(scans)}")
+        raise ArgumentError(
+            f"scans: expected True, False or names of robots, found {arguments.found(scans)}"
+        )
+
     return tuple(str(arguments.instance(name, "scans", str)) for name in names)
 
 
 def _size(size: Any) -> Size:
     if isinstance(size, (tuple, list)):
         if len(size) != 2:
-            raise ArgumentError(f"size: expected a width, or width and height (pixels), found {arguments.found(size)}")
-        width, height = (arguments.whole(n, "size", low=LEAST_SIZE, high=MAX_WIDTH) for n in size)
+            raise ArgumentError(
+                "size: expected a width, or width and height (pixels), found "
+                f"{arguments.found(size)}"
+            )
+
+        width, height = (
+            arguments.whole(n, "size", low=LEAST_SIZE, high=MAX_WIDTH) for n in size
+        )
         if width * height > MAX_PIXELS:
-            raise ArgumentError(f"size: expected at most {MAX_PIXELS} pixels, found {width} × {height}")
+            raise ArgumentError(
+                f"size: expected at most {MAX_PIXELS} pixels, found {width} × {height}"
+            )
+
         return width, height
+
     return arguments.whole(size, "size", low=LEAST_SIZE, high=MAX_WIDTH)
 
 

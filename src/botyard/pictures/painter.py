@@ -52,13 +52,17 @@ class Painter:
     Parameters
     ----------
     options : PictureOptions
-        What they show. A view that follows nobody is that of the first moment for all of them.
+        What they show. A view that follows nobody is that of the first moment for all
+        of them.
     check : callable
-        Called with width and height before a picture is drawn, pixels; what it raises, `draw` raises.
+        Called with width and height before a picture is drawn, pixels; what it raises,
+        `draw` raises.
     """
 
     def __init__(
-        self, options: PictureOptions, check: Callable[[int, int], None] = lambda _width, _height: None
+        self,
+        options: PictureOptions,
+        check: Callable[[int, int], None] = lambda _width, _height: None,
     ) -> None:
         self._options = options
         self._check = check
@@ -85,7 +89,8 @@ class Painter:
         return image_of(self.paint(still)).convert("RGB")
 
     def paint(self, still: Still) -> Words:
-        """The pixels of the picture of a moment; the next picture takes their memory if it is as large.
+        """The pixels of the picture of a moment; the next picture takes their memory if
+        it is as large.
 
         Raises
         ------
@@ -117,8 +122,14 @@ class Painter:
         o = self._options
         if o.follow is None:
             if self._view is None:
-                self._view = fit(extent(still), o.size) if o.area is None else fit(_box(o.area), o.size, 0.0)
+                self._view = (
+                    fit(extent(still), o.size)
+                    if o.area is None
+                    else fit(_box(o.area), o.size, 0.0)
+                )
+
             return self._view
+
         wide, high = o.area or (FOLLOWED_M, FOLLOWED_M * FOLLOWED_ASPECT)
         at = [i for i, f in enumerate(still.figures) if f.name == o.follow]
         if at:
@@ -128,8 +139,12 @@ class Painter:
         else:
             x0, y0, x1, y1 = extent(still)
             x, y = (x0 + x1) / 2, (y0 + y1) / 2
-        view = fit((x - wide / 2, y - high / 2, x + wide / 2, y + high / 2), o.size, 0.0)
-        # whole pixels from the origin of the world, so that walls stay where they are between the pixels
+
+        view = fit(
+            (x - wide / 2, y - high / 2, x + wide / 2, y + high / 2), o.size, 0.0
+        )
+        # whole pixels from the origin of the world, so that walls stay where they are
+        # between the pixels
         left, top = round(view.left * view.scale), round(view.top * view.scale)
         return view._replace(left=left / view.scale, top=top / view.scale)
 
@@ -139,10 +154,17 @@ class Painter:
             chart = self._map[1]
             dx = round((view.left - chart.view.left) * view.scale)
             dy = round((chart.view.top - view.top) * view.scale)
-            inside = 0 <= dx <= chart.view.width - view.width and 0 <= dy <= chart.view.height - view.height
+            inside = (
+                0 <= dx <= chart.view.width - view.width
+                and 0 <= dy <= chart.view.height - view.height
+            )
             if chart.view.scale == view.scale and inside:
                 return chart, dx, dy
-        moves = self._options.follow is not None and 9 * view.width * view.height <= MAX_TILE
+
+        moves = (
+            self._options.follow is not None
+            and 9 * view.width * view.height <= MAX_TILE
+        )
         dx, dy = (view.width, view.height) if moves else (0, 0)
         around = View(
             view.left - dx / view.scale,
@@ -161,11 +183,19 @@ class Painter:
         if not self._options.trails:
             return
         for figure, (x, y, _) in zip(still.figures, still.poses.tolist(), strict=True):
-            bands = self._trails.bands(figure.name, still.time, x, y) if figure.name else []
-            pieces = [(0.15 + 0.6 * (band + 1) / BANDS, piece) for band, found in bands for piece in found]
+            bands = (
+                self._trails.bands(figure.name, still.time, x, y) if figure.name else []
+            )
+            pieces = [
+                (0.15 + 0.6 * (band + 1) / BANDS, piece)
+                for band, found in bands
+                for piece in found
+            ]
             if not pieces:
                 continue
-            box = _pixel_box(view.pixels(np.concatenate([piece for _, piece in pieces])), 3)
+            box = _pixel_box(
+                view.pixels(np.concatenate([piece for _, piece in pieces])), 3
+            )
             if _is_outside(box, view):
                 continue
             mask = Mask(view, (*rgb(still.looks[figure.looks].color), 255), box)
@@ -175,14 +205,20 @@ class Painter:
 
 
 def _one_color_each(still: Still) -> Still:
-    """The same with colours that tell robots apart, as the page has them: by their order."""
+    """The same with colours that tell robots apart, as the page has them: by their
+    order.
+    """
     own, colors = list(still.looks), robot_colors()
     figures = []
     for row, figure in enumerate(still.figures):
         if figure.name:
-            own.append(replace(still.looks[figure.looks], color=colors[row % len(colors)]))
+            own.append(
+                replace(still.looks[figure.looks], color=colors[row % len(colors)])
+            )
             figure = replace(figure, looks=len(own) - 1)
+
         figures.append(figure)
+
     return replace(still, looks=tuple(own), figures=tuple(figures))
 
 
@@ -197,18 +233,33 @@ def extent(still: Still) -> Box:
     if bounds is None:
         half = 10.0
         cx, cy = (float(x.mean()), float(y.mean())) if len(x) else (0.0, 0.0)
-        spread = max(half, float(abs(x - cx).max(initial=0)) + 2, float(abs(y - cy).max(initial=0)) + 2)
+        spread = max(
+            half,
+            float(abs(x - cx).max(initial=0)) + 2,
+            float(abs(y - cy).max(initial=0)) + 2,
+        )
         return cx - spread, cy - spread, cx + spread, cy + spread
+
     if not len(x):
         return bounds
-    low, high = (float(x.min()) - 0.5, float(y.min()) - 0.5), (float(x.max()) + 0.5, float(y.max()) + 0.5)
-    return min(bounds[0], low[0]), min(bounds[1], low[1]), max(bounds[2], high[0]), max(bounds[3], high[1])
+    low, high = (
+        (float(x.min()) - 0.5, float(y.min()) - 0.5),
+        (float(x.max()) + 0.5, float(y.max()) + 0.5),
+    )
+    return (
+        min(bounds[0], low[0]),
+        min(bounds[1], low[1]),
+        max(bounds[2], high[0]),
+        max(bounds[3], high[1]),
+    )
 
 
 def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
     """What encloses places of a picture, whole pixels; far outside it ends."""
     low = np.clip(np.floor(places.min(axis=0)) - rim, -1e6, 1e6).astype(int).tolist()
-    high = np.clip(np.ceil(places.max(axis=0)) + rim + 1, -1e6, 1e6).astype(int).tolist()
+    high = (
+        np.clip(np.ceil(places.max(axis=0)) + rim + 1, -1e6, 1e6).astype(int).tolist()
+    )
     return low[0], low[1], high[0], high[1]
 
 
@@ -220,12 +271,21 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
-    found = [(beams, view.pixels(ends(still, beams))) for beams in still.scans if len(beams.ranges)]
-    fans = [(beams, at, box) for beams, at in found if not _is_outside(box := _pixel_box(at, 1), view)]
+    found = [
+        (beams, view.pixels(ends(still, beams)))
+        for beams in still.scans
+        if len(beams.ranges)
+    ]
+    fans = [
+        (beams, at, box)
+        for beams, at in found
+        if not _is_outside(box := _pixel_box(at, 1), view)
+    ]
     if len(fans) <= MAX_FILLED:
         _fill_fans(frame, fans, view, colors)
     else:
         _dot_fans(frame.image, fans, view, colors)
+
     if still.sonar:
         sonar = Mask(view, colors.sonar)
         for beam in still.sonar:
@@ -234,35 +294,53 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
 
 
 Fan = tuple[Beams, Array, tuple[int, int, int, int]]
-"""A scan: places of the sensor and of the ends of its beams in the picture, and what encloses them, pixels."""
+"""A scan: places of the sensor and of the ends of its beams in the picture, and what
+encloses them, pixels.
+"""
 
 
 def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> None:
-    """The field of each scan, darker where several overlap, and its edge where that is a surface."""
+    """The field of each scan, darker where several overlap, and its edge where that is
+    a surface.
+    """
     if not fans:
         return
     boxes = np.clip([box for _, _, box in fans], 0, [view.width, view.height] * 2)
-    (x0, y0), (x1, y1) = boxes[:, :2].min(axis=0).tolist(), boxes[:, 2:].max(axis=0).tolist()
+    (x0, y0), (x1, y1) = (
+        boxes[:, :2].min(axis=0).tolist(),
+        boxes[:, 2:].max(axis=0).tolist(),
+    )
     begins = np.cumsum([0, *(len(at) for _, at, _ in fans)])
     turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
     marks = np.zeros((view.height, view.width), np.uint8)
     mark_fields(np.concatenate([at for _, at, _ in fans]), begins, turns, marks)
     share = 1.0 - colors.laser_fill[3] / 255
     opacities = np.array([round(256 * (1.0 - share**n)) for n in range(256)])
-    tint_fields(marks, np.array([y0, y1]), word_of(colors.laser_fill), opacities, frame.words)
+    tint_fields(
+        marks, np.array([y0, y1]), word_of(colors.laser_fill), opacities, frame.words
+    )
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
     reach = np.where(np.isfinite(reach), reach, 0.0)  # as their ends are
     near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
     breaks = far - near > 0.3 + 0.08 * near
     breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
-    edge.strokes(np.concatenate([at[1:] for _, at, _ in fans]), [0, *(np.flatnonzero(breaks) + 1).tolist()], 1.0)
+    edge.strokes(
+        np.concatenate([at[1:] for _, at, _ in fans]),
+        [0, *(np.flatnonzero(breaks) + 1).tolist()],
+        1.0,
+    )
     paste(edge.finish(), frame.image)
 
 
-def _dot_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme) -> None:
+def _dot_fans(
+    image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme
+) -> None:
     """Points of 2 × 2 pixels where beams of many scans have found something."""
-    hits = [at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)] for beams, at, _ in fans]
+    hits = [
+        at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)]
+        for beams, at, _ in fans
+    ]
     x, y = np.concatenate(hits).T
     seen = (x >= 0) & (x < view.width - 1) & (y >= 0) & (y < view.height - 1)
     column, row = x[seen].astype(int), y[seen].astype(int)
@@ -270,6 +348,7 @@ def _dot_fans(image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme
     for dx in (0, 1):
         for dy in (0, 1):
             dots[row + dy, column + dx] = 0xD0
+
     Layer(colors.laser_point, (0, 0), Image.fromarray(dots)).paste(image)
 
 
@@ -286,22 +365,34 @@ def _draw_bodies(image: Image.Image, still: Still, view: View, colors: Theme) ->
                 draw_body(image, looks, figure, Pose(*pose), view, colors)
 
 
-def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view: View, colors: Theme) -> None:
+def draw_body(
+    image: Image.Image,
+    looks: Looks,
+    figure: Figure,
+    pose: Pose,
+    view: View,
+    colors: Theme,
+) -> None:
     """Draw a body where it is: its parts, and, if it drives, a mark at its front."""
     parts = [*figure.parts, *looks.parts]
     shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
-    places = view.pixels(_placed([corner for shape in shapes for corner in shape], pose))
+    places = view.pixels(
+        _placed([corner for shape in shapes for corner in shape], pose)
+    )
     box = _pixel_box(places, 3)
     if _is_outside(box, view):
         return
     fill = (*rgb(looks.color), 255)
-    line = colors.stalled if figure.stalled else fill if is_line(looks) else colors.outline
+    line = (
+        colors.stalled if figure.stalled else fill if is_line(looks) else colors.outline
+    )
     if reach(looks) * view.scale < DOT:
         x, y = view.pixel(pose.x, pose.y)
         dot = Mask(view, line if figure.stalled else fill, box)
         dot.rectangle((x - DOT, y - DOT, x + DOT, y + DOT))
         paste(dot.finish(), image)
         return
+
     ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
     drawn = [places[first:last] for first, last in pairwise(ends_at)]
     over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
@@ -311,6 +402,7 @@ def draw_body(image: Image.Image, looks: Looks, figure: Figure, pose: Pose, view
         if not figure.ghost:
             inside.polygon(part.ravel().tolist(), fill=fill)
         edge.stroke(np.concatenate([part, part[:2]]), 2.5 if figure.stalled else 1.2)
+
     for mark in drawn[len(parts) :]:
         edge.fill(mark)
     paste(edge.finish(), image)
@@ -336,9 +428,17 @@ def reach(looks: Looks) -> float:
 
 
 def is_line(looks: Looks) -> bool:
-    """Whether a body is a line, such as a reflector of a map: its edge has its own colour, which an edge of another colour would hide."""
-    corners = np.array([corner for part in looks.parts for corner in part], np.float64).reshape(-1, 2)
-    return not looks.drives and len(corners) > 0 and float(np.ptp(corners, axis=0).min()) <= LINE_M
+    """Whether a body is a line, such as a reflector of a map: its edge has its own
+    colour, which an edge of another colour would hide.
+    """
+    corners = np.array(
+        [corner for part in looks.parts for corner in part], np.float64
+    ).reshape(-1, 2)
+    return (
+        not looks.drives
+        and len(corners) > 0
+        and float(np.ptp(corners, axis=0).min()) <= LINE_M
+    )
 
 
 def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
@@ -346,17 +446,38 @@ def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) ->
     if view.scale < _LABELS_FROM:
         return
     found: list[tuple[Figure, float, float]] = []
-    for figure, (x, y) in zip(still.figures, view.pixels(still.poses[:, :2]).tolist(), strict=True):
-        if figure.name and still.looks[figure.looks].drives and 0 <= x < view.width and 0 <= y < view.height:
+    for figure, (x, y) in zip(
+        still.figures, view.pixels(still.poses[:, :2]).tolist(), strict=True
+    ):
+        if (
+            figure.name
+            and still.looks[figure.looks].drives
+            and 0 <= x < view.width
+            and 0 <= y < view.height
+        ):
             found.append((figure, x, y))
+
     for figure, x, y in found if len(found) <= MAX_LABELS else []:
         away = max(6.0, reach(still.looks[figure.looks]) * view.scale) * 0.75
         name = shown(figure.name, MAX_LABEL)
-        words: list[tuple[str, RGBA]] = [(f"● {name}" if figure.is_driven else name, colors.label)]
+        words: list[tuple[str, RGBA]] = [
+            (f"● {name}" if figure.is_driven else name, colors.label)
+        ]
         if figure.stalled:
             words.append(("stalled", colors.stalled))
         for k, (word, color) in enumerate(words):
-            paste(text(word, x + away + 4, y - away + 15 * k, color, colors.label_ground), image)
+            paste(
+                text(word, x + away + 4, y - away + 15 * k, color, colors.label_ground),
+                image,
+            )
 
 
-__all__ = ["MAX_FILLED", "MAX_LABELS", "Painter", "draw_body", "extent", "heading_mark", "reach"]
+__all__ = [
+    "MAX_FILLED",
+    "MAX_LABELS",
+    "Painter",
+    "draw_body",
+    "extent",
+    "heading_mark",
+    "reach",
+]

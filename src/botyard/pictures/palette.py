@@ -55,7 +55,9 @@ def robot_colors() -> tuple[str, ...]:
 
 @cache
 def _palette() -> Mapping[str, Any]:
-    return tomllib.loads(files("botyard.pictures").joinpath("palette.toml").read_text("utf-8"))
+    return tomllib.loads(
+        files("botyard.pictures").joinpath("palette.toml").read_text("utf-8")
+    )
 
 
 def _rgba(text: str) -> RGBA:

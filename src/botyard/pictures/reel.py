@@ -1,4 +1,5 @@
-"""`Reel`: the moments of a movie as plain data, and the child process that draws them and makes the movie (see `botyard.child`).
+"""`Reel`: the moments of a movie as plain data, and the child process that draws them
+and makes the movie (see `botyard.processes.child_process`).
 
 What moments have in common, such as the map, is in a reel once.
 """
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from botyard.child import Send, serve
 from botyard.errors import BotyardError
 from botyard.model.scene import Scene
 from botyard.pictures.files import save_picture
@@ -20,10 +20,13 @@ from botyard.pictures.movies import SUFFIXES, check_frame, writing_movie
 from botyard.pictures.options import PictureOptions
 from botyard.pictures.painter import Painter
 from botyard.pictures.still import Array, Beams, Figure, Looks, Still
+from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.reel"
 TYPES: Final = {"drawn": int, "part": bytes, "refused": str}
-"""Messages that the child process sends: how many frames are drawn, bytes of the file in their order, or why there is none."""
+"""Messages that the child process sends: how many frames are drawn, bytes of the file
+in their order, or why there is none.
+"""
 PART_BYTES: Final = 2**20
 
 
@@ -51,7 +54,8 @@ class Reel(NamedTuple):
     Attributes
     ----------
     suffix : str
-        Its format: one of `botyard.pictures.movies.SUFFIXES`, or ``.png`` for a picture of the last moment.
+        Its format: one of `botyard.pictures.movies.SUFFIXES`, or ``.png`` for a picture
+        of the last moment.
     fps : float
         Frames a second.
     options : PictureOptions
@@ -74,15 +78,27 @@ class Reel(NamedTuple):
     frames: list[int]
 
     def add(self, still: Still) -> int:
-        """Append a moment, which the next frames show. Returns the bytes of its numbers."""
+        """Append a moment, which the next frames show. Returns the bytes of its
+        numbers.
+        """
         if not self.scenes or self.scenes[-1] is not still.scene:
             self.scenes.append(still.scene)
         cast = Cast(still.looks, still.figures)
         if not self.casts or self.casts[-1] != cast:
             self.casts.append(cast)
-        shot = Shot(still.time, len(self.scenes) - 1, len(self.casts) - 1, still.poses, still.scans, still.sonar)
+        shot = Shot(
+            still.time,
+            len(self.scenes) - 1,
+            len(self.casts) - 1,
+            still.poses,
+            still.scans,
+            still.sonar,
+        )
         self.shots.append(shot)
-        return int(still.poses.nbytes + sum(beams.ranges.nbytes for beams in (*still.scans, *still.sonar)))
+        return int(
+            still.poses.nbytes
+            + sum(beams.ranges.nbytes for beams in (*still.scans, *still.sonar))
+        )
 
     def show(self) -> None:
         """Append a frame, of the latest moment."""
@@ -92,7 +108,15 @@ class Reel(NamedTuple):
         """A moment."""
         shot = self.shots[number]
         cast = self.casts[shot.cast]
-        return Still(shot.time, self.scenes[shot.scene], cast.looks, cast.figures, shot.poses, shot.scans, shot.sonar)
+        return Still(
+            shot.time,
+            self.scenes[shot.scene],
+            cast.looks,
+            cast.figures,
+            shot.poses,
+            shot.scans,
+            shot.sonar,
+        )
 
 
 def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
@@ -113,18 +137,24 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
             with writing_movie(path, reel.fps) as movie:
                 for frame, pixels in enumerate(_frames(reel, painter)):
                     movie.add(pixels)
-                    if sum(entry.stat().st_size for entry in os.scandir(folder)) > reel.max_bytes:
+                    if (
+                        sum(entry.stat().st_size for entry in os.scandir(folder))
+                        > reel.max_bytes
+                    ):
                         send(
                             "refused",
-                            f"it has more than {reel.max_bytes // 2**20} MiB: choose a shorter part or a smaller width",
+                            f"it has more than {reel.max_bytes // 2**20} MiB: "
+                            "choose a shorter part or a smaller width",
                         )
                         return
+
                     send("drawn", frame + 1)
         else:
             save_picture(painter.draw(reel.still(reel.frames[-1])), path)
     except (BotyardError, OSError) as error:
         send("refused", str(error))
         return
+
     with path.open("rb") as file:
         while part := file.read(PART_BYTES):
             send("part", part)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from PIL import Image
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.errors import ArgumentError
 from botyard.model import robot as robots
 from botyard.model import scene as scenes
@@ -26,23 +26,33 @@ NOTEBOOK_WIDTH: Final = 800
 
 @simulation.render.implementation
 def render(
-    sim: simulation.Simulation, path: str | Path | None, options: Mapping[str, Any], overwrite: bool
+    sim: simulation.Simulation,
+    path: str | Path | None,
+    options: Mapping[str, Any],
+    overwrite: bool,
 ) -> Image.Image:
     """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
     checked = picture_options(**options)
     for name in checked.named:
         if name not in sim.robots:
             raise arguments.unknown(name, sim.robots, "robot")
+
     if path is not None:
         suffix = Path(path).suffix.lower()
         if suffix not in Image.registered_extensions():
-            raise ArgumentError(f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}')
+            raise ArgumentError(
+                f'path: expected a suffix of pictures such as .png, found "{suffix}" in {path}'
+            )
+
     painter = Painter(checked)
     if checked.trails:
         _look_back(sim, checked.trails, painter)
     still = take(sim, checked.scans)
     if checked.goals:
-        still = replace(still, scene=replace(still.scene, places=still.scene.places + checked.goals))
+        still = replace(
+            still, scene=replace(still.scene, places=still.scene.places + checked.goals)
+        )
+
     image = painter.draw(still)
     if path is not None:
         save_picture(image, path, force=overwrite)
@@ -50,11 +60,15 @@ def render(
 
 
 def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> None:
-    """Show a painter where robots were, for their trails. ArgumentError: nothing is known of that."""
+    """Show a painter where robots were, for their trails. ArgumentError: nothing is
+    known of that.
+    """
     if not sim.history.is_on:
         raise ArgumentError(
-            "trails: expected a simulation that keeps where robots were: call sim.history.keep() at first"
+            "trails: expected a simulation that keeps where robots were: call "
+            "sim.history.keep() at first"
         )
+
     past: simulation.Simulation | None = None
     for moment in sim.history.moments:
         if sim.time - seconds <= moment.time < sim.time:
@@ -67,7 +81,11 @@ def png(sim: simulation.Simulation, robot: str | None) -> bytes:
     """A picture for notebooks; see `botyard.sim.simulation.png`."""
     if robot is None:
         return encoded(render_still(take(sim), PictureOptions(size=NOTEBOOK_WIDTH)))
-    return encoded(render_still(take(sim, (robot,)), PictureOptions(size=NOTEBOOK_WIDTH, follow=robot)))
+    return encoded(
+        render_still(
+            take(sim, (robot,)), PictureOptions(size=NOTEBOOK_WIDTH, follow=robot)
+        )
+    )
 
 
 @scenes.scene_png.implementation

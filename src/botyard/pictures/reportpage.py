@@ -1,4 +1,6 @@
-"""Pages of reports that stand alone: HTML with its style, and figures of matplotlib inside of it."""
+"""Pages of reports that stand alone: HTML with its style, and figures of matplotlib
+inside of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from botyard.names import shown
-from botyard.safefile import MARK
+from botyard.processes.safefile import MARK
 
 MAX_NAME: Final = 80
 """Characters of a name."""
@@ -24,7 +26,8 @@ def document(title: str, parts: Iterable[str]) -> str:
     """A whole page of pieces of HTML, under a title that is any text."""
     name = escaped(title)
     head = (
-        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} --><title>{name}</title>\n"
+        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} "
+        f"--><title>{name}</title>\n"
         f"<style>{_STYLE}</style></head><body><h1>{name}</h1>"
     )
     return "\n".join([head, *parts, "</body></html>\n"])
@@ -36,11 +39,17 @@ def escaped(text: str, limit: int = MAX_NAME) -> str:
 
 
 def plain_table(
-    heads: Sequence[str], rows: Iterable[Sequence[str]], *, texts: int = 1, limit: int = 300, is_last_text: bool = False
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    texts: int = 1,
+    limit: int = 300,
+    is_last_text: bool = False,
 ) -> str:
     """A table of texts, which wraps where the page is narrow, but not within intervals.
 
-    The first `texts` columns, and the last one if it is a text, are aligned to the left.
+    The first `texts` columns, and the last one if it is a text, are aligned to the
+    left.
     """
 
     def row(cells: Sequence[str], tag: str) -> str:
@@ -48,9 +57,11 @@ def plain_table(
         for n, cell in enumerate(cells):
             if n < texts or (is_last_text and n == len(cells) - 1):
                 found.append(f"<{tag} class=t>{escaped(cell, limit)}</{tag}>")
-            else:  # a number and its interval: two lines, if need be
+            else:
+                # a number and its interval: two lines, if need be
                 parts = escaped(cell, limit).replace(" (", "</span> <span>(")
                 found.append(f"<{tag}><span>{parts}</span></{tag}>")
+
         return f"<tr>{''.join(found)}</tr>"
 
     return f"<table class=w>{row(heads, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
@@ -61,10 +72,16 @@ def image(figure: Any, name: str) -> str:
     import matplotlib
 
     data = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "botyard"}):  # the same picture has the same bytes
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "botyard"}
+    ):  # the same picture has the same bytes
         figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
+
     text = base64.b64encode(data.getvalue()).decode()
-    return f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' src='data:image/svg+xml;base64,{text}'>"
+    return (
+        f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' "
+        f"src='data:image/svg+xml;base64,{text}'>"
+    )
 
 
 __all__ = ["MAX_NAME", "document", "escaped", "image", "plain_table"]

@@ -1,4 +1,6 @@
-"""`Still`: a copy of what a picture shows of the world, as plain data that can be drawn later or in another process."""
+"""`Still`: a copy of what a picture shows of the world, as plain data that can be drawn
+later or in another process.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000
-"""Most lasers and sonar rings whose beams are drawn; further robots are drawn without beams."""
+"""Most lasers and sonar rings whose beams are drawn; further robots are drawn without
+beams.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,9 @@ class Still:
 
 
 Scans = bool | tuple[str, ...]
-"""Whose beams are drawn: of sensors that somebody reads, of none, or all sensors of robots by name."""
+"""Whose beams are drawn: of sensors that somebody reads, of none, or all sensors of
+robots by name.
+"""
 
 
 def take(sim: Simulation, scans: Scans = True) -> Still:
@@ -137,7 +143,8 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     sim : Simulation
         The world. Nothing in it changes.
     scans : bool or tuple of str
-        The sensors: those that somebody reads (True), or all of these robots, whose readings are taken now if nobody reads them.
+        The sensors: those that somebody reads (True), or all of these robots, whose
+        readings are taken now if nobody reads them.
     """
     state, rows = sim.snapshot.state, sim.snapshot.rows
     kinds: dict[int, int] = {}
@@ -147,6 +154,7 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
         if id(of) not in kinds:
             kinds[id(of)] = len(looks)
             looks.append(Looks((*of.parts, of.outline), of.color, bool(of.drive)))
+
         return kinds[id(of)]
 
     names = [*sim.robots, *sim.box_names]
@@ -169,18 +177,31 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     for box in sim.scene.boxes:
         figures.append(Figure(len(looks), ""))
         looks.append(Looks(box.outlines, box.color, drives=False, is_box=True))
+
     fans, sonar = _beams(robots, scans)
     return Still(sim.time, sim.scene, tuple(looks), tuple(figures), poses, fans, sonar)
 
 
 def boxes_of(scene: Scene) -> Still:
     """A scene without robots, with its boxes where they begin."""
-    looks = tuple(Looks(box.outlines, box.color, drives=False, is_box=True) for box in scene.boxes)
+    looks = tuple(
+        Looks(box.outlines, box.color, drives=False, is_box=True) for box in scene.boxes
+    )
     poses = np.array([box.pose for box in scene.boxes], np.float64).reshape(-1, 3)
-    return Still(0.0, scene, looks, tuple(Figure(k, "") for k in range(len(looks))), poses, (), ())
+    return Still(
+        0.0,
+        scene,
+        looks,
+        tuple(Figure(k, "") for k in range(len(looks))),
+        poses,
+        (),
+        (),
+    )
 
 
-def _beams(robots: list[Robot], scans: Scans) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
+def _beams(
+    robots: list[Robot], scans: Scans
+) -> tuple[tuple[Beams, ...], tuple[Beams, ...]]:
     fans: list[Beams] = []
     sonar: list[Beams] = []
     left = MAX_RINGS if scans else 0
@@ -191,24 +212,44 @@ def _beams(robots: list[Robot], scans: Scans) -> tuple[tuple[Beams, ...], tuple[
                 left -= 1
                 scan = laser.read()
                 fans.append(
-                    Beams(i, scan.frame_pose, scan.angle_min, scan.angle_increment, scan.range_max, scan.ranges)
+                    Beams(
+                        i,
+                        scan.frame_pose,
+                        scan.angle_min,
+                        scan.angle_increment,
+                        scan.range_max,
+                        scan.ranges,
+                    )
                 )
+
         ring = robot.sonar
-        if ring is not None and left > 0 and (wanted or (scans is True and ring.is_read)):
+        if (
+            ring is not None
+            and left > 0
+            and (wanted or (scans is True and ring.is_read))
+        ):
             left -= 1
             echoes = ring.read()
             sonar += [
                 Beams(i, t.pose, 0.0, 0.0, echoes.range_max, echoes.ranges[k : k + 1])
                 for k, t in enumerate(ring.spec.transducers)
             ]
+
     return tuple(fans), tuple(sonar)
 
 
 def ends(still: Still, beams: Beams) -> Array:
-    """Places of beams in the world, (n + 1, 2), m: that of the sensor, and then the end of each beam."""
+    """Places of beams in the world, (n + 1, 2), m: that of the sensor, and then the end
+    of each beam.
+    """
     body = Pose(*still.poses[beams.figure].tolist())
     x, y = transform_point(body, beams.mount.x, beams.mount.y)
-    bearings = body.th + beams.mount.th + beams.first + beams.step * np.arange(len(beams.ranges))
+    bearings = (
+        body.th
+        + beams.mount.th
+        + beams.first
+        + beams.step * np.arange(len(beams.ranges))
+    )
     reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
     found = np.empty((len(reach) + 1, 2))
     found[0] = x, y
@@ -217,4 +258,14 @@ def ends(still: Still, beams: Beams) -> Array:
     return found
 
 
-__all__ = ["MAX_RINGS", "Beams", "Figure", "Looks", "Scans", "Still", "boxes_of", "ends", "take"]
+__all__ = [
+    "MAX_RINGS",
+    "Beams",
+    "Figure",
+    "Looks",
+    "Scans",
+    "Still",
+    "boxes_of",
+    "ends",
+    "take",
+]

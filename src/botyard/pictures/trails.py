@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 SPACING_S: Final = 0.2
 """Simulated time between two samples, s."""
 JUMP: Final = 1.5
-"""Farther apart than this are no two samples of a robot that drove, m: it was put somewhere, and a new piece begins."""
+"""Farther apart than this are no two samples of a robot that drove, m: it was put
+somewhere, and a new piece begins.
+"""
 MAX_SAMPLES: Final = 3_000
 """Most samples of a robot; longer trails have samples that are farther apart."""
 BANDS: Final = 4
@@ -36,13 +38,18 @@ class Trails:
         self._samples: dict[str, deque[tuple[float, float, float]]] = {}
         self._last = -np.inf
 
-    def add(self, time: float, places: Iterable[tuple[str, tuple[float, float]]]) -> None:
-        """Take the places of all robots at a time, m; samples that come too early are passed over. Time that goes back begins anew."""
+    def add(
+        self, time: float, places: Iterable[tuple[str, tuple[float, float]]]
+    ) -> None:
+        """Take the places of all robots at a time, m; samples that come too early are
+        passed over. Time that goes back begins anew.
+        """
         if not self._seconds:
             return
         if time < self._last:
             self._samples.clear()
             self._last = -np.inf
+
         if time - self._last < self._spacing - 1e-9:
             return
         self._last = time
@@ -55,10 +62,15 @@ class Trails:
             while samples[0][0] < time - self._seconds:
                 samples.popleft()
             found[name] = samples
+
         self._samples = found
 
-    def bands(self, name: str, time: float, x: float, y: float) -> list[tuple[int, list[Piece]]]:
-        """A robot's trail up to where it is now, as pieces (n, 2), m, by age: band 0 is the oldest of `BANDS`."""
+    def bands(
+        self, name: str, time: float, x: float, y: float
+    ) -> list[tuple[int, list[Piece]]]:
+        """A robot's trail up to where it is now, as pieces (n, 2), m, by age: band 0 is
+        the oldest of `BANDS`.
+        """
         samples = self._samples.get(name)
         if not samples:
             return []
@@ -72,10 +84,14 @@ class Trails:
             inside = np.flatnonzero(band == k)
             if not inside.size:
                 continue
-            first, last = int(inside[0]), min(int(inside[-1]) + 2, len(at))  # it ends where the next one begins
+            first, last = (
+                int(inside[0]),
+                min(int(inside[-1]) + 2, len(at)),
+            )  # it ends where the next one begins
             within = cuts[(cuts > first) & (cuts < last)]
             pieces = np.split(at[first:last, 1:], within - first)
             found.append((k, [piece for piece in pieces if len(piece) > 1]))
+
         return found
 
 

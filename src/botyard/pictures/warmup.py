@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from botyard.pictures.frame import overlay_of
-from botyard.pictures.kernels.pixels import lay_over, mark_fields, tint_fields, to_yuv420
+from botyard.pictures.kernels.pixels import (
+    lay_over,
+    mark_fields,
+    tint_fields,
+    to_yuv420,
+)
 
 
 def warm_up() -> None:

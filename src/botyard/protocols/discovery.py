@@ -1,4 +1,6 @@
-"""Discovery of robots' computers: the UDP datagrams of Lantronix serial servers, which clients broadcast (pioneer-protocol §14)."""
+"""Discovery of robots' computers: the UDP datagrams of Lantronix serial servers, which
+clients broadcast (pioneer-protocol §14).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ PORT: Final = 30718
 REQUEST: Final = bytes((0, 0, 0, 0xF6))
 """The request that clients broadcast."""
 REPLY: Final = bytes((0, 0, 0, 0xF7, 0, 0, 0, 0, 0xFA, 0xFB)) + bytes(20)
-"""The reply of a robot's computer, 30 bytes: only that a host exists; ports are found by probing 8101, 8102 …"""
+"""The reply of a robot's computer, 30 bytes: only that a host exists; ports are found
+by probing 8101, 8102 …
+"""
 
 
 def is_request(data: bytes) -> bool:

@@ -1,4 +1,6 @@
-"""What peers make us keep, counted in bytes: of all together, and of each address, so that one address never takes all."""
+"""What peers make us keep, counted in bytes: of all together, and of each address, so
+that one address never takes all.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from collections import Counter
 from typing import Final
 
 ENTRY_BYTES: Final = 512
-"""What an entry takes beside its texts, bytes: objects of Python and their places in tables."""
+"""What an entry takes beside its texts, bytes: objects of Python and their places in
+tables.
+"""
 SHARES: Final = 4
 """One address may take the whole divided by this."""
 
@@ -48,7 +52,8 @@ class Shares:
         size : int
             Bytes.
         is_first_free : bool
-            The first of an address may be longer than its share, and the first of all longer than the whole: its size is limited elsewhere.
+            The first of an address may be longer than its share, and the first of all
+            longer than the whole: its size is limited elsewhere.
         """
         own = self._used_by.get(whose, 0)
         is_free = is_first_free and not own
@@ -92,7 +97,9 @@ class Account:
         self.used = 0
 
     def part(self, most: int, address: int) -> int:
-        """What may wait unread for the client, of `most` bytes for one and `address` for all of its address."""
+        """What may wait unread for the client, of `most` bytes for one and `address`
+        for all of its address.
+        """
         return min(most, address // max(1, self._shares.clients[self._whose]))
 
     def take(self, size: int) -> bool:
@@ -118,9 +125,13 @@ class Account:
 
 
 def cost(*texts: object) -> int:
-    """Bytes that an entry with these texts takes in memory, about; what is no text counts as part of the entry."""
+    """Bytes that an entry with these texts takes in memory, about; what is no text
+    counts as part of the entry.
+    """
     return ENTRY_BYTES + sum(
-        len(text) if text.isascii() else 4 * len(text) for text in texts if isinstance(text, (str, bytes))
+        len(text) if text.isascii() else 4 * len(text)
+        for text in texts
+        if isinstance(text, (str, bytes))
     )
 
 

@@ -1,4 +1,6 @@
-"""Token buckets, which limit sustained rate and burst, and budgets of processor time. The caller reads the clock."""
+"""Token buckets, which limit sustained rate and burst, and budgets of processor time.
+The caller reads the clock.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class TokenBucket:
         return True
 
     def spend(self, now: float, amount: float) -> None:
-        """Take tokens even if there are not enough, which makes a debt: for costs that are known only afterwards (processor time)."""
+        """Take tokens even if there are not enough, which makes a debt: for costs that
+        are known only afterwards (processor time).
+        """
         self._fill(now)
         self._level -= amount
 
@@ -42,15 +46,19 @@ class TokenBucket:
 
     def _fill(self, now: float) -> None:
         if now > self._since:
-            self._level = min(self._burst, self._level + (now - self._since) * self._rate)
+            self._level = min(
+                self._burst, self._level + (now - self._since) * self._rate
+            )
+
         self._since = now
 
 
 class Budget:
-    """A budget of processor time, of several token buckets: a client's own, and those that it shares with others.
+    """A budget of processor time, of several token buckets: a client's own, and those
+    that it shares with others.
 
-    Work begins only when none of the buckets is in debt; its measured time is charged to all of them afterwards, so that costs need not be
-    estimated.
+    Work begins only when none of the buckets is in debt; its measured time is charged
+    to all of them afterwards, so that costs need not be estimated.
 
     Parameters
     ----------
@@ -76,16 +84,21 @@ class Budget:
 class RateLimit:
     """A token bucket per source.
 
-    Memory is bounded: beyond `max_sources`, the least recently active source is dropped. Time is an argument, s.
+    Memory is bounded: beyond `max_sources`, the least recently active source is
+    dropped. Time is an argument, s.
     """
 
-    def __init__(self, rate: float = 5.0, burst: float = 5.0, max_sources: int = 1024) -> None:
+    def __init__(
+        self, rate: float = 5.0, burst: float = 5.0, max_sources: int = 1024
+    ) -> None:
         self._rate, self._burst, self._max_sources = rate, burst, max_sources
         self._buckets: dict[str, TokenBucket] = {}
 
     def allows(self, source: str, now: float) -> bool:
         """Whether `source` has a token now; takes it."""
-        bucket = self._buckets.pop(source, None) or TokenBucket(self._rate, self._burst, now)
+        bucket = self._buckets.pop(source, None) or TokenBucket(
+            self._rate, self._burst, now
+        )
         self._buckets[source] = bucket
         if len(self._buckets) > self._max_sources:
             del self._buckets[next(iter(self._buckets))]

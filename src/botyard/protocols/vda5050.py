@@ -1,7 +1,9 @@
-"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, with a released base and an announced horizon, and states.
+"""VDA 5050 (version 2), sans-I/O: orders of nodes and edges, with a released base and
+an announced horizon, and states.
 
-Input is JSON as bytes, output dictionaries. Source: VDA/VDMA recommendation "Interface for the communication between
-automated guided vehicles (AGV) and a master control", version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
+Input is JSON as bytes, output dictionaries. Source: VDA/VDMA recommendation "Interface
+for the communication between automated guided vehicles (AGV) and a master control",
+version 2.0, §6.6 (orders), §6.10 (states), §6.14 (connection).
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from botyard.elementary import atan2
 from botyard.errors import PeerError
 from botyard.names import shown
+from botyard.numerics.elementary import atan2
 
 VERSION: Final = "2.0.0"
 MAX_NODES: Final = 10_000
@@ -111,11 +113,22 @@ class OrderError(PeerError):
 def _field(table: Any, key: str, kind: type | tuple[type, ...], where: str) -> Any:
     value = table.get(key) if isinstance(table, dict) else None
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise OrderError("validationError", f"{where}.{key}: not as VDA 5050 has it: {shown(value, 60)}")
+        raise OrderError(
+            "validationError",
+            f"{where}.{key}: not as VDA 5050 has it: {shown(value, 60)}",
+        )
+
     if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise OrderError("validationError", f"{where}.{key}: {len(value)} characters; at most {MAX_TEXT} are taken")
+        raise OrderError(
+            "validationError",
+            f"{where}.{key}: {len(value)} characters; at most {MAX_TEXT} are taken",
+        )
+
     if type(value) is int and not -(2**63) <= value < 2**63:
-        raise OrderError("validationError", f"{where}.{key}: a number of more than 64 bits")
+        raise OrderError(
+            "validationError", f"{where}.{key}: a number of more than 64 bits"
+        )
+
     return value
 
 
@@ -123,7 +136,10 @@ def _identifier(table: Any, key: str, where: str) -> int:
     """A sequenceId or orderUpdateId."""
     value: int = _field(table, key, int, where)
     if not 0 <= value <= MAX_ID:
-        raise OrderError("validationError", f"{where}.{key}: expected 0 … {MAX_ID}, found {value}")
+        raise OrderError(
+            "validationError", f"{where}.{key}: expected 0 … {MAX_ID}, found {value}"
+        )
+
     return value
 
 
@@ -132,9 +148,16 @@ def _node_of(row: Any, where: str) -> Node:
     place = _field(row, "nodePosition", dict, where)
     at = f"{where}.nodePosition"
     x, y = (_field(place, axis, (int, float), at) for axis in "xy")
-    theta = _field(place, "theta", (int, float), at) if place.get("theta") is not None else None
+    theta = (
+        _field(place, "theta", (int, float), at)
+        if place.get("theta") is not None
+        else None
+    )
     if not all(abs(value) <= MAX_PLACE for value in (x, y, theta or 0.0)):
-        raise OrderError("validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}")
+        raise OrderError(
+            "validationError", f"{at}: expected numbers of at most {MAX_PLACE:g}"
+        )
+
     return Node(
         _field(row, "nodeId", str, where),
         _identifier(row, "sequenceId", where),
@@ -142,7 +165,9 @@ def _node_of(row: Any, where: str) -> Node:
         float(x),
         float(y),
         None if theta is None else math.remainder(theta, 2.0 * math.pi),
-        _field(place, "mapId", str, at) if place.get("mapId") is not None else DEFAULT_MAP,
+        _field(place, "mapId", str, at)
+        if place.get("mapId") is not None
+        else DEFAULT_MAP,
     )
 
 
@@ -158,13 +183,23 @@ def parse_order(data: bytes) -> Order:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise OrderError("validationError", f"no JSON: {error}"[:200]) from None
-    rows, edges = _field(table, "nodes", list, "order"), _field(table, "edges", list, "order")
+
+    rows, edges = (
+        _field(table, "nodes", list, "order"),
+        _field(table, "edges", list, "order"),
+    )
     if not 1 <= len(rows) <= MAX_NODES:
-        raise OrderError("validationError", f"order.nodes: expected 1 … {MAX_NODES}, found {len(rows)}")
+        raise OrderError(
+            "validationError",
+            f"order.nodes: expected 1 … {MAX_NODES}, found {len(rows)}",
+        )
+
     if len(edges) != len(rows) - 1:
         raise OrderError(
-            "validationError", f"order.edges: expected one between each two of {len(rows)} nodes, found {len(edges)}"
+            "validationError",
+            f"order.edges: expected one between each two of {len(rows)} nodes, found {len(edges)}",
         )
+
     nodes = [_node_of(row, f"order.nodes[{k}]") for k, row in enumerate(rows)]
     for k, row in enumerate(edges):
         released, sequence = (
@@ -178,18 +213,32 @@ def parse_order(data: bytes) -> Order:
         ):
             raise OrderError(
                 "validationError",
-                f"order.edges[{k}]: expected to lie between its nodes, and to be released with the second",
+                f"order.edges[{k}]: expected to lie between its nodes, and to be "
+                "released with the second",
             )
-    if not nodes[0].released or any(b.released and not a.released for a, b in itertools.pairwise(nodes)):
-        raise OrderError("validationError", "order.nodes: expected the base first and the horizon after it")
-    names = tuple(str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges))
+
+    if not nodes[0].released or any(
+        b.released and not a.released for a, b in itertools.pairwise(nodes)
+    ):
+        raise OrderError(
+            "validationError",
+            "order.nodes: expected the base first and the horizon after it",
+        )
+
+    names = tuple(
+        str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges)
+    )
     return Order(
-        _field(table, "orderId", str, "order"), _identifier(table, "orderUpdateId", "order"), tuple(nodes), names
+        _field(table, "orderId", str, "order"),
+        _identifier(table, "orderUpdateId", "order"),
+        tuple(nodes),
+        names,
     )
 
 
 def merge(old: Order, new: Order) -> Order:
-    """Merge an update, which begins with the last node of the base, into an order (§6.6.4.3).
+    """Merge an update, which begins with the last node of the base, into an order
+    (§6.6.4.3).
 
     Raises
     ------
@@ -197,24 +246,41 @@ def merge(old: Order, new: Order) -> Order:
         It does not continue the order.
     """
     if new.id != old.id:
-        raise OrderError("orderError", f"order {shown(old.id)} is being driven; found another one, {shown(new.id)}")
+        raise OrderError(
+            "orderError",
+            f"order {shown(old.id)} is being driven; found another one, {shown(new.id)}",
+        )
+
     if new.update <= old.update:
         if new.update == old.update:
             return old
-        raise OrderError("orderUpdateError", f"expected an update after {old.update}, found {new.update}")
+        raise OrderError(
+            "orderUpdateError",
+            f"expected an update after {old.update}, found {new.update}",
+        )
+
     base = old.nodes[: old.released]
     last, first = base[-1], new.nodes[0]
     if (first.id, first.sequence) != (last.id, last.sequence):
         raise OrderError(
             "orderUpdateError",
-            f"expected to go on from node {last.id} ({last.sequence}), found {first.id} ({first.sequence})",
+            f"expected to go on from node {last.id} ({last.sequence}), found "
+            f"{first.id} ({first.sequence})",
         )
+
     if len(base) + len(new.nodes) - 1 > MAX_NODES:
         raise OrderError(
             "orderUpdateError",
-            f"expected at most {MAX_NODES} nodes with those of earlier updates, found {len(base) + len(new.nodes) - 1}",
+            f"expected at most {MAX_NODES} nodes with those of earlier updates, "
+            f"found {len(base) + len(new.nodes) - 1}",
         )
-    return Order(old.id, new.update, (*base, *new.nodes[1:]), (*old.edges[: len(base) - 1], *new.edges))
+
+    return Order(
+        old.id,
+        new.update,
+        (*base, *new.nodes[1:]),
+        (*old.edges[: len(base) - 1], *new.edges),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +302,16 @@ class Vehicle5050:
 
     def header(self, number: int) -> dict[str, Any]:
         """The header of every message."""
-        stamp = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        stamp = (
+            datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        )
         return {
-            "headerId": number, "timestamp": stamp, "version": VERSION, "manufacturer": self.manufacturer, "serialNumber": self.serial,
-        }  # fmt: skip
+            "headerId": number,
+            "timestamp": stamp,
+            "version": VERSION,
+            "manufacturer": self.manufacturer,
+            "serialNumber": self.serial,
+        }
 
     def connection(self, number: int, state: str) -> dict[str, Any]:
         """A connection message; `state` is ``ONLINE``, ``OFFLINE`` …"""
@@ -247,24 +319,45 @@ class Vehicle5050:
 
 
 def _node(n: Node, theta: float | None) -> dict[str, Any]:
-    """A node as JSON data of orders and states; `theta`: its direction, or that of an AGV on it."""
-    position: dict[str, Any] = {"x": n.x, "y": n.y} | ({} if theta is None else {"theta": theta}) | {"mapId": n.map}
-    return {"nodeId": n.id, "sequenceId": n.sequence, "released": n.released, "nodePosition": position}
+    """A node as JSON data of orders and states; `theta`: its direction, or that of an
+    AGV on it.
+    """
+    position: dict[str, Any] = (
+        {"x": n.x, "y": n.y}
+        | ({} if theta is None else {"theta": theta})
+        | {"mapId": n.map}
+    )
+    return {
+        "nodeId": n.id,
+        "sequenceId": n.sequence,
+        "released": n.released,
+        "nodePosition": position,
+    }
 
 
 class OrderTexts:
-    """The nodes and edges of an order as JSON texts of states. A state lists all that are left: they are written once for all states.
+    """The nodes and edges of an order as JSON texts of states. A state lists all that
+    are left: they are written once for all states.
 
-    A node without a direction gets the direction of its edge: states must have one (§6.10.6).
+    A node without a direction gets the direction of its edge: states must have one
+    (§6.10.6).
     """
 
     def __init__(self, order: Order) -> None:
         pairs = tuple(itertools.pairwise(order.nodes))
         first = order.nodes[0]
-        thetas = [first.theta or 0.0] + [atan2(b.y - a.y, b.x - a.x) if b.theta is None else b.theta for a, b in pairs]
-        self.nodes = [json.dumps(_node(n, theta)) for n, theta in zip(order.nodes, thetas, strict=True)]
+        thetas = [first.theta or 0.0] + [
+            atan2(b.y - a.y, b.x - a.x) if b.theta is None else b.theta
+            for a, b in pairs
+        ]
+        self.nodes = [
+            json.dumps(_node(n, theta))
+            for n, theta in zip(order.nodes, thetas, strict=True)
+        ]
         self.edges = [
-            json.dumps({"edgeId": e, "sequenceId": b.sequence - 1, "released": b.released})
+            json.dumps(
+                {"edgeId": e, "sequenceId": b.sequence - 1, "released": b.released}
+            )
             for e, (_, b) in zip(order.edges, pairs, strict=True)
         ]
 
@@ -291,7 +384,8 @@ def state_text(
     order, texts : Order, OrderTexts, optional
         The order with its texts; both None: the AGV has no order.
     passed : int
-        Number of the order's nodes that the AGV has reached, from 1: it is on the first node when it gets the order; 0 without an order.
+        Number of the order's nodes that the AGV has reached, from 1: it is on the first
+        node when it gets the order; 0 without an order.
     pose : (float, float, float)
         x, y, m, and direction, rad.
     speed : float
@@ -307,7 +401,10 @@ def state_text(
         "driving": speed > 1e-6,
         "newBaseRequest": order is not None and passed == order.released < len(nodes),
         "agvPosition": {
-            "x": pose[0], "y": pose[1], "theta": pose[2], "mapId": last.map if last is not None else DEFAULT_MAP,
+            "x": pose[0],
+            "y": pose[1],
+            "theta": pose[2],
+            "mapId": last.map if last is not None else DEFAULT_MAP,
             "positionInitialized": True,
         },
         "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
@@ -316,14 +413,21 @@ def state_text(
         "batteryState": {"batteryCharge": 100.0, "charging": False},
         "operatingMode": "AUTOMATIC",
         "errors": [
-            {"errorType": e.kind, "errorLevel": "WARNING", "errorDescription": str(e), "errorReferences": []}
+            {
+                "errorType": e.kind,
+                "errorLevel": "WARNING",
+                "errorDescription": str(e),
+                "errorReferences": [],
+            }
             for e in errors
         ],
         "information": [],
         "safetyState": {"eStop": "NONE", "fieldViolation": False},
-    }  # fmt: skip
+    }
     node_states = ", ".join(texts.nodes[passed:]) if texts is not None else ""
-    edge_states = ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
+    edge_states = (
+        ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
+    )
     return f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}]}}'
 
 
@@ -334,10 +438,19 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
         "orderUpdateId": order.update,
         "nodes": [_node(n, n.theta) | {"actions": []} for n in order.nodes],
         "edges": [
-            {"edgeId": e, "sequenceId": a.sequence + 1, "released": b.released, "startNodeId": a.id, "endNodeId": b.id, "actions": []}
-            for e, a, b in zip(order.edges, order.nodes[:-1], order.nodes[1:], strict=True)
+            {
+                "edgeId": e,
+                "sequenceId": a.sequence + 1,
+                "released": b.released,
+                "startNodeId": a.id,
+                "endNodeId": b.id,
+                "actions": [],
+            }
+            for e, a, b in zip(
+                order.edges, order.nodes[:-1], order.nodes[1:], strict=True
+            )
         ],
-    }  # fmt: skip
+    }
 
 
 __all__ = [

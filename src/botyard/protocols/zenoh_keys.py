@@ -1,4 +1,5 @@
-"""Mapping of ROS 2 to Zenoh by rmw_zenoh: key expressions of topics and services, attachments, liveliness tokens of the graph.
+"""Mapping of ROS 2 to Zenoh by rmw_zenoh: key expressions of topics and services,
+attachments, liveliness tokens of the graph.
 
 Reference: ros.md §5. The data of a topic is its CDR.
 """
@@ -15,7 +16,9 @@ from botyard.protocols.dds.naming import split_name, type_name
 ROUTER: Final = "tcp/localhost:7447"
 """Default endpoint of the router, rmw_zenohd, and of the nodes that connect to it."""
 VOLATILE: Final = "::,10:,:,:,,"
-"""QoS in tokens: reliable, volatile, keep last 10. Only what differs from ROS's defaults is written."""
+"""QoS in tokens: reliable, volatile, keep last 10. Only what differs from ROS's
+defaults is written.
+"""
 LATCHED: Final = ":1:,1:,:,:,,"
 """QoS in tokens: reliable, transient local, keep last 1."""
 GID: Final = 16
@@ -24,7 +27,9 @@ _ATTACHMENT: Final = struct.Struct(f"<qqB{GID}s")
 
 
 def mangled(name: str) -> str:
-    """A ROS name as one chunk of a key: ``/ann/odom`` → ``%ann%odom``; the root, or nothing, → ``%``."""
+    """A ROS name as one chunk of a key: ``/ann/odom`` → ``%ann%odom``; the root, or
+    nothing, → ``%``.
+    """
     return name.replace("/", "%") or "%"
 
 
@@ -46,7 +51,9 @@ def data_key(domain: int, name: str, kind: str, digest: str) -> str:
 
 
 def attachment(sequence: int, nanoseconds: int, gid: bytes) -> bytes:
-    """Attachment of a message: sequence number, source timestamp, ns, and GID of the sender (16 bytes)."""
+    """Attachment of a message: sequence number, source timestamp, ns, and GID of the
+    sender (16 bytes).
+    """
     return _ATTACHMENT.pack(sequence, nanoseconds, GID, gid)
 
 
@@ -78,13 +85,22 @@ class Tokens:
         """Forget a node that has gone."""
         self._nodes.pop(name, None)
 
-    def end(self, node: str, sort: str, name: str, kind: str, digest: str, qos: str = VOLATILE) -> str:
+    def end(
+        self,
+        node: str,
+        sort: str,
+        name: str,
+        kind: str,
+        digest: str,
+        qos: str = VOLATILE,
+    ) -> str:
         """Token of an endpoint of a node.
 
         Parameters
         ----------
         sort : str
-            ``MP`` publisher, ``MS`` subscription, ``SS`` service server, ``SC`` service client.
+            ``MP`` publisher, ``MS`` subscription, ``SS`` service server, ``SC`` service
+            client.
         """
         tail = f"/{mangled(name)}/{type_name(kind)}/{digest or 'TypeHashNotSupported'}/{qos}"
         return self._key(node, next(self._ids), sort, tail)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botyard.recording.arrays import Event, Recording, Scans, load
-    from botyard.recording.proof import Proof, resimulate
     from botyard.recording.table import export
+    from botyard.recording.verify import Proof, resimulate
 
 # Module of each public name: it is imported on first use.
 _MODULE_OF = {
@@ -27,5 +27,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         import importlib
 
-        return getattr(importlib.import_module(f"botyard.recording.{_MODULE_OF[name]}"), name)
+        return getattr(
+            importlib.import_module(f"botyard.recording.{_MODULE_OF[name]}"), name
+        )
+
     raise AttributeError(f"module 'botyard.recording' has no attribute '{name}'")

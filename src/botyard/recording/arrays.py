@@ -6,8 +6,9 @@
     run.poses                   # (T, N, 3): x, y (m), heading (rad)
     run.scans().ranges          # (T, N, R), m
 
-Robots that come and go have NaN where they are not in the world. Poses, velocities and scans are those of the recorded topics (in a
-recording without such topics those of its states, one a second), commands those of the journal.
+Robots that come and go have NaN where they are not in the world. Poses, velocities and
+scans are those of the recorded topics (in a recording without such topics those of its
+states, one a second), commands those of the journal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.engine.commands import SetVelocity
 from botyard.errors import ArgumentError, BotyardError, RecordingError, StateError
 from botyard.formats.budget import Budget, Meter
@@ -30,10 +31,25 @@ from botyard.model.world import THING
 from botyard.recording import frames
 from botyard.recording.codec import decode_entry
 from botyard.recording.comparing import body_columns, roster_of
-from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
+from botyard.recording.own_channels import (
+    EVENTS,
+    JOURNAL,
+    STATES,
+    unpack_bytes,
+    unpack_json,
+)
 from botyard.recording.reader import Message, Reader
 from botyard.recording.samples import ros_names
-from botyard.sim.journal import JUMPS, AddRobots, Entry, RemoveBox, RemoveRobots, Submit, SubmitEach, SubmitVelocities
+from botyard.sim.journal import (
+    JUMPS,
+    AddRobots,
+    Entry,
+    RemoveBox,
+    RemoveRobots,
+    Submit,
+    SubmitEach,
+    SubmitVelocities,
+)
 
 F8 = NDArray[np.float64]
 F4 = NDArray[np.float32]
@@ -60,7 +76,8 @@ class Event:
     tick : int
         Steps done.
     kind : str
-        ``stall``, ``branch`` (a state was restored), ``lost`` (something was left out), ``end`` …
+        ``stall``, ``branch`` (a state was restored), ``lost`` (something was left out),
+        ``end`` …
     values : mapping
         What else is said of it, such as ``robots``.
     """
@@ -78,11 +95,14 @@ class Scans:
     Attributes
     ----------
     ranges : (T, N, R) float32 array
-        m; NaN where there is no scan, and behind the last beam of lasers with fewer beams than R. Infinite: nothing was met.
+        m; NaN where there is no scan, and behind the last beam of lasers with fewer
+        beams than R. Infinite: nothing was met.
     angle_min, increment : (N,) arrays
-        Bearing of the first beam in the laser's frame, and between two, rad; of the last scan. NaN for robots without.
+        Bearing of the first beam in the laser's frame, and between two, rad; of the
+        last scan. NaN for robots without.
     intensities : (T, N, R) float32 array or None
-        Laser return of each range: 0 nothing, 1 ordinary, more: a reflector. NaN where there is none; None: not asked for.
+        Laser return of each range: 0 nothing, 1 ordinary, more: a reflector. NaN where
+        there is none; None: not asked for.
     """
 
     ranges: F4
@@ -102,11 +122,14 @@ class Recording:
     metadata : mapping of str to str
         What is said of the run: version, seed, command line, map.
     time : (T,) array
-        Simulated time of each row, s. It goes back where a state was restored (the event ``branch``).
+        Simulated time of each row, s. It goes back where a state was restored (the
+        event ``branch``).
     robots : tuple of str
-        Names of all robots that were in the world at some time, in the order in which they came.
+        Names of all robots that were in the world at some time, in the order in which
+        they came.
     poses : (T, N, 3) array
-        True poses: x, y (m), heading (rad). NaN in all arrays: the robot is not in the world, or it was not recorded.
+        True poses: x, y (m), heading (rad). NaN in all arrays: the robot is not in the
+        world, or it was not recorded.
     velocities : (T, N, 3) array
         In the robot's own frame: forward, left (m/s), yaw rate (rad/s).
     odometry : (T, N, 3) array
@@ -138,7 +161,8 @@ class Recording:
         return found
 
     def scans(self, laser: str = "base_scan", *, intensities: bool = False) -> Scans:
-        """The scans of a laser of each robot, by the name of its topic behind that of the robot. They are read now.
+        """The scans of a laser of each robot, by the name of its topic behind that of
+        the robot. They are read now.
 
         Parameters
         ----------
@@ -152,14 +176,16 @@ class Recording:
         ArgumentError
             No robot has recorded scans of that name.
         RecordingError
-            The file cannot be read any more, or the arrays would be larger than ``budget.cells``.
+            The file cannot be read any more, or the arrays would be larger than
+            ``budget.cells``.
         """
         arguments.instance(laser, "laser", str)
         with Reader(self.path, self.budget) as file:
             return _Scanner(self, laser, file).read(intensities=intensities)
 
     def command_changes(self, robot: str) -> tuple[F8, F8]:
-        """When the velocity that a robot is commanded to have has changed, and to what. They are read now.
+        """When the velocity that a robot is commanded to have has changed, and to what.
+        They are read now.
 
         Returns
         -------
@@ -174,7 +200,10 @@ class Recording:
             The file cannot be read any more, or is larger than the budget allows.
         """
         if arguments.instance(robot, "robot", str) not in self.robots:
-            raise ArgumentError(f"robot: expected one of {', '.join(self.robots) or 'none'}, found {robot}")
+            raise ArgumentError(
+                f"robot: expected one of {', '.join(self.robots) or 'none'}, found {robot}"
+            )
+
         found: list[tuple[float, ...]] = []
 
         def take(name: str, time_ns: int, values: list[float]) -> None:
@@ -184,25 +213,30 @@ class Recording:
         with Reader(self.path, self.budget) as file:
             for _ in _Rows(file, self.budget, take):
                 pass
+
         table = np.array(found, np.float64).reshape(-1, 4)
         return table[:, 0].copy(), table[:, 1:].copy()
 
     def changes(self) -> Iterator[Entry]:
-        """Everything that was done to the world from outside, in its order. RecordingError: one cannot be read."""
+        """Everything that was done to the world from outside, in its order.
+        RecordingError: one cannot be read.
+        """
         with Reader(self.path, self.budget) as file:
             for message in file.messages((JOURNAL,)):
                 yield decode_entry(unpack_bytes(message.data), self.budget)
 
 
 def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
-    """Read a recording. Of a damaged or unfinished one, all complete chunks are read; `Recording.problems` says what is missing.
+    """Read a recording. Of a damaged or unfinished one, all complete chunks are read;
+    `Recording.problems` says what is missing.
 
     Parameters
     ----------
     path : path-like
         The file.
     budget : Budget
-        Limits: ``cells`` is how many numbers the arrays may have together, ``unpacked`` how many bytes a chunk.
+        Limits: ``cells`` is how many numbers the arrays may have together, ``unpacked``
+        how many bytes a chunk.
 
     Raises
     ------
@@ -225,17 +259,23 @@ def _behind_texts(data: bytes, count: int, align: int) -> int:
     """Where the numbers begin behind a time stamp and `count` texts."""
     if data[:2] != _LITTLE_ENDIAN:
         raise _Bad("it is not little-endian CDR")
-    at = 12  # behind four bytes of header and the time stamp
+    # behind four bytes of header and the time stamp
+    at = 12
     for _ in range(count):
         at = 4 + (at - 4 + 3) // 4 * 4
         if at + 4 > len(data):
             raise _Bad("it is cut short")
         at += 4 + _U32.unpack_from(data, at)[0]
+
     return 4 + (at - 4 + align - 1) // align * align
 
 
-def odometry_of(data: bytes) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Pose and twist of a nav_msgs/Odometry: x, y (m), yaw (rad); forward, left (m/s), yaw rate (rad/s)."""
+def odometry_of(
+    data: bytes,
+) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+    """Pose and twist of a nav_msgs/Odometry: x, y (m), yaw (rad); forward, left (m/s),
+    yaw rate (rad/s).
+    """
     at = _behind_texts(data, 2, 8)
     if at + _POSE.size + _SIX.size + 2 * _COVARIANCE > len(data):
         raise _Bad("it is cut short")
@@ -245,7 +285,9 @@ def odometry_of(data: bytes) -> tuple[tuple[float, float, float], tuple[float, f
 
 
 def scan_of(data: bytes) -> tuple[float, float, F4, F4]:
-    """Bearing of the first beam, between two (rad), ranges (m) and intensities, if any, of a sensor_msgs/LaserScan."""
+    """Bearing of the first beam, between two (rad), ranges (m) and intensities, if any,
+    of a sensor_msgs/LaserScan.
+    """
     at = _behind_texts(data, 1, 4)
     if at + _SCAN.size > len(data):
         raise _Bad("it is cut short")
@@ -269,7 +311,9 @@ def _floats(data: bytes, at: int) -> tuple[F4, int]:
 
 
 class _Row(NamedTuple):
-    """A message that belongs to a row: the row, the robot's number, the name of its topic behind the robot's, the message."""
+    """A message that belongs to a row: the row, the robot's number, the name of its
+    topic behind the robot's, the message.
+    """
 
     number: int
     robot: int
@@ -280,12 +324,16 @@ class _Row(NamedTuple):
 class _Rows:
     """Finds rows and robots of messages, in the order of the file.
 
-    Rows are the times at which samples were recorded; a message of another time than the one before begins the next row. `told` is
-    called with each velocity command: the robot's name, the time, ns, and what is commanded from then on.
+    Rows are the times at which samples were recorded; a message of another time than
+    the one before begins the next row. `told` is called with each velocity command: the
+    robot's name, the time, ns, and what is commanded from then on.
     """
 
     def __init__(
-        self, file: Reader, budget: Budget, told: Callable[[str, int, list[float]], object] = lambda *_: None
+        self,
+        file: Reader,
+        budget: Budget,
+        told: Callable[[str, int, list[float]], object] = lambda *_: None,
     ) -> None:
         self._file, self._budget, self._told = file, budget, told
         self.robots: dict[str, int] = {}
@@ -316,8 +364,10 @@ class _Rows:
                     now = message.time
                     self.meter.add("cells", 1)
                     self.times.append(now)
+
                 yield _Row(len(self.times) - 1, *found, message)
                 continue
+
             yield message
 
     @property
@@ -331,6 +381,7 @@ class _Rows:
             robots = [name for name in self._bodies if name not in self._things]
             for name, one in zip(robots, ros_names(robots), strict=True):
                 self._topics[one.topic("")] = self._number(name), ""
+
         prefix, slash, name = topic.rpartition("/")
         found = self._topics.get(prefix + slash)
         return None if found is None else (found[0], name)
@@ -355,8 +406,13 @@ class _Rows:
                 self._file.note(f"a state cannot be read: {error}")
             self._is_broken = True
             return
+
         self._is_broken = False
-        self._things = {body.name for body in roster.bodies if body.start is None or body.model == THING}
+        self._things = {
+            body.name
+            for body in roster.bodies
+            if body.start is None or body.model == THING
+        }
         self._set([body.name for body in roster.bodies])
 
     def _take_entry(self, message: Message) -> None:
@@ -365,6 +421,7 @@ class _Rows:
         except RecordingError as error:
             self._file.note(error.reason)
             return
+
         if isinstance(change, Submit):
             if isinstance(change.command, SetVelocity):
                 self._command(message.time, change.name, change.command)
@@ -380,6 +437,7 @@ class _Rows:
             except BotyardError as error:
                 self._file.note(f"a command at {message.time} ns: {error}")
                 return
+
             for i, row in enumerate(many.rows.tolist()):
                 self._command(message.time, self._bodies[row], many.for_body(i))
         elif isinstance(change, AddRobots):
@@ -400,6 +458,7 @@ class _Rows:
         for axis, value in enumerate((command.v, command.vy, command.w)):
             if value is not None:
                 last[axis] = float(value)
+
         self._told(name, time_ns, last)
 
 
@@ -417,17 +476,27 @@ class _Loader:
 
     def load(self) -> Recording:
         """Read the file."""
-        has_rows = any(channel.schema.name in (ODOMETRY, SCAN) for channel in self._file.channels.values())
+        has_rows = any(
+            channel.schema.name in (ODOMETRY, SCAN)
+            for channel in self._file.channels.values()
+        )
         for one in self._rows:
             if isinstance(one, _Row):
                 self._take_row(one)
             elif one.channel.topic == EVENTS:
                 self._take_event(one)
-            elif one.channel.topic == STATES and not has_rows and self._rows.state is not None:
+            elif (
+                one.channel.topic == STATES
+                and not has_rows
+                and self._rows.state is not None
+            ):
                 self._take_columns(one.time, self._rows.state)
+
         rows, n = len(self._rows.times), len(self._rows.robots)
         self._rows.meter.add("cells", 12 * rows * n)
-        arrays = {name: self._array(values, rows, n) for name, values in self._found.items()}
+        arrays = {
+            name: self._array(values, rows, n) for name, values in self._found.items()
+        }
         return Recording(
             path=self._file.path,
             metadata=self._file.metadata.get("botyard", {}),
@@ -445,9 +514,12 @@ class _Loader:
         if values:
             where = np.array([value[:2] for value in values])
             array[where[:, 0], where[:, 1]] = [value[2] for value in values]
+
         return array
 
-    def _keep(self, what: str, row: int, robot: int, values: tuple[float, float, float]) -> None:
+    def _keep(
+        self, what: str, row: int, robot: int, values: tuple[float, float, float]
+    ) -> None:
         self._rows.meter.add("cells", 3)
         self._found[what].append((row, robot, values))
 
@@ -476,15 +548,29 @@ class _Loader:
         try:
             take(one.message.data)
         except _Bad as error:
-            self._file.note(f"a message of {one.message.channel.topic} at {one.message.time} ns: {error}")
+            self._file.note(
+                f"a message of {one.message.channel.topic} at {one.message.time} ns: {error}"
+            )
 
     def _take_event(self, message: Message) -> None:
         try:
             said = unpack_json(message.data)
-            event = Event(message.time / 1e9, int(said.pop("tick", -1)), str(said.pop("event")), said)
-        except (RecordingError, KeyError, ValueError, TypeError, OverflowError) as error:
+            event = Event(
+                message.time / 1e9,
+                int(said.pop("tick", -1)),
+                str(said.pop("event")),
+                said,
+            )
+        except (
+            RecordingError,
+            KeyError,
+            ValueError,
+            TypeError,
+            OverflowError,
+        ) as error:
             self._file.note(f"an event at {message.time} ns: {error}")
             return
+
         self._rows.meter.add("cells", len(message.data))
         self._events.append(event)
 
@@ -496,8 +582,13 @@ class _Loader:
         row = len(self._rows.times) - 1
         for name, i in names.items():
             robot = self._rows._number(name)
-            for what, column in (("poses", "pose"), ("velocities", "vel"), ("odometry", "odom")):
+            for what, column in (
+                ("poses", "pose"),
+                ("velocities", "vel"),
+                ("odometry", "odom"),
+            ):
                 self._keep(what, row, robot, tuple(columns[column][i].tolist()))
+
         self._take_commands(row)
 
 
@@ -514,18 +605,30 @@ class _Scanner:
         found: list[tuple[int, int, F4, F4]] = []
         first, increment, beams = np.full(n, np.nan), np.full(n, np.nan), 0
         for one in self._rows:
-            if not isinstance(one, _Row) or one.name != self._laser or one.message.channel.schema.name != SCAN:
+            if (
+                not isinstance(one, _Row)
+                or one.name != self._laser
+                or one.message.channel.schema.name != SCAN
+            ):
                 continue
+
             try:
-                first[one.robot], increment[one.robot], ranges, returns = scan_of(one.message.data)
+                first[one.robot], increment[one.robot], ranges, returns = scan_of(
+                    one.message.data
+                )
             except _Bad:
                 continue
+
             returns = returns[: len(ranges) if intensities else 0]
             self._rows.meter.add("cells", len(ranges) + len(returns))
             found.append((one.number, one.robot, ranges.copy(), returns.copy()))
             beams = max(beams, len(ranges))
+
         if not found:
-            raise ArgumentError(f'laser: expected the name of a recorded topic with scans, found "{self._laser}"')
+            raise ArgumentError(
+                f'laser: expected the name of a recorded topic with scans, found "{self._laser}"'
+            )
+
         shape = (len(self._run.time), n, beams)
         self._rows.meter.add("cells", (2 if intensities else 1) * shape[0] * n * beams)
         ranges = np.full(shape, np.nan, np.float32)
@@ -534,6 +637,7 @@ class _Scanner:
             ranges[row, robot, : len(values)] = values
             if every is not None:
                 every[row, robot, : len(returns)] = returns
+
         return Scans(ranges, first, increment, every)
 
 

@@ -1,4 +1,6 @@
-"""Which program computes a run: its version, and a hash of the sources that results depend on."""
+"""Which program computes a run: its version, and a hash of the sources that results
+depend on.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,31 @@ from botyard.native.packages import digest_of
 from botyard.version import __version__
 
 PACKAGES: Final = ("devices", "engine", "model", "navigation", "sim")
-"""Packages that a step of the world depends on, beside the modules of `botyard` itself."""
+"""Packages that a step of the world depends on, beside the modules of `botyard` itself.
+"""
 
 
 @cache
 def build() -> str:
-    """A hash of the sources that a step of the world depends on, 16 hexadecimal digits; empty if they are not there to be read."""
+    """A hash of the sources that a step of the world depends on, 16 hexadecimal digits;
+    empty if they are not there to be read.
+    """
     root = Path(__file__).resolve().parents[1]
-    files = [*root.glob("*.py"), *(file for package in PACKAGES for file in (root / package).rglob("*.py"))]
+    files = [
+        *root.glob("*.py"),
+        *(file for package in PACKAGES for file in (root / package).rglob("*.py")),
+    ]
     try:
         return digest_of(sorted(files))
     except OSError:
         return ""
 
 
-def computed_elsewhere(metadata: Mapping[str, Mapping[str, str]]) -> tuple[str, str] | None:
-    """The program that computed the run of a recording, and this one, in words; None: it is the same one.
+def computed_elsewhere(
+    metadata: Mapping[str, Mapping[str, str]],
+) -> tuple[str, str] | None:
+    """The program that computed the run of a recording, and this one, in words; None:
+    it is the same one.
 
     Parameters
     ----------
@@ -38,12 +49,18 @@ def computed_elsewhere(metadata: Mapping[str, Mapping[str, str]]) -> tuple[str, 
     version, wrote = said.get("version", "?"), said.get("build", "")
     if (version, wrote) == (__version__, build()):
         return None
-    theirs = _words(version, wrote) if wrote or version != __version__ else f"an earlier build of botyard {__version__}"
+    theirs = (
+        _words(version, wrote)
+        if wrote or version != __version__
+        else f"an earlier build of botyard {__version__}"
+    )
     return theirs, _words(__version__, build())
 
 
 def _words(version: str, wrote: str) -> str:
-    return f"botyard {shown(version, 40)}" + (f" (build {shown(wrote, 40)})" if wrote else "")
+    return f"botyard {shown(version, 40)}" + (
+        f" (build {shown(wrote, 40)})" if wrote else ""
+    )
 
 
 __all__ = ["build", "computed_elsewhere"]

@@ -1,16 +1,21 @@
-"""Checks of all columns of the state after every step, by which it is found out where a run that is done again begins to differ.
+"""Checks of all columns of the state after every step, by which it is found out where a
+run that is done again begins to differ.
 
-States are recorded once a second, because they are large. A check of a step has sums over *cells*, groups of the words of the columns: each
-word belongs to one cell, half of them to the first two or three, a quarter to as many others, and so on. Where a run differs, some cells
-do, and wherever a single word of a cell differs, the sums tell which one, and what was recorded. So it is for all values while few differ,
-and when many do, for some of them: nearly always at least one (the idea of an L0 sampler: Cormode and Firmani, "A unifying framework for
-l0-sampling algorithms", 2014).
+States are recorded once a second, because they are large. A check of a step has sums
+over *cells*, groups of the words of the columns: each word belongs to one cell, half of
+them to the first two or three, a quarter to as many others, and so on. Where a run
+differs, some cells do, and wherever a single word of a cell differs, the sums tell
+which one, and what was recorded. So it is for all values while few differ, and when
+many do, for some of them: nearly always at least one (the idea of an L0 sampler:
+Cormode and Firmani, "A unifying framework for l0-sampling algorithms", 2014).
 
 The words are those of `botyard.recording.comparing.Columns.copy`.
 
-Layout of a message (little-endian): uint64 tick of its first step; uint32 steps from one to the next, uint32 number of steps, uint32 number
-of bytes of the columns; for each cell and step a uint64, the sum of the words; for each cell and step three bytes, the sum of their hashes.
-Sums and products are modulo 2⁶⁴, and modulo 2²⁴ those of hashes. `Cells` says which word belongs to which cell, and has the hash.
+Layout of a message (little-endian): uint64 tick of its first step; uint32 steps from
+one to the next, uint32 number of steps, uint32 number of bytes of the columns; for each
+cell and step a uint64, the sum of the words; for each cell and step three bytes, the
+sum of their hashes. Sums and products are modulo 2⁶⁴, and modulo 2²⁴ those of hashes.
+`Cells` says which word belongs to which cell, and has the hash.
 """
 
 from __future__ import annotations
@@ -28,15 +33,21 @@ from botyard.errors import RecordingError
 from botyard.recording.comparing import WORD, Difference, Layout, differences_of_columns
 
 SHORTEST_US: Final = 10_000
-"""Least simulated time from one check to the next, µs: of shorter steps, some are left out."""
+"""Least simulated time from one check to the next, µs: of shorter steps, some are left
+out.
+"""
 MAX_KEPT_BYTES: Final = 256 << 20
-"""States of a run that is done again are kept until their checks are read, at most so many bytes: of older ones no difference is told."""
+"""States of a run that is done again are kept until their checks are read, at most so
+many bytes: of older ones no difference is told.
+"""
 FEW_WORDS: Final = 1024
 """With fewer words than that there are three cells of each size, else two."""
 _HEAD: Final = struct.Struct("<QIII")
 HASH_BITS: Final = 24
 _PER_CELL: Final = 8 + HASH_BITS // 8
-_ODD: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)
+_ODD: Final = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64
+)
 """Odd numbers with as many zeros as ones (those of xxHash)."""
 _HALF, _LOW = np.uint64(32), np.uint64(2**HASH_BITS - 1)
 
@@ -67,23 +78,35 @@ class Cells:
         levels = max(1, count.bit_length() - 1)
         level = np.full(count, levels - 1)
         for k in range(levels - 1):
-            level[(level == levels - 1) & ((mixed >> np.uint64(k)) & np.uint64(1) == 1)] = k
+            level[
+                (level == levels - 1) & ((mixed >> np.uint64(k)) & np.uint64(1) == 1)
+            ] = k
+
         width = 3 if count < FEW_WORDS else 2
-        cell = width * level + ((mixed >> _HALF) * np.uint64(width) >> _HALF).astype(np.int64)
+        cell = width * level + ((mixed >> _HALF) * np.uint64(width) >> _HALF).astype(
+            np.int64
+        )
         self.order: NDArray[np.intp] = np.argsort(cell, kind="stable")
-        self.begins: NDArray[np.intp] = np.flatnonzero(np.diff(cell[self.order], prepend=-1))
+        self.begins: NDArray[np.intp] = np.flatnonzero(
+            np.diff(cell[self.order], prepend=-1)
+        )
         self._salt = self._salt[self.order]
 
     def sums(self, words: Words) -> tuple[Words, NDArray[np.uint32]]:
-        """Sums of each cell over words and over hashes: (steps, count) → (steps, cells) twice."""
+        """Sums of each cell over words and over hashes: (steps, count) → (steps, cells)
+        twice.
+        """
         sorted_words = words[:, self.order]
         sums = np.add.reduceat(sorted_words, self.begins, axis=1)
         hashes = np.add.reduceat(_hash(sorted_words, self._salt), self.begins, axis=1)
         low: NDArray[np.uint32] = (hashes & _LOW).astype(np.uint32)
         return sums, low
 
-    def recovered(self, cell: int, words: Words, more: np.uint64, more_hash: int) -> tuple[int, np.uint64] | None:
-        """The only word of a cell that was another one, and what it was; None: several were.
+    def recovered(
+        self, cell: int, words: Words, more: np.uint64, more_hash: int
+    ) -> tuple[int, np.uint64] | None:
+        """The only word of a cell that was another one, and what it was; None: several
+        were.
 
         Parameters
         ----------
@@ -94,7 +117,10 @@ class Cells:
         more, more_hash : int
             The sums of then less those of now.
         """
-        part = slice(self.begins[cell], self.begins[cell + 1] if cell + 1 < len(self.begins) else None)
+        part = slice(
+            self.begins[cell],
+            self.begins[cell + 1] if cell + 1 < len(self.begins) else None,
+        )
         numbers, salt = self.order[part], self._salt[part]
         now = words[numbers]
         then = now + more
@@ -114,7 +140,8 @@ def _mixed(words: Words) -> Words:
 def _hash(words: Words, salt: Words) -> Words:
     """`HASH_BITS` bits of each word and of its number."""
     mixed: Words = words + salt
-    mixed ^= mixed >> _HALF  # a product alone would carry the highest bits nowhere
+    # a product alone would carry the highest bits nowhere
+    mixed ^= mixed >> _HALF
     mixed *= _ODD[0]
     mixed ^= mixed >> _HALF
     mixed *= _ODD[1]
@@ -155,12 +182,16 @@ class Check(NamedTuple):
 
 
 def every(step_us: int) -> int:
-    """The number of steps from one check to the next, for steps of so many simulated µs."""
+    """The number of steps from one check to the next, for steps of so many simulated
+    µs.
+    """
     return max(1, -(-SHORTEST_US // step_us))
 
 
 def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
-    """Messages of the columns of steps; one more wherever rows have come or gone, or steps are missing."""
+    """Messages of the columns of steps; one more wherever rows have come or gone, or
+    steps are missing.
+    """
     begin, step = 0, 1
     for i in range(1, len(ticks) + 1):
         if i < len(ticks) and len(columns[i]) == len(columns[begin]):
@@ -168,31 +199,48 @@ def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
             if gap == step or (i == begin + 1 and gap > 0):
                 step = gap
                 continue
+
         words = np.stack([words_of(one) for one in columns[begin:i]])
         sums, hashes = cells_of(words.shape[1]).sums(words)
         head = _HEAD.pack(ticks[begin], step, i - begin, len(columns[begin]))
-        # cell by cell: what does not change from step to step takes no room when it is compressed
+        # cell by cell: what does not change from step to step takes no room when it is
+        # compressed
         yield b"".join((head, sums.T.astype("<u8").tobytes(), _three_bytes(hashes.T)))
         begin, step = i, 1
 
 
 def _three_bytes(hashes: NDArray[np.uint32]) -> bytes:
-    return np.ascontiguousarray(hashes, "<u4").view(np.uint8).reshape(-1, 4)[:, :3].tobytes()
+    return (
+        np.ascontiguousarray(hashes, "<u4")
+        .view(np.uint8)
+        .reshape(-1, 4)[:, :3]
+        .tobytes()
+    )
 
 
 def decode(data: bytes) -> Check:
     """The checks of a message. RecordingError: it is something else."""
     if len(data) > _HEAD.size:
         first, step, count, size = _HEAD.unpack_from(data)
-        cells, rest = divmod(len(data) - _HEAD.size, _PER_CELL * count) if count else (0, 1)
+        cells, rest = (
+            divmod(len(data) - _HEAD.size, _PER_CELL * count) if count else (0, 1)
+        )
         if step and cells and not rest:
             at = _HEAD.size + WORD * count * cells
-            sums = np.frombuffer(data[_HEAD.size : at], "<u8").astype(np.uint64).reshape(cells, count).T
+            sums = (
+                np.frombuffer(data[_HEAD.size : at], "<u8")
+                .astype(np.uint64)
+                .reshape(cells, count)
+                .T
+            )
             hashes = np.zeros((count * cells, 4), np.uint8)
             hashes[:, :3] = np.frombuffer(data[at:], np.uint8).reshape(-1, 3)
             hashes = hashes.view("<u4").astype(np.uint32).reshape(cells, count).T
             return Check(range(first, first + step * count, step), size, sums, hashes)
-    raise RecordingError(f"checks of states: expected as many bytes as they announce, found {len(data)}")
+
+    raise RecordingError(
+        f"checks of states: expected as many bytes as they announce, found {len(data)}"
+    )
 
 
 class Apart(NamedTuple):
@@ -201,7 +249,8 @@ class Apart(NamedTuple):
     Attributes
     ----------
     after : int or None
-        The last step before it that was compared, and came out the same; None: none was.
+        The last step before it that was compared, and came out the same; None: none
+        was.
     tick : int
         The step.
     found : tuple of Difference
@@ -255,7 +304,8 @@ class Kept:
             self._size -= len(self._steps.popleft().columns)
 
     def compare(self, check: Check) -> Apart | None:
-        """The first step whose columns differ from those recorded; None: there is none among those that are kept.
+        """The first step whose columns differ from those recorded; None: there is none
+        among those that are kept.
 
         Columns of the steps of the check, and before, are forgotten.
         """
@@ -272,18 +322,27 @@ class Kept:
             (sums,), (hashes,) = cells.sums(words[None])
             if len(sums) != check.sums.shape[1]:
                 return Apart(self._same, step.tick, (), is_all=False)
-            more, more_hash = check.sums[i] - sums, (check.hashes[i] - hashes) & np.uint32(_LOW)
+            more, more_hash = (
+                check.sums[i] - sums,
+                (check.hashes[i] - hashes) & np.uint32(_LOW),
+            )
             if more.any() or more_hash.any():
                 recorded, is_all = _recovered(cells, words, more, more_hash)
                 then = recorded.astype("<u8").tobytes()[: check.size]
                 found = tuple(differences_of_columns(step.layout, then, step.columns))
                 return Apart(self._same, step.tick, found, is_all)
+
             self._same = step.tick
+
         return None
 
 
-def _recovered(cells: Cells, words: Words, more: Words, more_hash: NDArray[np.uint32]) -> tuple[Words, bool]:
-    """The words as they were, as far as that can be told, and whether that is all of them."""
+def _recovered(
+    cells: Cells, words: Words, more: Words, more_hash: NDArray[np.uint32]
+) -> tuple[Words, bool]:
+    """The words as they were, as far as that can be told, and whether that is all of
+    them.
+    """
     recorded, is_all = words.copy(), True
     for cell in np.flatnonzero((more != 0) | (more_hash != 0)).tolist():
         one = cells.recovered(cell, words, more[cell], int(more_hash[cell]))
@@ -291,7 +350,18 @@ def _recovered(cells: Cells, words: Words, more: Words, more_hash: NDArray[np.ui
             is_all = False
         else:
             recorded[one[0]] = one[1]
+
     return recorded, is_all
 
 
-__all__ = ["Apart", "Cells", "Check", "Kept", "cells_of", "decode", "encode", "every", "words_of"]
+__all__ = [
+    "Apart",
+    "Cells",
+    "Check",
+    "Kept",
+    "cells_of",
+    "decode",
+    "encode",
+    "every",
+    "words_of",
+]

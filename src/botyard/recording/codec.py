@@ -1,7 +1,9 @@
-"""What a recording needs of a run, as bytes: journal entries, the scene, models, and how the simulation was set up.
+"""What a recording needs of a run, as bytes: journal entries, the scene, models, and
+how the simulation was set up.
 
-`botyard.recording.wire` has the layout. A new subclass of `Change`, a new command or a new field of a description is written and read by
-its declared types, without a line here.
+`botyard.recording.wire` has the layout. A new subclass of `Change`, a new command or a
+new field of a description is written and read by its declared types, without a line
+here.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from botyard.sim.simulation import Simulation
 from botyard.sim.statehead import COMMANDS
 
 Model = RobotSpec | BoxObject | Described
-"""What a saved state refers to by digest: models of robots, boxes, and what description files hold."""
+"""What a saved state refers to by digest: models of robots, boxes, and what description
+files hold.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,27 +47,34 @@ class Setup:
 
 
 def changes() -> dict[str, type[Change]]:
-    """All kinds of changes by their names: the dataclasses among the subclasses of `Change`."""
+    """All kinds of changes by their names: the dataclasses among the subclasses of
+    `Change`.
+    """
     return {kind.__name__: kind for kind in _below(Change) if is_dataclass(kind)}
 
 
 def _below(kind: type[Change]) -> Iterator[type[Change]]:
-    """All subclasses, in the order of creation: a dataclass with slots comes after the class that it was made of."""
+    """All subclasses, in the order of creation: a dataclass with slots comes after the
+    class that it was made of.
+    """
     for one in kind.__subclasses__():
         yield one
         yield from _below(one)
 
 
 Driven = tuple[int, int, str, str, float | None, float | None, float | None]
-"""A journal entry about a `SetVelocity` to one body: tick, order, source; name of the body; v, w, vy.
+"""A journal entry about a `SetVelocity` to one body: tick, order, source; name of the
+body; v, w, vy.
 
-A plain tuple: thousands may wait to be written, and Python's garbage collector goes over objects that hold others again and again, but not
-over tuples of numbers and texts.
+A plain tuple: thousands may wait to be written, and Python's garbage collector goes
+over objects that hold others again and again, but not over tuples of numbers and texts.
 """
 
 wire.declare(Change, changes)
 wire.declare(Command, lambda: COMMANDS)
-wire.declare(object, lambda: {kind.__name__: kind for kind in (RobotSpec, BoxObject, Described)})
+wire.declare(
+    object, lambda: {kind.__name__: kind for kind in (RobotSpec, BoxObject, Described)}
+)
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -74,19 +85,31 @@ def encode_entry(entry: Entry) -> bytes:
 def encode_driven(one: Driven) -> bytes:
     """What `encode_entry` makes of the entry; RecordingError: a value is not data."""
     tick, order, source, name, v, w, vy = one
-    change = ["Submit", {"name": name, "command": ["SetVelocity", {"v": v, "w": w, "vy": vy}]}]
-    return wire.encode_plain("entry", {"tick": tick, "order": order, "source": source, "change": change})
+    change = [
+        "Submit",
+        {"name": name, "command": ["SetVelocity", {"v": v, "w": w, "vy": vy}]},
+    ]
+    return wire.encode_plain(
+        "entry", {"tick": tick, "order": order, "source": source, "change": change}
+    )
 
 
 def encode_drives(several: Sequence[Driven]) -> bytes:
-    """An entry about several commands with one tick and source, whose numbers follow each other; RecordingError: a value is not data."""
+    """An entry about several commands with one tick and source, whose numbers follow
+    each other; RecordingError: a value is not data.
+    """
     ticks, orders, sources, names, v, w, vy = zip(*several, strict=True)
     change = ["SubmitEach", {"names": names, "v": v, "w": w, "vy": vy}]
-    return wire.encode_plain("entry", {"tick": ticks[0], "order": orders[0], "source": sources[0], "change": change})
+    return wire.encode_plain(
+        "entry",
+        {"tick": ticks[0], "order": orders[0], "source": sources[0], "change": change},
+    )
 
 
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
-    """The journal entry of `encode_entry`. RecordingError: see `botyard.recording.wire.decode`."""
+    """The journal entry of `encode_entry`. RecordingError: see
+    `botyard.recording.wire.decode`.
+    """
     found: Entry = wire.decode(data, "entry", Entry, budget)
     return found
 
@@ -103,7 +126,9 @@ def decode_scene(data: bytes, budget: Budget = Budget()) -> Scene:
 
 
 def encode_model(model: object) -> bytes:
-    """A `Model` as bytes. RecordingError: it is of another class, or holds what is not data."""
+    """A `Model` as bytes. RecordingError: it is of another class, or holds what is not
+    data.
+    """
     return wire.encode("model", model, object)
 
 
@@ -126,7 +151,9 @@ def setup_of(sim: Simulation) -> Setup:
 
 
 def models_of(sim: Simulation) -> Sequence[Model]:
-    """All models that a saved state of a simulation may refer to: those of its robots and boxes, and what description files hold."""
+    """All models that a saved state of a simulation may refer to: those of its robots
+    and boxes, and what description files hold.
+    """
     sim.digest()  # makes them known
     return [one for one in sim._known.objects.values() if isinstance(one, Model)]
 

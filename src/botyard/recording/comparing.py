@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from botyard.engine.layout import State, allocate_state
 from botyard.engine.simulation import Engine
-from botyard.engine.state import BODIES, CONTACTS, UNSAVED, Begin, columns_of, declared, digest_of, row_keys, split
+from botyard.engine.state import (
+    BODIES,
+    CONTACTS,
+    UNSAVED,
+    Begin,
+    columns_of,
+    declared,
+    digest_of,
+    row_keys,
+    split,
+)
 from botyard.errors import StateError
 from botyard.formats.budget import Budget
 from botyard.sim.restoring import check_columns
@@ -35,7 +45,10 @@ _PLAIN: Final = (
     "sequence",
 )
 """What a head says beside the roster and controllers."""
-_AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {(3,): (".x", ".y", ".a"), (2,): (".forward", ".turned")}
+_AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {
+    (3,): (".x", ".y", ".a"),
+    (2,): (".forward", ".turned"),
+}
 """Names of the numbers of a row of `botyard.engine.layout.State`."""
 
 
@@ -43,7 +56,8 @@ WORD: Final = 8
 """Bytes of a word."""
 _ZEROS: Final = bytes(WORD)
 _STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :])
-"""Columns that no step changes: what differs there is no consequence of something else."""
+"""Columns that no step changes: what differs there is no consequence of something else.
+"""
 
 
 class Difference(NamedTuple):
@@ -111,17 +125,28 @@ class Columns:
         self._layout: Layout | None = None
 
     def copy(self) -> bytes:
-        """The bytes of all columns, one behind the other, each with zeros up to a whole word: no value is in two words."""
+        """The bytes of all columns, one behind the other, each with zeros up to a whole
+        word: no value is in two words.
+        """
         engine = self._engine
         version = [id(engine.rows), *(table.layout for table in engine.tables.values())]
         # contacts of bodies with mass come and go in each step
-        if engine.state is not self._of[0] or version != self._of[1] or engine.dynamics is not None:
+        if (
+            engine.state is not self._of[0]
+            or version != self._of[1]
+            or engine.dynamics is not None
+        ):
             # both are kept, so that no other object gets their identity
-            self._of, self._parts, self._layout = (engine.state, version, engine.rows), [], None
+            self._of, self._parts, self._layout = (
+                (engine.state, version, engine.rows),
+                [],
+                None,
+            )
             for column in columns_of(engine):
                 self._parts.append(np.ascontiguousarray(column).data)
                 if rest := column.nbytes % WORD:
                     self._parts.append(_ZEROS[rest:])
+
         return b"".join(self._parts)
 
     @property
@@ -129,14 +154,25 @@ class Columns:
         """What the last copy is."""
         if self._layout is None:
             engine = self._engine
-            names = [one.name for one in declared(engine, masses=engine.dynamics is not None)]
-            columns = tuple((n, a.dtype, a.shape) for n, a in zip(names, columns_of(engine), strict=True))
+            names = [
+                one.name for one in declared(engine, masses=engine.dynamics is not None)
+            ]
+            columns = tuple(
+                (n, a.dtype, a.shape)
+                for n, a in zip(names, columns_of(engine), strict=True)
+            )
             tables = {table.name: row_keys(table) for table in engine.tables.values()}
-            self._layout = Layout(columns, tables | {BODIES: sorted(engine.rows, key=engine.rows.__getitem__)})
+            self._layout = Layout(
+                columns,
+                tables | {BODIES: sorted(engine.rows, key=engine.rows.__getitem__)},
+            )
+
         return self._layout
 
 
-def differences_of_columns(layout: Layout, recorded: bytes, again: bytes) -> Iterator[Difference]:
+def differences_of_columns(
+    layout: Layout, recorded: bytes, again: bytes
+) -> Iterator[Difference]:
     """Where the bytes of columns differ, in the order of `differences`."""
     at, found = 0, list[tuple[str, NDArray[Any], NDArray[Any]]]()
     for name, dtype, shape in layout.columns:
@@ -144,16 +180,27 @@ def differences_of_columns(layout: Layout, recorded: bytes, again: bytes) -> Ite
         one, other = recorded[at : at + size], again[at : at + size]
         at += -(-size // WORD) * WORD
         if one != other:
-            then, now = (np.frombuffer(data, dtype).reshape(shape) for data in (one, other))
+            then, now = (
+                np.frombuffer(data, dtype).reshape(shape) for data in (one, other)
+            )
             found.append((name, then, now))
-    for name, one_column, other_column in sorted(found, key=lambda item: item[0] not in _STEADY):
-        yield from _of_rows(name, _rows_of(name, layout.rows, len(one_column)), one_column, other_column)
+
+    for name, one_column, other_column in sorted(
+        found, key=lambda item: item[0] not in _STEADY
+    ):
+        yield from _of_rows(
+            name, _rows_of(name, layout.rows, len(one_column)), one_column, other_column
+        )
 
 
-def _rows_of(column: str, rows: Mapping[str, Sequence[Any]], count: int) -> Sequence[Any]:
+def _rows_of(
+    column: str, rows: Mapping[str, Sequence[Any]], count: int
+) -> Sequence[Any]:
     """What the rows of a column are of."""
     table = column.partition(".")[0] if "." in column else BODIES
-    return rows.get(BODIES if table == "mass" else table) or [f"{table} {i}" for i in range(count)]
+    return rows.get(BODIES if table == "mass" else table) or [
+        f"{table} {i}" for i in range(count)
+    ]
 
 
 def state_digest(state: bytes, budget: Budget = Budget()) -> int:
@@ -180,8 +227,12 @@ def _roster(head: Head) -> Roster:
         raise StateError(f"state: {error}") from None
 
 
-def body_columns(state: bytes, budget: Budget = Budget()) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
-    """Rows of the robots of a state by their names, and the columns of `State` of all bodies. StateError: it is none."""
+def body_columns(
+    state: bytes, budget: Budget = Budget()
+) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
+    """Rows of the robots of a state by their names, and the columns of `State` of all
+    bodies. StateError: it is none.
+    """
     head, data = split(state, Head, budget.bytes)
     roster = _roster(head)
     _check_columns(roster.schema, tuple(roster.keys), head.version, head.program)
@@ -196,20 +247,31 @@ def body_columns(state: bytes, budget: Budget = Budget()) -> tuple[dict[str, int
             raise StateError(f"state: it ends in the column {name}")
         columns[name] = np.frombuffer(data[at : at + size], empty.dtype).reshape(shape)
         at += size
-    return {body.name: i for i, body in enumerate(bodies) if body.start is not None}, columns
+
+    return {
+        body.name: i for i, body in enumerate(bodies) if body.start is not None
+    }, columns
 
 
 @lru_cache(maxsize=16)
-def _check_columns(schema: bytes, tables: tuple[str, ...], version: int, program: str) -> None:
-    """Check that a state with these tables has the columns of here. StateError: it has others."""
+def _check_columns(
+    schema: bytes, tables: tuple[str, ...], version: int, program: str
+) -> None:
+    """Check that a state with these tables has the columns of here. StateError: it has
+    others.
+    """
     roster = Roster(schema, b"", "", b"", [], {name: [] for name in tables}, [])
     check_columns(Simulation(), Begin(version, program), roster)
 
 
-def differences(sim: Simulation, state: bytes, budget: Budget = Budget()) -> Iterator[Difference]:
-    """Where a recorded state differs from the present one of a simulation, bit by bit: 0.0 and −0.0 differ.
+def differences(
+    sim: Simulation, state: bytes, budget: Budget = Budget()
+) -> Iterator[Difference]:
+    """Where a recorded state differs from the present one of a simulation, bit by bit:
+    0.0 and −0.0 differ.
 
-    First which bodies there are, then columns that no step changes (limits, masks), then the others in the order of `State`, poses first.
+    First which bodies there are, then columns that no step changes (limits, masks),
+    then the others in the order of `State`, poses first.
 
     Raises
     ------
@@ -225,16 +287,25 @@ def differences(sim: Simulation, state: bytes, budget: Budget = Budget()) -> Ite
     ] and roster.keys == mine.roster.keys:
         theirs = _Parts(head, roster, _columns(sim, head, roster, data))
         yield from _of_columns(theirs, mine)
-    yield from _of_heads(head, mine.head, [body.name for body in roster.bodies if body.start is not None])
+
+    yield from _of_heads(
+        head, mine.head, [body.name for body in roster.bodies if body.start is not None]
+    )
 
 
 def _present(sim: Simulation) -> _Parts:
     head, _ = split(sim.save_state(programs=False), Head, 2**62)
-    names = [one.name for one in declared(sim.engine, masses=sim.engine.dynamics is not None)]
-    return _Parts(head, _roster(head), dict(zip(names, columns_of(sim.engine), strict=True)))
+    names = [
+        one.name for one in declared(sim.engine, masses=sim.engine.dynamics is not None)
+    ]
+    return _Parts(
+        head, _roster(head), dict(zip(names, columns_of(sim.engine), strict=True))
+    )
 
 
-def _columns(sim: Simulation, head: Head, roster: Roster, data: memoryview) -> dict[str, NDArray[Any]]:
+def _columns(
+    sim: Simulation, head: Head, roster: Roster, data: memoryview
+) -> dict[str, NDArray[Any]]:
     rows = {name: len(keys) for name, keys in roster.keys.items()} | {
         BODIES: len(roster.bodies),
         CONTACTS: max(head.contacts, 0),
@@ -247,52 +318,88 @@ def _columns(sim: Simulation, head: Head, roster: Roster, data: memoryview) -> d
             raise StateError(f"state: it ends in the column {one.name}")
         found[one.name] = np.frombuffer(data[at : at + size], one.dtype).reshape(shape)
         at += size
+
     return found
 
 
 def _of_rosters(theirs: Roster, mine: Roster) -> Iterator[Difference]:
-    recorded, again = ({body.name: body for body in roster.bodies} for roster in (theirs, mine))
+    recorded, again = (
+        {body.name: body for body in roster.bodies} for roster in (theirs, mine)
+    )
     for name in [*recorded, *(name for name in again if name not in recorded)]:
         one, other = recorded.get(name), again.get(name)
         if one is None or other is None:
             yield Difference(name, "is there", one is not None, other is not None)
         elif (one.model, one.digest) != (other.model, other.digest):
-            yield Difference(name, "model", f"{one.model} {one.digest.hex()}", f"{other.model} {other.digest.hex()}")
+            yield Difference(
+                name,
+                "model",
+                f"{one.model} {one.digest.hex()}",
+                f"{other.model} {other.digest.hex()}",
+            )
         elif one.start != other.start:
             yield Difference(name, "start", one.start, other.start)
+
     if list(recorded) != list(again) and recorded.keys() == again.keys():
         yield Difference("", "order of bodies", list(recorded), list(again))
     for what in ("scene", "described"):
         one, other = getattr(theirs, what), getattr(mine, what)
         if one != other:
             yield Difference("", what, one.hex(), other.hex())
+
     for what in ("keys", "unserved"):
         one, other = getattr(theirs, what), getattr(mine, what)
         if one != other:
-            yield Difference("", "rows of tables" if what == "keys" else what, one, other)
+            yield Difference(
+                "", "rows of tables" if what == "keys" else what, one, other
+            )
 
 
 def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
     rows = {**theirs.roster.keys, BODIES: [body.name for body in theirs.roster.bodies]}
-    for name, recorded in sorted(theirs.columns.items(), key=lambda item: item[0] not in _STEADY):
+    for name, recorded in sorted(
+        theirs.columns.items(), key=lambda item: item[0] not in _STEADY
+    ):
         again = mine.columns.get(name)
-        if again is None or again.shape != recorded.shape or again.dtype != recorded.dtype:
-            continue  # a number of contacts or of bodies with mass, which the heads tell
+        if (
+            again is None
+            or again.shape != recorded.shape
+            or again.dtype != recorded.dtype
+        ):
+            # a number of contacts or of bodies with mass, which the heads tell
+            continue
+
         yield from _of_rows(name, _rows_of(name, rows, len(recorded)), recorded, again)
 
 
-def _of_rows(name: str, rows: Sequence[Any], recorded: NDArray[Any], again: NDArray[Any]) -> Iterator[Difference]:
+def _of_rows(
+    name: str, rows: Sequence[Any], recorded: NDArray[Any], again: NDArray[Any]
+) -> Iterator[Difference]:
     if not recorded.size:
         return
-    bits = (a.view(np.uint8).reshape(*a.shape, a.dtype.itemsize) for a in map(np.ascontiguousarray, (recorded, again)))
+    bits = (
+        a.view(np.uint8).reshape(*a.shape, a.dtype.itemsize)
+        for a in map(np.ascontiguousarray, (recorded, again))
+    )
     one, other = bits
     names = _AXES.get(recorded.shape[1:]) if "." not in name else None
     for where in np.argwhere((one != other).any(axis=-1)).tolist():
         row, inner = where[0], where[1:]
-        behind = "" if not inner else names[inner[0]] if names is not None else f"[{inner[0]}]"
+        behind = (
+            ""
+            if not inner
+            else names[inner[0]]
+            if names is not None
+            else f"[{inner[0]}]"
+        )
         key = rows[row]
         whose = ".".join(map(str, key)) if isinstance(key, list) else str(key)
-        yield Difference(whose, name + behind, recorded[tuple(where)].item(), again[tuple(where)].item())
+        yield Difference(
+            whose,
+            name + behind,
+            recorded[tuple(where)].item(),
+            again[tuple(where)].item(),
+        )
 
 
 def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Difference]:
@@ -307,7 +414,9 @@ def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Diffe
         elif isinstance(one, dict):
             for robot in sorted(one.keys() | other.keys()):
                 if one.get(robot) != other.get(robot):
-                    yield Difference(robot, what, one.get(robot, []), other.get(robot, []))
+                    yield Difference(
+                        robot, what, one.get(robot, []), other.get(robot, [])
+                    )
         else:
             yield Difference("", what, one, other)
 

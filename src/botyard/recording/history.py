@@ -1,7 +1,10 @@
-"""The last minutes of a simulation, to look back at and to go on from: saved states in memory, as keyframes and deltas.
+"""The last minutes of a simulation, to look back at and to go on from: saved states in
+memory, as keyframes and deltas.
 
-It stands here, above `sim`, because the frames do (`botyard.recording.frames`); `Simulation.history` finds it as an extension. It knows no
-clients: `botyard.control.history` has the operation, `botyard.interfaces.page.past` shows a moment to a page.
+It stands here, above `sim`, because the frames do (`botyard.recording.frames`);
+`Simulation.history` finds it as an extension. It knows no clients:
+`botyard.control.history` has the operation, `botyard.interfaces.page.past` shows a
+moment to a page.
 """
 
 from __future__ import annotations
@@ -12,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import StateError
-from botyard.handle import Handle
 from botyard.model.scene import Scene
 from botyard.recording import frames
 from botyard.sim.branching import is_same_map
@@ -30,9 +33,13 @@ MEGABYTES: Final = 200.0
 """… in at most so much memory, 10⁶ bytes; what comes first counts."""
 FEW_ROBOTS: Final = 20
 PERIOD_S, LONG_PERIOD_S = 0.2, 0.5
-"""Simulated time from one moment to the next, s, with at most `FEW_ROBOTS` and with more: a longer one costs less time and memory."""
+"""Simulated time from one moment to the next, s, with at most `FEW_ROBOTS` and with
+more: a longer one costs less time and memory.
+"""
 FRAMES_PER_KEYFRAME: Final = 32
-"""Frames from one keyframe to the next: to look at a moment, half of them are put together on average."""
+"""Frames from one keyframe to the next: to look at a moment, half of them are put
+together on average.
+"""
 
 
 @dataclass(slots=True)
@@ -44,7 +51,8 @@ class _Part:
     scene : Scene
         The map; its boxes are in the states.
     described : tuple
-        Models, boxes and description files that the first state refers to: a world forgets old ones at some time.
+        Models, boxes and description files that the first state refers to: a world
+        forgets old ones at some time.
     """
 
     scene: Scene
@@ -54,13 +62,15 @@ class _Part:
     size: int = 0
 
 
-class History(Handle):
-    """The last minutes of a simulation (`Simulation.history`). It is off until `keep` is called.
+class History(ReadOnly):
+    """The last minutes of a simulation (`Simulation.history`). It is off until `keep`
+    is called.
 
     Attributes
     ----------
     problem : str
-        Why the last moment could not be kept, for example a controller that cannot be saved; empty if it was.
+        Why the last moment could not be kept, for example a controller that cannot be
+        saved; empty if it was.
     size : int
         Bytes of the states that are kept, without maps.
     """
@@ -97,7 +107,9 @@ class History(Handle):
             One of them is no number above 0.
         """
         minutes = arguments.number(minutes, "minutes", low=0.0, above=True, unit="min")
-        megabytes = arguments.number(megabytes, "megabytes", low=0.0, above=True, unit="MB")
+        megabytes = arguments.number(
+            megabytes, "megabytes", low=0.0, above=True, unit="MB"
+        )
         is_new = not self.is_on
         self._limits = (60.0 * minutes, 1e6 * megabytes)
         if is_new:
@@ -131,10 +143,13 @@ class History(Handle):
     def _stepped(self, _: Snapshot | None = None) -> None:
         """A step was made: keep this moment, if it is time for one."""
         tick = self._sim.tick
-        if self._parts and tick <= self._parts[-1].moments[-1].tick:  # time has gone back
+        if (
+            self._parts and tick <= self._parts[-1].moments[-1].tick
+        ):  # time has gone back
             self._drop_from(tick)
         elif tick < self._next:
             return
+
         self._next = tick + self._every
         try:
             self._count += 1
@@ -148,11 +163,16 @@ class History(Handle):
         sim = self._sim
         part = self._parts[-1] if self._parts else None
         revision = sim.feed.last(*IN_ROSTER)
-        if part is None or len(part.frames) >= FRAMES_PER_KEYFRAME or revision != self._roster:
+        if (
+            part is None
+            or len(part.frames) >= FRAMES_PER_KEYFRAME
+            or revision != self._roster
+        ):
             part = _Part(sim.scene, sim.models())
             self._parts.append(part)
             self._count_maps()
             self._roster, self._before = revision, None
+
         frame = frames.encode(state, self._before)
         self._before = state
         part.moments.append(Moment(sim.tick, sim.time, self._count))
@@ -166,20 +186,29 @@ class History(Handle):
         seconds, size = self._limits
         latest = self._parts[-1].moments[-1].time
         while len(self._parts) > 1 and (
-            self.size + self._map_bytes > size or latest - self._parts[1].moments[0].time >= seconds
+            self.size + self._map_bytes > size
+            or latest - self._parts[1].moments[0].time >= seconds
         ):
             self.size -= self._parts.popleft().size
             self._count_maps()
 
     def _count_maps(self) -> None:
-        """Count the bytes of other maps than the present one, which the world has anyway."""
-        maps = {id(scene.segments): scene for scene in (part.scene for part in self._parts)}
+        """Count the bytes of other maps than the present one, which the world has
+        anyway.
+        """
+        maps = {
+            id(scene.segments): scene for scene in (part.scene for part in self._parts)
+        }
         maps.pop(id(self._sim.scene.segments), None)
-        self._map_bytes = sum(int(scene.segments.nbytes + scene.points.nbytes) for scene in maps.values())
+        self._map_bytes = sum(
+            int(scene.segments.nbytes + scene.points.nbytes) for scene in maps.values()
+        )
 
     def forget_after(self, time: float) -> None:
         """Forget the moments after a simulated time, s: the run has not gone on so."""
-        while self._parts and (latest := self._parts[-1].moments[-1]).time > time + 1e-9:
+        while (
+            self._parts and (latest := self._parts[-1].moments[-1]).time > time + 1e-9
+        ):
             self._drop_from(latest.tick)
 
     def _drop_from(self, tick: int) -> None:
@@ -193,7 +222,9 @@ class History(Handle):
                 part.moments.pop()
                 part.size -= len(part.frames[-1])
                 self.size -= len(part.frames.pop())
-        self._roster = -1  # the next moment begins with a keyframe
+
+        # the next moment begins with a keyframe
+        self._roster = -1
 
     # -- looking back
 
@@ -205,10 +236,15 @@ class History(Handle):
     @property
     def span(self) -> tuple[Moment, Moment] | None:
         """The oldest and the latest moment; None: there is none."""
-        return (self._parts[0].moments[0], self._parts[-1].moments[-1]) if self._parts else None
+        return (
+            (self._parts[0].moments[0], self._parts[-1].moments[-1])
+            if self._parts
+            else None
+        )
 
     def moment(self, time: float) -> Moment:
-        """The last moment at a simulated time, s, or before it; the oldest one if there is none before.
+        """The last moment at a simulated time, s, or before it; the oldest one if there
+        is none before.
 
         Raises
         ------
@@ -218,7 +254,9 @@ class History(Handle):
         return self._at(time)[1]
 
     def beside(self, moment: Moment, by: int) -> Moment:
-        """The moment so many after another one, or before it; the oldest or latest one beyond the ends. StateError: there is none."""
+        """The moment so many after another one, or before it; the oldest or latest one
+        beyond the ends. StateError: there is none.
+        """
         found = self.moments
         if not found:
             raise StateError("history: no moment is kept")
@@ -228,10 +266,17 @@ class History(Handle):
     def _at(self, time: float) -> tuple[_Part, Moment]:
         time = arguments.number(time, "time", unit="s")
         if not self._parts:
-            raise StateError(f"history: no moment is kept{f': {self.problem}' if self.problem else ''}")
+            raise StateError(
+                f"history: no moment is kept{f': {self.problem}' if self.problem else ''}"
+            )
+
         parts = list(self._parts)
-        part = parts[max(0, bisect_right([p.moments[0].time for p in parts], time + 1e-9) - 1)]
-        return part, part.moments[max(0, bisect_right([m.time for m in part.moments], time + 1e-9) - 1)]
+        part = parts[
+            max(0, bisect_right([p.moments[0].time for p in parts], time + 1e-9) - 1)
+        ]
+        return part, part.moments[
+            max(0, bisect_right([m.time for m in part.moments], time + 1e-9) - 1)
+        ]
 
     def _state(self, time: float) -> tuple[_Part, bytes]:
         """The state of the last moment at a time or before it."""
@@ -243,14 +288,16 @@ class History(Handle):
         return part, sealed(state)
 
     def look(self, time: float, other: Simulation | None = None) -> Simulation:
-        """The world as it was at the last moment at a time, s, or before it: a simulation beside this one, to look around in.
+        """The world as it was at the last moment at a time, s, or before it: a
+        simulation beside this one, to look around in.
 
         Parameters
         ----------
         time : float
             Simulated time, s.
         other : Simulation, optional
-            What this method has returned before: it is made to be the world of that moment, which is faster than making another one.
+            What this method has returned before: it is made to be the world of that
+            moment, which is faster than making another one.
 
         Raises
         ------
@@ -261,22 +308,30 @@ class History(Handle):
         sim = self._sim
         if other is None:
             options: Mapping[str, Any] = {
-                "step": sim.dt, "odometry_error": sim.engine.odometry_error_mode.name.lower(), "sensor_noise": sim.sensor_noise,
-                "threads": sim.threads, "range_step": sim.range_step,
-            }  # fmt: skip
+                "step": sim.dt,
+                "odometry_error": sim.engine.odometry_error_mode.name.lower(),
+                "sensor_noise": sim.sensor_noise,
+                "threads": sim.threads,
+                "range_step": sim.range_step,
+            }
             models: Any = part.described
-            other = rebuild(type(sim), part.scene, models, sim.described, options, state)
-            other.warn_by(_silent)  # what is doubtful was said when it happened
+            other = rebuild(
+                type(sim), part.scene, models, sim.described, options, state
+            )
+            # what is doubtful was said when it happened
+            other.warn_by(_silent)
         else:
             if not is_same_map(other.scene, part.scene):
                 other.replace_scene(part.scene)
             other.know(part.described)
             other.restore(state)
+
         other.settle()
         return other
 
     def go_on_from(self, time: float) -> Moment:
-        """Let the simulation go on from the last moment at a time, s, or before it; later ones are forgotten. See `Simulation.branch`.
+        """Let the simulation go on from the last moment at a time, s, or before it;
+        later ones are forgotten. See `Simulation.branch`.
 
         Raises
         ------

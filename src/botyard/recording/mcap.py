@@ -1,10 +1,13 @@
-"""MCAP files as bytes (https://mcap.dev/spec): records, chunks, and the summary at the end. No I/O.
+"""MCAP files as bytes (https://mcap.dev/spec): records, chunks, and the summary at the
+end. No I/O.
 
-A file: `MAGIC`, a header, records of data, a data end, the summary, a footer, `MAGIC`. Each record: one byte that says what it is
-(`Op`), uint64 length of what follows, contents. Numbers are little-endian; a text has its uint32 length in front; so have maps and
-arrays, in bytes.
+A file: `MAGIC`, a header, records of data, a data end, the summary, a footer, `MAGIC`.
+Each record: one byte that says what it is (`Op`), uint64 length of what follows,
+contents. Numbers are little-endian; a text has its uint32 length in front; so have maps
+and arrays, in bytes.
 
-Messages are in chunks that are compressed as a whole, each followed by an index of its messages for each channel.
+Messages are in chunks that are compressed as a whole, each followed by an index of its
+messages for each channel.
 """
 
 from __future__ import annotations
@@ -44,10 +47,14 @@ class Op(IntEnum):
 RECORD: Final = struct.Struct("<BQ")
 """Beginning of a record: `Op` and length of the contents."""
 MESSAGE: Final = struct.Struct("<HIQQ")
-"""Beginning of a message: channel, sequence number, time of logging, time of publishing (ns)."""
+"""Beginning of a message: channel, sequence number, time of logging, time of publishing
+(ns).
+"""
 _WHOLE_MESSAGE: Final = struct.Struct("<BQHIQQ")
 _INDEX: Final = struct.Struct("<BQHI")
-"""Beginning of an index of messages: its record's, channel, bytes of the pairs of time and offset that follow."""
+"""Beginning of an index of messages: its record's, channel, bytes of the pairs of time
+and offset that follow.
+"""
 _PAIR: Final = struct.Struct("<QQ")
 _FOOTER: Final = struct.Struct("<QQI")
 _U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
@@ -79,7 +86,9 @@ def _map(values: Mapping[str, str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A type of messages: ``ros2msg`` and a definition, ``jsonschema``, or no encoding; see the specification's well-known encodings."""
+    """A type of messages: ``ros2msg`` and a definition, ``jsonschema``, or no encoding;
+    see the specification's well-known encodings.
+    """
 
     id: int
     name: str
@@ -90,7 +99,12 @@ class Schema:
     def record(self) -> bytes:
         """Its record."""
         return record(
-            Op.SCHEMA, _U16.pack(self.id), text(self.name), text(self.encoding), _U32.pack(len(self.data)), self.data
+            Op.SCHEMA,
+            _U16.pack(self.id),
+            text(self.name),
+            text(self.encoding),
+            _U32.pack(len(self.data)),
+            self.data,
         )
 
 
@@ -129,7 +143,9 @@ class Attachment:
     @property
     def record(self) -> bytes:
         """Its record."""
-        head = _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
+        head = (
+            _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
+        )
         body = head + _U64.pack(len(self.data)) + self.data
         return record(Op.ATTACHMENT, body, _U32.pack(zlib.crc32(body)))
 
@@ -193,7 +209,10 @@ class ChunkBuilder:
     def add(self, channel: int, time: int, sequence: int, data: bytes) -> None:
         """Add a message; `time` in ns."""
         count = MESSAGE.size + len(data)
-        self._parts += (_WHOLE_MESSAGE.pack(Op.MESSAGE, count, channel, sequence, time, time), data)
+        self._parts += (
+            _WHOLE_MESSAGE.pack(Op.MESSAGE, count, channel, sequence, time, time),
+            data,
+        )
         index = self._index.get(channel)
         if index is None:
             index = self._index[channel] = []
@@ -214,17 +233,31 @@ class ChunkBuilder:
         beside = _INDEX.size - RECORD.size
         for channel, index in self._index.items():
             size = _U64.size * len(index)
-            parts += (_INDEX.pack(Op.MESSAGE_INDEX, beside + size, channel, size), _numbers(len(index)).pack(*index))
+            parts += (
+                _INDEX.pack(Op.MESSAGE_INDEX, beside + size, channel, size),
+                _numbers(len(index)).pack(*index),
+            )
             offsets[channel] = at
             at += _INDEX.size + size
+
         counts = {channel: len(index) // 2 for channel, index in self._index.items()}
-        chunk = Chunk(b"".join(parts), len(made), self._begin, self._end, len(raw), len(packed), counts, offsets)
+        chunk = Chunk(
+            b"".join(parts),
+            len(made),
+            self._begin,
+            self._end,
+            len(raw),
+            len(packed),
+            counts,
+            offsets,
+        )
         self._clear()
         return chunk
 
 
 class Summary:
-    """What the end of a file says of its contents; told of each record as it is written.
+    """What the end of a file says of its contents; told of each record as it is
+    written.
 
     Attributes
     ----------
@@ -235,7 +268,11 @@ class Summary:
     def __init__(self) -> None:
         self._schemas: dict[int, Schema] = {}
         self._channels: dict[int, Channel] = {}
-        self._indexes: dict[Op, list[bytes]] = {Op.CHUNK_INDEX: [], Op.ATTACHMENT_INDEX: [], Op.METADATA_INDEX: []}
+        self._indexes: dict[Op, list[bytes]] = {
+            Op.CHUNK_INDEX: [],
+            Op.ATTACHMENT_INDEX: [],
+            Op.METADATA_INDEX: [],
+        }
         self._counts: dict[int, int] = {}
         self._begin, self._end = 2**64 - 1, 0
         self.size = 0
@@ -259,7 +296,10 @@ class Summary:
 
     def chunk(self, chunk: Chunk, at: int) -> None:
         """A chunk is at this byte of the file."""
-        offsets = b"".join(struct.pack("<HQ", channel, at + offset) for channel, offset in chunk.offsets.items())
+        offsets = b"".join(
+            struct.pack("<HQ", channel, at + offset)
+            for channel, offset in chunk.offsets.items()
+        )
         self._index(
             Op.CHUNK_INDEX,
             struct.pack("<QQQQ", chunk.begin, chunk.end, at, chunk.size),
@@ -270,13 +310,20 @@ class Summary:
         )
         for channel, count in chunk.counts.items():
             self._counts[channel] = self._counts.get(channel, 0) + count
-        self._begin, self._end = min(self._begin, chunk.begin), max(self._end, chunk.end)
+        self._begin, self._end = (
+            min(self._begin, chunk.begin),
+            max(self._end, chunk.end),
+        )
 
     def attachment(self, one: Attachment, at: int, size: int) -> None:
         """An attachment is there, `size` bytes."""
         name = text(one.name) + text(one.media_type)
         self._index(
-            Op.ATTACHMENT_INDEX, _PAIR.pack(at, size), _PAIR.pack(one.time, one.time), _U64.pack(len(one.data)), name
+            Op.ATTACHMENT_INDEX,
+            _PAIR.pack(at, size),
+            _PAIR.pack(one.time, one.time),
+            _U64.pack(len(one.data)),
+            name,
         )
 
     def metadata(self, name: str, at: int, size: int) -> None:
@@ -284,7 +331,10 @@ class Summary:
         self._index(Op.METADATA_INDEX, _PAIR.pack(at, size), text(name))
 
     def _statistics(self) -> bytes:
-        counts = b"".join(struct.pack("<HQ", channel, count) for channel, count in self._counts.items())
+        counts = b"".join(
+            struct.pack("<HQ", channel, count)
+            for channel, count in self._counts.items()
+        )
         numbers = struct.pack(
             "<QHIIIIQQ",
             sum(self._counts.values()),
@@ -299,7 +349,9 @@ class Summary:
         return record(Op.STATISTICS, numbers, _U32.pack(len(counts)) + counts)
 
     def end(self, at: int, checksum: int) -> bytes:
-        """All that follows the data, which end at this byte of the file; `checksum`: CRC-32 of them."""
+        """All that follows the data, which end at this byte of the file; `checksum`:
+        CRC-32 of them.
+        """
         data_end = record(Op.DATA_END, _U32.pack(checksum))
         groups = {
             Op.SCHEMA: [schema.record for schema in self._schemas.values()],
@@ -312,12 +364,24 @@ class Summary:
         for op, records in groups.items():
             size = sum(map(len, records))
             if size:
-                offsets.append(record(Op.SUMMARY_OFFSET, bytes([op]), _PAIR.pack(place, size)))
+                offsets.append(
+                    record(Op.SUMMARY_OFFSET, bytes([op]), _PAIR.pack(place, size))
+                )
+
             parts += records
             place += size
+
         summary = b"".join((*parts, *offsets))
         head = RECORD.pack(Op.FOOTER, _FOOTER.size) + _PAIR.pack(start, place)
-        return b"".join((data_end, summary, head, _U32.pack(zlib.crc32(head, zlib.crc32(summary))), MAGIC))
+        return b"".join(
+            (
+                data_end,
+                summary,
+                head,
+                _U32.pack(zlib.crc32(head, zlib.crc32(summary))),
+                MAGIC,
+            )
+        )
 
 
 def beginning(profile: str, library: str) -> bytes:

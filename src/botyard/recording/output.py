@@ -1,4 +1,5 @@
-"""What a recording is written to: MCAP files one after the other, or a ring of the last minutes in memory.
+"""What a recording is written to: MCAP files one after the other, or a ring of the last
+minutes in memory.
 
 Used by the thread that writes; nothing here is called by the thread of the simulation.
 """
@@ -16,25 +17,38 @@ from pathlib import Path
 from typing import Any, Final
 
 from botyard.errors import KeptFileError
+from botyard.processes.safefile import MARK, Hold, check_replaceable, open_own
 from botyard.recording import frames, mcap
-from botyard.recording.mcap import Attachment, Channel, Chunk, ChunkBuilder, Schema, Summary
-from botyard.recording.own import pack_bytes
-from botyard.safefile import MARK, Hold, check_replaceable, open_own
+from botyard.recording.mcap import (
+    Attachment,
+    Channel,
+    Chunk,
+    ChunkBuilder,
+    Schema,
+    Summary,
+)
+from botyard.recording.own_channels import pack_bytes
 from botyard.version import __version__
 
 CHUNK_BYTES: Final = 1 << 20
 """A chunk is complete when it has so many bytes, and …"""
 CHUNK_S: Final = 0.6
-"""… so long after its first message, wall time, s: what is lost when the process is killed."""
+"""… so long after its first message, wall time, s: what is lost when the process is
+killed.
+"""
 MAX_INDEX_BYTES: Final = 64 << 20
-"""A file is ended, and another one begun, when its indexes in memory have so many bytes."""
+"""A file is ended, and another one begun, when its indexes in memory have so many
+bytes.
+"""
 ZSTD_LEVEL: Final = 1
 PROFILE: Final = "ros2"
 LIBRARY: Final = f"botyard {__version__}. {MARK}."
-"""The mark says that the file may be replaced, see `botyard.safefile`."""
+"""The mark says that the file may be replaced, see `botyard.processes.safefile`."""
 MAX_PARTS: Final = 100_000
 STATES_PER_KEYFRAME: Final = 10
-"""A state of so many is written whole: what is damaged costs no more than the states until the next whole one."""
+"""A state of so many is written whole: what is damaged costs no more than the states
+until the next whole one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,8 @@ class Start:
 
 
 class McapFile:
-    """An MCAP file that is written. After an error it ends with its last complete record.
+    """An MCAP file that is written. After an error it ends with its last complete
+    record.
 
     Parameters
     ----------
@@ -114,7 +129,9 @@ class McapFile:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file.fileno(), self.size)
                 os.lseek(self._file.fileno(), self.size, os.SEEK_SET)
+
             raise
+
         self.size += len(data)
         self._checksum = zlib.crc32(data, self._checksum)
         return len(data)
@@ -125,8 +142,12 @@ class McapFile:
         return self._summary.size > MAX_INDEX_BYTES
 
     def write(self, chunk: Chunk, channels: Mapping[int, Channel]) -> None:
-        """Write a chunk, and before it those of its channels that the file does not have yet."""
-        new = [channels[number] for number in chunk.counts if not self._summary.has(number)]
+        """Write a chunk, and before it those of its channels that the file does not
+        have yet.
+        """
+        new = [
+            channels[number] for number in chunk.counts if not self._summary.has(number)
+        ]
         if new:
             self._write(b"".join(map(self._summary.channel, new)))
         at = self.size
@@ -134,7 +155,9 @@ class McapFile:
         self._summary.chunk(chunk, at)
 
     def close(self) -> None:
-        """Write the summary, and close the file. OSError: it cannot be written; the file is closed all the same."""
+        """Write the summary, and close the file. OSError: it cannot be written; the
+        file is closed all the same.
+        """
         try:
             self._write(self._summary.end(self.size, self._checksum))
         finally:
@@ -151,7 +174,8 @@ class _Segment:
 
 
 class Ring:
-    """The last minutes in memory, compressed: segments of which each begins with a state; old ones are dropped.
+    """The last minutes in memory, compressed: segments of which each begins with a
+    state; old ones are dropped.
 
     Parameters
     ----------
@@ -185,10 +209,18 @@ class Ring:
     def _drop(self) -> None:
         segments = self._segments
         while len(segments) > 1:
-            now = max((chunk.end for chunk in segments[-1].chunks), default=segments[-1].start.time)
-            # a restored state may be of an earlier time: what is before it is kept until there is too much of all
-            if self.size <= self._max_bytes and not 0 <= segments[1].start.time <= now - self._span:
+            now = max(
+                (chunk.end for chunk in segments[-1].chunks),
+                default=segments[-1].start.time,
+            )
+            # a restored state may be of an earlier time: what is before it is kept
+            # until there is too much of all
+            if (
+                self.size <= self._max_bytes
+                and not 0 <= segments[1].start.time <= now - self._span
+            ):
                 return
+
             self.size -= segments.popleft().size
 
     def save(self, path: Path, channels: Mapping[int, Channel], *, force: bool) -> None:
@@ -233,7 +265,8 @@ class Output:
         import zstandard
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
-        # the first file stays held, also while others are written or the ring is in memory: it stands for all of them
+        # the first file stays held, also while others are written or the ring is in
+        # memory: it stands for all of them
         self._held = [] if path is None else [Hold(path)]
         self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._builder = ChunkBuilder()
@@ -272,10 +305,14 @@ class Output:
         if found is None:
             known = self._schemas.get(schema)
             if known is None:
-                known = self._schemas[schema] = Schema(len(self._schemas) + 1, schema, *define())
+                known = self._schemas[schema] = Schema(
+                    len(self._schemas) + 1, schema, *define()
+                )
+
             found = self._ids[topic] = len(self._ids) + 1
             self._channels[found] = Channel(found, topic, encoding, known, metadata)
             self._sequences.append(0)
+
         return found
 
     def message(self, channel: int, time_ns: int, data: bytes) -> None:
@@ -290,12 +327,16 @@ class Output:
             self.flush()
 
     def latch(self, channel: int, time_ns: int, data: bytes) -> None:
-        """Write a message that stands at the beginning of each further file and segment, too, until another one replaces it."""
+        """Write a message that stands at the beginning of each further file and
+        segment, too, until another one replaces it.
+        """
         self._latched[channel] = data
         self.message(channel, time_ns, data)
 
     def state(self, channel: int, time_ns: int, state: bytes) -> None:
-        """Write a state of the world, as a delta to the last one where that is shorter, or whole if it is time for that."""
+        """Write a state of the world, as a delta to the last one where that is shorter,
+        or whole if it is time for that.
+        """
         before = self._state if self._states % STATES_PER_KEYFRAME else None
         frame = frames.encode(state, before)
         self._states = 1 if frames.is_keyframe(frame) else self._states + 1
@@ -317,6 +358,7 @@ class Output:
             self._ring.begin(start)
         else:
             self._next_file(start)
+
         self._state = None
         if start.state is not None:
             self.state(states, start.time, start.state)
@@ -339,13 +381,17 @@ class Output:
                 if self._parts == 1:
                     raise
                 self._release(1)
-                continue  # somebody else's file has this number: take the next
+                # somebody else's file has this number: take the next
+                continue
+
             self._began(path)
             return
 
     @property
     def due(self) -> float | None:
-        """When the chunk in the making has to be written, by the monotonic clock; None: there is none."""
+        """When the chunk in the making has to be written, by the monotonic clock; None:
+        there is none.
+        """
         return self._since + CHUNK_S if self._builder else None
 
     @property
@@ -356,7 +402,9 @@ class Output:
 
     @property
     def is_full(self) -> bool:
-        """Whether another file should be begun, because the indexes of this one take much memory."""
+        """Whether another file should be begun, because the indexes of this one take
+        much memory.
+        """
         return self._file is not None and self._file.is_full
 
     def flush(self) -> None:
@@ -373,7 +421,9 @@ class Output:
         """Write what a ring keeps to a file. Raises as `McapFile`."""
         assert self._ring is not None
         self.flush()
-        is_held = self._path is not None and os.path.realpath(path) == os.path.realpath(self._path)
+        is_held = self._path is not None and os.path.realpath(path) == os.path.realpath(
+            self._path
+        )
         with contextlib.nullcontext() if is_held else Hold(path):
             self._ring.save(path, self._channels, force=force)
 

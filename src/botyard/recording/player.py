@@ -1,9 +1,12 @@
-"""Plays a recording: a simulation is brought to any moment of it, and goes on from there as it was recorded.
+"""Plays a recording: a simulation is brought to any moment of it, and goes on from
+there as it was recorded.
 
-A moment is the last recorded state before it and the steps from there, with the recorded changes: at most a second of simulated time.
-Whoever steps the simulation plays the recording; all that looks at simulations looks at it. Where a recorded state does not come out again
-(the recorder had to leave something out), the recorded one is shown, and that is said once. What others do to the world meanwhile is taken
-back before the next step.
+A moment is the last recorded state before it and the steps from there, with the
+recorded changes: at most a second of simulated time. Whoever steps the simulation plays
+the recording; all that looks at simulations looks at it. Where a recorded state does
+not come out again (the recorder had to leave something out), the recorded one is shown,
+and that is said once. What others do to the world meanwhile is taken back before the
+next step.
 """
 
 from __future__ import annotations
@@ -12,12 +15,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import RecordingError
 from botyard.names import shown
-from botyard.recording.proof import MAX_GAP_S, make
 from botyard.recording.track import Moment, Track
+from botyard.recording.verify import MAX_GAP_S, make
 from botyard.sim.branching import is_same_map
 from botyard.sim.journal import Entry, Submit, SubmitEach, SubmitVelocities, acting
 from botyard.sim.resimulation import apply
@@ -46,7 +49,8 @@ class Player:
     sim : Simulation
         The simulation that shows it; step it to play.
     loop : bool
-        Begin again at the end. Else the last moment stays, and the step after it begins again.
+        Begin again at the end. Else the last moment stays, and the step after it begins
+        again.
     corrections : int
         How many recorded states did not come out again, and were restored.
     ended : callable
@@ -84,21 +88,31 @@ class Player:
         return self.track.end * self.track.step
 
     def seek(self, time: float) -> None:
-        """Go to the last step at a simulated time, s, or before it; beyond the ends, to the first or last one.
+        """Go to the last step at a simulated time, s, or before it; beyond the ends, to
+        the first or last one.
 
         Raises
         ------
         BotyardError
-            The recorded state there cannot be restored, or a change cannot be done again.
+            The recorded state there cannot be restored, or a change cannot be done
+            again.
         """
-        self.go(int((arguments.number(time, "time", unit="s") + _EPSILON) / self.track.step))
+        self.go(
+            int((arguments.number(time, "time", unit="s") + _EPSILON) / self.track.step)
+        )
 
     def go(self, tick: int) -> None:
-        """Go to the moment after so many steps; beyond the ends, to the first or last one. Raises as `seek`."""
+        """Go to the moment after so many steps; beyond the ends, to the first or last
+        one. Raises as `seek`.
+        """
         track, sim = self.track, self.sim
         tick = min(max(tick, track.begin), track.end)
         index = track.before(tick)
-        here = self._moment == index and not self._is_foreign and track.moments[index].tick <= sim.tick <= tick
+        here = (
+            self._moment == index
+            and not self._is_foreign
+            and track.moments[index].tick <= sim.tick <= tick
+        )
         if not here:
             self._restore(index)
         self._run_to(tick)
@@ -114,13 +128,21 @@ class Player:
             self._is_mine = before
 
     def _noticed(self, entry: Entry) -> None:
-        """The world was changed: by somebody else, that is taken back before the next step."""
+        """The world was changed: by somebody else, that is taken back before the next
+        step.
+        """
         if self._is_mine:
             return
         self._is_foreign = True
-        if isinstance(entry.change, (Submit, SubmitEach, SubmitVelocities)) and entry.source not in self._told:
+        if (
+            isinstance(entry.change, (Submit, SubmitEach, SubmitVelocities))
+            and entry.source not in self._told
+        ):
             self._told.add(entry.source)
-            log.warning("a recording is shown: commands of %s have no effect", shown(entry.source, 60))
+            log.warning(
+                "a recording is shown: commands of %s have no effect",
+                shown(entry.source, 60),
+            )
 
     def _restore(self, index: int) -> None:
         """Show a recorded state."""
@@ -139,7 +161,9 @@ class Player:
     def _run_to(self, tick: int) -> None:
         """Do the steps up to a tick, without those who are told of steps."""
         if tick - self.sim.tick > self._max_steps:
-            raise RecordingError(f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps")
+            raise RecordingError(
+                f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps"
+            )
 
         def act() -> None:
             while self.sim.tick < tick:
@@ -160,9 +184,11 @@ class Player:
                 if entry.tick == sim.tick:
                     with acting(entry.source):
                         apply(entry.change, sim, entry.source)
-            # a crafted entry can name what is not there in many ways; the next recorded state is right again
+            # a crafted entry can name what is not there in many ways; the next recorded
+            # state is right again
             except Exception as error:
                 self._corrected(f"a change cannot be done again: {error}")
+
             self._entry += 1
 
     def _before(self) -> None:
@@ -171,10 +197,13 @@ class Player:
             self._restore(0)
         elif self._is_foreign:
             self._go_again()
+
         self._mine(self._changes)
 
     def _go_again(self) -> None:
-        """Show the present moment as it was recorded: what others have done to it is taken back."""
+        """Show the present moment as it was recorded: what others have done to it is
+        taken back.
+        """
         tick = self.sim.tick
         self._restore(self.track.before(tick))
         self._run_to(tick)
@@ -186,27 +215,39 @@ class Player:
             self.ended()
 
     def _compare(self) -> None:
-        """After a step: where a state is recorded, it must have come out again, or it is shown."""
+        """After a step: where a state is recorded, it must have come out again, or it
+        is shown.
+        """
         moments, sim = self.track.moments, self.sim
-        while self._moment + 1 < len(moments) and moments[self._moment + 1].tick <= sim.tick:
+        while (
+            self._moment + 1 < len(moments)
+            and moments[self._moment + 1].tick <= sim.tick
+        ):
             index, moment = self._moment + 1, moments[self._moment + 1]
             self._moment = index
             if moment.tick < sim.tick:
-                continue  # another state of the tick at which it began
+                # another state of the tick at which it began
+                continue
+
             if not self._leads_to(moment):
                 self._restore(index)
             elif moment.entries == self._entry and moment.digest != sim.digest():
                 self._restore(index)
-                self._corrected("a recorded state does not come out again here; the recorded ones are shown")
+                self._corrected(
+                    "a recorded state does not come out again here; the recorded ones are shown"
+                )
 
     def _leads_to(self, moment: Moment) -> bool:
-        """Whether the changes that were recorded before a state are those that were done so far, and some of its tick.
+        """Whether the changes that were recorded before a state are those that were
+        done so far, and some of its tick.
 
-        They are not where a state was restored: what was taken back by that stands between them.
+        They are not where a state was restored: what was taken back by that stands
+        between them.
         """
         between = range(self._entry, moment.entries)
         return self._entry <= moment.entries and all(
-            self.track.entry(k).tick == moment.tick for k in (*between[:1], *between[-1:])
+            self.track.entry(k).tick == moment.tick
+            for k in (*between[:1], *between[-1:])
         )
 
     def _corrected(self, what: str) -> None:

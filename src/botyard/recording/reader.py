@@ -1,8 +1,9 @@
 """Reads MCAP files of strangers: cut short, damaged, or made to cost much.
 
-`botyard.recording.mcap` has the layout. A file is read from its beginning, record by record, so that one whose end is missing can be read,
-too. Where a record makes no sense, reading goes on at the next chunk that does; `Reader.problems` says what was passed over. Each
-complete chunk has a checksum.
+`botyard.recording.mcap` has the layout. A file is read from its beginning, record by
+record, so that one whose end is missing can be read, too. Where a record makes no
+sense, reading goes on at the next chunk that does; `Reader.problems` says what was
+passed over. Each complete chunk has a checksum.
 """
 
 from __future__ import annotations
@@ -18,13 +19,23 @@ from typing import Any, BinaryIO, Final, NamedTuple, Self
 from botyard.errors import BudgetError, RecordingError
 from botyard.formats.budget import Budget, Meter
 from botyard.names import shown
-from botyard.recording.mcap import MAGIC, MESSAGE, RECORD, ZSTD, Attachment, Channel, Op, Schema
+from botyard.recording.mcap import (
+    MAGIC,
+    MESSAGE,
+    RECORD,
+    ZSTD,
+    Attachment,
+    Channel,
+    Op,
+    Schema,
+)
 
 MAX_CHUNKS: Final = 2_000_000
 """Most chunks of a file: four weeks of a recording have as many."""
 MAX_ATTACHMENTS: Final = 100_000
 MAX_DESCRIPTIONS: Final = 64 * 2**20
-"""Most bytes of all schemas, channels and metadata together: they are kept in memory."""
+"""Most bytes of all schemas, channels and metadata together: they are kept in memory.
+"""
 MAX_DESCRIBED: Final = 262_144
 """Most of them: each of 65,535 channels and schemas may be described twice."""
 MAX_INDEX: Final = 64 * 2**20
@@ -34,16 +45,26 @@ RECORDS_TOGETHER: Final = 10_000
 MAX_WINDOW: Final = 2**27
 """Most bytes that zstd looks back: it allocates so many for each chunk."""
 MAX_FALSE: Final = 100_000
-"""Places that look like the beginning of a chunk and are none: bounds the time of looking for what is whole behind a damage."""
+"""Places that look like the beginning of a chunk and are none: bounds the time of
+looking for what is whole behind a damage.
+"""
 MAX_PROBLEMS: Final = 100
 """Problems that are kept; of others only the number is."""
 _UNCHECKED: Final = frozenset(
     {
-        Op.MESSAGE, Op.CHUNK_INDEX, Op.ATTACHMENT_INDEX, Op.STATISTICS, Op.METADATA_INDEX, Op.SUMMARY_OFFSET, Op.DATA_END,
+        Op.MESSAGE,
+        Op.CHUNK_INDEX,
+        Op.ATTACHMENT_INDEX,
+        Op.STATISTICS,
+        Op.METADATA_INDEX,
+        Op.SUMMARY_OFFSET,
+        Op.DATA_END,
         *range(0x80, 0x100),
     }
-)  # fmt: skip
-"""Records whose length nothing in them confirms, and private ones: if there is a chunk in one, its length is wrong."""
+)
+"""Records whose length nothing in them confirms, and private ones: if there is a chunk
+in one, its length is wrong.
+"""
 _BLOCK: Final = 2**20
 _CHUNK_HEAD: Final = struct.Struct("<QQQI")
 _CHUNK_BEGIN: Final = RECORD.size + _CHUNK_HEAD.size
@@ -107,7 +128,9 @@ class _CutShort(_Damage):
 
 
 class _Fields:
-    """Reads values one after the other of a record's contents. Raises _Damage beyond the end."""
+    """Reads values one after the other of a record's contents. Raises _Damage beyond
+    the end.
+    """
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
@@ -134,6 +157,7 @@ class _Fields:
         while inner.left:
             key = inner.text()
             found[key] = inner.text()
+
         return found
 
     @property
@@ -155,12 +179,14 @@ class Reader:
     path : path-like
         The file.
     budget : Budget
-        Limits: ``unpacked`` of one chunk or attachment, bytes; ``records`` and ``recorded`` of the whole file.
+        Limits: ``unpacked`` of one chunk or attachment, bytes; ``records`` and
+        ``recorded`` of the whole file.
 
     Raises
     ------
     RecordingError
-        It cannot be opened, is no MCAP file, or has more chunks or descriptions than are read.
+        It cannot be opened, is no MCAP file, or has more chunks or descriptions than
+        are read.
 
     Attributes
     ----------
@@ -199,10 +225,14 @@ class Reader:
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - kept open
         except OSError as error:
             raise RecordingError(error.strerror or str(error), path) from None
+
         try:
             self._size = self._file.seek(0, 2)
             if self._read(0, len(MAGIC)) != MAGIC:
-                raise RecordingError("expected a recording (MCAP), found something else", path)
+                raise RecordingError(
+                    "expected a recording (MCAP), found something else", path
+                )
+
             self._scan()
         except BaseException:
             self._file.close()
@@ -212,7 +242,10 @@ class Reader:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -256,11 +289,16 @@ class Reader:
                 where = f"bytes {at} to {found or self._size} are passed over"
                 self.note(f"a record at byte {at} makes no sense: {damage}; {where}")
                 at = found
+
         if not self.is_complete:
-            has_end = self._size > len(MAGIC) and self._read(self._size - len(MAGIC), len(MAGIC)) == MAGIC
+            has_end = (
+                self._size > len(MAGIC)
+                and self._read(self._size - len(MAGIC), len(MAGIC)) == MAGIC
+            )
             self.is_cut = not has_end and not self.problems
             self.note(
-                f"it was cut short, or is being written: it ends at byte {at or self._size} with its last whole record"
+                "it was cut short, or is being written: it ends at byte "
+                f"{at or self._size} with its last whole record"
             )
             self._from_summary()
 
@@ -288,9 +326,15 @@ class Reader:
             self._descriptions += size
             self._described += 1
             if self._descriptions > MAX_DESCRIPTIONS:
-                raise self.error(f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata")
+                raise self.error(
+                    f"expected at most {MAX_DESCRIPTIONS} bytes of schemas, channels and metadata"
+                )
+
             if self._described > MAX_DESCRIBED:
-                raise self.error(f"expected at most {MAX_DESCRIBED} schemas, channels and records of metadata")
+                raise self.error(
+                    f"expected at most {MAX_DESCRIBED} schemas, channels and records of metadata"
+                )
+
             self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
         elif op == Op.FOOTER:
             rest = self._read(behind, len(MAGIC) + 1)
@@ -301,14 +345,23 @@ class Reader:
                 raise _Damage("behind the end there is something else")
             return None
         elif op == Op.MESSAGE_INDEX:
-            data = _Fields(memoryview(self._read(at + RECORD.size, min(size, _U16.size + _U32.size))))
+            data = _Fields(
+                memoryview(
+                    self._read(at + RECORD.size, min(size, _U16.size + _U32.size))
+                )
+            )
             data.number(_U16)
             if data.number(_U32) + _U16.size + _U32.size != size:
                 raise _Damage("the lengths in an index contradict each other")
-        elif op not in _UNCHECKED or size > MAX_INDEX or self._next_chunk(at + RECORD.size, behind) is not None:
+        elif (
+            op not in _UNCHECKED
+            or size > MAX_INDEX
+            or self._next_chunk(at + RECORD.size, behind) is not None
+        ):
             raise _Damage(f"no record {op:#04x} of {size} bytes is expected there")
         elif op == Op.MESSAGE:
             self.note(f"a message at byte {at} is in no chunk")
+
         return behind
 
     def _describe(self, op: int, data: _Fields) -> None:
@@ -317,7 +370,9 @@ class Reader:
             data.end()
         elif op == Op.SCHEMA:
             number = data.number(_U16)
-            schema = Schema(number, data.text(), data.text(), bytes(data.take(data.number(_U32))))
+            schema = Schema(
+                number, data.text(), data.text(), bytes(data.take(data.number(_U32)))
+            )
             data.end()
             self._schemas[number] = schema
         elif op == Op.CHANNEL:
@@ -327,7 +382,9 @@ class Reader:
             schema_of = self._schemas.get(kind)
             if schema_of is None:
                 raise _Damage(f"a channel of the schema {kind}, which is not there")
-            self.channels[number] = Channel(number, topic, encoding, schema_of, metadata)
+            self.channels[number] = Channel(
+                number, topic, encoding, schema_of, metadata
+            )
         else:
             name = data.text()
             self.metadata[name] = data.map()
@@ -335,7 +392,9 @@ class Reader:
 
     def _chunk(self, at: int, size: int) -> ChunkPlace:
         """A chunk, if what is in its head fits together."""
-        data = _Fields(memoryview(self._read(at + RECORD.size, min(size, _CHUNK_HEAD.size + 64))))
+        data = _Fields(
+            memoryview(self._read(at + RECORD.size, min(size, _CHUNK_HEAD.size + 64)))
+        )
         begin, end, raw, checksum = _CHUNK_HEAD.unpack(data.take(_CHUNK_HEAD.size))
         length = data.number(_U32)
         if length > 32:
@@ -346,7 +405,17 @@ class Reader:
         if head + packed != size:
             raise _Damage("the lengths in a chunk contradict each other")
         place = at + RECORD.size + head
-        return ChunkPlace(at, RECORD.size + size, begin, end, raw, checksum, place, packed, compression)
+        return ChunkPlace(
+            at,
+            RECORD.size + size,
+            begin,
+            end,
+            raw,
+            checksum,
+            place,
+            packed,
+            compression,
+        )
 
     def _attachment(self, at: int, size: int) -> None:
         head = memoryview(self._read(at + RECORD.size, min(size, 2**16)))
@@ -361,29 +430,41 @@ class Reader:
         self.attachments.append(AttachmentPlace(at, RECORD.size + size, name))
 
     def _next_chunk(self, at: int, end: int | None = None) -> int | None:
-        """Where the next chunk is whose lengths fit together, from a byte on, and before another; None: there is none."""
+        """Where the next chunk is whose lengths fit together, from a byte on, and
+        before another; None: there is none.
+        """
         overlap = _CHUNK_BEGIN + 8
         end = self._size if end is None else end
         while at < end:
             block = self._read(at, min(_BLOCK, end - at) + overlap)
             for mark in _CHUNK_MARK.finditer(block):
                 begin = at + mark.start() - _CHUNK_BEGIN
-                if mark.start() >= _CHUNK_BEGIN and block[mark.start() - _CHUNK_BEGIN] == Op.CHUNK:
+                if (
+                    mark.start() >= _CHUNK_BEGIN
+                    and block[mark.start() - _CHUNK_BEGIN] == Op.CHUNK
+                ):
                     try:
                         self._chunk(begin, self._head(begin)[1])
                     except _Damage:
                         self._false += 1
                         if self._false > MAX_FALSE:
                             raise self.error(
-                                f"expected at most {MAX_FALSE} false beginnings of chunks in damaged places"
+                                f"expected at most {MAX_FALSE} false beginnings "
+                                "of chunks in damaged places"
                             ) from None
+
                         continue
+
                     return begin
+
             at += _BLOCK
+
         return None
 
     def _from_summary(self) -> None:
-        """Channels that are said again at the end, if that is there, for chunks whose channels are lost."""
+        """Channels that are said again at the end, if that is there, for chunks whose
+        channels are lost.
+        """
         end = self._size - len(MAGIC) - 20
         if end < 0 or self._read(self._size - len(MAGIC), len(MAGIC)) != MAGIC:
             return
@@ -394,9 +475,15 @@ class Reader:
         try:
             while at is not None and at < end:
                 op, size = self._head(at)
-                if op in (Op.SCHEMA, Op.CHANNEL) and size <= MAX_DESCRIPTIONS - self._descriptions:
+                if (
+                    op in (Op.SCHEMA, Op.CHANNEL)
+                    and size <= MAX_DESCRIPTIONS - self._descriptions
+                ):
                     self._descriptions += size
-                    self._describe(op, _Fields(memoryview(self._read(at + RECORD.size, size))))
+                    self._describe(
+                        op, _Fields(memoryview(self._read(at + RECORD.size, size)))
+                    )
+
                 at += RECORD.size + size
         except _Damage:
             return
@@ -410,35 +497,54 @@ class Reader:
                 f'attachment "{shown(place.name)}": expected at most {self._budget.unpacked} bytes, found {place.size} '
                 "(budget.unpacked raises that)"
             )
+
         data = memoryview(self._read(place.at + RECORD.size, place.size - RECORD.size))
-        if len(data) < _U32.size or zlib.crc32(data[: -_U32.size]) != _U32.unpack(data[-_U32.size :])[0]:
-            raise self.error(f'attachment "{shown(place.name)}": it is damaged: its checksum is another one')
+        if (
+            len(data) < _U32.size
+            or zlib.crc32(data[: -_U32.size]) != _U32.unpack(data[-_U32.size :])[0]
+        ):
+            raise self.error(
+                f'attachment "{shown(place.name)}": it is damaged: its checksum is another one'
+            )
+
         fields = _Fields(data[: -_U32.size])
         time = fields.number(_U64)
         fields.take(8)
-        return Attachment(fields.text(), fields.text(), bytes(fields.take(fields.number(_U64))), time)
+        return Attachment(
+            fields.text(), fields.text(), bytes(fields.take(fields.number(_U64))), time
+        )
 
     def _meter(self) -> Meter:
         """Counts what is read of the file in one go."""
         return Meter(self._budget, self.path, RecordingError)
 
     def _unpack(self, chunk: ChunkPlace, meter: Meter) -> bytes:
-        """The records in a chunk. RecordingError: it is damaged, too large, or packed in an unknown way."""
+        """The records in a chunk. RecordingError: it is damaged, too large, or packed
+        in an unknown way.
+        """
         where = f"chunk at byte {chunk.at}"
         if chunk.raw > self._budget.unpacked:
             raise self.error(
-                f"{where}: expected at most {self._budget.unpacked} bytes, found {chunk.raw} (budget.unpacked raises that)"
+                f"{where}: expected at most {self._budget.unpacked} bytes, found "
+                f"{chunk.raw} (budget.unpacked raises that)"
             )
+
         meter.add("recorded", chunk.raw)
         packed = self._read(chunk.packed_at, chunk.packed)
         if chunk.compression == ZSTD:
             data = self._decompress(packed, chunk.raw, where)
         elif chunk.compression:
-            raise self.error(f'{where}: no compression "{shown(chunk.compression)}" is known here')
+            raise self.error(
+                f'{where}: no compression "{shown(chunk.compression)}" is known here'
+            )
         else:
             data = packed
-        if len(data) != chunk.raw or (chunk.checksum and zlib.crc32(data) != chunk.checksum):
+
+        if len(data) != chunk.raw or (
+            chunk.checksum and zlib.crc32(data) != chunk.checksum
+        ):
             raise self.error(f"{where}: it is damaged: its checksum is another one")
+
         return data
 
     def _decompress(self, packed: bytes, raw: int, where: str) -> bytes:
@@ -447,18 +553,28 @@ class Reader:
         if self._decompressor is None:
             self._decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         try:
-            # a frame may announce more than the chunk: the library would allocate that at once
+            # a frame may announce more than the chunk: the library would allocate that
+            # at once
             if zstandard.frame_content_size(packed) not in (-1, raw):
-                raise self.error(f"{where}: it is packed from another number of bytes than it says")
+                raise self.error(
+                    f"{where}: it is packed from another number of bytes than it says"
+                )
+
             found: bytes = self._decompressor.decompress(packed, max_output_size=raw)
         except (zstandard.ZstdError, MemoryError) as error:
             raise self.error(f"{where}: it is damaged: {error}") from None
+
         return found
 
     def messages(
-        self, topics: Collection[str] | None = None, begin: int = 0, end: int = 2**64 - 1, first: int = 0
+        self,
+        topics: Collection[str] | None = None,
+        begin: int = 0,
+        end: int = 2**64 - 1,
+        first: int = 0,
     ) -> Iterator[Message]:
-        """Messages in the order of the file. Chunks that are damaged are passed over, and noted in `problems`.
+        """Messages in the order of the file. Chunks that are damaged are passed over,
+        and noted in `problems`.
 
         Parameters
         ----------
@@ -479,14 +595,23 @@ class Reader:
             if chunk.end >= begin and chunk.begin <= end:
                 yield from self._sound(chunk, topics, begin, end, meter)
 
-    def by_chunk(self, topics: Collection[str]) -> Iterator[tuple[ChunkPlace, Iterator[Message]]]:
-        """The messages of these topics by chunks, in the order of the file; damaged chunks as in `messages`."""
+    def by_chunk(
+        self, topics: Collection[str]
+    ) -> Iterator[tuple[ChunkPlace, Iterator[Message]]]:
+        """The messages of these topics by chunks, in the order of the file; damaged
+        chunks as in `messages`.
+        """
         meter = self._meter()
         for chunk in self.chunks:
             yield chunk, self._sound(chunk, topics, 0, 2**64 - 1, meter)
 
     def _sound(
-        self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int, meter: Meter
+        self,
+        chunk: ChunkPlace,
+        topics: Collection[str] | None,
+        begin: int,
+        end: int,
+        meter: Meter,
     ) -> Iterator[Message]:
         """The messages of a chunk; what is damaged is passed over and noted."""
         try:
@@ -494,11 +619,20 @@ class Reader:
         except BudgetError:
             raise
         except (RecordingError, _Damage) as error:
-            reason = error.reason if isinstance(error, RecordingError) else f"chunk at byte {chunk.at}: {error}"
+            reason = (
+                error.reason
+                if isinstance(error, RecordingError)
+                else f"chunk at byte {chunk.at}: {error}"
+            )
             self.note(reason)
 
     def _messages(
-        self, chunk: ChunkPlace, topics: Collection[str] | None, begin: int, end: int, meter: Meter
+        self,
+        chunk: ChunkPlace,
+        topics: Collection[str] | None,
+        begin: int,
+        end: int,
+        meter: Meter,
     ) -> Iterator[Message]:
         data = self._unpack(chunk, meter)
         at, count, wanted = 0, 0, dict[int, Channel | None]()
@@ -507,6 +641,7 @@ class Reader:
             if count == RECORDS_TOGETHER:
                 meter.add("records", count)
                 count = 0
+
             if at + RECORD.size > len(data):
                 raise _Damage("a record in it is cut short")
             op, size = RECORD.unpack_from(data, at)
@@ -521,36 +656,54 @@ class Reader:
                     wanted[number] = self._channel(number, topics)
                 channel = wanted[number]
                 if channel is not None and begin <= time <= end:
-                    yield Message(channel, time, sequence, data[at + MESSAGE.size : at + size])
+                    yield Message(
+                        channel, time, sequence, data[at + MESSAGE.size : at + size]
+                    )
             elif op in (Op.SCHEMA, Op.CHANNEL) and self._is_news(op, data, at, size):
                 self._descriptions += size
                 self._described += 1
                 self._describe(op, _Fields(memoryview(data)[at : at + size]))
+
             at += size
+
         meter.add("records", count)
 
     def _is_news(self, op: int, data: bytes, at: int, size: int) -> bool:
-        """Whether a description in a chunk is to be read: many files have the same ones in each chunk."""
-        if size < _U16.size or size > MAX_DESCRIPTIONS - self._descriptions or self._described >= MAX_DESCRIBED:
+        """Whether a description in a chunk is to be read: many files have the same ones
+        in each chunk.
+        """
+        if (
+            size < _U16.size
+            or size > MAX_DESCRIPTIONS - self._descriptions
+            or self._described >= MAX_DESCRIBED
+        ):
             return False
-        return _U16.unpack_from(data, at)[0] not in (self._schemas if op == Op.SCHEMA else self.channels)
+
+        return _U16.unpack_from(data, at)[0] not in (
+            self._schemas if op == Op.SCHEMA else self.channels
+        )
 
     def _channel(self, number: int, topics: Collection[str] | None) -> Channel | None:
         channel = self.channels.get(number)
         if channel is None:
-            self.note(f"messages of the channel {number}, which is not described, are passed over")
+            self.note(
+                f"messages of the channel {number}, which is not described, are passed over"
+            )
             return None
+
         return channel if topics is None or channel.topic in topics else None
 
     # -- the whole file
 
     def verify(self) -> None:
-        """Compare all checksums: a file that passes is as it was written, to the last byte.
+        """Compare all checksums: a file that passes is as it was written, to the last
+        byte.
 
         Raises
         ------
         RecordingError
-            A checksum is another one, something was passed over, or the file does not end as it should.
+            A checksum is another one, something was passed over, or the file does not
+            end as it should.
         """
         if self.problems:
             raise self.error(self.problems[0])
@@ -564,13 +717,25 @@ class Reader:
         op, size = self._head(end) if end > 0 else (0, 0)
         start, _, checksum = struct.unpack("<QQI", self._read(end + RECORD.size, 20))
         data_end = start - RECORD.size - _U32.size
-        if op != Op.FOOTER or size != 20 or not 0 < data_end < end or self._head(data_end) != (Op.DATA_END, _U32.size):
+        if (
+            op != Op.FOOTER
+            or size != 20
+            or not 0 < data_end < end
+            or self._head(data_end) != (Op.DATA_END, _U32.size)
+        ):
             raise self.error("its end is damaged")
+
         wanted = _U32.unpack(self._read(data_end + RECORD.size, _U32.size))[0]
         if self._checksum(0, data_end) != wanted:
-            raise self.error(f"a byte before byte {data_end} is another one than was written: the checksum is wrong")
+            raise self.error(
+                f"a byte before byte {data_end} is another one than was written: "
+                "the checksum is wrong"
+            )
+
         if self._checksum(start, end + RECORD.size + 16) != checksum:
-            raise self.error(f"a byte behind byte {start} is another one than was written: the checksum is wrong")
+            raise self.error(
+                f"a byte behind byte {start} is another one than was written: the checksum is wrong"
+            )
 
     def _checksum(self, at: int, end: int) -> int:
         checksum = 0
@@ -579,6 +744,7 @@ class Reader:
             if not block:
                 raise self.error("it became shorter while it was read")
             checksum, at = zlib.crc32(block, checksum), at + len(block)
+
         return checksum
 
 

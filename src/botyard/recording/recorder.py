@@ -1,27 +1,35 @@
-"""Records a run: what its robots said as ROS 2 messages, and all that is needed to repeat it.
+"""Records a run: what its robots said as ROS 2 messages, and all that is needed to
+repeat it.
 
-A `Recorder` listens to steps, to the journal and to the log. In the thread of the simulation it copies arrays; a thread of its own
-(`botyard.recording.writer`) makes messages of them and writes. Beside ROS's topics a recording has channels of its own:
+A `Recorder` listens to steps, to the journal and to the log. In the thread of the
+simulation it copies arrays; a thread of its own (`botyard.recording.writer`) makes
+messages of them and writes. Beside ROS's topics a recording has channels of its own:
 
 `/botyard/states`
-    States of the world, see `botyard.recording.frames`: the first one stands before everything else.
+    States of the world, see `botyard.recording.frames`: the first one stands before
+    everything else.
 `/botyard/journal`
     Changes of the world from outside, see `botyard.recording.codec`.
 `/botyard/checks`
     Checks of the state after every step, see `botyard.recording.checks`.
 `/botyard/digests`
-    JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``), number of the last change before it (``order``, see
-    `botyard.sim.journal.Entry`; 0: none), wall time (``wall``, s since the epoch).
+    JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``),
+    number of the last change before it (``order``, see `botyard.sim.journal.Entry`; 0:
+    none), wall time (``wall``, s since the epoch).
 `/botyard/events`
-    JSON: what happened, with its name as ``event``: ``stall``, ``branch`` (a state was restored), ``gap`` (changes are missing before it),
-    ``lost`` (what was left out), ``end``.
+    JSON: what happened, with its name as ``event``: ``stall``, ``branch`` (a state was
+    restored), ``gap`` (changes are missing before it), ``lost`` (what was left out),
+    ``end``.
 `/botyard/packets`
-    JSON: bytes that have passed between a Pioneer client and a robot: ``robot``, ``session`` (counted over all robots), ``order`` (how many
-    pieces of that session have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from`` (``client`` or ``robot``),
-    ``data`` (hexadecimal). `botyard.interfaces.pioneer.tracefile` reads them.
+    JSON: bytes that have passed between a Pioneer client and a robot: ``robot``,
+    ``session`` (counted over all robots), ``order`` (how many pieces of that session
+    have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from``
+    (``client`` or ``robot``), ``data`` (hexadecimal).
+    `botyard.interfaces.pioneer.tracefile` reads them.
 
-Attachments are the scene, the models, and what the simulation was made with; metadata say of which run it is, and which program computed
-it (`botyard.recording.built`). Times are simulated.
+Attachments are the scene, the models, and what the simulation was made with; metadata
+say of which run it is, and which program computed it (`botyard.recording.built`). Times
+are simulated.
 """
 
 from __future__ import annotations
@@ -43,12 +51,13 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.engine.commands import SetVelocity
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError, NotNowError, StateError
 from botyard.formats.budget import Budget
 from botyard.names import is_name
+from botyard.processes.safefile import check_replaceable
 from botyard.protocols.ros_messages.types import types
 from botyard.recording import checks, codec
 from botyard.recording.built import build
@@ -56,12 +65,21 @@ from botyard.recording.codec import Driven, encode_driven, encode_drives
 from botyard.recording.comparing import Columns, state_digest
 from botyard.recording.mcap import Attachment
 from botyard.recording.output import Output, Ring, Start
-from botyard.recording.own import CHECKS, DIGESTS, EVENTS, JOURNAL, PACKETS, STATES, TYPES, pack_bytes, pack_json
+from botyard.recording.own_channels import (
+    CHECKS,
+    DIGESTS,
+    EVENTS,
+    JOURNAL,
+    PACKETS,
+    STATES,
+    TYPES,
+    pack_bytes,
+    pack_json,
+)
+from botyard.recording.ros_encoder import RosEncoder
 from botyard.recording.samples import Selection, Watcher
-from botyard.recording.scribe import Scribe
 from botyard.recording.stalls import Stalled, Stalls
 from botyard.recording.writer import Work, Writer
-from botyard.safefile import check_replaceable
 from botyard.sim.journal import JUMPS, Entry, ReplaceScene, Submit, SubmitVelocities
 from botyard.sim.simulation import Simulation
 from botyard.sim.state import sealed
@@ -76,11 +94,17 @@ SEGMENTS: Final = 10
 MAX_RING_BYTES: Final = 500 << 20
 """Most memory of a ring."""
 ENTRY_BYTES: Final = 300
-"""What an entry of the journal is counted as while it waits to be written; a command to many bodies has its arrays besides."""
+"""What an entry of the journal is counted as while it waits to be written; a command to
+many bodies has its arrays besides.
+"""
 COMMANDS_TOGETHER: Final = 1000
-"""Commands that are handed over together at most; while time stands still, more may come than in a step."""
+"""Commands that are handed over together at most; while time stands still, more may
+come than in a step.
+"""
 CHECKED_BYTES: Final = 4 << 20
-"""Columns of steps are handed over to be checked when they are so large together, and at each state."""
+"""Columns of steps are handed over to be checked when they are so large together, and
+at each state.
+"""
 LINE_BYTES: Final = 200
 EVENT_BYTES: Final = 500
 """What the message of a stall is counted as."""
@@ -117,15 +141,18 @@ class Choices:
     split_s : float
         The same by simulated time; 0: never.
     last_s : float
-        Keep only so much simulated time, in memory, until it is saved; 0: write all to the file as it goes.
+        Keep only so much simulated time, in memory, until it is saved; 0: write all to
+        the file as it goes.
     on_stall : bool
         Save what is kept when a robot stalls.
     overwrite : bool
         Replace files that botyard did not write.
     patient : bool
-        Steps wait while the disk is slower than the simulation; else samples are left out.
+        Steps wait while the disk is slower than the simulation; else samples are left
+        out.
     keep_files : bool
-        What is kept is saved to files with new names; else recordings of former runs are replaced.
+        What is kept is saved to files with new names; else recordings of former runs
+        are replaced.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -139,7 +166,8 @@ class Choices:
 
 
 class Recorder:
-    """A recording in progress; implements `botyard.sim.recordings.Recording`. Made in the thread that steps the world.
+    """A recording in progress; implements `botyard.sim.recordings.Recording`. Made in
+    the thread that steps the world.
 
     Parameters
     ----------
@@ -153,7 +181,8 @@ class Recorder:
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write, or one that is being written already (BusyFileError).
+        There is a file that botyard did not write, or one that is being written already
+        (BusyFileError).
     OSError
         It cannot be written.
 
@@ -163,7 +192,9 @@ class Recorder:
         Where it has been saved, or will be soon: absolute paths.
     """
 
-    def __init__(self, sim: Simulation, path: Path, choices: Choices = Choices()) -> None:
+    def __init__(
+        self, sim: Simulation, path: Path, choices: Choices = Choices()
+    ) -> None:
         self._sim, self._path, self._choices = sim, path, choices
         self.files: list[Path] = []
         self.saved: set[Path] = set()
@@ -172,9 +203,12 @@ class Recorder:
         if ring is not None:
             check_replaceable(path, force=choices.overwrite)
         self._watcher = Watcher(sim, selection, f"recording {next(_numbers)}")
-        self._scribe = Scribe(types(), selection, sim.range_step)
+        self._scribe = RosEncoder(types(), selection, sim.range_step)
         output = Output(path, ring, force=choices.overwrite, began=self.files.append)
-        self._channels = {topic: self._scribe.channel(output, topic, kind) for topic, kind in TYPES.items()}
+        self._channels = {
+            topic: self._scribe.channel(output, topic, kind)
+            for topic, kind in TYPES.items()
+        }
         self._encoded: tuple[object, Attachment] | None = None
         self._next_sample = self._next_state = 0
         self._last_us = sim.snapshot.time_us
@@ -197,10 +231,13 @@ class Recorder:
         self._is_closed = False
         try:
             output.begin(self._start(), self._channels[STATES])
-            output.message(self._channels[DIGESTS], self._part_us * 1000, self._digest())
+            output.message(
+                self._channels[DIGESTS], self._part_us * 1000, self._digest()
+            )
         except BaseException:
             output.close()
             raise
+
         self._writer = Writer(output, str(path), patient=choices.patient)
         self._lines = _Lines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)
@@ -232,15 +269,21 @@ class Recorder:
 
     @property
     def last(self) -> float:
-        """How much simulated time it keeps in memory, until that is saved, s; 0: all is written to its file."""
+        """How much simulated time it keeps in memory, until that is saved, s; 0: all is
+        written to its file.
+        """
         return self._choices.last_s
 
-    def save(self, path: str | Path | None = None, *, overwrite: bool = False) -> Future[Path]:
+    def save(
+        self, path: str | Path | None = None, *, overwrite: bool = False
+    ) -> Future[Path]:
         """See `botyard.sim.recordings.Recording.save`."""
         if not self._choices.last_s:
             raise NotNowError(
-                "this recording is written to its file as it goes; one that keeps the last seconds can be saved"
+                "this recording is written to its file as it goes; one that "
+                "keeps the last seconds can be saved"
             )
+
         if self._is_closed:
             raise NotNowError("the recording has ended")
         force = overwrite or self._choices.overwrite
@@ -256,10 +299,16 @@ class Recorder:
         return self._writer.call(save)
 
     def _next_path(self) -> Path:
-        """Where to save, when nobody says where: not where this recording has been saved before."""
+        """Where to save, when nobody says where: not where this recording has been
+        saved before.
+        """
         while True:
             self._saves += 1
-            path = self._path if self._saves == 1 else self._path.with_stem(f"{self._path.stem}_{self._saves}")
+            path = (
+                self._path
+                if self._saves == 1
+                else self._path.with_stem(f"{self._path.stem}_{self._saves}")
+            )
             is_kept = self._choices.keep_files and (path.exists() or path.is_symlink())
             if not is_kept and path.absolute() not in self.saved:
                 return path
@@ -268,18 +317,30 @@ class Recorder:
         """See `botyard.sim.recordings.Recording.event`."""
         if not is_name(kind) or kind in OWN_EVENTS:
             raise ArgumentError(
-                f"kind: expected 1 to 64 printable characters, not one of {', '.join(OWN_EVENTS)}, found {arguments.found(kind)}"
+                "kind: expected 1 to 64 printable characters, not one of "
+                f"{', '.join(OWN_EVENTS)}, found {arguments.found(kind)}"
             )
+
         try:
             self._put_event(kind, text=str(text)[:MAX_LINE], **values)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(f"values: expected numbers, texts, lists and mappings of them: {error}") from None
+            raise ArgumentError(
+                f"values: expected numbers, texts, lists and mappings of them: {error}"
+            ) from None
 
-    def packet(self, robot: str, session: int, order: int, from_client: bool, data: bytes) -> None:
-        """Record bytes that have passed between a Pioneer client and a robot, see `/botyard/packets`."""
+    def packet(
+        self, robot: str, session: int, order: int, from_client: bool, data: bytes
+    ) -> None:
+        """Record bytes that have passed between a Pioneer client and a robot, see
+        `/botyard/packets`.
+        """
         if not self._choices.selection.has_robot(robot):
             return
-        time_us, wall, channel = self._sim.snapshot.time_us, time.monotonic() - self._began, self._channels[PACKETS]
+        time_us, wall, channel = (
+            self._sim.snapshot.time_us,
+            time.monotonic() - self._began,
+            self._channels[PACKETS],
+        )
 
         def write(output: Output) -> None:
             piece = {
@@ -302,7 +363,9 @@ class Recorder:
             self.wait()
 
     def stop(self) -> None:
-        """Record nothing more; what is left is written in the background (`wait`). Nothing happens if it has ended."""
+        """Record nothing more; what is left is written in the background (`wait`).
+        Nothing happens if it has ended.
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -318,12 +381,25 @@ class Recorder:
     def wait(self) -> None:
         """After `stop`: wait until all is written, 10 s at most; in any thread."""
         if not self._writer.wait():
-            log.error("the recording %s is not complete yet: the disk is slow", self._path)
+            log.error(
+                "the recording %s is not complete yet: the disk is slow", self._path
+            )
         elif not self.error:
-            more = f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
-            what = f"{self.files[0]}{more}" if self.files else "nothing was saved of what was kept in memory"
+            more = (
+                f" and {len(self.files) - 1} more files" if len(self.files) > 1 else ""
+            )
+            what = (
+                f"{self.files[0]}{more}"
+                if self.files
+                else "nothing was saved of what was kept in memory"
+            )
             lacks = f", without {_words(self.lost)}" if self.lost else ""
-            log.log(logging.WARNING if lacks else logging.INFO, "recorded: %s%s", what, lacks)
+            log.log(
+                logging.WARNING if lacks else logging.INFO,
+                "recorded: %s%s",
+                what,
+                lacks,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -341,13 +417,23 @@ class Recorder:
         except StateError as error:
             state = None
             metadata["state"] = str(error)
-            log.warning("the recording %s cannot be simulated again: %s", self._path, error)
+            log.warning(
+                "the recording %s cannot be simulated again: %s", self._path, error
+            )
+
         if self._encoded is None or self._encoded[0] is not sim.scene:
             scene = Attachment("scene", BINARY, codec.encode_scene(sim.scene))
             self._encoded = sim.scene, scene
-        attachments = [Attachment("setup", BINARY, codec.encode_setup(codec.setup_of(sim))), self._encoded[1]]
+
+        attachments = [
+            Attachment("setup", BINARY, codec.encode_setup(codec.setup_of(sim))),
+            self._encoded[1],
+        ]
         for k, model in enumerate(codec.models_of(sim)):
-            attachments.append(Attachment(f"model {k}", BINARY, codec.encode_model(model)))
+            attachments.append(
+                Attachment(f"model {k}", BINARY, codec.encode_model(model))
+            )
+
         self._part_us = sim.snapshot.time_us
         return Start(sim.snapshot.time_us * 1000, state, metadata, attachments)
 
@@ -386,8 +472,16 @@ class Recorder:
         """Whether the present file or segment is complete."""
         choices = self._choices
         span = choices.last_s / SEGMENTS if choices.last_s else choices.split_s
-        is_large = not choices.last_s and choices.split_bytes and self._writer.size >= choices.split_bytes
-        return bool(is_large or self._writer.is_full or (span and time_us - self._part_us >= span * 1e6))
+        is_large = (
+            not choices.last_s
+            and choices.split_bytes
+            and self._writer.size >= choices.split_bytes
+        )
+        return bool(
+            is_large
+            or self._writer.is_full
+            or (span and time_us - self._part_us >= span * 1e6)
+        )
 
     # -- what happens
 
@@ -403,9 +497,11 @@ class Recorder:
         if self._writer.error:
             self.stop()
             return
+
         if self._commands:
             self._put_commands()
-        if time_us < self._last_us:  # a restored state is of an earlier time
+        # a restored state is of an earlier time
+        if time_us < self._last_us:
             self._next_sample = self._next_state = time_us
         self._last_us = time_us
         if self._wants_part or self._is_over(time_us):
@@ -414,6 +510,7 @@ class Recorder:
             period = self._choices.selection.shortest_us
             self._next_sample = 0 if not period else (time_us // period + 1) * period
             self._put_sample()
+
         tick = snapshot.tick
         if not tick % self._check_every and tick != self._changed_at:
             columns = self._columns.copy()
@@ -421,9 +518,11 @@ class Recorder:
             self._checked_bytes += len(columns)
             if self._checked_bytes > CHECKED_BYTES:
                 self._put_checks()
+
         if time_us >= self._next_state:
             self._next_state = time_us + STATE_PERIOD_US
             self._put_state()
+
         self._look_for_stalls(snapshot)
         self._report_losses()
 
@@ -460,7 +559,12 @@ class Recorder:
     def _put_state(self) -> None:
         self._put_checks()
         sim = self._sim
-        time_ns, tick, order, wall = sim.snapshot.time_us * 1000, sim.tick, self._order, time.time()
+        time_ns, tick, order, wall = (
+            sim.snapshot.time_us * 1000,
+            sim.tick,
+            self._order,
+            time.time(),
+        )
         try:
             moment = sim.save_moment(0)
         except StateError:
@@ -469,7 +573,11 @@ class Recorder:
         def work(output: Output) -> None:
             state = sealed(moment)
             output.state(self._channels[STATES], time_ns, state)
-            output.message(self._channels[DIGESTS], time_ns, _said(tick, state_digest(state, _ANY_SIZE), order, wall))
+            output.message(
+                self._channels[DIGESTS],
+                time_ns,
+                _said(tick, state_digest(state, _ANY_SIZE), order, wall),
+            )
 
         if not self._put("states", len(moment), work, vital=True):
             self._wants_part = "gap"
@@ -477,7 +585,12 @@ class Recorder:
     def _put_event(self, event: str, **values: Any) -> bool:
         data = pack_json({"event": event, "tick": self._sim.tick, **values})
         time_ns, channel = self._sim.snapshot.time_us * 1000, self._channels[EVENTS]
-        return self._put("events", len(data), lambda output: output.message(channel, time_ns, data), vital=True)
+        return self._put(
+            "events",
+            len(data),
+            lambda output: output.message(channel, time_ns, data),
+            vital=True,
+        )
 
     def _put_map(self) -> None:
         scene, time_us = self._sim.scene, self._sim.snapshot.time_us
@@ -487,7 +600,9 @@ class Recorder:
         """A change of the world."""
         change = entry.change
         self._order = entry.order
-        if isinstance(change, _COMMANDS):  # there may be thousands in a second: all of a step are handed over together
+        if isinstance(
+            change, _COMMANDS
+        ):  # there may be thousands in a second: all of a step are handed over together
             commands = self._commands
             if not commands:
                 self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
@@ -495,17 +610,26 @@ class Recorder:
             if len(commands) >= COMMANDS_TOGETHER:
                 self._put_commands()
             return
+
         time_us = self._sim.snapshot.time_us
         if isinstance(change, JUMPS):
-            time_us = self._last_us  # the snapshot is already that of the other state
+            # the snapshot is already that of the other state
+            time_us = self._last_us
             self._put_checks()
-        self._changed_at = entry.tick  # the state may no longer be that with which this step ended
+
+        self._changed_at = (
+            entry.tick
+        )  # the state may no longer be that with which this step ended
         # encoded now: what it refers to may change
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
-            "changes", len(data), lambda output: output.message(channel, time_us * 1000, data), vital=True
+            "changes",
+            len(data),
+            lambda output: output.message(channel, time_us * 1000, data),
+            vital=True,
         ):
             self._wants_part = "gap"
+
         if isinstance(change, ReplaceScene):
             self._put_map()
         elif isinstance(change, JUMPS):
@@ -513,7 +637,9 @@ class Recorder:
             self._begin_part("branch")
             self._put_map()
 
-    def _drive(self, tick: int, order: int, source: str, name: str, command: SetVelocity) -> None:
+    def _drive(
+        self, tick: int, order: int, source: str, name: str, command: SetVelocity
+    ) -> None:
         """A velocity that a body was given."""
         self._order = order
         commands = self._commands
@@ -526,7 +652,11 @@ class Recorder:
     def _put_commands(self) -> None:
         """Hand over the commands that were given since the last time."""
         commands, self._commands = self._commands, []
-        (time_us, rows), scribe, channel = self._commanded, self._scribe, self._channels[JOURNAL]
+        (time_us, rows), scribe, channel = (
+            self._commanded,
+            self._scribe,
+            self._channels[JOURNAL],
+        )
         time_ns, size = time_us * 1000, ENTRY_BYTES * len(commands)
         for one in commands:
             if isinstance(one, Entry) and isinstance(one.change, SubmitVelocities):
@@ -535,11 +665,14 @@ class Recorder:
         def work(output: Output) -> None:
             for one in _joined(commands):
                 if isinstance(one, list):
-                    data = encode_driven(one[0]) if len(one) == 1 else encode_drives(one)
+                    data = (
+                        encode_driven(one[0]) if len(one) == 1 else encode_drives(one)
+                    )
                     output.message(channel, time_ns, pack_bytes(data))
                     for _, _, _, name, v, w, vy in one:
                         scribe.command(name, v, vy, w, time_ns, output)
                     continue
+
                 output.message(channel, time_ns, pack_bytes(codec.encode_entry(one)))
                 if isinstance(one.change, SubmitVelocities):
                     scribe.commands(one.change.command, rows, time_ns, output)
@@ -550,7 +683,11 @@ class Recorder:
     def _line(self, level: int, text: str) -> None:
         """A line of the log, from any thread."""
         time_us = self._last_us
-        self._writer.put("lines", LINE_BYTES, lambda output: self._scribe.line(level, text, time_us, output))
+        self._writer.put(
+            "lines",
+            LINE_BYTES,
+            lambda output: self._scribe.line(level, text, time_us, output),
+        )
 
     def _look_for_stalls(self, snapshot: Snapshot) -> None:
         stalled = self._stalls.look()
@@ -562,7 +699,9 @@ class Recorder:
                 and stalled.names
             ):
                 self._save_at = snapshot.time_us + TAIL_US
+
             self._put_stalls(stalled, snapshot)
+
         if self._save_at is not None and snapshot.time_us >= self._save_at:
             self._save_at = None
             self._stall_saves += 1
@@ -570,27 +709,43 @@ class Recorder:
 
     def _put_stalls(self, stalled: Stalled, snapshot: Snapshot) -> None:
         """Write which robots have begun to stall, if any."""
-        tick, time_ns, channel = snapshot.tick, snapshot.time_us * 1000, self._channels[EVENTS]
+        tick, time_ns, channel = (
+            snapshot.tick,
+            snapshot.time_us * 1000,
+            self._channels[EVENTS],
+        )
 
         def work(output: Output) -> None:
             names = stalled.names
             if names:
-                output.message(channel, time_ns, pack_json({"event": "stall", "tick": tick, "robots": names}))
+                output.message(
+                    channel,
+                    time_ns,
+                    pack_json({"event": "stall", "tick": tick, "robots": names}),
+                )
 
         self._put("events", len(stalled.now) + EVENT_BYTES, work, vital=True)
 
     def _report_losses(self) -> None:
-        """Say in the file and in the log what was left out, as soon as there is room again."""
+        """Say in the file and in the log what was left out, as soon as there is room
+        again.
+        """
         lost = self._writer.lost
         if not lost or lost.total() == sum(self._reported.values()):
             return
         now = time.monotonic()
         if now - self._warned_at < LOSS_WARNING_S:
             return
-        new = {kind: n - self._reported.get(kind, 0) for kind, n in lost.items() if n > self._reported.get(kind, 0)}
+        new = {
+            kind: n - self._reported.get(kind, 0)
+            for kind, n in lost.items()
+            if n > self._reported.get(kind, 0)
+        }
         if self._put_event("lost", **{"lost": new}):
             self._warned_at, self._reported = now, dict(lost)
-            log.warning("the recording %s is too slow; left out: %s", self._path, _words(new))
+            log.warning(
+                "the recording %s is too slow; left out: %s", self._path, _words(new)
+            )
 
 
 class _Lines(logging.Handler):
@@ -601,22 +756,30 @@ class _Lines(logging.Handler):
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A line of the log. Those about recordings are left out: a full queue would beget more of them."""
+        """A line of the log. Those about recordings are left out: a full queue would
+        beget more of them.
+        """
         if record.name != log.name:
             self._take(record.levelno, record.getMessage()[:MAX_LINE])
 
 
 def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]]:
-    """Commands in their order, those to one body that can be one entry of the journal together: of one tick and source."""
+    """Commands in their order, those to one body that can be one entry of the journal
+    together: of one tick and source.
+    """
     several: list[Driven] = []
     for one in commands:
-        if several and (isinstance(one, Entry) or one[0] != several[0][0] or one[2] != several[0][2]):
+        if several and (
+            isinstance(one, Entry) or one[0] != several[0][0] or one[2] != several[0][2]
+        ):
             yield several
             several = []
+
         if isinstance(one, Entry):
             yield one
         else:
             several.append(one)
+
     if several:
         yield several
 
@@ -631,7 +794,14 @@ def _say_saved(saved: Future[Path]) -> None:
 
 def _said(tick: int, digest: int, order: int, wall: float) -> bytes:
     """A message of the channel of digests."""
-    return pack_json({"tick": tick, "digest": f"{digest:016x}", "order": order, "wall": round(wall, 3)})
+    return pack_json(
+        {
+            "tick": tick,
+            "digest": f"{digest:016x}",
+            "order": order,
+            "wall": round(wall, 3),
+        }
+    )
 
 
 def _words(lost: Mapping[str, int]) -> str:
@@ -651,6 +821,7 @@ def _without_secrets(command: Sequence[str]) -> list[str]:
             hides = not equals
         else:
             found.append(word)
+
     return found
 
 

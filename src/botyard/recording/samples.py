@@ -1,4 +1,6 @@
-"""What the thread of the simulation copies of a step for the ROS topics of a recording: columns and readings."""
+"""What the thread of the simulation copies of a step for the ROS topics of a recording:
+columns and readings.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,38 @@ from botyard.protocols.ros_messages.naming import PROFILES, Names, graph_name, n
 from botyard.sim.simulation import Robot, Simulation
 
 PROFILE: Final = replace(
-    PROFILES["default"], robot=frozenset({"pose", "odom", "base_pose_ground_truth"}), world=frozenset()
+    PROFILES["default"],
+    robot=frozenset({"pose", "odom", "base_pose_ground_truth"}),
+    world=frozenset(),
 )
-"""Names are those of the profile ``default``. Wheels and paddles are left out of the transforms."""
-RATES_HZ: Final[Mapping[str, float]] = {"*/odom": 1.0, "*/base_pose_ground_truth": 1.0, "/tf": 3.0, "*": 10.0}
-"""Most messages of a topic for each simulated second, unless somebody says otherwise, by patterns of topics: 100 robots without scans take
-50 kB for each. The transforms have true poses and those of odometry, so they come more often than the topics of single robots."""
+"""Names are those of the profile ``default``. Wheels and paddles are left out of the
+transforms.
+"""
+RATES_HZ: Final[Mapping[str, float]] = {
+    "*/odom": 1.0,
+    "*/base_pose_ground_truth": 1.0,
+    "/tf": 3.0,
+    "*": 10.0,
+}
+"""Most messages of a topic for each simulated second, unless somebody says otherwise,
+by patterns of topics: 100 robots without scans take 50 kB for each. The transforms have
+true poses and those of odometry, so they come more often than the topics of single
+robots.
+"""
 SPARE_READINGS: Final = 8
 """Arrays of readings that are kept to be used again."""
-USUAL: Final = ("*/odom", "*/base_pose_ground_truth", "*/cmd_vel", "/tf", "/tf_static", "/map", "/rosout")
-"""The topics of a recording when nobody names any, beside scans of lasers that somebody reads."""
+USUAL: Final = (
+    "*/odom",
+    "*/base_pose_ground_truth",
+    "*/cmd_vel",
+    "/tf",
+    "/tf_static",
+    "/map",
+    "/rosout",
+)
+"""The topics of a recording when nobody names any, beside scans of lasers that somebody
+reads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +64,13 @@ class Selection:
     Attributes
     ----------
     topics : tuple of str or None
-        Patterns of topics (``*``, ``?``, ``[…]``; ``*`` takes slashes, too); None: those that are `USUAL`.
+        Patterns of topics (``*``, ``?``, ``[…]``; ``*`` takes slashes, too); None:
+        those that are `USUAL`.
     robots : tuple of str
         Patterns of names of robots.
     rates : mapping of str to float
-        Most messages a simulated second, by patterns of topics; the first that fits counts.
+        Most messages a simulated second, by patterns of topics; the first that fits
+        counts.
     """
 
     topics: tuple[str, ...] | None = None
@@ -57,17 +83,23 @@ class Selection:
 
     def has(self, topic: str) -> bool:
         """Whether a topic is recorded."""
-        return any(fnmatchcase(topic, pattern) for pattern in (USUAL if self.topics is None else self.topics))
+        return any(
+            fnmatchcase(topic, pattern)
+            for pattern in (USUAL if self.topics is None else self.topics)
+        )
 
     def names(self, topic: str) -> bool:
         """Whether a topic is recorded because it was named."""
         return self.topics is not None and self.has(topic)
 
     def period_us(self, topic: str) -> int:
-        """Least time between two messages of a topic, simulated µs; 0: one for every step."""
+        """Least time between two messages of a topic, simulated µs; 0: one for every
+        step.
+        """
         for pattern, rate in self.rates.items():
             if fnmatchcase(topic, pattern):
                 return round(1e6 / rate) if rate else 0
+
         return 0
 
     @property
@@ -99,13 +131,17 @@ class Version:
         self._bundles = bundles
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and list(map(id, self._bundles)) == list(map(id, other._bundles))
+        return isinstance(other, Version) and list(map(id, self._bundles)) == list(
+            map(id, other._bundles)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
 
 class Sensor(NamedTuple):
-    """A range sensor whose topics are recorded: its number among all, its slice of the readings, and a reading of it as it is set."""
+    """A range sensor whose topics are recorded: its number among all, its slice of the
+    readings, and a reading of it as it is set.
+    """
 
     number: int
     span: tuple[int, int]
@@ -114,7 +150,8 @@ class Sensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The robots that are recorded, and the layout of the arrays of each step, until robots come or go or sensors are set.
+    """The robots that are recorded, and the layout of the arrays of each step, until
+    robots come or go or sensors are set.
 
     Attributes
     ----------
@@ -135,7 +172,9 @@ class Plan:
 
 
 class Readings(NamedTuple):
-    """Copies of the readings of all range sensors, m, with what was seen, and which sensors were measured in this step."""
+    """Copies of the readings of all range sensors, m, with what was seen, and which
+    sensors were measured in this step.
+    """
 
     ranges: NDArray[np.float64]
     returns: NDArray[np.int16]
@@ -157,7 +196,8 @@ class Sample:
     readings : Readings or None
         Of all range sensors; None: no sensor is recorded.
     ages_us : mapping
-        How long ago readings of sensors were measured whose readings come late or seldom, µs, by their keys.
+        How long ago readings of sensors were measured whose readings come late or
+        seldom, µs, by their keys.
     """
 
     time_us: int
@@ -169,11 +209,17 @@ class Sample:
     @property
     def size(self) -> int:
         """Bytes of the copies."""
-        return 4 * self.columns.pose.nbytes + (10 * len(self.readings.ranges) if self.readings is not None else 0)
+        return 4 * self.columns.pose.nbytes + (
+            10 * len(self.readings.ranges) if self.readings is not None else 0
+        )
 
 
 def _is_recorded(robot: Robot, selection: Selection) -> bool:
-    return robot.spec.name != THING and bool(robot.spec.drive) and selection.has_robot(robot.name)
+    return (
+        robot.spec.name != THING
+        and bool(robot.spec.drive)
+        and selection.has_robot(robot.name)
+    )
 
 
 class Watcher:
@@ -205,6 +251,7 @@ class Watcher:
             if self._sim.robots.get(robot.name) is robot:
                 for name in names:
                     robot.devices[name].subscribe(self._source, False)
+
         self._subscribed.clear()
 
     def sample(self) -> Sample:
@@ -215,23 +262,37 @@ class Watcher:
             self._survey()
         if self._places:
             taken = fleet.taken
-            # the same sensors as in the step before are mostly measured: to compare that is sooner done than to look for new ones
+            # the same sensors as in the step before are mostly measured: to compare
+            # that is sooner done than to look for new ones
             if self._unread.size and self._taken != (bits := taken.tobytes()):
                 self._taken = bits
                 if taken[self._unread].any():
                     self._plan = self._planned(taken)
+
         plan = self._plan
         if plan is None:
             plan = self._plan = self._planned(taken)
         state = self._sim.snapshot.state
-        columns = Columns(state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy())
-        readings = self._copied(Readings(*fleet.readings, taken)) if plan.sensors and taken is not None else None
+        columns = Columns(
+            state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy()
+        )
+        readings = (
+            self._copied(Readings(*fleet.readings, taken))
+            if plan.sensors and taken is not None
+            else None
+        )
         return Sample(
-            self._sim.snapshot.time_us, plan, columns, readings, fleet.ages_us if readings is not None else {}
+            self._sim.snapshot.time_us,
+            plan,
+            columns,
+            readings,
+            fleet.ages_us if readings is not None else {},
         )
 
     def release(self, sample: Sample) -> None:
-        """A sample is not needed any more; from any thread. Its arrays are used again: new ones of that size cost page faults each time."""
+        """A sample is not needed any more; from any thread. Its arrays are used again:
+        new ones of that size cost page faults each time.
+        """
         if sample.readings is not None:
             self._spare.append(sample.readings)
 
@@ -240,24 +301,40 @@ class Watcher:
             spare = self._spare.pop()
         except IndexError:
             spare = None
-        if spare is None or len(spare.ranges) != len(live.ranges) or len(spare.taken) != len(live.taken):
+
+        if (
+            spare is None
+            or len(spare.ranges) != len(live.ranges)
+            or len(spare.taken) != len(live.taken)
+        ):
             return Readings(live.ranges.copy(), live.returns.copy(), live.taken.copy())
+
         np.copyto(spare.ranges, live.ranges)
         np.copyto(spare.returns, live.returns)
         np.copyto(spare.taken, live.taken)
         return spare
 
     def _survey(self) -> None:
-        """Robots have come or gone, or a sensor was set: find the sensors that are recorded, and subscribe to those that are named."""
+        """Robots have come or gone, or a sensor was set: find the sensors that are
+        recorded, and subscribe to those that are named.
+        """
         places, fleet = dict[Key, int](), self._sim.fleet
         subscribed = dict[Robot, list[str]]()
-        robots = [robot for robot in self._sim.robots.values() if _is_recorded(robot, self._selection)]
+        robots = [
+            robot
+            for robot in self._sim.robots.values()
+            if _is_recorded(robot, self._selection)
+        ]
         wanted = {
             one.reader.key: (robot, one.reader.name)
-            for robot, names in zip(robots, ros_names([r.name for r in robots]), strict=True)
+            for robot, names in zip(
+                robots, ros_names([r.name for r in robots]), strict=True
+            )
             for one in shown_devices(cast(RobotPort, robot.port(self._source)), names)
             if _is_beams(one.ros, one.reader.kind)
-            and _has(self._selection, one.ros, names.topic(one.place.named(one.ros.topic)))
+            and _has(
+                self._selection, one.ros, names.topic(one.place.named(one.ros.topic))
+            )
         }
         if self._selection.topics is not None:
             for robot, name in wanted.values():
@@ -265,6 +342,7 @@ class Watcher:
                 subscribed.setdefault(robot, []).append(name)
                 if name not in before:
                     robot.devices[name].subscribe(self._source, True)
+
         self._subscribed = subscribed
         numbers = {key: i for i, key in enumerate(fleet.placed[0])}
         places = {key: numbers[key] for key in wanted if key in numbers}
@@ -272,7 +350,9 @@ class Watcher:
         self._unread, self._taken = np.array(list(places.values()), np.int64), b""
 
     def _planned(self, taken: NDArray[np.bool_] | None) -> Plan:
-        """The layout; of sensors those that were measured at least once since it is this one."""
+        """The layout; of sensors those that were measured at least once since it is
+        this one.
+        """
         sim, fleet = self._sim, self._sim.fleet
         known = {} if self._plan is None else self._plan.sensors
         spans = fleet.placed[1]
@@ -281,11 +361,17 @@ class Watcher:
             if key in known:
                 sensors[key] = known[key]
             elif taken is not None and taken[number]:
-                sensors[key] = Sensor(number, spans[number], _reading(sim.robots[key[0]], key))
+                sensors[key] = Sensor(
+                    number, spans[number], _reading(sim.robots[key[0]], key)
+                )
             else:
                 continue
+
             versions[key] = Version(fleet.bundles(key))
-        self._unread = np.array([n for key, n in self._places.items() if key not in sensors], np.int64)
+
+        self._unread = np.array(
+            [n for key, n in self._places.items() if key not in sensors], np.int64
+        )
         robots = {
             name: (robot.spec, robot.devices)
             for name, robot in sim.robots.items()
@@ -317,6 +403,7 @@ def ros_names(robots: Sequence[str]) -> list[Names]:
             name, n = f"{first}_{n}", n + 1
         taken.add(name)
         found.append(names_of(name, PROFILE, False))
+
     return found
 
 

@@ -31,15 +31,19 @@ class Stalled(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The robots that have begun to stall, in the order of their rows."""
-        begun = np.flatnonzero(np.frombuffer(self.now, np.int8) > np.frombuffer(self.before, np.int8)).tolist()
+        begun = np.flatnonzero(
+            np.frombuffer(self.now, np.int8) > np.frombuffer(self.before, np.int8)
+        ).tolist()
         names = {row: name for name, row in self.rows.items()} if begun else {}
         return [names[row] for row in begun if names[row] in self.robots]
 
 
 class Stalls:
-    """Compares the stalls of each step with those of the step before; lives in the thread of the simulation.
+    """Compares the stalls of each step with those of the step before; lives in the
+    thread of the simulation.
 
-    Names are found out by who needs them: where many robots drive, one or the other stalls in most steps.
+    Names are found out by who needs them: where many robots drive, one or the other
+    stalls in most steps.
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -50,13 +54,15 @@ class Stalls:
 
     def look(self) -> Stalled | None:
         """What has changed in this step; None: nothing, or bodies have come or gone."""
-        # not the snapshot that listeners are given: one before us may have removed a robot
+        # not the snapshot that listeners are given: one before us may have removed a
+        # robot
         now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.engine.rows
         before, self._before = self._before, now
         if rows is not self._rows:
             self._rows, self._robots = rows, frozenset(self._sim.robots)
         elif now != before:
             return Stalled(rows, self._robots, before, now)
+
         return None
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import ArgumentError
+from botyard.processes.safefile import replacing
 from botyard.recording.arrays import Recording
-from botyard.safefile import replacing
 
 ROWS_AT_ONCE: Final = 20_000
 """Rows of CSV that are made at once: bounds the memory."""
@@ -28,22 +28,29 @@ _AXES: Final = {
 
 
 def columns_of(run: Recording) -> dict[str, NDArray[Any]]:
-    """The columns of the table by their names, with units. Robots that are not in the world at a time have no row there.
+    """The columns of the table by their names, with units. Robots that are not in the
+    world at a time have no row there.
 
     Returns
     -------
     mapping
-        ``time [s]``, ``robot`` (its name), and the numbers of the arrays of the recording; NaN: it was not recorded.
+        ``time [s]``, ``robot`` (its name), and the numbers of the arrays of the
+        recording; NaN: it was not recorded.
     """
-    there = ~np.isnan(np.concatenate([run.poses, run.velocities, run.odometry], axis=2)).all(axis=2)
+    there = ~np.isnan(
+        np.concatenate([run.poses, run.velocities, run.odometry], axis=2)
+    ).all(axis=2)
     rows, robots = np.nonzero(there)
     columns: dict[str, NDArray[Any]] = {
         "time [s]": run.time[rows],
-        "robot": np.array(run.robots, object)[robots] if run.robots else np.zeros(0, object),
+        "robot": np.array(run.robots, object)[robots]
+        if run.robots
+        else np.zeros(0, object),
     }
     for array, names in _AXES.items():
         values = getattr(run, array)[rows, robots]
         columns |= {name: values[:, k] for k, name in enumerate(names)}
+
     return columns
 
 
@@ -54,29 +61,47 @@ def _csv(columns: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
     writer.writerow(columns)
     count = len(next(iter(columns.values())))
     for first in range(0, count, ROWS_AT_ONCE):
-        some = [_written(values[first : first + ROWS_AT_ONCE]) for values in columns.values()]
+        some = [
+            _written(values[first : first + ROWS_AT_ONCE])
+            for values in columns.values()
+        ]
         writer.writerows(zip(*some, strict=True))
+
     text.detach()
 
 
 def _written(values: NDArray[Any]) -> list[Any]:
     if values.dtype == object:
         # a spreadsheet would take such a name for a formula
-        return [f"'{name}" if name[:1] in "=+-@\t\r" else name for name in values.tolist()]
+        return [
+            f"'{name}" if name[:1] in "=+-@\t\r" else name for name in values.tolist()
+        ]
+
     return ["" if value != value else value for value in values.tolist()]
 
 
 def _table(columns: Mapping[str, NDArray[Any]], run: Recording) -> Any:
     import pyarrow as pa
 
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items() if name != "robot"}
+    arrays = {
+        name: pa.array(values, from_pandas=True)
+        for name, values in columns.items()
+        if name != "robot"
+    }
     robots = pa.array(columns["robot"].tolist(), pa.string()).dictionary_encode()
-    fields = [("robot", robots) if name == "robot" else (name, arrays[name]) for name in columns]
+    fields = [
+        ("robot", robots) if name == "robot" else (name, arrays[name])
+        for name in columns
+    ]
     table = pa.table(dict(fields))
-    return table.replace_schema_metadata({f"botyard {key}": value for key, value in run.metadata.items()})
+    return table.replace_schema_metadata(
+        {f"botyard {key}": value for key, value in run.metadata.items()}
+    )
 
 
-def _parquet(columns: Mapping[str, NDArray[Any]], file: BinaryIO, run: Recording) -> None:
+def _parquet(
+    columns: Mapping[str, NDArray[Any]], file: BinaryIO, run: Recording
+) -> None:
     import pyarrow.parquet
 
     parquet: Any = pyarrow.parquet  # which has no types
@@ -91,7 +116,9 @@ def _arrow(columns: Mapping[str, NDArray[Any]], file: BinaryIO, run: Recording) 
         writer.write_table(table)
 
 
-_WRITERS: Final[Mapping[str, Callable[[Mapping[str, NDArray[Any]], BinaryIO, Recording], None]]] = {
+_WRITERS: Final[
+    Mapping[str, Callable[[Mapping[str, NDArray[Any]], BinaryIO, Recording], None]]
+] = {
     ".csv": lambda columns, file, run: _csv(columns, file),
     ".parquet": _parquet,
     ".arrow": _arrow,
@@ -101,15 +128,19 @@ SUFFIXES: Final = tuple(_WRITERS)
 NEED_PYARROW: Final = (".parquet", ".arrow", ".feather")
 
 
-def export(run: Recording, path: str | PathLike[str], *, overwrite: bool = False) -> int:
-    """Write a recording as a table; its format is that of the file's suffix. Returns the number of rows.
+def export(
+    run: Recording, path: str | PathLike[str], *, overwrite: bool = False
+) -> int:
+    """Write a recording as a table; its format is that of the file's suffix. Returns
+    the number of rows.
 
     Parameters
     ----------
     run : Recording
         The recording.
     path : path-like
-        The file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but the first need the extra ``tables``.
+        The file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but the first
+        need the extra ``tables``.
     overwrite : bool
         Replace a file that botyard did not write.
 
@@ -126,7 +157,10 @@ def export(run: Recording, path: str | PathLike[str], *, overwrite: bool = False
     """
     write = _WRITERS.get(Path(path).suffix.lower())
     if write is None:
-        raise ArgumentError(f'path: expected a suffix out of {" ".join(SUFFIXES)}, found "{Path(path).suffix}"')
+        raise ArgumentError(
+            f'path: expected a suffix out of {" ".join(SUFFIXES)}, found "{Path(path).suffix}"'
+        )
+
     columns = columns_of(run)
     with replacing(path, force=overwrite) as file:
         write(columns, file, run)

@@ -1,7 +1,9 @@
-"""A recording in memory, to go to any moment of it: its states, the changes between them, its maps and models, and what happened.
+"""A recording in memory, to go to any moment of it: its states, the changes between
+them, its maps and models, and what happened.
 
-The file is read once. States are kept as keyframes and deltas, one a second as the recorder writes them; changes as the bytes of their
-entries, which are read when they are needed.
+The file is read once. States are kept as keyframes and deltas, one a second as the
+recorder writes them; changes as the bytes of their entries, which are read when they
+are needed.
 """
 
 from __future__ import annotations
@@ -23,26 +25,57 @@ from botyard.names import shown
 from botyard.recording import frames
 from botyard.recording.codec import Model, decode_entry
 from botyard.recording.comparing import state_digest, tick_of
-from botyard.recording.own import EVENTS, JOURNAL, STATES, unpack_bytes, unpack_json
-from botyard.recording.proof import Beginning, beginning, first_state
+from botyard.recording.own_channels import (
+    EVENTS,
+    JOURNAL,
+    STATES,
+    unpack_bytes,
+    unpack_json,
+)
 from botyard.recording.reader import Message, Reader
-from botyard.sim.journal import AddBox, AddRobots, Claim, Describe, Entry, RemoveRobots, ReplaceScene, Restore, Submit
+from botyard.recording.verify import Beginning, beginning, first_state
+from botyard.sim.journal import (
+    AddBox,
+    AddRobots,
+    Claim,
+    Describe,
+    Entry,
+    RemoveRobots,
+    ReplaceScene,
+    Restore,
+    Submit,
+)
 
 FRAMES_PER_KEYFRAME: Final = 32
-"""Frames from one keyframe to the next: to go to a moment, half of them are put together on average."""
+"""Frames from one keyframe to the next: to go to a moment, half of them are put
+together on average.
+"""
 MAX_MARKS: Final = 2000
-"""Most events that are kept: of more, every second one of the kind that is most frequent goes."""
+"""Most events that are kept: of more, every second one of the kind that is most
+frequent goes.
+"""
 MAX_NAMED: Final = 3
 """Robots that the text of an event names; of more, it says how many."""
 SILENCE_S: Final = 5.0
-"""Commands are an event where nobody has commanded anything for so long before, simulated s; so are stalls of a robot."""
+"""Commands are an event where nobody has commanded anything for so long before,
+simulated s; so are stalls of a robot.
+"""
 ROSOUT: Final = "/rosout"
 WARN: Final = 30
 """Level of warnings in messages of `ROSOUT`."""
 _LEVEL_AT: Final = 12
 _U32: Final = struct.Struct("<I")
 _READ: Final = tuple(
-    kind.__name__.encode() for kind in (AddRobots, AddBox, Describe, ReplaceScene, Restore, Claim, RemoveRobots)
+    kind.__name__.encode()
+    for kind in (
+        AddRobots,
+        AddBox,
+        Describe,
+        ReplaceScene,
+        Restore,
+        Claim,
+        RemoveRobots,
+    )
 )
 """Changes that are read with the file: they bring maps and models, or are events."""
 _COMMAND: Final = Submit.__name__.encode()  # of many bodies, too
@@ -52,7 +85,8 @@ Progress = Callable[[float], None]
 class Mark(NamedTuple):
     """An event: simulated time, s; its kind; a line of text.
 
-    Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``, ``warning``, ``error``.
+    Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``,
+    ``warning``, ``error``.
     """
 
     time: float
@@ -103,7 +137,8 @@ class Track:
     marks : list of Mark
         What happened, oldest first.
     said : list of bytes
-        All events of programs and of traffic, oldest first, as messages of `EVENTS`: `botyard.recording.own.unpack_json` reads them.
+        All events of programs and of traffic, oldest first, as messages of `EVENTS`:
+        `botyard.recording.own_channels.unpack_json` reads them.
     problems : list of str
         What could not be read.
     """
@@ -131,8 +166,12 @@ class Track:
         return self.moments[-1].tick
 
     def before(self, tick: int) -> int:
-        """Index of the last state at a tick or before it; the first one if there is none."""
-        return max(0, bisect_right(self.moments, tick, key=lambda moment: moment.tick) - 1)
+        """Index of the last state at a tick or before it; the first one if there is
+        none.
+        """
+        return max(
+            0, bisect_right(self.moments, tick, key=lambda moment: moment.tick) - 1
+        )
 
     def state(self, index: int) -> bytes:
         """A state. StateError: it is damaged."""
@@ -150,7 +189,11 @@ class Track:
         return decode_entry(self.entries[index], self.budget)
 
 
-def read_track(path: str | PathLike[str], budget: Budget = Budget(), progress: Progress = lambda part: None) -> Track:
+def read_track(
+    path: str | PathLike[str],
+    budget: Budget = Budget(),
+    progress: Progress = lambda part: None,
+) -> Track:
     """Read a recording. Of a damaged or unfinished one, all complete chunks are read.
 
     Parameters
@@ -158,7 +201,8 @@ def read_track(path: str | PathLike[str], budget: Budget = Budget(), progress: P
     path : path-like
         The file.
     budget : Budget
-        Limits: ``bytes`` is what states and changes may have together, ``robots``, ``beams`` and so on are of all that come later together.
+        Limits: ``bytes`` is what states and changes may have together, ``robots``,
+        ``beams`` and so on are of all that come later together.
     progress : callable
         Called with the part of the file that was read, 0 to 1.
 
@@ -178,7 +222,9 @@ class _Maker:
 
     def __init__(self, file: Reader, start: Beginning, budget: Budget) -> None:
         self._file, self._budget = file, budget
-        self._track = Track(start, start.setup.step, scenes=[start.scene], budget=budget)
+        self._track = Track(
+            start, start.setup.step, scenes=[start.scene], budget=budget
+        )
         self._meter = Meter(budget, file.path, RecordingError)
         self._worlds = Meter(budget, file.path, RecordingError)
         """Robots and maps that come later, all together."""
@@ -190,8 +236,11 @@ class _Maker:
         self._said_at: list[float] = []
         """Simulated time of each of `Track.said`, s."""
         self._handlers: dict[str, Callable[[Message], None]] = {
-            STATES: self._take_state, JOURNAL: self._take_entry, EVENTS: self._take_event, ROSOUT: self._take_line,
-        }  # fmt: skip
+            STATES: self._take_state,
+            JOURNAL: self._take_entry,
+            EVENTS: self._take_event,
+            ROSOUT: self._take_line,
+        }
 
     def make(self, progress: Progress) -> Track:
         """Read all."""
@@ -204,7 +253,10 @@ class _Maker:
                 except BudgetError:
                     raise
                 except (RecordingError, StateError) as error:
-                    self._file.note(f"{message.channel.topic} at {message.time / 1e9:g} s: {error}")
+                    self._file.note(
+                        f"{message.channel.topic} at {message.time / 1e9:g} s: {error}"
+                    )
+
         if not track.moments:
             raise self._file.error("there is no state in it that can be read")
         track.problems = list(self._file.problems)
@@ -217,18 +269,32 @@ class _Maker:
         except (RecordingError, StateError):
             self._state = None
             raise
+
         self._state = state
         tick = tick_of(state, self._budget)
-        if track.moments and tick < track.moments[-1].tick:  # a state was restored: what was before is taken back
+        if (
+            track.moments and tick < track.moments[-1].tick
+        ):  # a state was restored: what was before is taken back
             self._drop_from(tick)
-        last = self._decoded if track.moments and self._since_keyframe < FRAMES_PER_KEYFRAME else None
+
+        last = (
+            self._decoded
+            if track.moments and self._since_keyframe < FRAMES_PER_KEYFRAME
+            else None
+        )
         frame = frames.encode(state, last)
-        self._since_keyframe = 1 if frames.is_keyframe(frame) else self._since_keyframe + 1
+        self._since_keyframe = (
+            1 if frames.is_keyframe(frame) else self._since_keyframe + 1
+        )
         self._decoded = state
         self._meter.add("bytes", len(frame))
         track.frames.append(frame)
         moment = Moment(
-            tick, tick * track.step, len(track.entries), len(track.scenes) - 1, state_digest(state, self._budget)
+            tick,
+            tick * track.step,
+            len(track.entries),
+            len(track.scenes) - 1,
+            state_digest(state, self._budget),
         )
         track.moments.append(moment)
 
@@ -237,11 +303,13 @@ class _Maker:
         while track.moments and track.moments[-1].tick >= tick:
             track.moments.pop()
             track.frames.pop()
+
         time = tick * track.step
         track.marks = [mark for mark in track.marks if mark.time <= time]
         while self._said_at and self._said_at[-1] > time:
             self._said_at.pop()
             track.said.pop()
+
         self._note(time, "branch", "the world has gone on from here")
         self._since_keyframe = FRAMES_PER_KEYFRAME
 
@@ -254,15 +322,22 @@ class _Maker:
             if time - self._commanded >= SILENCE_S:
                 entry = decode_entry(data, self._budget)
                 name = getattr(entry.change, "name", "")
-                self._note(time, "command", f"{shown(name, 40) or 'robots'}: commands of {shown(entry.source, 40)}")
+                self._note(
+                    time,
+                    "command",
+                    f"{shown(name, 40) or 'robots'}: commands of {shown(entry.source, 40)}",
+                )
+
             self._commanded = time
+
         self._track.entries.append(data)
 
     def _take_change(self, entry: Entry, time: float) -> None:
         track, change = self._track, entry.change
         if isinstance(change, AddRobots):
             placed = [
-                PlacedRobot(spec=change.spec, name=n, pose=p) for n, p in zip(change.names, change.poses, strict=False)
+                PlacedRobot(spec=change.spec, name=n, pose=p)
+                for n, p in zip(change.names, change.poses, strict=False)
             ]
             check_world(World(scene=Scene(), robots=tuple(placed)), self._worlds)
             track.models.append(change.spec)
@@ -279,24 +354,44 @@ class _Maker:
             check_world(World(scene=change.scene), self._worlds)
             track.scenes.append(change.scene)
             track.models += change.scene.boxes
-            self._note(time, "map", f"map {shown(change.scene.name, 60)}" if change.scene.name else "no map")
+            self._note(
+                time,
+                "map",
+                f"map {shown(change.scene.name, 60)}"
+                if change.scene.name
+                else "no map",
+            )
         elif isinstance(change, Claim):
             self._note(
                 time,
                 "client",
-                f"{shown(change.robot, 40)} is {'commanded by' if change.on else 'left by'} {shown(entry.source, 40)}",
+                f"{shown(change.robot, 40)} is "
+                f"{'commanded by' if change.on else 'left by'} {shown(entry.source, 40)}",
             )
 
     def _take_event(self, message: Message) -> None:
         said = unpack_json(message.data)
         what, robots = said.get("event"), said.get("robots")
         if what == "stall" and isinstance(robots, list):
-            robots = [name for name in map(str, robots[:MAX_MARKS]) if self._stalls(name, message.time / 1e9)]
+            robots = [
+                name
+                for name in map(str, robots[:MAX_MARKS])
+                if self._stalls(name, message.time / 1e9)
+            ]
+
         if what == "stall" and robots:
-            self._note(message.time / 1e9, "stall", f"{listed(robots)} {'stalls' if len(robots) == 1 else 'stall'}")
+            self._note(
+                message.time / 1e9,
+                "stall",
+                f"{listed(robots)} {'stalls' if len(robots) == 1 else 'stall'}",
+            )
         elif what in ("lost", "gap"):
-            self._note(message.time / 1e9, "warning", "the recorder had to leave something out")
-        elif isinstance(what, str) and isinstance(said.get("text"), str):  # of a program, or of traffic
+            self._note(
+                message.time / 1e9, "warning", "the recorder had to leave something out"
+            )
+        elif isinstance(what, str) and isinstance(
+            said.get("text"), str
+        ):  # of a program, or of traffic
             self._meter.add("bytes", len(message.data))
             self._track.said.append(message.data)
             self._said_at.append(message.time / 1e9)
@@ -317,19 +412,33 @@ class _Maker:
             if at + _U32.size > len(data):
                 return
             size = _U32.unpack_from(data, at)[0]
-            texts.append(data[at + _U32.size : at + _U32.size + max(size - 1, 0)].decode("utf-8", "replace"))
+            texts.append(
+                data[at + _U32.size : at + _U32.size + max(size - 1, 0)].decode(
+                    "utf-8", "replace"
+                )
+            )
             at += _U32.size + size
-        self._note(message.time / 1e9, "warning" if data[_LEVEL_AT] == WARN else "error", shown(texts[1], 200))
+
+        self._note(
+            message.time / 1e9,
+            "warning" if data[_LEVEL_AT] == WARN else "error",
+            shown(texts[1], 200),
+        )
 
     def _note(self, time: float, kind: str, text: str) -> None:
         track = self._track
         track.marks.append(Mark(time, kind, text))
         if len(track.marks) > MAX_MARKS:
-            often, kept, of_kind = Counter(mark.kind for mark in track.marks).most_common(1)[0][0], list[Mark](), 0
+            often, kept, of_kind = (
+                Counter(mark.kind for mark in track.marks).most_common(1)[0][0],
+                list[Mark](),
+                0,
+            )
             for mark in track.marks:
                 of_kind += mark.kind == often
                 if mark.kind != often or of_kind % 2:
                     kept.append(mark)
+
             track.marks = kept
 
 
@@ -337,7 +446,9 @@ def listed(names: Iterable[str]) -> str:
     """Names in a sentence."""
     found: Sequence[str] = tuple(names)
     more = len(found) - MAX_NAMED
-    return ", ".join(shown(name, 40) for name in found[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(shown(name, 40) for name in found[:MAX_NAMED]) + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
 __all__ = ["Mark", "Moment", "Track", "listed", "read_track"]

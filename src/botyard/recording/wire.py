@@ -1,17 +1,23 @@
-"""Descriptions and changes (frozen dataclasses with arrays) as bytes and back. Bytes are data: they name no code.
+"""Descriptions and changes (frozen dataclasses with arrays) as bytes and back. Bytes
+are data: they name no code.
 
-Layout of a message: length of the head (4 bytes, little-endian); the head, which is MessagePack: version, kind, type and shape of each
-array, and the body; then the arrays' numbers (little-endian, in C order). In the body
+Layout of a message: length of the head (4 bytes, little-endian); the head, which is
+MessagePack: version, kind, type and shape of each array, and the body; then the arrays'
+numbers (little-endian, in C order). In the body
 
-- a dataclass is a map of all its fields by name, so that a later version can add a field with a default;
+- a dataclass is a map of all its fields by name, so that a later version can add a
+  field with a default;
 - a tuple with names (a pose) is a list, a member of an enumeration its number;
 - an array is its index in the head;
-- a value of one of several classes is a list of two: the class's name and its fields; the kind of a device is its field ``type``.
+- a value of one of several classes is a list of two: the class's name and its fields;
+  the kind of a device is its field ``type``.
 
-Floats keep their bits, and a whole number that stands where a float is declared stays one: a model has the same digest as before.
+Floats keep their bits, and a whole number that stands where a float is declared stays
+one: a model has the same digest as before.
 
-Readers take bytes from strangers. msgspec refuses by type what does not belong there before it becomes an object, so what a message costs
-is bounded by its length; `MAX_HEAD` and `Budget.bytes` bound that, and `MAX_FREE` what has no declared type.
+Readers take bytes from strangers. msgspec refuses by type what does not belong there
+before it becomes an object, so what a message costs is bounded by its length;
+`MAX_HEAD` and `Budget.bytes` bound that, and `MAX_FREE` what has no declared type.
 """
 
 from __future__ import annotations
@@ -23,7 +29,17 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 import numpy as np
@@ -37,9 +53,13 @@ from botyard.names import shown
 
 VERSION: Final = 1
 MAX_HEAD: Final = 32 * 2**20
-"""Longest head, bytes: what is not an array. The largest worlds that can be read (`Budget.robots`) have a quarter of that."""
+"""Longest head, bytes: what is not an array. The largest worlds that can be read
+(`Budget.robots`) have a quarter of that.
+"""
 MAX_FREE: Final = 4 * 2**20
-"""Most bytes of a message whose type is not declared (options, values of columns): any objects can be made of them."""
+"""Most bytes of a message whose type is not declared (options, values of columns): any
+objects can be made of them.
+"""
 MAX_ARRAYS: Final = 100
 """Most arrays of a message; a scene has two, the velocities of a fleet four."""
 MAX_NESTING: Final = 100
@@ -67,7 +87,9 @@ class _Kind(msgspec.Struct):
 class _Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     version: int
     kind: str
-    arrays: Annotated[list[tuple[str, tuple[int, ...]]], msgspec.Meta(max_length=MAX_ARRAYS)]
+    arrays: Annotated[
+        list[tuple[str, tuple[int, ...]]], msgspec.Meta(max_length=MAX_ARRAYS)
+    ]
     body: msgspec.Raw
 
 
@@ -79,10 +101,15 @@ class _Reader:
         self._free = MAX_FREE
 
     def free(self, raw: msgspec.Raw) -> Any:
-        """A value whose type is not declared: numbers, texts, bytes, lists and mappings."""
+        """A value whose type is not declared: numbers, texts, bytes, lists and
+        mappings.
+        """
         self._free -= len(raw)
         if self._free < 0:
-            raise ValueError(f"more than {MAX_FREE} bytes of values without a declared type")
+            raise ValueError(
+                f"more than {MAX_FREE} bytes of values without a declared type"
+            )
+
         value = msgspec.msgpack.decode(raw)
         _check_plain(value, MAX_NESTING)
         return value
@@ -94,7 +121,10 @@ def _check_plain(value: Any, depth: int) -> None:
     if isinstance(value, dict):
         for key, one in value.items():
             if not isinstance(key, str):
-                raise ValueError(f"expected texts as keys, found {shown(repr(key), 40)}")
+                raise ValueError(
+                    f"expected texts as keys, found {shown(repr(key), 40)}"
+                )
+
             _check_plain(one, depth - 1)
     elif isinstance(value, list):
         for one in value:
@@ -132,7 +162,9 @@ _declared: dict[Any, Callable[[], Classes]] = {}
 
 
 def declare(hint: Any, classes: Callable[[], Classes]) -> None:
-    """Say which classes may stand where `hint` is declared: a protocol, a base class, or object."""
+    """Say which classes may stand where `hint` is declared: a protocol, a base class,
+    or object.
+    """
     _declared[hint] = classes
 
 
@@ -165,26 +197,47 @@ def encode(kind: str, body: Any, form: Any) -> bytes:
                 raise NotImplementedError(f"an array of {value.dtype}")
             arrays.append(array)
             return len(arrays) - 1
+
         return dict(value) if isinstance(value, Mapping) else _plain_number(value)
 
     try:
-        inside = msgspec.msgpack.encode(body if write is None else write(body), enc_hook=plain)
+        inside = msgspec.msgpack.encode(
+            body if write is None else write(body), enc_hook=plain
+        )
         described = [(a.dtype.str, a.shape) for a in arrays]
-        head = msgspec.msgpack.encode(_Head(VERSION, kind, described, msgspec.Raw(inside)))
-    except (msgspec.MsgspecError, NotImplementedError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        head = msgspec.msgpack.encode(
+            _Head(VERSION, kind, described, msgspec.Raw(inside))
+        )
+    except (
+        msgspec.MsgspecError,
+        NotImplementedError,
+        ValueError,
+        TypeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise RecordingError(f"{kind}: it cannot be recorded: {error}") from None
+
     return b"".join((_LENGTH.pack(len(head)), head, *(a.tobytes() for a in arrays)))
 
 
 def encode_plain(kind: str, body: Any) -> bytes:
-    """A message whose body is given as numbers, texts, lists and mappings, as the form of its type writes them: for what is written often.
+    """A message whose body is given as numbers, texts, lists and mappings, as the form
+    of its type writes them: for what is written often.
 
     RecordingError: see `encode`.
     """
     try:
         inside = _beginning(kind) + _encode_plain(body)
-    except (msgspec.MsgspecError, NotImplementedError, ValueError, TypeError, OverflowError) as error:
+    except (
+        msgspec.MsgspecError,
+        NotImplementedError,
+        ValueError,
+        TypeError,
+        OverflowError,
+    ) as error:
         raise RecordingError(f"{kind}: it cannot be recorded: {error}") from None
+
     return _LENGTH.pack(len(inside)) + inside
 
 
@@ -192,61 +245,85 @@ def encode_plain(kind: str, body: Any) -> bytes:
 def _beginning(kind: str) -> bytes:
     """The bytes of a head without arrays that stand before its body."""
     nothing = msgspec.msgpack.encode(None)
-    return msgspec.msgpack.encode(_Head(VERSION, kind, [], msgspec.Raw(nothing))).removesuffix(nothing)
+    return msgspec.msgpack.encode(
+        _Head(VERSION, kind, [], msgspec.Raw(nothing))
+    ).removesuffix(nothing)
 
 
 _encode_plain: Final = msgspec.msgpack.Encoder(enc_hook=_plain_number).encode
 
 
-def decode(data: bytes | memoryview, kind: str, form: Any, budget: Budget = Budget()) -> Any:
+def decode(
+    data: bytes | memoryview, kind: str, form: Any, budget: Budget = Budget()
+) -> Any:
     """The body of a message, a value of the type `form`.
 
     Raises
     ------
     RecordingError
-        The bytes are no such message, are damaged, of a newer version, or more than `budget.bytes`; the description in them makes no sense.
+        The bytes are no such message, are damaged, of a newer version, or more than
+        `budget.bytes`; the description in them makes no sense.
     """
     if len(data) > budget.bytes:
         raise RecordingError(
-            f"{kind}: expected at most {budget.bytes} bytes, found {len(data)} (budget.bytes raises that)"
+            f"{kind}: expected at most {budget.bytes} bytes, found {len(data)} "
+            "(budget.bytes raises that)"
         )
+
     try:
         return _decode(memoryview(data), kind, form)
     except RecordingError:
         raise
-    # msgspec's errors and those of the descriptions' own checks, of plug-ins' devices, too
+    # msgspec's errors and those of the descriptions' own checks, of plug-ins' devices,
+    # too
     except Exception as error:
         raise RecordingError(f"{kind}: {error or type(error).__name__}") from None
 
 
 def _decode(data: memoryview, kind: str, form: Any) -> Any:
     begin = _LENGTH.size
-    if len(data) < begin or (size := _LENGTH.unpack_from(data)[0]) > min(len(data) - begin, MAX_HEAD):
+    if len(data) < begin or (size := _LENGTH.unpack_from(data)[0]) > min(
+        len(data) - begin, MAX_HEAD
+    ):
         raise RecordingError(
-            f"{kind}: expected a message with a head of at most {MAX_HEAD} bytes, found {len(data)} bytes of something else"
+            f"{kind}: expected a message with a head of at most {MAX_HEAD} "
+            f"bytes, found {len(data)} bytes of something else"
         )
+
     version = msgspec.msgpack.decode(data[begin : begin + size], type=_Version).version
     if version != VERSION:
         raise RecordingError(
-            f"{kind}: expected version {VERSION}, found {version}: another version of botyard wrote it"
+            f"{kind}: expected version {VERSION}, found {version}: another "
+            "version of botyard wrote it"
         )
+
     head = msgspec.msgpack.decode(data[begin : begin + size], type=_Head)
     if head.kind != kind:
         raise RecordingError(f'{kind}: found "{shown(head.kind, 40)}" instead')
     return _value(head.body, form, _Reader(_arrays(data[begin + size :], head.arrays)))
 
 
-def _arrays(data: memoryview, described: Sequence[tuple[str, tuple[int, ...]]]) -> list[NDArray[Any]]:
+def _arrays(
+    data: memoryview, described: Sequence[tuple[str, tuple[int, ...]]]
+) -> list[NDArray[Any]]:
     arrays, at = [], 0
     for dtype, shape in described:
-        if dtype not in _NUMBERS or len(shape) > 8 or any(not 0 <= n < 2**48 for n in shape):
-            raise ValueError(f"an array of {shown(dtype, 20)} with the shape {shown(str(shape), 40)}")
+        if (
+            dtype not in _NUMBERS
+            or len(shape) > 8
+            or any(not 0 <= n < 2**48 for n in shape)
+        ):
+            raise ValueError(
+                f"an array of {shown(dtype, 20)} with the shape {shown(str(shape), 40)}"
+            )
+
         kind = np.dtype(dtype)
         size = math.prod(shape) * kind.itemsize
         if at + size > len(data):
             raise ValueError("it is cut short")
         arrays.append(np.frombuffer(data[at : at + size], kind).reshape(shape).copy())
         at += size
+
     if at != len(data):
         raise ValueError(f"{len(data) - at} bytes more than its arrays have")
     return arrays
@@ -285,6 +362,7 @@ def _cached_form(hint: Any) -> _Form:
     if isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields"):
         hints = get_type_hints(hint)
         return _row(hint, [_form(hints[name]) for name in hint._fields])
+
     if hint is DeviceSpec:
         return _Form(msgspec.Raw, _write_device, _read_device)
     if is_dataclass(hint):
@@ -309,7 +387,9 @@ def _write_device(device: DeviceSpec) -> Any:
 
 
 def _read_device(raw: msgspec.Raw, reader: _Reader) -> Any:
-    return _value(raw, find_device(msgspec.msgpack.decode(raw, type=_Kind).type).spec, reader)
+    return _value(
+        raw, find_device(msgspec.msgpack.decode(raw, type=_Kind).type).spec, reader
+    )
 
 
 def _value(raw: msgspec.Raw, hint: Any, reader: _Reader) -> Any:
@@ -320,15 +400,21 @@ def _value(raw: msgspec.Raw, hint: Any, reader: _Reader) -> Any:
 
 def _one_of(classes: Callable[[], Classes]) -> _Form:
     checked: dict[type[Any], Callable[[Any], Any] | None] = {}
-    known: dict[str, type[Any]] = {}  # to look for all of them for each value takes longer than to read it
+    known: dict[
+        str, type[Any]
+    ] = {}  # to look for all of them for each value takes longer than to read it
 
     def write(value: Any) -> Any:
         kind = type(value)
         if kind not in checked:
             if classes().get(kind.__name__) is not kind:
-                raise NotImplementedError(f"{kind.__qualname__} is none of {', '.join(classes())}")
+                raise NotImplementedError(
+                    f"{kind.__qualname__} is none of {', '.join(classes())}"
+                )
+
             checked[kind] = _form(kind).write
             known.clear()
+
         one = checked[kind]
         return [kind.__name__, value if one is None else one(value)]
 
@@ -337,8 +423,12 @@ def _one_of(classes: Callable[[], Classes]) -> _Form:
         if kind is None:
             known.update(classes())
             kind = known.get(found[0])
+
         if kind is None:
-            raise ValueError(f'expected one of {", ".join(classes())}, found "{shown(found[0], 40)}"')
+            raise ValueError(
+                f'expected one of {", ".join(classes())}, found "{shown(found[0], 40)}"'
+            )
+
         return _value(found[1], kind, reader)
 
     return _Form(tuple[str, msgspec.Raw], write, read)
@@ -365,7 +455,14 @@ def _optional(forms: Sequence[_Form]) -> _Form:
 def _many(form: _Form, kind: Callable[[Any], Any]) -> _Form:
     write, read = form.write, form.read
     if read is None:
-        return _Form(_generic(kind, form.wire, ...) if kind is tuple else _generic(kind, form.wire), None, None)
+        return _Form(
+            _generic(kind, form.wire, ...)
+            if kind is tuple
+            else _generic(kind, form.wire),
+            None,
+            None,
+        )
+
     return _Form(
         _generic(list, form.wire),
         write and (lambda v: [*map(write, v)]),
@@ -385,12 +482,21 @@ def _row(kind: Any, forms: Sequence[_Form]) -> _Form:
     make = tuple if kind is tuple else kind._make
 
     def write(values: Any) -> Any:
-        return [v if one is None else one(v) for v, one in zip(values, writes, strict=True)]
+        return [
+            v if one is None else one(v) for v, one in zip(values, writes, strict=True)
+        ]
 
     def read(values: Any, reader: _Reader) -> Any:
-        return make(v if one is None else one(v, reader) for v, one in zip(values, reads, strict=True))
+        return make(
+            v if one is None else one(v, reader)
+            for v, one in zip(values, reads, strict=True)
+        )
 
-    return _Form(wire, write if any(writes) else None, None if kind is tuple and not any(reads) else read)
+    return _Form(
+        wire,
+        write if any(writes) else None,
+        None if kind is tuple and not any(reads) else read,
+    )
 
 
 def _mapping(form: _Form) -> _Form:
@@ -403,18 +509,30 @@ def _mapping(form: _Form) -> _Form:
 
 
 def _member(name: str, wire: Any, is_needed: bool) -> Any:
-    """Declaration of a field of a structure; msgspec knows no union with Raw, of which an empty one is what is missing."""
+    """Declaration of a field of a structure; msgspec knows no union with Raw, of which
+    an empty one is what is missing.
+    """
     if is_needed:
         return name, wire
-    return (name, wire, msgspec.Raw()) if wire is msgspec.Raw else (name, wire | UnsetType, UNSET)
+    return (
+        (name, wire, msgspec.Raw())
+        if wire is msgspec.Raw
+        else (name, wire | UnsetType, UNSET)
+    )
 
 
 def _fields(kind: type[Any]) -> _Form:
-    """A dataclass as a map of its fields. Fields that its constructor does not take must have their one value."""
+    """A dataclass as a map of its fields. Fields that its constructor does not take
+    must have their one value.
+    """
     hints = get_type_hints(kind)
     forms = {f.name: _form(hints[f.name]) for f in fields(kind)}
     fixed = {f.name: f.default for f in fields(kind) if not f.init}
-    needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    needed = {
+        f.name
+        for f in fields(kind)
+        if f.default is MISSING and f.default_factory is MISSING
+    }
     wire = msgspec.defstruct(
         kind.__name__,
         [_member(name, form.wire, name in needed) for name, form in forms.items()],
@@ -426,7 +544,8 @@ def _fields(kind: type[Any]) -> _Form:
 
     def write(value: Any) -> Any:
         return {
-            name: getattr(value, name) if one is None else one(getattr(value, name)) for name, one in writes.items()
+            name: getattr(value, name) if one is None else one(getattr(value, name))
+            for name, one in writes.items()
         }
 
     def read(found: Any, reader: _Reader) -> Any:
@@ -438,7 +557,10 @@ def _fields(kind: type[Any]) -> _Form:
             if name not in fixed:
                 values[name] = value if form.read is None else form.read(value, reader)
             elif value != fixed[name]:
-                raise ValueError(f'{name}: expected "{fixed[name]}", found "{shown(str(value), 40)}"')
+                raise ValueError(
+                    f'{name}: expected "{fixed[name]}", found "{shown(str(value), 40)}"'
+                )
+
         return kind(**values)
 
     return _Form(wire, write if any(writes.values()) else None, read)

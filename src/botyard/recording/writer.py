@@ -1,4 +1,6 @@
-"""The thread that writes a recording: a bounded queue of work, so that a slow disk never holds up the simulation, nor an error ends it."""
+"""The thread that writes a recording: a bounded queue of work, so that a slow disk
+never holds up the simulation, nor an error ends it.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ MAX_QUEUED_BYTES: Final = 64 << 20
 RESERVE_BYTES: Final = 64 << 20
 """So much more may wait of what a run cannot be repeated without: changes, states."""
 POLL_S: Final = 0.1
-"""The thread looks for work so often, wall time, s; it is not woken for each item, which would cost the simulation's thread more."""
+"""The thread looks for work so often, wall time, s; it is not woken for each item,
+which would cost the simulation's thread more.
+"""
 MAX_WAIT_S: Final = 30.0
-"""A program whose steps wait for the thread waits at most so long without any progress."""
+"""A program whose steps wait for the thread waits at most so long without any progress.
+"""
 CLOSE_TIMEOUT_S: Final = 10.0
 """Time-out of writing what waits when the recording ends."""
 
@@ -76,7 +81,9 @@ class Writer:
 
     # -- any thread
 
-    def put(self, kind: str, size: int, work: Work, *, vital: bool = False, count: int = 1) -> bool:
+    def put(
+        self, kind: str, size: int, work: Work, *, vital: bool = False, count: int = 1
+    ) -> bool:
         """Queue work; False: it was left out, and counted.
 
         Parameters
@@ -91,14 +98,21 @@ class Writer:
             How many of the kind it is.
         """
         limit = MAX_QUEUED_BYTES + (RESERVE_BYTES if vital else 0)
-        with self._lock:  # of the condition, whose own methods are slower: this is called by each step
+        # of the condition, whose own methods are slower: this is called by each step
+        with self._lock:
             if self._patient and self._queued + size > limit:
                 self._await_room(limit // 2)
-            if self.error or self._is_closing or (self._queue and self._queued + size > limit):
+            if (
+                self.error
+                or self._is_closing
+                or (self._queue and self._queued + size > limit)
+            ):
                 self.lost[kind] += count
                 return False
+
             self._queue.append(_Item(kind, size, work, count))
             self._queued += size
+
         return True
 
     def _await_room(self, limit: int) -> None:
@@ -140,7 +154,9 @@ class Writer:
             self._changed.notify_all()
 
     def wait(self, timeout: float = CLOSE_TIMEOUT_S) -> bool:
-        """After `stop`: wait until the file has ended; False: that takes longer than the time-out, s, and goes on in the background."""
+        """After `stop`: wait until the file has ended; False: that takes longer than
+        the time-out, s, and goes on in the background.
+        """
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
         return not self._thread.is_alive()
@@ -155,16 +171,20 @@ class Writer:
                 items = list(self._queue)
                 self._queue.clear()
                 is_last = self._is_closing
+
             for item in items:
                 self._do(item)
             if is_last:
                 break
             self._try(self._flush_if_due)
+
         self._try(self._output.close)
 
     def _pause(self) -> float:
         due = self._output.due
-        return POLL_S if due is None else min(POLL_S, max(due - time.monotonic(), 0.001))
+        return (
+            POLL_S if due is None else min(POLL_S, max(due - time.monotonic(), 0.001))
+        )
 
     def _flush_if_due(self) -> None:
         due = self._output.due
@@ -178,6 +198,7 @@ class Writer:
             self._try(lambda: item.work(self._output))
             self._try(self._flush_if_due)
             self.size, self.is_full = self._output.size, self._output.is_full
+
         with self._changed:
             self._queued -= item.size
             if self._patient:
@@ -196,7 +217,11 @@ class Writer:
     def _end(self, why: str) -> None:
         if not self.error:
             self.error = why
-            log.error("the recording %s ends here, and the simulation goes on: %s", self._name, why)
+            log.error(
+                "the recording %s ends here, and the simulation goes on: %s",
+                self._name,
+                why,
+            )
 
 
 __all__ = ["CLOSE_TIMEOUT_S", "MAX_QUEUED_BYTES", "RESERVE_BYTES", "Work", "Writer"]

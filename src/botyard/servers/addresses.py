@@ -16,7 +16,9 @@ def is_loopback(address: str) -> bool:
 
 
 def advertised_host(bound: str) -> str:
-    """Host name to advertise to other machines: ROS_HOSTNAME, ROS_IP, else the bound address, or this machine's if bound to all."""
+    """Host name to advertise to other machines: ROS_HOSTNAME, ROS_IP, else the bound
+    address, or this machine's if bound to all.
+    """
     named = os.environ.get("ROS_HOSTNAME") or os.environ.get("ROS_IP")
     if named:
         return named
@@ -34,4 +36,5 @@ def _own_address() -> str:
             )  # sends nothing: a datagram socket only looks for a route (RFC 5737 address)
         except OSError:
             return "127.0.0.1"
+
         return str(probe.getsockname()[0])

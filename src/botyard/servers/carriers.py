@@ -12,7 +12,9 @@ from botyard.servers.hub import Hub
 from botyard.servers.pump import Pump, TcpPump, UdpPump
 
 
-def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> Pump:
+def pump_of(
+    interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control
+) -> Pump:
     """Make the pump of an interface.
 
     Raises
@@ -25,13 +27,15 @@ def pump_of(interface: Interface, options: Mapping[str, Any], hub: Hub, control:
     if interface.carrier is Carrier.UDP:
         return UdpPump(interface, options, hub, control)
     if interface.carrier is Carrier.HTTP:
-        from botyard.servers.webpump import HttpPump
+        from botyard.servers.web.webpump import HttpPump
 
         return HttpPump(interface, options, hub, control)
+
     if interface.carrier is Carrier.WEBSOCKET:
-        from botyard.servers.webpump import WebSocketPump
+        from botyard.servers.web.webpump import WebSocketPump
 
         return WebSocketPump(interface, options, hub, control)
+
     raise WorldError(f"interface {interface.name} brings its own servers")
 
 

@@ -1,4 +1,6 @@
-"""`Handover`: makes calls from other threads in the event loop, with one wake-up for a burst of calls."""
+"""`Handover`: makes calls from other threads in the event loop, with one wake-up for a
+burst of calls.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,13 @@ from typing import Any
 
 
 class Handover:
-    """Makes calls in an event loop, in their order, and wakes it once for all that wait.
+    """Makes calls in an event loop, in their order, and wakes it once for all that
+    wait.
 
-    Each ``call_soon_threadsafe`` writes a byte into the pipe that wakes the loop, as each signal does. On Linux it holds about 280; a
-    signal that comes when it is full is lost. A burst, such as the log of five hundred clients that leave, must not cost a SIGTERM.
+    Each ``call_soon_threadsafe`` writes a byte into the pipe that wakes the loop, as
+    each signal does. On Linux it holds about 280; a signal that comes when it is full
+    is lost. A burst, such as the log of five hundred clients that leave, must not cost
+    a SIGTERM.
 
     Parameters
     ----------
@@ -26,11 +31,14 @@ class Handover:
         self._calls: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
     def soon(self, act: Callable[..., None], *args: Any) -> None:
-        """Call something in the loop; from any thread. Nothing is called when the loop has ended."""
+        """Call something in the loop; from any thread. Nothing is called when the loop
+        has ended.
+        """
         with self._lock:
             self._calls.append((act, args))
             if len(self._calls) > 1:
                 return  # it is woken already
+
         try:
             self._loop.call_soon_threadsafe(self._make)
         except RuntimeError:  # the loop has ended
@@ -43,7 +51,11 @@ class Handover:
         for act, args in calls:
             try:
                 act(*args)
-            except Exception as error:  # the others are made all the same
+            except Exception as error:
+                # the others are made all the same
                 self._loop.call_exception_handler(
-                    {"message": f"a call handed over to the loop: {act}", "exception": error}
+                    {
+                        "message": f"a call handed over to the loop: {act}",
+                        "exception": error,
+                    }
                 )

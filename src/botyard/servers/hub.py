@@ -1,8 +1,10 @@
-"""The run loop: steps the simulation at its pace and tells everyone who waits for a snapshot.
+"""The run loop: steps the simulation at its pace and tells everyone who waits for a
+snapshot.
 
-Pacing lives here and nowhere else. Deadlines are counted from one origin, so that the period is exact on average; a step that comes
-late is followed by steps without a pause until the loop is back in time, or, beyond half a second, the origin is moved and the lost
-time is admitted in the ratio.
+Pacing lives here and nowhere else. Deadlines are counted from one origin, so that the
+period is exact on average; a step that comes late is followed by steps without a pause
+until the loop is back in time, or, beyond half a second, the origin is moved and the
+lost time is admitted in the ratio.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Final
 
+from botyard.api.revisions import Subject
 from botyard.control import later
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Listener
 from botyard.errors import NotNowError
-from botyard.feed import Subject
 from botyard.interfaces.pioneer.reporting import Reporter
 from botyard.model.robotport import Timing
-from botyard.servers.background import Background
-from botyard.servers.intake import Intake
+from botyard.servers.jobs.background import Background
+from botyard.servers.pioneer.intake import Intake
 from botyard.servers.workclock import uncounted
 from botyard.sim.simulation import Simulation
 
@@ -33,11 +35,15 @@ RATIO_WINDOW: Final = 5.0
 """Averaging window of the real-time ratio, s of wall time."""
 
 BATCH_TIME_S: Final = 0.05
-"""Longest batch of requested steps, s of wall time; the event loop runs between batches."""
+"""Longest batch of requested steps, s of wall time; the event loop runs between
+batches.
+"""
 MIN_BATCH_STEPS: Final = 20
 """Least number of steps of a batch."""
 MAX_STEP_REQUESTS: Final = 100
-"""Requests for steps at once that are under way, which take turns; further ones are refused."""
+"""Requests for steps at once that are under way, which take turns; further ones are
+refused.
+"""
 SETTLE_INTERVAL_S: Final = 0.05
 """While paused: interval at which queued commands take effect, s of wall time."""
 POLL_INTERVAL_S: Final = 0.02
@@ -61,7 +67,13 @@ class Hub:
         End after so much simulated time, s.
     """
 
-    def __init__(self, sim: Simulation, *, interval: float | None = 0.1, duration: float | None = None) -> None:
+    def __init__(
+        self,
+        sim: Simulation,
+        *,
+        interval: float | None = 0.1,
+        duration: float | None = None,
+    ) -> None:
         self.sim = sim
         self.duration = duration
         self.exit_status = 0
@@ -73,9 +85,11 @@ class Hub:
         self._interval = sim.dt if interval is None else interval
         self._next_warning = 0.0
         self.reporter = Reporter()
-        self._listeners: list[tuple[Listener, Fence]] = []
-        self._watchers: list[tuple[Callable[[], None], Fence]] = []
-        self._followers: list[tuple[Callable[[], None], tuple[Subject, ...], Fence]] = []
+        self._listeners: list[tuple[Listener, ErrorBarrier]] = []
+        self._watchers: list[tuple[Callable[[], None], ErrorBarrier]] = []
+        self._followers: list[
+            tuple[Callable[[], None], tuple[Subject, ...], ErrorBarrier]
+        ] = []
         self._revision = sim.feed.revision
         self._stop = asyncio.Event()
         self._wake = asyncio.Event()
@@ -89,7 +103,9 @@ class Hub:
         self.intake = Intake()
         """Rate limits of what clients send."""
         self.dropped_frames = 0
-        """Pictures of the page that viewers did not get, because they had not taken the one before, or want fewer."""
+        """Pictures of the page that viewers did not get, because they had not taken the
+        one before, or want fewer.
+        """
         self.dropped_reports = 0
         """Reports that were not sent, because their clients did not read."""
         self.background = Background()
@@ -97,31 +113,39 @@ class Hub:
         self._marks: deque[tuple[float, float]] = deque()
         self.follow(self._marks.clear, Subject.TIME)
         self.looks: list[Callable[[], None]] = []
-        """Called every `POLL_INTERVAL_S` of wall time, whether steps are made or not."""
-        self._looks = Fence(log, "looking after sessions")
+        """Called every `POLL_INTERVAL_S` of wall time, whether steps are made or not.
+        """
+        self._looks = ErrorBarrier(log, "looking after sessions")
         self.attach(self.reporter)
 
     def attach(self, listener: Listener) -> None:
         """Tell `listener` of every step from now on."""
-        self._listeners.append((listener, Fence(log, f"{type(listener).__name__}, after a step")))
+        self._listeners.append(
+            (listener, ErrorBarrier(log, f"{type(listener).__name__}, after a step"))
+        )
 
     def detach(self, listener: Listener) -> None:
         """Unregister it."""
-        self._listeners = [entry for entry in self._listeners if entry[0] is not listener]
+        self._listeners = [
+            entry for entry in self._listeners if entry[0] is not listener
+        ]
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when the state has changed: after every step, and when something was placed while time stands still."""
-        self._watchers.append((changed, Fence(log, "telling of a change")))
+        """Call `changed` when the state has changed: after every step, and when
+        something was placed while time stands still.
+        """
+        self._watchers.append((changed, ErrorBarrier(log, "telling of a change")))
 
     def follow(self, act: Callable[[], None], *subjects: Subject) -> Callable[[], None]:
-        """Call `act` when one of these has changed, once for all changes: before listeners are told of a step, and while there are none.
+        """Call `act` when one of these has changed, once for all changes: before
+        listeners are told of a step, and while there are none.
 
         Returns
         -------
         callable
             Unregisters it.
         """
-        entry = act, subjects, Fence(log, "following changes")
+        entry = act, subjects, ErrorBarrier(log, "following changes")
         self._followers.append(entry)
 
         def unregister() -> None:
@@ -131,7 +155,9 @@ class Hub:
         return unregister
 
     def _deliver(self) -> bool:
-        """Tell those who follow what has changed since they were told last; whether anything has."""
+        """Tell those who follow what has changed since they were told last; whether
+        anything has.
+        """
         feed = self.sim.feed
         if feed.revision == self._revision:
             return False
@@ -139,6 +165,7 @@ class Hub:
         for act, subjects, fence in tuple(self._followers):
             if feed.last(*subjects) > before:
                 fence.run(act)
+
         return True
 
     def unwatch(self, changed: Callable[[], None]) -> None:
@@ -146,7 +173,9 @@ class Hub:
         self._watchers = [entry for entry in self._watchers if entry[0] != changed]
 
     def stop(self, status: int = 0, crash: bool = False) -> None:
-        """End `run` soon, on purpose or as if the simulator had died; what is said first counts."""
+        """End `run` soon, on purpose or as if the simulator had died; what is said
+        first counts.
+        """
         if not self._stop.is_set():
             self.exit_status, self.is_crash = status, crash
             self._stop.set()
@@ -186,7 +215,9 @@ class Hub:
         self._restart()
 
     def settle(self) -> None:
-        """If time stands still: let what was placed, or asked of sensors, take effect now."""
+        """If time stands still: let what was placed, or asked of sensors, take effect
+        now.
+        """
         if self._paused and not self._allowed:
             self.sim.settle()
             self._deliver()
@@ -216,7 +247,9 @@ class Hub:
             watch.cancel()
 
     async def _watch(self) -> None:
-        """Let sessions know that wall time passes, also between steps and while there are none."""
+        """Let sessions know that wall time passes, also between steps and while there
+        are none.
+        """
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(max(POLL_INTERVAL_S, self.reporter.wake - loop.time()))
@@ -233,6 +266,7 @@ class Hub:
             if self._paused and not self._allowed:
                 await self._stand_still()
                 continue
+
             if self._restarted:
                 self._restarted, origin, steps = False, loop.time(), 0
             interval = self.interval
@@ -248,7 +282,11 @@ class Hub:
                     if lag > max(MAX_LAG, 2 * interval):
                         self._admit_lag(lag)
                         origin, steps = loop.time(), 0
-                    await asyncio.sleep(0)  # clients are served even when there is no time to spare
+
+                    await asyncio.sleep(
+                        0
+                    )  # clients are served even when there is no time to spare
+
             if self._stop.is_set() or (self._paused and not self._allowed):
                 continue
             begin = loop.time()
@@ -260,6 +298,7 @@ class Hub:
             self.step_time += 0.1 * (loop.time() - begin - self.step_time)
             if self.duration is not None and self.sim.time >= self.duration - 1e-9:
                 self.stop()
+
         return self.exit_status
 
     async def _stand_still(self) -> None:
@@ -267,6 +306,7 @@ class Hub:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_INTERVAL_S):
                 await self._wake.wait()
+
         self._wake.clear()
         if self.sim.is_pending:
             self.settle()
@@ -289,31 +329,50 @@ class Hub:
             )
 
     async def _interrupted_until(self, due: float) -> bool:
-        """Sleep; whether somebody ended it because the run is to end, or time to go at another pace."""
+        """Sleep; whether somebody ended it because the run is to end, or time to go at
+        another pace.
+        """
         try:
             async with asyncio.timeout_at(due):
-                while not (self._stop.is_set() or self._restarted or (self._paused and not self._allowed)):
+                while not (
+                    self._stop.is_set()
+                    or self._restarted
+                    or (self._paused and not self._allowed)
+                ):
                     await self._wake.wait()
                     self._wake.clear()
         except TimeoutError:
             return False
+
         return True
 
-    def step_now(self, count: int, progress: Callable[[int], bool] | None = None) -> Future[None]:
-        """So many steps at once while time stands still, a part at a time, so that others are served in between; see `Clock.step_now`."""
+    def step_now(
+        self, count: int, progress: Callable[[int], bool] | None = None
+    ) -> Future[None]:
+        """So many steps at once while time stands still, a part at a time, so that
+        others are served in between; see `Clock.step_now`.
+        """
         if self._stepping >= MAX_STEP_REQUESTS:
-            raise NotNowError(f"{self._stepping} requests for steps are under way already")
-        # while others make steps, this one waits for its turn: each portion holds the loop up
+            raise NotNowError(
+                f"{self._stepping} requests for steps are under way already"
+            )
+
+        # while others make steps, this one waits for its turn: each portion holds the
+        # loop up
         left = count if self._stepping else self._some_steps(count, progress)
         if not left:
             return later.resolved(None)
         self._stepping += 1
-        done = self.background.future(self._other_steps(left, progress, self._cancellations), "steps at once")
+        done = self.background.future(
+            self._other_steps(left, progress, self._cancellations), "steps at once"
+        )
         done.add_done_callback(self._stepped)
         return done
 
     def cancel_steps(self) -> None:
-        """Make no more steps for those who have asked for them at once; see `Clock.cancel_steps`."""
+        """Make no more steps for those who have asked for them at once; see
+        `Clock.cancel_steps`.
+        """
         self._cancellations += 1
 
     def _stepped(self, _done: Future[None]) -> None:
@@ -329,16 +388,25 @@ class Hub:
                 made += 1
                 if progress is not None and not progress(count - made):
                     return 0
+
         return count - made
 
-    async def _other_steps(self, left: int, progress: Callable[[int], bool] | None, cancellations: int) -> None:
+    async def _other_steps(
+        self, left: int, progress: Callable[[int], bool] | None, cancellations: int
+    ) -> None:
         while left:
             async with self._turn:
                 await asyncio.sleep(0)
                 if self._cancellations != cancellations:
-                    raise NotNowError(f"the simulation was stopped; {left} steps were not made")
+                    raise NotNowError(
+                        f"the simulation was stopped; {left} steps were not made"
+                    )
+
                 if not self._paused:
-                    raise NotNowError(f"somebody let time go on; {left} steps were not made")
+                    raise NotNowError(
+                        f"somebody let time go on; {left} steps were not made"
+                    )
+
                 left = self._some_steps(left, progress)
 
     def step_once(self) -> None:
@@ -350,6 +418,7 @@ class Hub:
             self._marks.append((now, self.sim.time))
             while self._marks[-1][0] - self._marks[0][0] > RATIO_WINDOW:
                 self._marks.popleft()
+
         for listener, fence in tuple(self._listeners):
             fence.run(listener.on_snapshot, now)
         self._tell_watchers()

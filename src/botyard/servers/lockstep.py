@@ -1,7 +1,9 @@
-"""Stepping of the world by a client, whatever its protocol: one client says when time passes, and how much (AMB-008).
+"""Stepping of the world by a client, whatever its protocol: one client says when time
+passes, and how much (AMB-008).
 
-Nobody else's programs notice but by the clock. Steps are made at once, in the order in which they were asked for, and are counted exactly;
-many of them a part at a time, so that others are served in between.
+Nobody else's programs notice but by the clock. Steps are made at once, in the order in
+which they were asked for, and are counted exactly; many of them a part at a time, so
+that others are served in between.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.protocols.ambf.stepping import WATCHDOG, Stepping
 from botyard.servers.hub import Hub
 from botyard.servers.workclock import uncounted
@@ -35,7 +37,8 @@ class Lockstep:
     hub : Hub
         The run loop.
     watchdog : float
-        A client that says nothing for so long no longer holds the world, s of wall time; 0: it holds it until it leaves.
+        A client that says nothing for so long no longer holds the world, s of wall
+        time; 0: it holds it until it leaves.
     """
 
     def __init__(self, hub: Hub, watchdog: float = WATCHDOG) -> None:
@@ -45,10 +48,12 @@ class Lockstep:
         self._task: asyncio.Future[None] | None = None
         self._rest: asyncio.Future[None] | None = None
         self._was_paused = False
-        """Somebody had let time stand still before a client took hold of it, and finds it so again."""
+        """Somebody had let time stand still before a client took hold of it, and finds
+        it so again.
+        """
         self.step_listeners: list[Callable[[], None]] = []
         """Called when steps that were asked for are done."""
-        self._fence = Fence(log, "telling of steps")
+        self._fence = ErrorBarrier(log, "telling of steps")
         self.is_busy = False
         """Steps are being made."""
 
@@ -57,8 +62,12 @@ class Lockstep:
         """Whether a client holds the world."""
         return any(s.throttled for s in self._clients.values())
 
-    def command(self, client: Hashable, throttle: bool, clock: bool, skips: int) -> None:
-        """A command with AMBF's meaning: throttled, each change of `clock` is `skips` steps."""
+    def command(
+        self, client: Hashable, throttle: bool, clock: bool, skips: int
+    ) -> None:
+        """A command with AMBF's meaning: throttled, each change of `clock` is `skips`
+        steps.
+        """
         self._apply(client, lambda s, now: s.command(throttle, clock, skips, now))
 
     def step(self, client: Hashable, count: int) -> None:
@@ -102,6 +111,7 @@ class Lockstep:
                 self._task = asyncio.ensure_future(self._watch())
         elif was and not self.is_held:
             self._free()
+
         with uncounted():
             is_done = self._rest is not None or self._make_steps()
         if not is_done:
@@ -118,14 +128,17 @@ class Lockstep:
                     if steps >= MIN_BATCH_STEPS and now() - begin > BATCH_TIME_S:
                         stepping.hold(now())  # it is not silent, it waits
                         return False
+
                     self._hub.step_once()
                     stepping.stepped()
                     steps += 1
         finally:
             self.is_busy = False
+
         if steps:
             for tell in tuple(self.step_listeners):
                 self._fence.run(tell)
+
         return True
 
     async def _go_on(self) -> None:
@@ -148,8 +161,12 @@ class Lockstep:
             now = loop.time()
             for stepping in self._clients.values():
                 if stepping.tick(now):
-                    log.info("no command for the world for %g s: it runs free again", self._watchdog)
+                    log.info(
+                        "no command for the world for %g s: it runs free again",
+                        self._watchdog,
+                    )
                     self._free()
+
         self._task = None
 
 

@@ -1,4 +1,6 @@
-"""Announces the robots by multicast DNS as ``_botyard._tcp`` services; needs the extra ``discovery`` (DSC-006)."""
+"""Announces the robots by multicast DNS as ``_botyard._tcp`` services; needs the extra
+``discovery`` (DSC-006).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ SERVICE = "_botyard._tcp.local."
 MAX_LABEL = 63
 """Longest label of a name (RFC 1035 §2.3.4), bytes."""
 MAX_VALUE = 200
-"""Longest value of a property: with its key it must fit into 255 bytes (RFC 6763 §6.1)."""
+"""Longest value of a property: with its key it must fit into 255 bytes (RFC 6763 §6.1).
+"""
 
 
 class Announcement:
@@ -34,14 +37,23 @@ class Announcement:
             from zeroconf.asyncio import AsyncZeroconf
         except ImportError:
             raise CommandLineError(lacking("multicast DNS", "discovery")) from None
+
         self._make = AsyncZeroconf
         self._zeroconf: AsyncZeroconf | None = None
 
-    async def begin(self, robots: Iterable[tuple[str, str, str, int]], interfaces: list[str] | None = None) -> None:
+    async def begin(
+        self,
+        robots: Iterable[tuple[str, str, str, int]],
+        interfaces: list[str] | None = None,
+    ) -> None:
         """Announce robots, each as (name, model, host, port)."""
-        self._zeroconf = self._make(interfaces=interfaces) if interfaces else self._make()
+        self._zeroconf = (
+            self._make(interfaces=interfaces) if interfaces else self._make()
+        )
         for name, model, host, port in robots:
-            await self._zeroconf.async_register_service(_service(name, model, host, port), allow_name_change=True)
+            await self._zeroconf.async_register_service(
+                _service(name, model, host, port), allow_name_change=True
+            )
 
     async def end(self) -> None:
         """Say that they are gone."""
@@ -59,7 +71,11 @@ def _service(name: str, model: str, host: str, port: int) -> ServiceInfo:
         SERVICE,
         f"{_cut(f'{name} on {machine}', MAX_LABEL)}.{SERVICE}",
         port=port,
-        properties={"name": _cut(name, MAX_VALUE), "model": _cut(model, MAX_VALUE), "protocol": "pioneer"},
+        properties={
+            "name": _cut(name, MAX_VALUE),
+            "model": _cut(model, MAX_VALUE),
+            "protocol": "pioneer",
+        },
         server=f"{machine}-botyard.local.",
         parsed_addresses=addresses,
     )
@@ -72,6 +88,11 @@ def _cut(text: str, limit: int) -> str:
 
 def _own_addresses() -> list[str]:
     try:
-        return sorted({str(i[4][0]) for i in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)})
+        return sorted(
+            {
+                str(i[4][0])
+                for i in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)
+            }
+        )
     except OSError:
         return ["127.0.0.1"]

@@ -1,4 +1,6 @@
-"""`Outlet`: buffered writes to a peer that may read slowly or not at all, with bounded buffers and without blocking."""
+"""`Outlet`: buffered writes to a peer that may read slowly or not at all, with bounded
+buffers and without blocking.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,18 @@ from botyard.servers.sockets import has_room
 WRITE_BUFFER: Final = 32 << 10
 """High-water mark of a transport's write buffer, bytes."""
 SEND_BUFFER: Final = 128 << 10
-"""Size of the socket's send buffer (SO_SNDBUF), bytes; by default it grows to megabytes for each peer that does not read."""
+"""Size of the socket's send buffer (SO_SNDBUF), bytes; by default it grows to megabytes
+for each peer that does not read.
+"""
 CHUNK: Final = 32 << 10
-"""Chunk size of writes, bytes; longer data is kept as a view, which many connections can share."""
+"""Chunk size of writes, bytes; longer data is kept as a view, which many connections
+can share.
+"""
 
 
 class Outlet:
-    """Writes to a transport as its peer reads; the protocol hands on `pause_writing` and `resume_writing`.
+    """Writes to a transport as its peer reads; the protocol hands on `pause_writing`
+    and `resume_writing`.
 
     Parameters
     ----------
@@ -39,7 +46,9 @@ class Outlet:
         transport.set_write_buffer_limits(high=WRITE_BUFFER)
         if self._socket is not None:
             with contextlib.suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+                self._socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER
+                )
 
     @property
     def is_full(self) -> bool:
@@ -53,6 +62,7 @@ class Outlet:
         if not self.is_full and len(data) <= CHUNK:  # nearly always
             self._transport.write(data)
             return
+
         view = memoryview(data)
         self._pieces += (view[at : at + CHUNK] for at in range(0, len(view), CHUNK))
         self._go_on()
@@ -74,7 +84,9 @@ class Outlet:
         return not self.is_full
 
     def stuck(self, now: float) -> float:
-        """For how long the peer has not read, s; 0 also if it has, and only the loop has not come to writing more."""
+        """For how long the peer has not read, s; 0 also if it has, and only the loop
+        has not come to writing more.
+        """
         if self.is_paused and has_room(self._socket):
             self.since = now
         return now - self.since if self.is_paused else 0.0
@@ -92,7 +104,8 @@ class Outlet:
         while self._pieces and not self.is_paused and not self._transport.is_closing():
             self._transport.write(self._pieces.popleft())
         if self._is_last and not self._pieces:
-            self._transport.close()  # what is in its own buffer still goes
+            # what is in its own buffer still goes
+            self._transport.close()
 
 
 __all__ = ["WRITE_BUFFER", "Outlet"]

@@ -1,8 +1,11 @@
-"""Carries the sans-I/O sessions of an interface over TCP and UDP (`botyard.interfaces.interface`): limits, budgets, back pressure.
+"""Carries the sans-I/O sessions of an interface over TCP and UDP
+(`botyard.interfaces.interface`): limits, budgets, back pressure.
 
-What a client has sent passes an inlet (`botyard.servers.intake`): one that floods waits for itself. Sessions are called through a fence:
-an exception ends that connection and nothing else. A client that does not read is not read from, and its session is asked for nothing and
-told of no further steps, until it has read; one that lets too much lie, or for too long, is cut off.
+What a client has sent passes an inlet (`botyard.servers.pioneer.intake`): one that
+floods waits for itself. Sessions are called through a fence: an exception ends that
+connection and nothing else. A client that does not read is not read from, and its
+session is asked for nothing and told of no further steps, until it has read; one that
+lets too much lie, or for too long, is cut off.
 """
 
 from __future__ import annotations
@@ -18,22 +21,30 @@ from typing import Any, Final, Protocol, cast
 
 from botyard.control import Control
 from botyard.control.driving import client_left
-from botyard.control.fence import Fence, call_all_suppressing
+from botyard.control.error_barrier import ErrorBarrier, call_all_suppressing
 from botyard.errors import NotNowError, PortError, WorldError
-from botyard.interfaces.gate import source_of
+from botyard.interfaces.http_admission import source_of
 from botyard.interfaces.interface import Datagrams, Door, Interface, Session, caller_of
 from botyard.names import shown
 from botyard.protocols.tokenbucket import RateLimit
 from botyard.servers.hub import Hub
-from botyard.servers.intake import Inlet
 from botyard.servers.outlet import Outlet
-from botyard.servers.sockets import MAX_STUCK, has_hung_up, keep_alive, note_port, reason_of
+from botyard.servers.pioneer.intake import Inlet
+from botyard.servers.sockets import (
+    MAX_STUCK,
+    has_hung_up,
+    keep_alive,
+    note_port,
+    reason_of,
+)
 from botyard.servers.throttledlog import ThrottledLog, ThrottledLogAdapter
 
 MAX_UNREAD: Final = 1 << 20
 """Most unread bytes of a client; beyond that it is disconnected."""
 MIN_TIMER_S: Final = 0.001
-"""Shortest timer of a session, s, so that one that is always due does not take the time of others."""
+"""Shortest timer of a session, s, so that one that is always due does not take the time
+of others.
+"""
 MAX_DATAGRAM: Final = 8192
 """Longest datagram, bytes; longer ones are dropped."""
 MAX_ANSWERS: Final = 16
@@ -81,7 +92,13 @@ class Pump(ABC):
 
     kind = socket.SOCK_STREAM
 
-    def __init__(self, interface: Interface, options: Mapping[str, Any], hub: Hub, control: Control) -> None:
+    def __init__(
+        self,
+        interface: Interface,
+        options: Mapping[str, Any],
+        hub: Hub,
+        control: Control,
+    ) -> None:
         self.interface = interface
         self.hub = hub
         self.control = control
@@ -111,21 +128,27 @@ class Pump(ABC):
         """
         name = self.interface.name
         if self.is_open:
-            raise NotNowError(f"interface {name}: it is started already, on port {self.address[1]}")
+            raise NotNowError(
+                f"interface {name}: it is started already, on port {self.address[1]}"
+            )
+
         self.is_open = True
         try:
             address = await self._listen(host, port)
         except OSError as error:
             self.is_open = False
             raise PortError(
-                f"interface {name}: cannot listen on port {port} of {host}: {reason_of(error, port, self.kind)}"
+                f"interface {name}: cannot listen on port {port} of {host}: "
+                f"{reason_of(error, port, self.kind)}"
             ) from None
         except BaseException:
             self.is_open = False
             raise
+
         if not self.is_open:
             await self._close()
             return
+
         self.address = address
         self.hub.attach(self)
 
@@ -148,11 +171,20 @@ class Pump(ABC):
     async def _close(self) -> None:
         """Close it."""
 
-    def made(self, peer: str, key: object, wake: Callable[[], None] = lambda: None) -> Any:
+    def made(
+        self, peer: str, key: object, wake: Callable[[], None] = lambda: None
+    ) -> Any:
         """A session, or what answers all."""
         assert self.interface.session is not None
         source = str(getattr(key, "source", peer))
-        door = Door(self.control, caller_of(self.interface, peer, key), self._options, wake, self.warn, source)
+        door = Door(
+            self.control,
+            caller_of(self.interface, peer, key),
+            self._options,
+            wake,
+            self.warn,
+            source,
+        )
         return self.interface.session(door)
 
     def answerer(self, kind: str) -> Any:
@@ -165,18 +197,23 @@ class Pump(ABC):
         """
         try:
             return self.made(kind, self)
-        except Exception as error:  # whatever a stranger's code does
+        except Exception as error:
+            # whatever a stranger's code does
             raise WorldError(
                 f"interface {self.interface.name}: cannot be started: {shown(repr(error), 300)}"
             ) from error
 
     def warn(self, text: str) -> None:
         """Write a line into the log, in the interface's name."""
-        self.refusals.log(logging.WARNING, "%s: %s", self.interface.name, shown(text, 300))
+        self.refusals.log(
+            logging.WARNING, "%s: %s", self.interface.name, shown(text, 300)
+        )
 
-    def fence(self, what: str, end: Callable[[], object] | None = None) -> Fence:
+    def fence(self, what: str, end: Callable[[], object] | None = None) -> ErrorBarrier:
         """Through which what belongs to the interface is called."""
-        return Fence(self.faults, f"interface {self.interface.name}: {what}", end)
+        return ErrorBarrier(
+            self.faults, f"interface {self.interface.name}: {what}", end
+        )
 
     def has_room(self, source: str) -> bool:
         """Whether a client of an address may come."""
@@ -225,23 +262,31 @@ def as_bytes(found: object) -> bytes:
         It is not bytes.
     """
     if not isinstance(found, (bytes, bytearray, memoryview)):
-        raise TypeError(f"data_to_send: expected bytes, found {shown(repr(found), 100)}")
+        raise TypeError(
+            f"data_to_send: expected bytes, found {shown(repr(found), 100)}"
+        )
+
     return bytes(found)
 
 
 def timer_of(session: Session, now: float) -> float | None:
-    """When a session is to be called again, on the clock of the event loop, s; None: never.
+    """When a session is to be called again, on the clock of the event loop, s; None:
+    never.
 
     Raises
     ------
     TypeError
-        It says something else, such as a number that is none: the loop sorts by these times.
+        It says something else, such as a number that is none: the loop sorts by these
+        times.
     """
     when = session.next_timer()
     if when is None or when == math.inf:
         return None
     if not isinstance(when, (int, float)) or math.isnan(when):
-        raise TypeError(f"next_timer: expected a time or None, found {shown(repr(when), 100)}")
+        raise TypeError(
+            f"next_timer: expected a time or None, found {shown(repr(when), 100)}"
+        )
+
     return max(float(when), now + MIN_TIMER_S)
 
 
@@ -251,7 +296,9 @@ class TcpPump(Pump):
     _server: asyncio.Server | None = None
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        self._server = await asyncio.get_running_loop().create_server(lambda: TcpClient(self), host, port)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: TcpClient(self), host, port
+        )
         note_port(self._server, f"interface {self.interface.name}")
         address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
         return address
@@ -316,18 +363,28 @@ class TcpClient(asyncio.Protocol):
         self.peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self.source = source_of(str(peer[0])) if peer else "?"
         if not pump.has_room(self.source):
-            if pump.is_open:  # else it was accepted in the moment of its end
+            # else it was accepted in the moment of its end
+            if pump.is_open:
                 pump.refused(self.peer)
             transport.abort()
             return
+
         keep_alive(transport.get_extra_info("socket"))
         pump.clients.append(self)
-        pump.visits.log(logging.INFO, "%s: client %s connected", pump.interface.name, self.peer)
+        pump.visits.log(
+            logging.INFO, "%s: client %s connected", pump.interface.name, self.peer
+        )
         self._outlet = Outlet(transport)
         self._inlet = Inlet(
-            pump.hub.intake, self._work, lambda: self._pause("intake"), lambda: self._resume("intake"), self._has_hung_up, self.cut,
-            rate=pump.interface.byte_rate, cost=pump.interface.work_share,
-        )  # fmt: skip
+            pump.hub.intake,
+            self._work,
+            lambda: self._pause("intake"),
+            lambda: self._resume("intake"),
+            self._has_hung_up,
+            self.cut,
+            rate=pump.interface.byte_rate,
+            cost=pump.interface.work_share,
+        )
         self._session = pump.made(self.peer, self, self.wake)
         self._flush()
 
@@ -360,6 +417,7 @@ class TcpClient(asyncio.Protocol):
             if self._outlet.stuck(now) > MAX_STUCK:
                 self._cut_off(f"it has not read for {MAX_STUCK:g} s")
             return
+
         if not self._session.is_closed:
             self._session.on_snapshot(now)
         self._flush()
@@ -367,18 +425,27 @@ class TcpClient(asyncio.Protocol):
     def _flush(self) -> None:
         """Send what there is, and see when to come again."""
         session, outlet, transport = self._session, self._outlet, self._transport
-        if session is None or outlet is None or transport is None or transport.is_closing():
+        if (
+            session is None
+            or outlet is None
+            or transport is None
+            or transport.is_closing()
+        ):
             return
+
         self._stop_timer()
         if not outlet.is_full:
             outlet.write(bytes_of(session))
             if outlet.unread > MAX_UNREAD:
                 self._cut_off(f"{outlet.unread} bytes lie unread")
                 return
+
             if session.is_closed:
                 outlet.finish()
                 return
+
             self._hold_up(outlet)
+
         when = timer_of(session, self._loop.time())
         if when is not None:
             self._timer = self._loop.call_at(when, self._fence.run, self._on_timer)
@@ -401,11 +468,19 @@ class TcpClient(asyncio.Protocol):
 
     def _resume(self, why: str) -> None:
         self._pauses.discard(why)
-        if not self._pauses and self._transport is not None and not self._transport.is_closing():
+        if (
+            not self._pauses
+            and self._transport is not None
+            and not self._transport.is_closing()
+        ):
             self._transport.resume_reading()
 
     def _has_hung_up(self) -> bool:
-        sock = None if self._transport is None else self._transport.get_extra_info("socket")
+        sock = (
+            None
+            if self._transport is None
+            else self._transport.get_extra_info("socket")
+        )
         return sock is None or has_hung_up(sock.fileno())
 
     # -- the end
@@ -421,7 +496,10 @@ class TcpClient(asyncio.Protocol):
 
     def cut(self) -> None:
         """End the connection at once."""
-        call_all_suppressing(self._leave, lambda: self._transport.abort() if self._transport is not None else None)
+        call_all_suppressing(
+            self._leave,
+            lambda: self._transport.abort() if self._transport is not None else None,
+        )
 
     def _leave(self) -> None:
         """Nothing of it is left, whatever its session does."""
@@ -445,7 +523,9 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
         self._fence = self.fence("a datagram")
         loop = asyncio.get_running_loop()
         if not self.interface.is_broadcast:
-            transport, _ = await loop.create_datagram_endpoint(lambda: self, (host, port))
+            transport, _ = await loop.create_datagram_endpoint(
+                lambda: self, (host, port)
+            )
         else:
             sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
@@ -454,10 +534,13 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
                 )  # a client on this machine binds the port too
                 sock.setblocking(False)
                 sock.bind(("0.0.0.0", port))
-                transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=sock)
+                transport, _ = await loop.create_datagram_endpoint(
+                    lambda: self, sock=sock
+                )
             except BaseException:
                 sock.close()
                 raise
+
         note_port(transport, f"interface {self.interface.name}")
         address: tuple[str, int] = transport.get_extra_info("socket").getsockname()[:2]
         return address
@@ -478,10 +561,20 @@ class UdpPump(Pump, asyncio.DatagramProtocol):
 
     def _received(self, data: bytes, addr: tuple[str | Any, int]) -> None:
         now, source = asyncio.get_running_loop().time(), str(addr[0])
-        if self._transport is None or len(data) > MAX_DATAGRAM or not self._limit.allows(source_of(source), now):
+        if (
+            self._transport is None
+            or len(data) > MAX_DATAGRAM
+            or not self._limit.allows(source_of(source), now)
+        ):
             return
-        for _, answer in zip(range(MAX_ANSWERS), self._datagrams.receive_datagram(data, source, now), strict=False):
-            with contextlib.suppress(OSError):  # a source that cannot be reached
+
+        for _, answer in zip(
+            range(MAX_ANSWERS),
+            self._datagrams.receive_datagram(data, source, now),
+            strict=False,
+        ):
+            # a source that cannot be reached
+            with contextlib.suppress(OSError):
                 self._transport.sendto(answer, addr)
 
     def error_received(self, exc: Exception) -> None:

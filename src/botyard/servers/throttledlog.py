@@ -1,4 +1,6 @@
-"""`ThrottledLog`: a rate-limited log for frequent lines; and the log of an event loop's own errors."""
+"""`ThrottledLog`: a rate-limited log for frequent lines; and the log of an event loop's
+own errors.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,12 @@ import logging
 import sys
 from typing import Any, Final
 
-from botyard.control.fence import Log
+from botyard.control.error_barrier import Log
 
 
 def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
-    """Let the loop tell `log` of exceptions that came out of callbacks and tasks: at most one a second.
+    """Let the loop tell `log` of exceptions that came out of callbacks and tasks: at
+    most one a second.
 
     What the system refused, such as one more open file, is told without a trace.
     """
@@ -28,7 +31,8 @@ def watch_over(loop: asyncio.AbstractEventLoop, log: Log) -> None:
 
 
 class ThrottledLog:
-    """Rate-limited log lines of one kind: at most one per second, which counts those that were suppressed.
+    """Rate-limited log lines of one kind: at most one per second, which counts those
+    that were suppressed.
 
     Parameters
     ----------
@@ -50,24 +54,38 @@ class ThrottledLog:
         self._last: tuple[Log, int, str, tuple[object, ...]] = (log, 0, "", ())
 
     def log(
-        self, level: int, text: str, *args: object, to: Log | None = None, exc_info: BaseException | None = None
+        self,
+        level: int,
+        text: str,
+        *args: object,
+        to: Log | None = None,
+        exc_info: BaseException | None = None,
     ) -> None:
-        """Log a line now, or count it; `to`: another log for this one. Called in an event loop."""
+        """Log a line now, or count it; `to`: another log for this one. Called in an
+        event loop.
+        """
         loop = asyncio.get_running_loop()
         now = loop.time()
-        self._room = min(float(self._burst), self._room + (now - self._since) / self.PERIOD)
+        self._room = min(
+            float(self._burst), self._room + (now - self._since) / self.PERIOD
+        )
         self._since = now
         if self._timer is None and self._room >= 1.0:
             self._room -= 1.0
             (to or self._log).log(level, text, *args, exc_info=exc_info)
             return
+
         self._suppressed += 1
         self._last = to or self._log, level, text, args
         if self._timer is None:
-            self._timer = loop.call_later(self.PERIOD * (1.0 - self._room), self._log_suppressed)
+            self._timer = loop.call_later(
+                self.PERIOD * (1.0 - self._room), self._log_suppressed
+            )
 
     def _log_suppressed(self) -> None:
-        """Tell of those that were counted: the last one, and how many there were beside it."""
+        """Tell of those that were counted: the last one, and how many there were beside
+        it.
+        """
         self._timer = None
         (log, level, text, args), others = self._last, self._suppressed - 1
         self._suppressed = 0
@@ -77,7 +95,9 @@ class ThrottledLog:
 
 
 class ThrottledLogAdapter(logging.LoggerAdapter[logging.Logger]):
-    """Rate-limited logger of internal errors that clients can cause: the first with its traceback, then one line per second."""
+    """Rate-limited logger of internal errors that clients can cause: the first with its
+    traceback, then one line per second.
+    """
 
     def __init__(self, log: logging.Logger) -> None:
         super().__init__(log, {})

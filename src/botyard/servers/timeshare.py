@@ -1,7 +1,9 @@
-"""`TimeShare`: fair scheduling of work for unknown peers: a limited share of time for all together, round robin over their addresses.
+"""`TimeShare`: fair scheduling of work for unknown peers: a limited share of time for
+all together, round robin over their addresses.
 
-A worker does a little in its turn. What that took is booked; when all of them have had their share, they wait, and everybody else is
-served. So it does not matter what a peer asks for, or how often: it can only make itself wait, and those at its own address.
+A worker does a little in its turn. What that took is booked; when all of them have had
+their share, they wait, and everybody else is served. So it does not matter what a peer
+asks for, or how often: it can only make itself wait, and those at its own address.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.protocols.tokenbucket import TokenBucket
 from botyard.servers.workclock import worked
 
@@ -32,7 +34,7 @@ class Worker(Protocol):
         ...
 
     @property
-    def fence(self) -> Fence:
+    def fence(self) -> ErrorBarrier:
         """Through which it is called."""
         ...
 
@@ -49,8 +51,8 @@ class TimeShare:
     share : float
         Part of the time that all of them get together.
     clock : callable
-        What work costs is measured by, s: the time that this thread has computed, so that others on the machine do not count, nor do
-        steps of the world.
+        What work costs is measured by, s: the time that this thread has computed, so
+        that others on the machine do not count, nor do steps of the world.
     """
 
     def __init__(self, share: float, clock: Callable[[], float] = worked) -> None:
@@ -89,7 +91,9 @@ class TimeShare:
         return self._clock()
 
     async def admit(self, source: str) -> None:
-        """Wait for a turn: for work that is a coroutine, which books what it took by `spend`."""
+        """Wait for a turn: for work that is a coroutine, which books what it took by
+        `spend`.
+        """
         visitor = _Visitor(source)
         try:
             self.wants(visitor)
@@ -99,7 +103,10 @@ class TimeShare:
 
     def _room(self) -> TokenBucket:
         if self._bucket is None:
-            self._bucket = TokenBucket(self._share, BURST_S, asyncio.get_running_loop().time())
+            self._bucket = TokenBucket(
+                self._share, BURST_S, asyncio.get_running_loop().time()
+            )
+
         return self._bucket
 
     def _work(self) -> None:
@@ -111,8 +118,13 @@ class TimeShare:
                 now = loop.time()
                 wait, busy = bucket.wait(now), time.thread_time() - begin
                 if wait > 0.0 or busy > TURN_TIME_S:
-                    self._timer = loop.call_later(wait, self._work) if wait > 0.0 else loop.call_soon(self._work)
+                    self._timer = (
+                        loop.call_later(wait, self._work)
+                        if wait > 0.0
+                        else loop.call_soon(self._work)
+                    )
                     return
+
                 worker = self._next()
                 start = self._clock()
                 more = worker.fence.call(worker.turn, otherwise=False)
@@ -123,7 +135,9 @@ class TimeShare:
             self._is_working = False
 
     def _next(self) -> Worker:
-        """The first worker of the address whose turn it is; that address is the last one then."""
+        """The first worker of the address whose turn it is; that address is the last
+        one then.
+        """
         source, queue = next(iter(self._queues.items()))
         worker = queue.popleft()
         del self._queues[source]
@@ -147,6 +161,6 @@ class _Visitor:
         return False
 
 
-_FENCE: Final = Fence(logging.getLogger("botyard"), "a turn")
+_FENCE: Final = ErrorBarrier(logging.getLogger("botyard"), "a turn")
 
 __all__ = ["BURST_S", "TURN_TIME_S", "TimeShare", "Worker"]

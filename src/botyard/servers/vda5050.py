@@ -1,7 +1,8 @@
 """AGVs of VDA 5050 over MQTT (`botyard.interfaces.vda5050`).
 
-Each AGV is a client of the broker, since a client has only one last will. The clients' threads put orders into inboxes. Orders are studied
-in another thread, one after the other, while the loop advances the AGVs.
+Each AGV is a client of the broker, since a client has only one last will. The clients'
+threads put orders into inboxes. Orders are studied in another thread, one after the
+other, while the loop advances the AGVs.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ from botyard.errors import PeerError, WorldError
 from botyard.extras import lacking
 from botyard.interfaces.vda5050 import Fleet, Message
 from botyard.names import shown
+from botyard.processes.slow_notice import telling
 from botyard.protocols.vda5050 import OrderError, Vehicle5050
 from botyard.servers.handover import Handover
 from botyard.servers.throttledlog import ThrottledLog
 from botyard.traffic.outcome import Ending, Outcome
 from botyard.traffic.task import Vehicle
-from botyard.waits import telling
 
 TICK_S: Final = 0.02
 """Wall time between two looks at the clock, s."""
 MAX_PAYLOAD: Final = 4_000_000
 """Longest message, bytes; longer ones are dropped."""
 MAX_ORDERS: Final = 4
-"""Queue length of messages for an AGV; others are dropped: an error in the AGV's state says so."""
+"""Queue length of messages for an AGV; others are dropped: an error in the AGV's state
+says so.
+"""
 OFFLINE_WAIT_S: Final = 2.0
 """Longest wait for the delivery of the connection messages at the end, s."""
 
@@ -40,7 +43,8 @@ log = logging.getLogger("botyard.traffic")
 
 
 class Inbox:
-    """Messages of one topic on their path from the MQTT client's thread to the loop: few, and none that is too long.
+    """Messages of one topic on their path from the MQTT client's thread to the loop:
+    few, and none that is too long.
 
     Parameters
     ----------
@@ -67,6 +71,7 @@ class Inbox:
         with self._lock:
             data = self._messages.popleft() if self._messages else None
             lost, self._lost = self._lost, 0
+
         if lost:
             self._tell_lost(lost)
         return data
@@ -85,8 +90,15 @@ class MqttFleet:
 
     def __init__(self, names: Sequence[Vehicle5050], vehicle: Vehicle) -> None:
         self._throttled_log = ThrottledLog(log, burst=20)
-        self.fleet = Fleet(names, vehicle, lambda text: self._throttled_log.log(logging.WARNING, "%s", text))
-        self._inboxes = {topic: Inbox(partial(self._lost, topic)) for topic in self.fleet.order_topics}
+        self.fleet = Fleet(
+            names,
+            vehicle,
+            lambda text: self._throttled_log.log(logging.WARNING, "%s", text),
+        )
+        self._inboxes = {
+            topic: Inbox(partial(self._lost, topic))
+            for topic in self.fleet.order_topics
+        }
         self._clients: dict[str, Any] = {}
         """MQTT clients by the topic of an AGV without its last part."""
         self._numbers = {_agv_of(topic): i for i, topic in enumerate(self._inboxes)}
@@ -97,7 +109,10 @@ class MqttFleet:
         """Orders may wait in the inboxes."""
 
     def _lost(self, topic: str, count: int) -> None:
-        text = f"dropped {count} messages: longer than {MAX_PAYLOAD} bytes, or {MAX_ORDERS} waited already"
+        text = (
+            f"dropped {count} messages: longer than {MAX_PAYLOAD} bytes, or "
+            f"{MAX_ORDERS} waited already"
+        )
         self.fleet.refuse(topic, OrderError("orderError", text))
 
     def _connect(self, host: str, port: int, handover: Handover) -> None:
@@ -107,24 +122,35 @@ class MqttFleet:
             from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
             raise WorldError(lacking("VDA 5050", "vda5050")) from None
-        for i, (topic, will) in enumerate(zip(self._inboxes, self.fleet.last_wills(), strict=True)):
+
+        for i, (topic, will) in enumerate(
+            zip(self._inboxes, self.fleet.last_wills(), strict=True)
+        ):
             client = mqtt.Client(CallbackAPIVersion.VERSION2)
             client.will_set(*will)
             self._listen(client, i, topic, handover)
             try:
                 client.connect(host, port, keepalive=30)
             except OSError as error:
-                raise PeerError(f"no MQTT broker at {host}:{port}: {error.strerror or error}") from None
+                raise PeerError(
+                    f"no MQTT broker at {host}:{port}: {error.strerror or error}"
+                ) from None
+
             self._clients[_agv_of(topic)] = client
             client.loop_start()
 
     def _listen(self, client: Any, i: int, topic: str, handover: Handover) -> None:
         inbox = self._inboxes[topic]
 
-        def connected(_client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
+        def connected(
+            _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any
+        ) -> None:
             if reason.is_failure:
-                self._throttled_log.log(logging.WARNING, "the MQTT broker refuses us: %s", reason)
+                self._throttled_log.log(
+                    logging.WARNING, "the MQTT broker refuses us: %s", reason
+                )
                 return
+
             client.subscribe(topic, qos=1)
             handover.soon(self._let_in, i)
 
@@ -136,7 +162,8 @@ class MqttFleet:
         client.on_connect, client.on_message = connected, received
 
     def _let_in(self, i: int) -> None:
-        self._leaving.pop(i, None)  # a new connection sends nothing of the one before
+        # a new connection sends nothing of the one before
+        self._leaving.pop(i, None)
         self._send([self.fleet.online(i)])
         self._connected.add(i)
 
@@ -146,7 +173,9 @@ class MqttFleet:
         return len(self._connected) == len(self._inboxes)
 
     def _send(self, messages: Iterable[Message]) -> list[Any]:
-        """Publish messages, each by the client of its AGV. Returns how each is on its way."""
+        """Publish messages, each by the client of its AGV. Returns how each is on its
+        way.
+        """
         return [
             client.publish(*message)
             for message in messages
@@ -154,8 +183,12 @@ class MqttFleet:
         ]
 
     def _send_states(self, now: float, last: bool = False) -> None:
-        """Publish the states that are due. The MQTT client keeps what the broker does not read, so each AGV has one state there."""
-        self._leaving = {i: sent for i, sent in self._leaving.items() if not _has_left(sent)}
+        """Publish the states that are due. The MQTT client keeps what the broker does
+        not read, so each AGV has one state there.
+        """
+        self._leaving = {
+            i: sent for i, sent in self._leaving.items() if not _has_left(sent)
+        }
         states = self.fleet.states(now, last, self._leaving)
         for message, sent in zip(states, self._send(states), strict=True):
             self._leaving[self._numbers[_agv_of(message.topic)]] = sent
@@ -166,15 +199,22 @@ class MqttFleet:
         for sent in self._send(self.fleet.offline()):
             with contextlib.suppress(RuntimeError, ValueError):  # the broker has gone
                 sent.wait_for_publish(max(0.0, end - time.monotonic()))
+
         for client in self._clients.values():
             client.disconnect()
         for client in self._clients.values():
             client.loop_stop()
 
     async def run(
-        self, host: str, port: int, *, speed: float = 1.0, stop: asyncio.Event | None = None
+        self,
+        host: str,
+        port: int,
+        *,
+        speed: float = 1.0,
+        stop: asyncio.Event | None = None,
     ) -> Outcome | None:
-        """Wait for an order for each AGV, then drive, in real time, until all have ended or `stop` is set. None: stopped before.
+        """Wait for an order for each AGV, then drive, in real time, until all have
+        ended or `stop` is set. None: stopped before.
 
         Raises
         ------
@@ -185,16 +225,26 @@ class MqttFleet:
         """
         stop, clock = stop or asyncio.Event(), asyncio.get_running_loop().time
         try:
-            with telling(f"waiting for the MQTT broker at {shown(host)}:{port}", log.info):
-                await asyncio.to_thread(self._connect, host, port, Handover(asyncio.get_running_loop()))
-            with telling(f"{shown(host)}:{port} does not answer as an MQTT broker; it is waited for", log.warning):
+            with telling(
+                f"waiting for the MQTT broker at {shown(host)}:{port}", log.info
+            ):
+                await asyncio.to_thread(
+                    self._connect, host, port, Handover(asyncio.get_running_loop())
+                )
+
+            with telling(
+                f"{shown(host)}:{port} does not answer as an MQTT broker; it is waited for",
+                log.warning,
+            ):
                 while not self._is_in and not stop.is_set():
                     await asyncio.sleep(TICK_S)
+
             worker = asyncio.create_task(self._take_orders(speed))
             try:
                 with telling(self._awaited(), log.info):
                     while not self.fleet.has_begun and not stop.is_set():
                         await self._tick(worker)
+
                 if not self.fleet.has_begun:
                     return None
                 ending = None
@@ -203,6 +253,7 @@ class MqttFleet:
                     await self._tick(worker)
             finally:
                 worker.cancel()
+
             self._send_states(clock(), last=True)
             return self.fleet.finish(ending or Ending.TIMEOUT)
         finally:
@@ -216,7 +267,9 @@ class MqttFleet:
         await asyncio.sleep(TICK_S)
 
     async def _take_orders(self, speed: float) -> None:
-        """Take orders, those of all AGVs in turns, and start the run when each AGV has one."""
+        """Take orders, those of all AGVs in turns, and start the run when each AGV has
+        one.
+        """
         fleet, clock = self.fleet, asyncio.get_running_loop().time
         while True:
             await self._arrived.wait()
@@ -234,7 +287,10 @@ class MqttFleet:
         """What is waited for before anybody drives."""
         topics = self.fleet.order_topics
         more = " …" if len(topics) > 1 else ""
-        return shown(f"waiting for an order for each of {len(topics)} AGVs: {topics[0]}{more}", 300)
+        return shown(
+            f"waiting for an order for each of {len(topics)} AGVs: {topics[0]}{more}",
+            300,
+        )
 
 
 def _has_left(sent: Any) -> bool:

@@ -1,7 +1,9 @@
-"""Clocks of the processing time for clients and peers: time of the event loop's thread, without steps of the world.
+"""Clocks of the processing time for clients and peers: time of the event loop's thread,
+without steps of the world.
 
-Who may step the world may do so at any pace. So steps, and telling everybody of them, are not counted in the budgets of those who ask for
-them, whatever the protocol: the clocks here stand still meanwhile, and all budgets are measured by them.
+Who may step the world may do so at any pace. So steps, and telling everybody of them,
+are not counted in the budgets of those who ask for them, whatever the protocol: the
+clocks here stand still meanwhile, and all budgets are measured by them.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from collections.abc import Iterator
 
 
 class _Free(threading.local):
-    """What was not counted so far, s, of each thread: its loop has a simulator of its own."""
+    """What was not counted so far, s, of each thread: its loop has a simulator of its
+    own.
+    """
 
     worked = 0.0
     passed = 0.0
@@ -24,7 +28,9 @@ _free = _Free()
 
 
 def worked() -> float:
-    """Time that this thread has computed, s, whatever else the machine does; steps of the world are left out."""
+    """Time that this thread has computed, s, whatever else the machine does; steps of
+    the world are left out.
+    """
     return time.thread_time() - _free.worked
 
 
@@ -39,6 +45,7 @@ def uncounted() -> Iterator[None]:
     if _free.is_open:
         yield
         return
+
     thread, wall, _free.is_open = time.thread_time(), time.perf_counter(), True
     try:
         yield

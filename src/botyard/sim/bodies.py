@@ -1,4 +1,6 @@
-"""What may be done to robots and boxes alike: placing, masses, forces, carrying, joints of description files."""
+"""What may be done to robots and boxes alike: placing, masses, forces, carrying, joints
+of description files.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,14 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.revisions import Subject
 from botyard.devices.joints import Joint, Joints, joint_key
 from botyard.devices.rays import RaySensor
 from botyard.engine import commands as cmd
 from botyard.engine.layout import Control
 from botyard.engine.tables import NOBODY
 from botyard.errors import WorldError
-from botyard.feed import Subject
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Described
 from botyard.sim.core import Core
@@ -21,11 +23,13 @@ from botyard.sim.journal import Attach, Describe, Detach, SetDynamics
 from botyard.sim.placement import places_back
 
 if TYPE_CHECKING:
-    from botyard.arguments import PoseLike
+    from botyard.api.arguments import PoseLike
 
 
 class Bodies(Core):
-    """A simulation's bodies, by name: robots and boxes of the map. The parameters are those of `Core`."""
+    """A simulation's bodies, by name: robots and boxes of the map. The parameters are
+    those of `Core`.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -35,7 +39,8 @@ class Bodies(Core):
         """Ray sensors of description files, by their names."""
 
     def put(self, name: str, pose: PoseLike, source: str = "api") -> None:
-        """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next step, whatever stands there.
+        """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next
+        step, whatever stands there.
 
         Raises
         ------
@@ -50,9 +55,11 @@ class Bodies(Core):
         self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
 
     def put_back(self, names: Sequence[str] | None = None, source: str = "api") -> None:
-        """Put robots and boxes of the map, or all of them, back where they started, at the next step. Time goes on: see `Simulation.reset`.
+        """Put robots and boxes of the map, or all of them, back where they started, at
+        the next step. Time goes on: see `Simulation.reset`.
 
-        A robot whose start another body has taken goes to the nearest free place on a 1 m grid around it.
+        A robot whose start another body has taken goes to the nearest free place on a 1
+        m grid around it.
 
         Raises
         ------
@@ -62,11 +69,16 @@ class Bodies(Core):
         if names is not None:
             names = [names] if isinstance(names, str) else names
             self._check_there(*names)
-        boxes = {name: box.pose for name, box in zip(self.box_names, self.scene.boxes, strict=True)}
+
+        boxes = {
+            name: box.pose
+            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
+        }
         starts = {name: robot.start for name, robot in self._robots.items()}
         if names is not None:
             boxes = {name: boxes[name] for name in names if name in boxes}
             starts = {name: starts[name] for name in names if name in starts}
+
         for name, pose in places_back(self._engine, starts, boxes).items():
             if name in boxes:
                 self.put(name, pose, source)
@@ -74,7 +86,8 @@ class Bodies(Core):
                 self._robots[name]._put_back(pose, source)
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a robot or a box of the map a mass, between two steps; None: it has none, and is kinematic again.
+        """Give a robot or a box of the map a mass, between two steps; None: it has
+        none, and is kinematic again.
 
         Raises
         ------
@@ -93,17 +106,28 @@ class Bodies(Core):
         if name in self._robots:
             robot = self._robots[name]
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
+
         self._set_scene(self._engine.scene)
         self.feed.tell(Subject.MASS)
         self._note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
-        """Mass, friction and damping of a robot or box; None: it has no mass. UnknownNameError (a KeyError) when nothing has that name."""
+        """Mass, friction and damping of a robot or box; None: it has no mass.
+        UnknownNameError (a KeyError) when nothing has that name.
+        """
         self._check_there(name)
         return self._engine.specs[self._engine.rows[name]].dynamics
 
-    def push(self, name: str, fx: float, fy: float = 0.0, torque: float = 0.0, source: str = "api") -> None:
-        """Apply a force at the centre of mass (N) and a torque (N·m) from the next step on, until the next command.
+    def push(
+        self,
+        name: str,
+        fx: float,
+        fy: float = 0.0,
+        torque: float = 0.0,
+        source: str = "api",
+    ) -> None:
+        """Apply a force at the centre of mass (N) and a torque (N·m) from the next step
+        on, until the next command.
 
         In the world's axes. A body without mass ignores it.
 
@@ -119,35 +143,50 @@ class Bodies(Core):
         self.submit(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
-        """Let the PD controller of a body with mass take it to a pose (m, m, rad) from the next step on; see `push`."""
+        """Let the PD controller of a body with mass take it to a pose (m, m, rad) from
+        the next step on; see `push`.
+        """
         self._check_there(name)
         self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
 
-    def throw(self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api") -> None:
-        """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from the next step on; see `push`."""
+    def throw(
+        self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api"
+    ) -> None:
+        """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from
+        the next step on; see `push`.
+        """
         self._check_there(name)
         twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
         self.submit(name, cmd.Demand(Control.TWIST, twist), source)
 
     def describe(self, described: Described) -> None:
-        """Add the joints and ray sensors of a description file; its bodies are boxes of the scene. KeyError if one is missing."""
+        """Add the joints and ray sensors of a description file; its bodies are boxes of
+        the scene. KeyError if one is missing.
+        """
         self._check_thread()
         for sensor in described.sensors:
             self._check_there(sensor.parent)
         self._note(None, Describe, described)
         self.described |= described
-        self._describe_again({Joints.name: [joint_key(joint) for joint in described.joints]})
+        self._describe_again(
+            {Joints.name: [joint_key(joint) for joint in described.joints]}
+        )
         self.feed.tell(Subject.DESCRIBED)
 
     def _describe_again(self, keys: Mapping[str, Collection[Hashable]]) -> None:
-        """Create joints and ray sensors of description files that are missing; of joints those whose keys are given for their table."""
+        """Create joints and ray sensors of description files that are missing; of
+        joints those whose keys are given for their table.
+        """
         rows, joints = self._engine.rows, self._engine.table(Joints)
         there, wanted = {row.key for row in joints.rows}, keys.get(joints.name, ())
         for joint in self.described.joints:
             if joint_key(joint) in wanted and joint_key(joint) not in there:
                 Joint(joint, joints, rows.get(joint.parent, NOBODY))
+
         for sensor in self.described.sensors:
-            if sensor.parent in rows and not (sensor.name in self.rays and self.rays[sensor.name].is_there):
+            if sensor.parent in rows and not (
+                sensor.name in self.rays and self.rays[sensor.name].is_there
+            ):
                 self.rays[sensor.name] = RaySensor(sensor, self._devices, self._engine)
 
     @property
@@ -159,22 +198,34 @@ class Bodies(Core):
         return joints
 
     def attach(self, carrier: str, name: str) -> None:
-        """Let a body carry another one from now on, where it is; for sensors and collisions it is a part of its carrier.
+        """Let a body carry another one from now on, where it is; for sensors and
+        collisions it is a part of its carrier.
 
         Raises
         ------
         UnknownNameError
             A KeyError: one of them is not there.
         WorldError
-            It carries itself, one of them is carried already, or the other one carries something.
+            It carries itself, one of them is carried already, or the other one carries
+            something.
         """
         self._check_thread()
         self._check_there(carrier, name)
         engine = self._engine
-        if name == carrier or engine.carrier_of(name) is not None or engine.carrier_of(carrier) is not None:
-            raise WorldError(f"{carrier} cannot carry {name}: one of them is carried, or it is itself")
+        if (
+            name == carrier
+            or engine.carrier_of(name) is not None
+            or engine.carrier_of(carrier) is not None
+        ):
+            raise WorldError(
+                f"{carrier} cannot carry {name}: one of them is carried, or it is itself"
+            )
+
         if carried := engine.carried_by(engine.rows[name]):
-            raise WorldError(f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}")
+            raise WorldError(
+                f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}"
+            )
+
         self._note(None, Attach, carrier, name)
         engine.attach(carrier, name)
 
@@ -186,10 +237,16 @@ class Bodies(Core):
             self._engine.detach(name)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
-        """Net force, N, and torque, N·m, on a body with mass in the last step, in the world's axes; zero for others."""
+        """Net force, N, and torque, N·m, on a body with mass in the last step, in the
+        world's axes; zero for others.
+        """
         self._check_there(name)
         dynamics = self._engine.dynamics
-        return (0.0, 0.0, 0.0) if dynamics is None else dynamics.wrench(self._engine.rows[name])
+        return (
+            (0.0, 0.0, 0.0)
+            if dynamics is None
+            else dynamics.wrench(self._engine.rows[name])
+        )
 
 
 __all__ = ["Bodies"]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
 from botyard.engine import commands as cmd
 from botyard.engine.layout import OdometryErrorMode
 from botyard.errors import CommandError
-from botyard.handle import Handle
 from botyard.model.robot import Drive
 from botyard.sim.core import Member
 
 
-class Commands(Handle):
-    """Commands to a robot; they take effect at the beginning of the next step. SI units."""
+class Commands(ReadOnly):
+    """Commands to a robot; they take effect at the beginning of the next step. SI
+    units.
+    """
 
     def __init__(self, robot: Member, source: str) -> None:
         self._robot = robot
@@ -25,13 +27,17 @@ class Commands(Handle):
         """Queue any command of `botyard.engine.commands`."""
         self._robot._sim.submit(self._robot.name, command, self._source)
 
-    def __call__(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
-        """Drive with velocities (m/s, rad/s, m/s to the left) until the next command; omitted ones are unchanged.
+    def __call__(
+        self, v: float | None = None, w: float | None = None, vy: float | None = None
+    ) -> None:
+        """Drive with velocities (m/s, rad/s, m/s to the left) until the next command;
+        omitted ones are unchanged.
 
         Raises
         ------
         CommandError
-            A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
+            A value is not a finite number, or `vy` is not 0 and the robot cannot drive
+            sideways.
         """
         if vy:
             self._check_sideways(vy)
@@ -41,11 +47,14 @@ class Commands(Handle):
         spec = self._robot.spec
         if spec.drive is Drive.DIFF:
             raise CommandError(
-                f"vy: robot {self._robot.name} ({spec.name}) cannot drive sideways, only omnidirectional robots can; found {vy} m/s"
+                f"vy: robot {self._robot.name} ({spec.name}) cannot drive "
+                f"sideways, only omnidirectional robots can; found {vy} m/s"
             )
 
     def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
-        """Drive with these velocities until the next command: m/s, rad/s, m/s to the left. Raises like `__call__`."""
+        """Drive with these velocities until the next command: m/s, rad/s, m/s to the
+        left. Raises like `__call__`.
+        """
         self(v, w, vy)
 
     def move(self, distance: float) -> None:
@@ -69,7 +78,9 @@ class Commands(Handle):
         self.submit(cmd.EmergencyStop())
 
     def enable(self, on: bool = True) -> None:
-        """Switch the motors on or off; they stay off while `Robot.motors_inhibited` says why."""
+        """Switch the motors on or off; they stay off while `Robot.motors_inhibited`
+        says why.
+        """
         self.submit(cmd.EnableMotors(on))
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
@@ -77,7 +88,9 @@ class Commands(Handle):
         self.submit(cmd.SetPose(arguments.pose((x, y, th))))
 
     def hold(self, on: bool = True) -> None:
-        """Hold the robot in place, for example to drag it with `set_pose`; when released, it goes on with its commands."""
+        """Hold the robot in place, for example to drag it with `set_pose`; when
+        released, it goes on with its commands.
+        """
         self.submit(cmd.Hold(on))
 
     def reset_odometry(self) -> None:

@@ -1,8 +1,11 @@
-"""What bodies touch: the thing nearest to an outline, and a log of contacts (`Simulation.events`).
+"""What bodies touch: the thing nearest to an outline, and a log of contacts
+(`Simulation.events`).
 
-The engine stops a robot just before it would overlap something (`botyard.engine.kernels.collide`), and says that it is stalled. What has
-stopped it is known when somebody has asked for it before the step (`Engine.met`); else it is taken for the nearest thing at most `TOUCH_M`
-away, as others may have moved on in the same step.
+The engine stops a robot just before it would overlap something
+(`botyard.engine.kernels.collide`), and says that it is stalled. What has stopped it is
+known when somebody has asked for it before the step (`Engine.met`); else it is taken
+for the nearest thing at most `TOUCH_M` away, as others may have moved on in the same
+step.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cosine_sine
+from botyard.api.revisions import Subject
 from botyard.engine.layout import WALL as WALL_ROW
 from botyard.engine.snapshot import Snapshot
-from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.model.obstacles import Visible
+from botyard.numerics.elementary import cosine_sine
 from botyard.sim.core import Core
 
 if TYPE_CHECKING:
@@ -37,7 +40,8 @@ MAX_CONTACTS: Final = 100_000
 
 
 class Contact(NamedTuple):
-    """A robot began to touch something: it was stopped by it, or, where one of both has mass, pressed on it.
+    """A robot began to touch something: it was stopped by it, or, where one of both has
+    mass, pressed on it.
 
     Attributes
     ----------
@@ -58,7 +62,10 @@ class Contact(NamedTuple):
     episode: int = 0
 
     def __str__(self) -> str:
-        return f"{self.time:.2f} s: {self.robot} touched {self.other} at ({self.pose.x:.2f}, {self.pose.y:.2f}) m"
+        return (
+            f"{self.time:.2f} s: {self.robot} touched {self.other} at "
+            f"({self.pose.x:.2f}, {self.pose.y:.2f}) m"
+        )
 
 
 def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
@@ -67,18 +74,26 @@ def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
     edges = []
     for part in parts:
         points = np.asarray(part, np.float64)
-        x, y = pose[0] + c * points[:, 0] - s * points[:, 1], pose[1] + s * points[:, 0] + c * points[:, 1]
+        x, y = (
+            pose[0] + c * points[:, 0] - s * points[:, 1],
+            pose[1] + s * points[:, 0] + c * points[:, 1],
+        )
         edges.append(np.column_stack((x, y, np.roll(x, -1), np.roll(y, -1))))
+
     return np.concatenate(edges)
 
 
 def edge_distance(a: F8, b: F8) -> float:
-    """Least distance between edges `a` (n, 4) and `b` (m, 4), m; 0 where two cross; inf if there are none."""
+    """Least distance between edges `a` (n, 4) and `b` (m, 4), m; 0 where two cross; inf
+    if there are none.
+    """
     if not len(a) or not len(b):
         return math.inf
     if _cross(a, b):
         return 0.0
-    ends = [_point_distance(p[:, k : k + 2], q) for p, q in ((a, b), (b, a)) for k in (0, 2)]
+    ends = [
+        _point_distance(p[:, k : k + 2], q) for p, q in ((a, b), (b, a)) for k in (0, 2)
+    ]
     return float(min(ends))
 
 
@@ -101,11 +116,14 @@ def _cross(a: F8, b: F8) -> bool:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (w[..., 0] * s[..., 1] - w[..., 1] * s[..., 0]) / turn
         u = (w[..., 0] * r[..., 1] - w[..., 1] * r[..., 0]) / turn
-        return bool(((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any())
+        return bool(
+            ((turn != 0.0) & (t >= 0.0) & (t <= 1.0) & (u >= 0.0) & (u <= 1.0)).any()
+        )
 
 
 def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
-    """The obstacle nearest to the outline of a body; where there is none, the nearest body with mass.
+    """The obstacle nearest to the outline of a body; where there is none, the nearest
+    body with mass.
 
     Parameters
     ----------
@@ -124,20 +142,28 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
     specs, state = sim.engine.specs, sim.snapshot.state
     pose, radius = state.pose, sim.engine.bodies.radius
     mine = placed(specs[row].parts, pose[row])
-    low, high = mine.reshape(-1, 2).min(axis=0) - within, mine.reshape(-1, 2).max(axis=0) + within
+    low, high = (
+        mine.reshape(-1, 2).min(axis=0) - within,
+        mine.reshape(-1, 2).max(axis=0) + within,
+    )
     best, name = math.inf, WALL
     if (found := edge_distance(mine, _walls(sim, low, high))) <= within:
         best = found
     away = np.abs(pose[:, :2] - pose[row, :2]).max(axis=1)
     for visible in (Visible.OBSTACLE, Visible.PUSHED):
-        near = (away <= radius + radius[row] + within) & (state.mask & int(visible) != 0)
+        near = (away <= radius + radius[row] + within) & (
+            state.mask & int(visible) != 0
+        )
         near[row] = False
         for k in np.flatnonzero(near).tolist():
             found = edge_distance(mine, placed(specs[k].parts, pose[k]))
             if found <= within and found < best:
                 best, name = found, specs[k].name
-        if best <= within:  # what is pushed stops nobody, unless it is stuck itself
+
+        # what is pushed stops nobody, unless it is stuck itself
+        if best <= within:
             break
+
     return best, name
 
 
@@ -146,19 +172,32 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
     scene = sim.scene
     s, p, edge = scene.segments, scene.points, scene.resolution
     near = (
-        (np.minimum(s[:, 0], s[:, 2]) <= high[0]) & (np.maximum(s[:, 0], s[:, 2]) >= low[0])
-        & (np.minimum(s[:, 1], s[:, 3]) <= high[1]) & (np.maximum(s[:, 1], s[:, 3]) >= low[1])
-    )  # fmt: skip
+        (np.minimum(s[:, 0], s[:, 2]) <= high[0])
+        & (np.maximum(s[:, 0], s[:, 2]) >= low[0])
+        & (np.minimum(s[:, 1], s[:, 3]) <= high[1])
+        & (np.maximum(s[:, 1], s[:, 3]) >= low[1])
+    )
     for special in scene.special_walls:
         if not special.returns.mask & Visible.OBSTACLE:
             near[special.first : special.last] = False
+
     walls: F8 = s[near]
-    inside = (p[:, 0] <= high[0]) & (p[:, 0] + edge >= low[0]) & (p[:, 1] <= high[1]) & (p[:, 1] + edge >= low[1])
+    inside = (
+        (p[:, 0] <= high[0])
+        & (p[:, 0] + edge >= low[0])
+        & (p[:, 1] <= high[1])
+        & (p[:, 1] + edge >= low[1])
+    )
     if not inside.any():
         return walls
     x, y = p[inside, 0], p[inside, 1]
     to_x, to_y = x + edge, y + edge
-    sides = [(x, y, to_x, y), (x, to_y, to_x, to_y), (x, y, x, to_y), (to_x, y, to_x, to_y)]
+    sides = [
+        (x, y, to_x, y),
+        (x, to_y, to_x, to_y),
+        (x, y, x, to_y),
+        (to_x, y, to_x, to_y),
+    ]
     return np.concatenate([walls, *(np.column_stack(side) for side in sides)])
 
 
@@ -172,7 +211,9 @@ def stopping(sim: Core, row: int) -> str | None:
 
 
 def pressing(sim: Core) -> dict[str, list[str]]:
-    """What bodies press on, by their names, where at least one of two has mass; each other one once, in no order that means something."""
+    """What bodies press on, by their names, where at least one of two has mass; each
+    other one once, in no order that means something.
+    """
     found: dict[str, list[str]] = {}
     dynamics, specs = sim.engine.dynamics, sim.engine.specs
     if dynamics is not None:
@@ -181,27 +222,38 @@ def pressing(sim: Core) -> dict[str, list[str]]:
                 others = found.setdefault(one, [])
                 if other not in others:
                     others.append(other)
+
     return found
 
 
 def touching(sim: Core, name: str) -> tuple[str, ...]:
-    """What a robot touches now: what stops it, the robots that it stops, and, where one of both has mass, what it presses on."""
+    """What a robot touches now: what stops it, the robots that it stops, and, where one
+    of both has mass, what it presses on.
+    """
     snapshot = sim.snapshot
     sim.engine.note_contacts()
     rows, stall = snapshot.rows, snapshot.state.stall
     stops = stopping(sim, rows[name]) if stall[rows[name]] else None
     found = [] if stops is None else [stops]
     for other, row in rows.items():
-        if other != name and stall[row] and other not in found and stopping(sim, row) == name:
+        if (
+            other != name
+            and stall[row]
+            and other not in found
+            and stopping(sim, row) == name
+        ):
             found.append(other)
+
     found += [other for other in pressing(sim).get(name, ()) if other not in found]
     return tuple(found)
 
 
 class ContactLog(Sequence[Contact]):
-    """Contacts of robots from now on, in the order in which they happened; an entry when a robot begins to touch something.
+    """Contacts of robots from now on, in the order in which they happened; an entry
+    when a robot begins to touch something.
 
-    Those of earlier episodes stay; when time goes back within an episode (`restore`, `history`), what has not happened any more is dropped.
+    Those of earlier episodes stay; when time goes back within an episode (`restore`,
+    `history`), what has not happened any more is dropped.
 
     Parameters
     ----------
@@ -217,7 +269,9 @@ class ContactLog(Sequence[Contact]):
         self._revision = sim.feed.last(Subject.TIME)
         self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
         self._begun: deque[int] = deque(maxlen=MAX_CONTACTS)
-        """How many episodes had begun at each: two that were begun with seeds have the same number."""
+        """How many episodes had begun at each: two that were begun with seeds have the
+        same number.
+        """
         self._touched: dict[str, list[str]] = {}
         self.total = 0
         """All contacts so far, also those that are not kept any more."""
@@ -231,6 +285,7 @@ class ContactLog(Sequence[Contact]):
         if not pressed and not stall.any():
             self._touched.clear()
             return
+
         before, self._touched = self._touched, {}
         for name in sim._robots:
             row = snapshot.rows[name]
@@ -244,14 +299,22 @@ class ContactLog(Sequence[Contact]):
                 if other not in before.get(name, ()):
                     self.total += 1
                     pose = Pose(*snapshot.state.pose[row].tolist())
-                    self._entries.append(Contact(snapshot.time, name, other, pose, self._episodes.number))
+                    self._entries.append(
+                        Contact(snapshot.time, name, other, pose, self._episodes.number)
+                    )
                     self._begun.append(self._episodes.begun)
 
     def _go_back(self, time: float) -> None:
-        """Time was set, and a step was made since then, to `time`, s: what was touched before is not known."""
+        """Time was set, and a step was made since then, to `time`, s: what was touched
+        before is not known.
+        """
         self._revision = self._sim.feed.last(Subject.TIME)
         self._touched.clear()
-        while self._entries and self._begun[-1] == self._episodes.begun and self._entries[-1].time >= time:
+        while (
+            self._entries
+            and self._begun[-1] == self._episodes.begun
+            and self._entries[-1].time >= time
+        ):
             self._entries.pop()
             self._begun.pop()
 
@@ -260,7 +323,11 @@ class ContactLog(Sequence[Contact]):
     @overload
     def __getitem__(self, index: slice) -> list[Contact]: ...
     def __getitem__(self, index: int | slice) -> Contact | list[Contact]:
-        return list(self._entries)[index] if isinstance(index, slice) else self._entries[index]
+        return (
+            list(self._entries)[index]
+            if isinstance(index, slice)
+            else self._entries[index]
+        )
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -272,4 +339,14 @@ class ContactLog(Sequence[Contact]):
         return "\n".join(map(str, self)) or "no contacts"
 
 
-__all__ = ["TOUCH_M", "WALL", "Contact", "ContactLog", "edge_distance", "nearest", "placed", "stopping", "touching"]
+__all__ = [
+    "TOUCH_M",
+    "WALL",
+    "Contact",
+    "ContactLog",
+    "edge_distance",
+    "nearest",
+    "placed",
+    "stopping",
+    "touching",
+]

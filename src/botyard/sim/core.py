@@ -1,7 +1,8 @@
-"""The core of a simulation that robots, sensors and the fleet depend on: engine, devices, queue of commands, journal.
+"""The core of a simulation that robots, sensors and the fleet depend on: engine,
+devices, queue of commands, journal.
 
-`Simulation` is a `Core` with robots, files, states and pictures. The core is a module of its own so that its parts need not import
-`Simulation`.
+`Simulation` is a `Core` with robots, files, states and pictures. The core is a module
+of its own so that its parts need not import `Simulation`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
+from botyard.api.revisions import Revisions
 from botyard.devices.ranging import RangeDevices
 from botyard.engine import commands as cmd
 from botyard.engine.crowd import Crowd
@@ -20,25 +23,34 @@ from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.engine.tables import Row, Table
 from botyard.errors import NotNowError, UnknownNameError
-from botyard.feed import Feed
 from botyard.geometry import Pose, relative
-from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.robot import RobotSpec
 from botyard.model.robotport import Timing
 from botyard.model.scene import Scene
-from botyard.sim.journal import Change, Drive, Entry, Journal, Submit, SubmitVelocities, WriteDevice
+from botyard.sim.journal import (
+    Change,
+    Drive,
+    Entry,
+    Journal,
+    Submit,
+    SubmitVelocities,
+    WriteDevice,
+)
 from botyard.sim.programs import Programs
 
 _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
 """Commands that the simulation itself tracks."""
 _HOLDING = "hold"
-"""Source of all holds in the engine's queue, so that they take effect in order of arrival, not by source."""
+"""Source of all holds in the engine's queue, so that they take effect in order of
+arrival, not by source.
+"""
 
 
-class Member(Handle):
-    """The part of a robot that its commands and sensors depend on; see `botyard.sim.robot.BaseRobot`.
+class Member(ReadOnly):
+    """The part of a robot that its commands and sensors depend on; see
+    `botyard.sim.robot.BaseRobot`.
 
     Parameters
     ----------
@@ -60,7 +72,9 @@ class Member(Handle):
         self._sim = core
         self._teleports = 0
         self._is_left_off = False
-        """Whether the motors are off because of the end of a client's session, see `BaseRobot.is_kept_off`."""
+        """Whether the motors are off because of the end of a client's session, see
+        `BaseRobot.is_kept_off`.
+        """
 
     def _put_back(self, pose: Pose, source: str) -> None:
         """Queue: go to a pose, with the odometry that begins there, at rest."""
@@ -74,22 +88,29 @@ class Member(Handle):
         return isinstance(self._sim, _Removed)
 
     def _remove(self) -> None:
-        """It was removed: whoever uses this handle from now on is told, also when another robot gets its name."""
+        """It was removed: whoever uses this handle from now on is told, also when
+        another robot gets its name.
+        """
         vars(self)["_sim"] = _Removed(self.name)
 
 
 class _Removed:
-    """Replaces the simulation of a removed robot: every access raises `UnknownNameError`."""
+    """Replaces the simulation of a removed robot: every access raises
+    `UnknownNameError`.
+    """
 
     def __init__(self, robot: str) -> None:
         self._robot = robot
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise UnknownNameError(f'robot "{self._robot}" was removed from its simulation; add_robot makes another one')
+        raise UnknownNameError(
+            f'robot "{self._robot}" was removed from its simulation; add_robot makes another one'
+        )
 
 
-class Core(Handle):
-    """The engine with its devices. Every command and change passes through this class, so that the journal records it.
+class Core(ReadOnly):
+    """The engine with its devices. Every command and change passes through this class,
+    so that the journal records it.
 
     Parameters
     ----------
@@ -108,7 +129,13 @@ class Core(Handle):
     _robots: Mapping[str, Member]
 
     def __init__(
-        self, scene: Scene, engine: Engine, devices: RangeDevices, *, sensor_noise: bool, range_step: float
+        self,
+        scene: Scene,
+        engine: Engine,
+        devices: RangeDevices,
+        *,
+        sensor_noise: bool,
+        range_step: float,
     ) -> None:
         self._set_scene(scene)
         vars(self)["sensor_noise"] = sensor_noise
@@ -141,15 +168,16 @@ class Core(Handle):
         return self._engine
 
     @property
-    def feed(self) -> Feed:
-        """Revision counters of what changes seldom, see `botyard.feed`."""
+    def feed(self) -> Revisions:
+        """Revision counters of what changes seldom, see `botyard.api.revisions`."""
         return self._engine.feed
 
     @property
     def box_names(self) -> tuple[str, ...]:
         """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
 
-        They are those of the map as `botyard.names.shown` shows them; a box gets another name where that one is taken.
+        They are those of the map as `botyard.names.shown` shows them; a box gets
+        another name where that one is taken.
         """
         return self._engine.box_names
 
@@ -196,17 +224,22 @@ class Core(Handle):
     def colors(self) -> dict[str, str]:
         """Colour of each robot and box by its name."""
         robots = {name: robot.spec.color for name, robot in self._robots.items()}
-        return robots | {n: box.color for n, box in zip(self.box_names, self.scene.boxes, strict=True)}
+        return robots | {
+            n: box.color
+            for n, box in zip(self.box_names, self.scene.boxes, strict=True)
+        }
 
     def belong_to(self, is_ours: Callable[[], bool] | None) -> None:
         """Let one thread alone step, change and save the world from now on.
 
-        Arrays are laid out anew when bodies come and go, and a kernel that another thread has called would go on in the old ones.
+        Arrays are laid out anew when bodies come and go, and a kernel that another
+        thread has called would go on in the old ones.
 
         Parameters
         ----------
         is_ours : callable or None
-            Whether the calling thread is that one; None: whoever steps the world, one at a time.
+            Whether the calling thread is that one; None: whoever steps the world, one
+            at a time.
         """
         self._is_ours = is_ours
 
@@ -214,21 +247,25 @@ class Core(Handle):
         """Raise NotNowError if the world belongs to another thread."""
         if self._is_ours is not None and not self._is_ours():
             raise NotNowError(
-                "this simulation is served, and another thread runs it: change and save it by `call` or `do` of what "
+                "this simulation is served, and another thread runs it: change "
+                "and save it by `call` or `do` of what "
                 "botyard.serve has given"
             )
 
     def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
-        """Queue a command to a robot or a box for the next step; see `botyard.engine.commands`.
+        """Queue a command to a robot or a box for the next step; see
+        `botyard.engine.commands`.
 
         Raises
         ------
         UnknownNameError
             A KeyError: nothing has that name.
         NotNowError
-            The world belongs to another thread, see `belong_to`; all methods that change it raise that.
+            The world belongs to another thread, see `belong_to`; all methods that
+            change it raise that.
         """
-        if self._is_ours is not None:  # asked here, too: it is called very often
+        # asked here, too: it is called very often
+        if self._is_ours is not None:
             self._check_thread()
         engine = self._engine
         if name not in engine.rows:
@@ -237,6 +274,7 @@ class Core(Handle):
             if isinstance(command, cmd.Hold):
                 self.hold(name, command.on, source)
                 return
+
             if isinstance(command, cmd.EnableMotors):
                 if name in self._robots:
                     self._robots[name]._is_left_off = False
@@ -244,33 +282,44 @@ class Core(Handle):
                 self._robots[name]._teleports += 1
             else:
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
+
         engine.submit(name, command, source)
-        if self._journal.is_read:  # checked here, too, for speed: mostly there is no listener
+        if (
+            self._journal.is_read
+        ):  # checked here, too, for speed: mostly there is no listener
             if type(command) is cmd.SetVelocity:
                 self._journal.note_velocity(self.tick, source, name, command)
             else:
                 self._note(source, Submit, name, command)
 
-    def submit_velocities(self, command: cmd.SetVelocities, source: str = "api") -> None:
-        """Queue velocities of many bodies for the next step; its rows are those of the engine. Its arrays are copied.
+    def submit_velocities(
+        self, command: cmd.SetVelocities, source: str = "api"
+    ) -> None:
+        """Queue velocities of many bodies for the next step; its rows are those of the
+        engine. Its arrays are copied.
 
         Raises
         ------
         CommandError
-            Rows are not whole numbers, are not there or are there twice, or other arrays have not as many numbers.
+            Rows are not whole numbers, are not there or are there twice, or other
+            arrays have not as many numbers.
         """
         self._queue_velocities(command.checked(len(self._engine.specs)), source)
 
     def _queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
-        """`submit_velocities` for arrays that nobody else can change, and rows that are known to be right."""
+        """`submit_velocities` for arrays that nobody else can change, and rows that are
+        known to be right.
+        """
         self._check_thread()
         self._note(source, SubmitVelocities, command)
         self._engine.submit_velocities(command, source)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
-        """Hold a robot or a box in place, for example to drag it with `put`; when released, it goes on with its commands.
+        """Hold a robot or a box in place, for example to drag it with `put`; when
+        released, it goes on with its commands.
 
-        A body is held as long as any source holds it; a source can release only its own hold (`holders`).
+        A body is held as long as any source holds it; a source can release only its own
+        hold (`holders`).
 
         Raises
         ------
@@ -291,18 +340,23 @@ class Core(Handle):
         self._note(source, Submit, name, command)
 
     def placements(self, name: str) -> int:
-        """Number of times that a robot or a box was placed, by whomever. UnknownNameError (a KeyError) when nothing has that name."""
+        """Number of times that a robot or a box was placed, by whomever.
+        UnknownNameError (a KeyError) when nothing has that name.
+        """
         self._check_there(name)
         robot = self._robots.get(name)
         return self._box_placements.get(name, 0) if robot is None else robot._teleports
 
     def holders(self, name: str) -> tuple[str, ...]:
-        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError) when nothing has that name."""
+        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError)
+        when nothing has that name.
+        """
         self._check_there(name)
         return tuple(self._holds.get(name, ()))
 
     def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
-        """Register a listener that is called for every change of the world from outside, when it is made.
+        """Register a listener that is called for every change of the world from
+        outside, when it is made.
 
         Parameters
         ----------
@@ -316,12 +370,20 @@ class Core(Handle):
         """
         return self._journal.listen(arguments.function(listener, "listener"))
 
-    def _journal_of_driving(self, listener: Callable[[Entry], None], drive: Drive) -> Callable[[], None]:
-        """`journal` for who takes velocities without entries, see `botyard.sim.journal.Journal.listen`."""
+    def _journal_of_driving(
+        self, listener: Callable[[Entry], None], drive: Drive
+    ) -> Callable[[], None]:
+        """`journal` for who takes velocities without entries, see
+        `botyard.sim.journal.Journal.listen`.
+        """
         return self._journal.listen(listener, drive)
 
-    def _note(self, source: str | None, kind: Callable[..., Change], *values: object) -> None:
-        """Record a change in the journal, if it has listeners. `source`: None is the present actor, see `botyard.sim.journal.acting`."""
+    def _note(
+        self, source: str | None, kind: Callable[..., Change], *values: object
+    ) -> None:
+        """Record a change in the journal, if it has listeners. `source`: None is the
+        present actor, see `botyard.sim.journal.acting`.
+        """
         if self._journal.is_read:
             self._journal.note(self.tick, source, kind(*values))
 
@@ -331,7 +393,9 @@ class Core(Handle):
 
     def _note_device(self, row: Row[Any], values: Mapping[str, Any]) -> None:
         if values and self._journal.is_read:
-            self._journal.note(self.tick, None, WriteDevice(row.table.name, row.number, dict(values)))
+            self._journal.note(
+                self.tick, None, WriteDevice(row.table.name, row.number, dict(values))
+            )
 
     def _rounded(self, ranges: F8) -> F8:
         if self.range_step <= 0.0:

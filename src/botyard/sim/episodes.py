@@ -1,6 +1,8 @@
-"""Episodes of one world: all bodies where they began, at rest, at tick 0, with the random draws of the next episode.
+"""Episodes of one world: all bodies where they began, at rest, at tick 0, with the
+random draws of the next episode.
 
-What an episode is, is the same as in `botyard.sim.worlds.Worlds`: the kernel `botyard.engine.batch.begin_episode` writes the same columns.
+What an episode is, is the same as in `botyard.worlds.worlds.Worlds`: the kernel
+`botyard.engine.batch.begin_episode` writes the same columns.
 """
 
 from __future__ import annotations
@@ -12,24 +14,43 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.revisions import Subject
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards
-from botyard.elementwise import wrap_angles
 from botyard.engine.commands import MAX_COORDINATE, EnableMotors, set_error_mode
 from botyard.engine.layout import F8, I1, I8, OdometryErrorMode, State
 from botyard.engine.rng import _GOLDEN, _WORD, _mix, seed_word
 from botyard.engine.simulation import Engine
 from botyard.engine.tables import NOBODY
 from botyard.errors import ArgumentError, NotNowError
-from botyard.feed import Subject
 from botyard.geometry import Pose, relative
+from botyard.numerics.elementwise import wrap_angles
 
 _ZERO: Final = (
-    "vel", "odom", "target", "err", "disp", "path", "spin", "contact", "mode_x", "mode_a", "stall", "estop", "held", "odom_frame",
-)  # fmt: skip
+    "vel",
+    "odom",
+    "target",
+    "err",
+    "disp",
+    "path",
+    "spin",
+    "contact",
+    "mode_x",
+    "mode_a",
+    "stall",
+    "estop",
+    "held",
+    "odom_frame",
+)
 """Columns of `State` that are zero when an episode begins."""
-_SHAPING: Final = (Subject.BODIES, Subject.OUTLINES, Subject.MASS, Subject.MAP, Subject.DESCRIBED)
+_SHAPING: Final = (
+    Subject.BODIES,
+    Subject.OUTLINES,
+    Subject.MASS,
+    Subject.MAP,
+    Subject.DESCRIBED,
+)
 """A change of one of these makes `_Plan` anew."""
 
 ALIGNMENT: Final = 8
@@ -41,7 +62,8 @@ POSE_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
 
 
 class _Plan(NamedTuple):
-    """What the beginning of an episode needs of a world, as long as its bodies are the same.
+    """What the beginning of an episode needs of a world, as long as its bodies are the
+    same.
 
     Attributes
     ----------
@@ -50,7 +72,8 @@ class _Plan(NamedTuple):
     modes, carriers : bytes
         The columns `err_mode` and `carrier`, for which it was made.
     zero : list of arrays
-        Columns that become zero, pressed stop buttons among them; those that lie together are one array of bytes.
+        Columns that become zero, pressed stop buttons among them; those that lie
+        together are one array of bytes.
     starts : (n, 3) float64
         Where all bodies began, m, m, rad.
     robots : slice or (m,) int64
@@ -86,7 +109,9 @@ class Episodes:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._counted: tuple[int, int, int] = engine.seed, engine.seed, 0
-        """Seed that the engine has in this episode, seed of the world, number of the episode."""
+        """Seed that the engine has in this episode, seed of the world, number of the
+        episode.
+        """
         self._plan: _Plan | None = None
         self.begun = 0
         """How many were begun here, whatever their seeds."""
@@ -98,17 +123,25 @@ class Episodes:
 
     @property
     def seed_and_number(self) -> tuple[int, int]:
-        """Seed of the world, and number of the episode. When a state with another seed was restored: that seed, and 0."""
+        """Seed of the world, and number of the episode. When a state with another seed
+        was restored: that seed, and 0.
+        """
         present, world, number = self._counted
-        return (world, number) if self._engine.seed == present else (self._engine.seed, 0)
+        return (
+            (world, number) if self._engine.seed == present else (self._engine.seed, 0)
+        )
 
     def count(self, world: int, number: int) -> None:
-        """Say of which world the present episode is, and its number; if it has another seed, nothing happens."""
+        """Say of which world the present episode is, and its number; if it has another
+        seed, nothing happens.
+        """
         if episode_seed(world, number) == self._engine.seed:
             self._counted = self._engine.seed, world, number
 
     def next(self, seed: int | None) -> tuple[int, int]:
-        """Seed of the world and number of the next episode; with a seed, of its first one."""
+        """Seed of the world and number of the next episode; with a seed, of its first
+        one.
+        """
         if seed is not None:
             return seed, 0
         world, number = self.seed_and_number
@@ -130,7 +163,8 @@ class Episodes:
         world, number : int
             Seed of the world, and number of the episode.
         starts : callable
-            Gives where all bodies began, by their names; called only when bodies have changed.
+            Gives where all bodies began, by their names; called only when bodies have
+            changed.
         robots : iterable of str
             Names of all robots.
         poses : (m, 3) float64 or None
@@ -154,6 +188,7 @@ class Episodes:
         ):
             _check_supported(engine)
             self._plan = plan = _plan_of(engine, starts(), robots)
+
         seed = episode_seed(world, number)
         self._counted = seed, world, number
         self.begun += 1
@@ -170,32 +205,44 @@ class Episodes:
         else:
             state.odom_frame[...] = state.pose
             if len(plan.perfect):
-                state.odom[plan.perfect], state.odom_frame[plan.perfect] = state.pose[plan.perfect], 0.0
+                state.odom[plan.perfect], state.odom_frame[plan.perfect] = (
+                    state.pose[plan.perfect],
+                    0.0,
+                )
+
             for row, origin in plan.origins:
                 state.odom[row] = relative(origin, Pose(*state.pose[row].tolist()))
                 state.odom_frame[row] = origin
+
         if engine.dynamics is not None:
             state.control[...] = plan.controls
             state.demand.fill(0)
             engine.dynamics.begin_episode()
+
         for row, mode in plan.drawn:
             set_error_mode(state, row, mode, int(seed_word(seed)))
         engine.bins.reach.fill(0.0)
-        # with a command that waits, the engine publishes all columns, not only those that a step writes
+        # with a command that waits, the engine publishes all columns, not only those
+        # that a step writes
         waiting = [(plan.first, "", 0, EnableMotors(True))] if plan.first else []
-        engine.resume(tick=0, step_us=engine.clock.step_us, seed=seed, sequence=0, queue=waiting)
+        engine.resume(
+            tick=0, step_us=engine.clock.step_us, seed=seed, sequence=0, queue=waiting
+        )
         engine.settle()
 
 
 def episode_seed(world: int, number: int) -> int:
-    """Seed of an episode of a world: `botyard.engine.rng.episode_seeds` for one, in plain numbers, because arrays of one take 40 µs."""
+    """Seed of an episode of a world: `botyard.engine.rng.episode_seeds` for one, in
+    plain numbers, because arrays of one take 40 µs.
+    """
     if number == 0:
         return world
     return _mix(_mix(world + _GOLDEN & _WORD) ^ (number + _GOLDEN & _WORD))
 
 
 def checked_poses(poses: ArrayLike, count: int) -> F8:
-    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π]. What is so already is not copied.
+    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π]. What is so already
+    is not copied.
 
     Raises
     ------
@@ -208,16 +255,23 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
     else:
         try:
             found = np.asarray(poses)
-            given = found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
+            given = (
+                found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
+            )
         except (TypeError, ValueError):  # rows of different lengths
             given = np.zeros(0)
+
     if given.shape != (count, 3):
-        raise ArgumentError(f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}")
+        raise ArgumentError(
+            f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}"
+        )
+
     return wrapped_poses(given, "poses")
 
 
 def wrapped_poses(poses: F8, what: str) -> F8:
-    """Poses, (…, 3): m, m, rad, with headings in (−π, π]. What is so already is not copied.
+    """Poses, (…, 3): m, m, rad, with headings in (−π, π]. What is so already is not
+    copied.
 
     Raises
     ------
@@ -226,24 +280,42 @@ def wrapped_poses(poses: F8, what: str) -> F8:
     """
     if are_poses(poses):
         return poses
-    if not (np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all()):
-        raise ArgumentError(f"{what}: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m")
+    if not (
+        np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all()
+    ):
+        raise ArgumentError(
+            f"{what}: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m"
+        )
+
     wrapped = poses.copy()
     wrapped[..., 2] = wrap_angles(poses[..., 2])
     return wrapped
 
 
 def are_poses(poses: F8) -> bool:
-    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their headings in (−π, π]."""
-    if poses.size <= FEW_NUMBERS:  # in less time than a call of NumPy
+    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their
+    headings in (−π, π].
+    """
+    # in less time than a call of NumPy
+    if poses.size <= FEW_NUMBERS:
         for x, y, th in poses.reshape(-1, 3).tolist():
-            if not (abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE and -math.pi < th <= math.pi):
+            if not (
+                abs(x) <= MAX_COORDINATE
+                and abs(y) <= MAX_COORDINATE
+                and -math.pi < th <= math.pi
+            ):
                 return False
+
         return True
-    return bool((np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all())  # refuses NaN, too
+
+    return bool(
+        (np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all()
+    )  # refuses NaN, too
 
 
-def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) -> _Plan:
+def _plan_of(
+    engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]
+) -> _Plan:
     state = engine.state
     rows = [engine.rows[name] for name in robots]
     first = rows[0] if rows else 0
@@ -252,14 +324,25 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
         revision=engine.feed.last(*_SHAPING),
         modes=state.err_mode.tobytes(),
         carriers=state.carrier.tobytes(),
-        zero=_joined([*(getattr(state, name) for name in _ZERO), engine.table(Boards).estop_pressed]),
-        starts=checked_poses([starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)), len(engine.specs)),
-        robots=slice(first, first + len(rows)) if rows == list(range(first, first + len(rows))) else np.array(rows),
+        zero=_joined(
+            [
+                *(getattr(state, name) for name in _ZERO),
+                engine.table(Boards).estop_pressed,
+            ]
+        ),
+        starts=checked_poses(
+            [starts[spec.name] for spec in engine.specs] or np.zeros((0, 3)),
+            len(engine.specs),
+        ),
+        robots=slice(first, first + len(rows))
+        if rows == list(range(first, first + len(rows)))
+        else np.array(rows),
         perfect=np.flatnonzero(state.err_mode == int(OdometryErrorMode.PERFECT)),
         origins=[
             (row, spec.odometry_origin)
             for row, spec in enumerate(engine.specs)
-            if spec.odometry_origin is not None and modes[row] is not OdometryErrorMode.PERFECT
+            if spec.odometry_origin is not None
+            and modes[row] is not OdometryErrorMode.PERFECT
         ],
         drawn=[
             (row, mode)
@@ -272,22 +355,34 @@ def _plan_of(engine: Engine, starts: Mapping[str, Pose], robots: Iterable[str]) 
 
 
 def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Columns, and those that lie one behind the other in a block of bytes as these bytes: to call NumPy for each takes 0.2 µs."""
+    """Columns, and those that lie one behind the other in a block of bytes as these
+    bytes: to call NumPy for each takes 0.2 µs.
+    """
     found: list[NDArray[Any]] = []
     begin = end = 0
     block: NDArray[Any] | None = None
     for column in sorted(columns, key=lambda one: one.ctypes.data):
         base = column.base
-        if not (isinstance(base, np.ndarray) and base.dtype == np.uint8 and base.ndim == 1 and base.flags.c_contiguous):
+        if not (
+            isinstance(base, np.ndarray)
+            and base.dtype == np.uint8
+            and base.ndim == 1
+            and base.flags.c_contiguous
+        ):
             found.append(column)
             continue
+
         at = column.ctypes.data - base.ctypes.data
-        if base is block and at - end < ALIGNMENT:  # between columns is nothing but what they are aligned by
+        if (
+            base is block and at - end < ALIGNMENT
+        ):  # between columns is nothing but what they are aligned by
             found.pop()
         else:
             block, begin = base, at
+
         end = at + column.nbytes
         found.append(base[begin:end])
+
     return found
 
 
@@ -299,12 +394,24 @@ def _check_supported(engine: Engine) -> None:
     if (engine.table(Batteries).capacity > 0.0).any():
         found.append("batteries that drain")
     for table in engine.tables.values():
-        if len(table) and (table.optional or (hasattr(table, "act") and not isinstance(table, Batteries))):
+        if len(table) and (
+            table.optional
+            or (hasattr(table, "act") and not isinstance(table, Batteries))
+        ):
             found.append(f'devices with a state of their own ("{table.name}")')
+
     if found:
         raise NotNowError(
-            f"reset: this world has {', '.join(found)}, which begin nothing anew; keep save_state() of its beginning, and restore that"
+            f"reset: this world has {', '.join(found)}, which begin nothing "
+            "anew; keep save_state() of its beginning, and restore that"
         )
 
 
-__all__ = ["FEW_NUMBERS", "Episodes", "are_poses", "checked_poses", "episode_seed", "wrapped_poses"]
+__all__ = [
+    "FEW_NUMBERS",
+    "Episodes",
+    "are_poses",
+    "checked_poses",
+    "episode_seed",
+    "wrapped_poses",
+]

@@ -1,4 +1,6 @@
-"""All robots of a simulation as arrays: for controllers of many robots, and for sessions that are served in batches."""
+"""All robots of a simulation as arrays: for controllers of many robots, and for
+sessions that are served in batches.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +11,30 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments, elementwise
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
+from botyard.api.revisions import Subject
 from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, OdometryErrorMode, State
 from botyard.errors import ArgumentError, CommandError
-from botyard.feed import Subject
-from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.robot import Drive
+from botyard.numerics import elementwise
 from botyard.sim.core import Core
 
 MAX_NEIGHBOURS = 10_000
-"""Neighbours of each robot that can be asked for: places for so many are returned, also where there are fewer robots."""
+"""Neighbours of each robot that can be asked for: places for so many are returned, also
+where there are fewer robots.
+"""
 MAX_NAMES: Final = 5
 """Robots that `repr` names."""
 NEIGHBOUR_ROWS = 256
 """Robots whose distances to all others are in memory at once."""
 
 
-class Fleet(Handle):
-    """The robots of a simulation as arrays, one element a robot, in the order of `Simulation.robots`.
+class Fleet(ReadOnly):
+    """The robots of a simulation as arrays, one element a robot, in the order of
+    `Simulation.robots`.
 
     Also implements `botyard.model.robotport.Fleet`, whose rows are those of all bodies.
     """
@@ -37,11 +43,17 @@ class Fleet(Handle):
         self._sim = sim
         self._robot_rows: I8 = np.zeros(0, np.int64)
         self._known = -1
-        self._gathers: dict[tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]] = {}
-        """Cached gather indices of each kind of sensor: layout, numbers of sensors, indices of readings, mask of missing ones."""
+        self._gathers: dict[
+            tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]
+        ] = {}
+        """Cached gather indices of each kind of sensor: layout, numbers of sensors,
+        indices of readings, mask of missing ones.
+        """
 
     _elsewhere: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("pose", "truth"), "poses has the true poses, odometry those by odometry"),
+        **dict.fromkeys(
+            ("pose", "truth"), "poses has the true poses, odometry those by odometry"
+        ),
         "odom": "odometry has the poses by odometry",
         "velocity": "velocities has them",
     }
@@ -50,56 +62,90 @@ class Fleet(Handle):
         return len(self._sim._robots)
 
     def __repr__(self) -> str:
-        names = [*islice(self._sim._robots, MAX_NAMES)] + ["…"] * (len(self) > MAX_NAMES)
-        return f"<Fleet of {len(self)} robot{'' if len(self) == 1 else 's'}{': ' * bool(names)}{', '.join(names)}>"
+        names = [*islice(self._sim._robots, MAX_NAMES)] + ["…"] * (
+            len(self) > MAX_NAMES
+        )
+        return (
+            f"<Fleet of {len(self)} "
+            f"robot{'' if len(self) == 1 else 's'}{': ' * bool(names)}{', '.join(names)}>"
+        )
 
     @property
     def robot_rows(self) -> I8:
-        """Row of each robot in `state`, (n,) int64, read-only; another array when robots come or go."""
+        """Row of each robot in `state`, (n,) int64, read-only; another array when
+        robots come or go.
+        """
         known = self._sim.feed.last(Subject.BODIES)
         if known != self._known:
             rows = self._sim._engine.rows
-            self._robot_rows = np.array([rows[name] for name in self._sim._robots], np.int64)
+            self._robot_rows = np.array(
+                [rows[name] for name in self._sim._robots], np.int64
+            )
             self._robot_rows.flags.writeable = False  # queued commands hold it, too
             self._known = known
+
         return self._robot_rows
 
-    def command(self, v: ArrayLike | None = None, w: ArrayLike | None = None, vy: ArrayLike | None = None) -> None:
-        """Drive with these velocities until the next command; omitted ones are unchanged. See `Commands.velocity` for one robot.
+    def command(
+        self,
+        v: ArrayLike | None = None,
+        w: ArrayLike | None = None,
+        vy: ArrayLike | None = None,
+    ) -> None:
+        """Drive with these velocities until the next command; omitted ones are
+        unchanged. See `Commands.velocity` for one robot.
 
         Parameters
         ----------
         v, w, vy : float or (n,) array, optional
-            Forward, m/s; turn rate, rad/s; leftward, m/s. A number applies to all robots.
+            Forward, m/s; turn rate, rad/s; leftward, m/s. A number applies to all
+            robots.
 
         Raises
         ------
         CommandError
-            A value is not finite, or `vy` is not 0 and no robot can drive sideways (otherwise the others ignore it).
+            A value is not finite, or `vy` is not 0 and no robot can drive sideways
+            (otherwise the others ignore it).
         ArgumentError
             A ValueError: neither a number nor an array of length n.
         """
-        values = [None if a is None else self._each(a, what) for a, what in ((v, "v"), (w, "w"), (vy, "vy"))]
+        values = [
+            None if a is None else self._each(a, what)
+            for a, what in ((v, "v"), (w, "w"), (vy, "vy"))
+        ]
         if values[2] is not None and values[2].any():
             self._check_sideways()
         self._sim._queue_velocities(SetVelocities(self.robot_rows, *values), "api")
 
     def _each(self, value: ArrayLike, what: str) -> F8:
         """Broadcast a value to (n,). Always a copy."""
-        if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (len(self),):
-            return value.copy()  # a fifth of the time of the general way
+        if (
+            type(value) is np.ndarray
+            and value.dtype == np.float64
+            and value.shape == (len(self),)
+        ):
+            # a fifth of the time of the general way
+            return value.copy()
+
         try:
             return np.broadcast_to(np.array(value, np.float64), (len(self),))
         except (TypeError, ValueError):
-            shape = np.shape(value) if isinstance(value, np.ndarray | list | tuple) and len(np.shape(value)) else None
+            shape = (
+                np.shape(value)
+                if isinstance(value, np.ndarray | list | tuple) and len(np.shape(value))
+                else None
+            )
             found = arguments.found(value) if shape is None else f"shape {shape}"
             raise ArgumentError(
-                f"{what}: expected a number, or an array of {len(self)} numbers, one for each robot; found {found}"
+                f"{what}: expected a number, or an array of {len(self)} numbers, "
+                f"one for each robot; found {found}"
             ) from None
 
     def _check_sideways(self) -> None:
         if len(self) and (self.state.drive[self.robot_rows] == Drive.DIFF).all():
-            raise CommandError("vy: none of these robots can drive sideways, only omnidirectional robots can")
+            raise CommandError(
+                "vy: none of these robots can drive sideways, only omnidirectional robots can"
+            )
 
     @property
     def poses(self) -> F8:
@@ -115,7 +161,9 @@ class Fleet(Handle):
 
     @property
     def odometry_in_world(self) -> F8:
-        """Poses by odometry in the world's frame, (n, 3): m, m, rad. See `Robot.odom_in_world`."""
+        """Poses by odometry in the world's frame, (n, 3): m, m, rad. See
+        `Robot.odom_in_world`.
+        """
         frame, odom = self.state.odom_frame[self.robot_rows], self.odometry
         c, s = elementwise.cosine_sine(frame[:, 2])
         x = frame[:, 0] + c * odom[:, 0] - s * odom[:, 1]
@@ -124,7 +172,9 @@ class Fleet(Handle):
 
     @property
     def velocities(self) -> F8:
-        """Velocities forward, leftward and of rotation, (n, 3): m/s, m/s, rad/s. A copy."""
+        """Velocities forward, leftward and of rotation, (n, 3): m/s, m/s, rad/s. A
+        copy.
+        """
         vel: F8 = self.state.vel[self.robot_rows]
         return vel
 
@@ -135,12 +185,14 @@ class Fleet(Handle):
         return stalled
 
     def nearest(self, k: int = 1) -> tuple[I8, F8]:
-        """The `k` other robots nearest to each, by their true positions, the nearest first.
+        """The `k` other robots nearest to each, by their true positions, the nearest
+        first.
 
         Returns
         -------
         (n, k) int64, (n, k) float64
-            Places in the order of `Simulation.robots`, and distances of the middles, m. Where there are fewer others: -1 and inf.
+            Places in the order of `Simulation.robots`, and distances of the middles, m.
+            Where there are fewer others: -1 and inf.
 
         Raises
         ------
@@ -156,7 +208,10 @@ class Fleet(Handle):
             return near, far
         for first in range(0, n, NEIGHBOUR_ROWS):
             part = xy[first : first + NEIGHBOUR_ROWS]
-            dx, dy = part[:, None, 0] - xy[None, :, 0], part[:, None, 1] - xy[None, :, 1]
+            dx, dy = (
+                part[:, None, 0] - xy[None, :, 0],
+                part[:, None, 1] - xy[None, :, 1],
+            )
             away = dx * dx + dy * dy
             rows = np.arange(len(part))
             away[rows, first + rows] = np.inf
@@ -172,12 +227,18 @@ class Fleet(Handle):
             some[tied] = np.argsort(away[tied], axis=1, kind="stable")[:, :count]
             squares = np.take_along_axis(away, some, axis=1)
             order = np.lexsort((some, squares), axis=1)  # equally near: by their order
-            near[first : first + len(part), :count] = np.take_along_axis(some, order, axis=1)
-            far[first : first + len(part), :count] = np.sqrt(np.take_along_axis(squares, order, axis=1))
+            near[first : first + len(part), :count] = np.take_along_axis(
+                some, order, axis=1
+            )
+            far[first : first + len(part), :count] = np.sqrt(
+                np.take_along_axis(squares, order, axis=1)
+            )
+
         return near, far
 
     def ranges(self, kind: str = "laser", index: int = 0) -> F8:
-        """Ranges of one sensor of each robot, (n, R) float64, m, in the order of `Simulation.robots`. A copy.
+        """Ranges of one sensor of each robot, (n, R) float64, m, in the order of
+        `Simulation.robots`. A copy.
 
         All are measured at once, unless the step did; vectorised over robots.
 
@@ -189,7 +250,8 @@ class Fleet(Handle):
         Returns
         -------
         array
-            R is the largest number of readings of a robot; NaN where a robot has fewer, or no such sensor.
+            R is the largest number of readings of a robot; NaN where a robot has fewer,
+            or no such sensor.
 
         Raises
         ------
@@ -205,17 +267,27 @@ class Fleet(Handle):
             known = self._gathers[kind, index] = (layout, *self._gather(kind, index))
         _, numbers, places, missing = known
         devices.take(sim._engine, numbers)
-        ranges: F8 = sim._rounded(devices.latest()[0][places]) if places.size else np.zeros(places.shape)
+        ranges: F8 = (
+            sim._rounded(devices.latest()[0][places])
+            if places.size
+            else np.zeros(places.shape)
+        )
         if missing is not None:
             ranges[missing] = np.nan
         return ranges
 
     def _gather(self, kind: str, index: int) -> tuple[I8, I8, NDArray[np.bool_] | None]:
-        """Numbers of the existing sensors, indices of each robot's readings, (n, R), and the mask of missing ones."""
+        """Numbers of the existing sensors, indices of each robot's readings, (n, R),
+        and the mask of missing ones.
+        """
         devices, robots = self._sim._devices, self._sim._robots
         _, spans = devices.placed(self._sim._engine)
-        found = np.array([devices.number((name, kind, index)) for name in robots], np.int64)
-        bounds = np.array([spans[k] if k >= 0 else (0, 0) for k in found.tolist()], np.int64).reshape(-1, 2)
+        found = np.array(
+            [devices.number((name, kind, index)) for name in robots], np.int64
+        )
+        bounds = np.array(
+            [spans[k] if k >= 0 else (0, 0) for k in found.tolist()], np.int64
+        ).reshape(-1, 2)
         sizes = bounds[:, 1] - bounds[:, 0]
         columns = np.arange(int(sizes.max(initial=0)))
         missing = columns[None, :] >= sizes[:, None]
@@ -241,20 +313,28 @@ class Fleet(Handle):
 
     @property
     def layout(self) -> int:
-        """Version of the layout: changes when rows of bodies or offsets of readings change."""
+        """Version of the layout: changes when rows of bodies or offsets of readings
+        change.
+        """
         return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
     def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
-        """Mean squares of the proportional errors of odometry of all bodies, (n, 3), and which are drawn anew in every step, (n,).
+        """Mean squares of the proportional errors of odometry of all bodies, (n, 3),
+        and which are drawn anew in every step, (n,).
 
-        An error that is drawn evenly from low … high has the mean square (low² + low·high + high²) / 3; a constant one is known.
+        An error that is drawn evenly from low … high has the mean square (low² +
+        low·high + high²) / 3; a constant one is known.
         """
         state = self.state
         mode, low, high, error = state.err_mode, state.err_lo, state.err_hi, state.err
         is_anew = mode == OdometryErrorMode.RANDOM_EACH_UPDATE
         is_drawn = is_anew | (mode == OdometryErrorMode.RANDOM_INIT)
-        squares = np.where(is_drawn[:, None], (low * low + low * high + high * high) / 3.0, error * error)
+        squares = np.where(
+            is_drawn[:, None],
+            (low * low + low * high + high * high) / 3.0,
+            error * error,
+        )
         squares[mode == OdometryErrorMode.PERFECT] = 0.0
         return squares, is_anew
 
@@ -265,7 +345,9 @@ class Fleet(Handle):
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and the slice of each one's `readings`."""
+        """Keys (robot, kind, index) of all range sensors, and the slice of each one's
+        `readings`.
+        """
         return self._sim._devices.placed(self._sim._engine)
 
     @property
@@ -275,7 +357,9 @@ class Fleet(Handle):
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of all range sensors measured in the last step, by their keys; the same object while these are the same."""
+        """Slices of `readings` of all range sensors measured in the last step, by their
+        keys; the same object while these are the same.
+        """
         return self._sim._devices.measured(self._sim._engine)
 
     @property
@@ -284,7 +368,9 @@ class Fleet(Handle):
         return {key: self.age_us(key) for key in self._sim._devices.late()}
 
     def age_us(self, key: Hashable) -> int:
-        """How long ago the reading of a range sensor that can be had was measured, µs of simulated time; 0: after the last step."""
+        """How long ago the reading of a range sensor that can be had was measured, µs
+        of simulated time; 0: after the last step.
+        """
         late = self._sim._devices.late().get(key)
         if late is None:
             return 0
@@ -301,11 +387,15 @@ class Fleet(Handle):
         return self._sim._devices.subscriptions
 
     def refresh(self) -> None:
-        """Measure with all subscribed sensors in the present state, after changes since the last step."""
+        """Measure with all subscribed sensors in the present state, after changes since
+        the last step.
+        """
         self._sim._devices.sense(self._sim._engine)
 
     def measure(self, keys: Iterable[Hashable]) -> None:
-        """Measure with these range sensors in the present state, unless the step did; keys of none are passed over."""
+        """Measure with these range sensors in the present state, unless the step did;
+        keys of none are passed over.
+        """
         devices = self._sim._devices
         numbers = np.unique(np.array([devices.number(key) for key in keys], np.int64))
         devices.take(self._sim._engine, numbers[numbers >= 0])

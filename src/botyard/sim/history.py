@@ -1,17 +1,21 @@
-"""What the history of a simulation offers (`Simulation.history`), declared: `botyard.recording.history` has it."""
+"""What the history of a simulation offers (`Simulation.history`), declared:
+`botyard.recording.history` has it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from botyard.extensions import extension
+from botyard.api.extensions import extension
 
 S = TypeVar("S")
 
 
 class Moment(NamedTuple):
-    """A moment of a run: steps done, simulated time, s, and its number among all that were kept: time may have gone back in between."""
+    """A moment of a run: steps done, simulated time, s, and its number among all that
+    were kept: time may have gone back in between.
+    """
 
     tick: int
     time: float
@@ -19,7 +23,9 @@ class Moment(NamedTuple):
 
 
 class History(Protocol[S]):
-    """The last minutes of a simulation, to look back at and to go on from; off until `keep` is called."""
+    """The last minutes of a simulation, to look back at and to go on from; off until
+    `keep` is called.
+    """
 
     @property
     def is_on(self) -> bool:
@@ -28,7 +34,9 @@ class History(Protocol[S]):
 
     @property
     def problem(self) -> str:
-        """Why the last moment could not be kept, for example a controller that cannot be saved; empty if it was."""
+        """Why the last moment could not be kept, for example a controller that cannot
+        be saved; empty if it was.
+        """
         ...
 
     @property
@@ -47,7 +55,9 @@ class History(Protocol[S]):
         ...
 
     def keep(self, minutes: float = ..., megabytes: float = ...) -> None:
-        """Keep the last `minutes` of simulated time from now on, in at most `megabytes` of memory (10⁶ bytes): what comes first counts."""
+        """Keep the last `minutes` of simulated time from now on, in at most `megabytes`
+        of memory (10⁶ bytes): what comes first counts.
+        """
         ...
 
     def stop(self) -> None:
@@ -55,17 +65,23 @@ class History(Protocol[S]):
         ...
 
     def moment(self, time: float) -> Moment:
-        """The last moment at a simulated time, s, or before it; the oldest one if there is none before. StateError: nothing is kept."""
+        """The last moment at a simulated time, s, or before it; the oldest one if there
+        is none before. StateError: nothing is kept.
+        """
         ...
 
     def beside(self, moment: Moment, by: int) -> Moment:
-        """The moment so many after another one, or before it; the oldest or latest one beyond the ends. StateError: there is none."""
+        """The moment so many after another one, or before it; the oldest or latest one
+        beyond the ends. StateError: there is none.
+        """
         ...
 
     def look(self, time: float, other: S | None = None) -> S:
-        """The world as it was at the last moment at a time, s, or before it: a simulation beside this one, to look around in.
+        """The world as it was at the last moment at a time, s, or before it: a
+        simulation beside this one, to look around in.
 
-        `other` is what this method has returned before, and is made to be that moment. StateError: nothing is kept.
+        `other` is what this method has returned before, and is made to be that moment.
+        StateError: nothing is kept.
         """
         ...
 
@@ -74,7 +90,9 @@ class History(Protocol[S]):
         ...
 
     def go_on_from(self, time: float) -> Moment:
-        """Let the simulation go on from the last moment at a time, s, or before it; later ones are forgotten. See `Simulation.branch`."""
+        """Let the simulation go on from the last moment at a time, s, or before it;
+        later ones are forgotten. See `Simulation.branch`.
+        """
         ...
 
 

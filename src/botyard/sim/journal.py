@@ -1,9 +1,11 @@
 """The journal: every change of a world from outside, with tick, source and order.
 
-Initial world, seed and journal reproduce a run bit for bit (`resimulate`). Internal dynamics, such as a draining battery or a closing
-gripper, are not recorded, because they follow; of controllers only their commands are.
+Initial world, seed and journal reproduce a run bit for bit (`resimulate`). Internal
+dynamics, such as a draining battery or a closing gripper, are not recorded, because
+they follow; of controllers only their commands are.
 
-Commands and claims carry their source; the source of other changes is the present actor (`acting`).
+Commands and claims carry their source; the source of other changes is the present actor
+(`acting`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ _actor: ContextVar[str] = ContextVar("actor", default=API)
 
 
 class acting:
-    """Context manager: changes within the block, and in tasks started in it, have the given source."""
+    """Context manager: changes within the block, and in tasks started in it, have the
+    given source.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -44,7 +48,9 @@ class acting:
 
 
 class Change:
-    """A change of a world, as data; `botyard.sim.resimulation.apply` repeats it. Subclasses are frozen dataclasses."""
+    """A change of a world, as data; `botyard.sim.resimulation.apply` repeats it.
+    Subclasses are frozen dataclasses.
+    """
 
     __slots__ = ()
 
@@ -98,7 +104,8 @@ class SubmitVelocities(Change):
 
 @dataclass(frozen=True, slots=True)
 class SubmitEach(Change):
-    """Velocities of bodies were queued one after the other: several `Submit` in one, whose numbers follow each other.
+    """Velocities of bodies were queued one after the other: several `Submit` in one,
+    whose numbers follow each other.
 
     Attributes
     ----------
@@ -114,9 +121,14 @@ class SubmitEach(Change):
     vy: tuple[float | None, ...]
 
     def each(self) -> Iterator[tuple[str, SetVelocity]]:
-        """The bodies and their commands, in order. CommandError: there are not as many numbers as names, or one is not finite."""
+        """The bodies and their commands, in order. CommandError: there are not as many
+        numbers as names, or one is not finite.
+        """
         if not len(self.names) == len(self.v) == len(self.w) == len(self.vy):
-            raise CommandError(f"velocities: expected {len(self.names)} of each axis, as many as names")
+            raise CommandError(
+                f"velocities: expected {len(self.names)} of each axis, as many as names"
+            )
+
         for name, v, w, vy in zip(self.names, self.v, self.w, self.vy, strict=True):
             yield name, SetVelocity(v=v, w=w, vy=vy)
 
@@ -198,7 +210,8 @@ class Describe(Change):
 
 @dataclass(frozen=True, slots=True)
 class WriteDevice(Change):
-    """A device was set: a gripper's goals, a joystick, a joint's command, lines of a controller board.
+    """A device was set: a gripper's goals, a joystick, a joint's command, lines of a
+    controller board.
 
     Attributes
     ----------
@@ -215,7 +228,9 @@ class WriteDevice(Change):
 
 @dataclass(frozen=True, slots=True)
 class SetRays(Change):
-    """The rays of a laser were set (bearing of the first and spacing, rad, and number), or those of its model restored (None)."""
+    """The rays of a laser were set (bearing of the first and spacing, rad, and number),
+    or those of its model restored (None).
+    """
 
     robot: str
     laser: int
@@ -231,7 +246,8 @@ class SetParameters(Change):
     robot : str
         Its name.
     values : mapping
-        Numbers by the names of parameters; those of sensors have the sensor's name behind a blank.
+        Numbers by the names of parameters; those of sensors have the sensor's name
+        behind a blank.
     """
 
     robot: str
@@ -296,7 +312,9 @@ class Journal:
         self._order = 0
         self._depth = 0
 
-    def listen(self, listener: Listener, drive: Drive | None = None) -> Callable[[], None]:
+    def listen(
+        self, listener: Listener, drive: Drive | None = None
+    ) -> Callable[[], None]:
         """Register a listener for changes; the returned function unregisters it.
 
         Parameters
@@ -304,7 +322,8 @@ class Journal:
         listener : callable
             Called with each entry.
         drive : callable, optional
-            Called in its place for velocities of one body, of which there may be thousands in a second, without an entry.
+            Called in its place for velocities of one body, of which there may be
+            thousands in a second, without an entry.
         """
         reader = _Reader(listener, drive)
         self._readers.append(reader)
@@ -316,17 +335,23 @@ class Journal:
         return bool(self._readers) and not self._depth
 
     def note(self, tick: int, source: str | None, change: Change) -> None:
-        """Record a change. A listener that raises is unregistered, because its record would have a gap; the simulation goes on."""
+        """Record a change. A listener that raises is unregistered, because its record
+        would have a gap; the simulation goes on.
+        """
         if self.is_read:
             self._order += 1
-            entry = Entry(tick, self._order, _actor.get() if source is None else source, change)
+            entry = Entry(
+                tick, self._order, _actor.get() if source is None else source, change
+            )
             for reader in tuple(self._readers):
                 try:
                     reader.listener(entry)
                 except Exception:
                     self._failed(reader)
 
-    def note_velocity(self, tick: int, source: str, name: str, command: SetVelocity) -> None:
+    def note_velocity(
+        self, tick: int, source: str, name: str, command: SetVelocity
+    ) -> None:
         """`note` of a `Submit`, when it is read."""
         self._order += 1
         for reader in tuple(self._readers):
@@ -334,13 +359,18 @@ class Journal:
                 if reader.drive is not None:
                     reader.drive(tick, self._order, source, name, command)
                 else:
-                    reader.listener(Entry(tick, self._order, source, Submit(name, command)))
+                    reader.listener(
+                        Entry(tick, self._order, source, Submit(name, command))
+                    )
             except Exception:
                 self._failed(reader)
 
     def _failed(self, reader: _Reader) -> None:
         """A record with a gap is useless, so a failing listener is unregistered."""
-        log.exception("internal error: a listener of the journal failed and is unregistered: %r", reader.listener)
+        log.exception(
+            "internal error: a listener of the journal failed and is unregistered: %r",
+            reader.listener,
+        )
         self._remove(reader)
 
     def _remove(self, reader: _Reader) -> None:
@@ -348,7 +378,9 @@ class Journal:
             self._readers.remove(reader)
 
     def __enter__(self) -> None:
-        """Context: changes in the block are parts of a recorded one, and are not recorded themselves."""
+        """Context: changes in the block are parts of a recorded one, and are not
+        recorded themselves.
+        """
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:

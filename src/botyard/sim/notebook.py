@@ -11,20 +11,40 @@ MAX_ROWS: Final = 12
 """Rows of a table; of more there is a line that says how many."""
 
 
-def page(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]], picture: bytes = b"") -> str:
-    """A title, a table and a picture (PNG) as HTML. All text is escaped; numbers are shown with three digits behind the point."""
+def page(
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    picture: bytes = b"",
+) -> str:
+    """A title, a table and a picture (PNG) as HTML. All text is escaped; numbers are
+    shown with three digits behind the point.
+    """
     parts = [f"<p><b>{escape(title)}</b></p>"]
     if picture:
-        parts.append(f'<img style="max-width:100%" src="data:image/png;base64,{b64encode(picture).decode()}">')
+        parts.append(
+            f'<img style="max-width:100%" src="data:image/png;base64,{b64encode(picture).decode()}">'
+        )
+
     if rows:
-        parts.append("<table>" + _row("th", heads) + "".join(_row("td", row) for row in rows[:MAX_ROWS]) + "</table>")
+        parts.append(
+            "<table>"
+            + _row("th", heads)
+            + "".join(_row("td", row) for row in rows[:MAX_ROWS])
+            + "</table>"
+        )
+
     if len(rows) > MAX_ROWS:
         parts.append(f"<p>and {len(rows) - MAX_ROWS} more</p>")
     return "".join(parts)
 
 
 def _row(tag: str, cells: Iterable[object]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{escape(_text(cell))}</{tag}>" for cell in cells) + "</tr>"
+    return (
+        "<tr>"
+        + "".join(f"<{tag}>{escape(_text(cell))}</{tag}>" for cell in cells)
+        + "</tr>"
+    )
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,9 @@
-"""Parameters of robots that may change while a world runs: limits, and what robots and their sensors err by. For domain randomisation.
+"""Parameters of robots that may change while a world runs: limits, and what robots and
+their sensors err by. For domain randomisation.
 
-Those that are columns of the state are written there. The others are noted by the simulation, which saves and restores them. Their names
-are those of `Worlds.param`; those of sensors have the sensor's name behind a blank: ``range_noise laser_2``.
+Those that are columns of the state are written there. The others are noted by the
+simulation, which saves and restores them. Their names are those of `Worlds.param`;
+those of sensors have the sensor's name behind a blank: ``range_noise laser_2``.
 """
 
 from __future__ import annotations
@@ -11,13 +13,21 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.devices.laser import laser_bundle
 from botyard.devices.ranging import Delay
 from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ArgumentError, ModelError
 from botyard.model.beams import Bundle
-from botyard.model.robot import MAX_RAMP, MAX_SPEED, MAX_WHEEL_RATIO, Axes, CommandSpec, Drive, RobotSpec
+from botyard.model.robot import (
+    MAX_RAMP,
+    MAX_SPEED,
+    MAX_WHEEL_RATIO,
+    Axes,
+    CommandSpec,
+    Drive,
+    RobotSpec,
+)
 from botyard.model.sensors import LaserSpec, SonarSpec, check_latency, check_rate
 from botyard.sim.core import Core
 from botyard.sim.readings import Laser, Sonar
@@ -59,17 +69,23 @@ class Equipped(Protocol):
 def sensors_of(spec: RobotSpec) -> dict[str, LaserSpec | SonarSpec]:
     """The range sensors of a model by the names that `Worlds` gives them."""
     found: dict[str, LaserSpec | SonarSpec] = {
-        "laser" if k == 0 else f"laser_{k + 1}": one for k, one in enumerate(spec.lasers)
+        "laser" if k == 0 else f"laser_{k + 1}": one
+        for k, one in enumerate(spec.lasers)
     }
     return found if spec.sonar is None else found | {"sonar": spec.sonar}
 
 
 def _bundles(sensor: LaserSpec | SonarSpec) -> list[Bundle]:
-    return [laser_bundle(sensor)] if isinstance(sensor, LaserSpec) else sonar_bundles(sensor)
+    return (
+        [laser_bundle(sensor)]
+        if isinstance(sensor, LaserSpec)
+        else sonar_bundles(sensor)
+    )
 
 
 def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
-    """What a program gives, as `Values`: parameters of sensors for each of them, and one number for as many as there must be.
+    """What a program gives, as `Values`: parameters of sensors for each of them, and
+    one number for as many as there must be.
 
     Raises
     ------
@@ -80,22 +96,33 @@ def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
     sensors = sensors_of(spec)
     for name, value in given.items():
         base, _, sensor = name.partition(" ")
-        arguments.one_of(base, "parameter", (*COLUMNS, *COMMANDS, "wheel_ratio", *BEAMS, *DELAYS))
+        arguments.one_of(
+            base, "parameter", (*COLUMNS, *COMMANDS, "wheel_ratio", *BEAMS, *DELAYS)
+        )
         if base not in BEAMS and base not in DELAYS:
-            found[name] = _numbers(name, value, 3 if base in COLUMNS or base == "command_scale" else 1)
+            found[name] = _numbers(
+                name, value, 3 if base in COLUMNS or base == "command_scale" else 1
+            )
             continue
+
         if sensor:
             arguments.one_of(sensor, f"sensor of {base}", sensors)
         for key, one in sensors.items():
             if sensor in ("", key):
-                found[f"{base} {key}"] = _numbers(name, value, len(_bundles(one)) if base in BEAMS else 1)
+                found[f"{base} {key}"] = _numbers(
+                    name, value, len(_bundles(one)) if base in BEAMS else 1
+                )
+
     return found
 
 
 def _numbers(name: str, value: Any, count: int) -> list[float]:
     numbers = arguments.numbers(value, name)
     if numbers.shape not in ((), (1,), (count,)) or not np.isfinite(numbers).all():
-        raise ArgumentError(f"{name}: expected {count} finite numbers, found {arguments.found(value)}")
+        raise ArgumentError(
+            f"{name}: expected {count} finite numbers, found {arguments.found(value)}"
+        )
+
     return [float(number) for number in np.broadcast_to(numbers.reshape(-1), (count,))]
 
 
@@ -112,14 +139,22 @@ def check(spec: RobotSpec, values: Values) -> None:
         if base in COLUMNS:
             _, low, high = COLUMNS[base]
         elif base == "wheel_ratio":
-            low, high = (1.0 / MAX_WHEEL_RATIO, MAX_WHEEL_RATIO) if spec.drive is Drive.DIFF else (1.0, 1.0)
+            low, high = (
+                (1.0 / MAX_WHEEL_RATIO, MAX_WHEEL_RATIO)
+                if spec.drive is Drive.DIFF
+                else (1.0, 1.0)
+            )
         elif base in BEAMS:
             low, high = 0.0, BEAMS[base][1]
         else:  # checked together, below
             continue
+
         for number in numbers:
             if not low <= number <= high:
-                raise ArgumentError(f"{name}: expected {low:g} … {high:g}, found {number:g}")
+                raise ArgumentError(
+                    f"{name}: expected {low:g} … {high:g}, found {number:g}"
+                )
+
     try:
         command_spec(spec, values)
         for key, sensor in sensors_of(spec).items():
@@ -128,6 +163,7 @@ def check(spec: RobotSpec, values: Values) -> None:
             check_rate(key, delay.rate, "range_rate")
     except ModelError as error:
         raise ArgumentError(str(error)) from None
+
     for key, sensor in sensors_of(spec).items():
         bundles = _bundles(sensor)
         least = values.get(f"range_min {key}", [b.r_min for b in bundles])
@@ -148,7 +184,9 @@ def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
 
 
 def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
-    """How often a sensor measures, and how late its readings can be had, with these parameters. `key`: its name."""
+    """How often a sensor measures, and how late its readings can be had, with these
+    parameters. `key`: its name.
+    """
     own = Delay.of(sensor)
     return Delay(
         values.get(f"range_latency {key}", [own.latency])[0],
@@ -164,7 +202,10 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
         if name in values:
             getattr(engine.state, column)[row] = values[name]
             engine._touch()
-    new = {name: list(numbers) for name, numbers in values.items() if name not in COLUMNS}
+
+    new = {
+        name: list(numbers) for name, numbers in values.items() if name not in COLUMNS
+    }
     if not new:
         return
     own = sim._parameters.setdefault(robot.name, {})
@@ -173,28 +214,54 @@ def apply(sim: Core, robot: Equipped, values: Values) -> None:
         engine.set_channel(robot.name, command_spec(robot.spec, own))
     if "wheel_ratio" in new:
         engine.bodies.wheels[row, 0] = new["wheel_ratio"][0]
-    for (key, sensor), handle in zip(sensors_of(robot.spec).items(), _handles(robot), strict=True):
+    for (key, sensor), handle in zip(
+        sensors_of(robot.spec).items(), _handles(robot), strict=True
+    ):
         if any(f"{base} {key}" in new for base in DELAYS):
             sim._devices.delay(handle._key, delay_of(sensor, key, own))
         if any(f"{base} {key}" in new for base in BEAMS):
-            handle._tune({BEAMS[base][0]: own[f"{base} {key}"] for base in BEAMS if f"{base} {key}" in own})
+            handle._tune(
+                {
+                    BEAMS[base][0]: own[f"{base} {key}"]
+                    for base in BEAMS
+                    if f"{base} {key}" in own
+                }
+            )
 
 
 def _handles(robot: Equipped) -> list[Laser | Sonar]:
     return [*robot.lasers, *([robot.sonar] if robot.sonar is not None else [])]
 
 
-def restore(sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]) -> None:
+def restore(
+    sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]
+) -> None:
     """Give robots the parameters of a saved state, and others those of their models."""
     for name, robot in robots.items():
         if sim._parameters.pop(name, None):
             sim._engine.set_channel(name, robot.spec.commands)
-            sim._engine.bodies.wheels[sim._engine.rows[name], 0] = robot.spec.wheel_ratio
-            for (key, sensor), handle in zip(sensors_of(robot.spec).items(), _handles(robot), strict=True):
+            sim._engine.bodies.wheels[sim._engine.rows[name], 0] = (
+                robot.spec.wheel_ratio
+            )
+            for (key, sensor), handle in zip(
+                sensors_of(robot.spec).items(), _handles(robot), strict=True
+            ):
                 sim._devices.delay(handle._key, delay_of(sensor, key, {}))
                 handle._tune({})
+
         if name in saved:
             apply(sim, robot, saved[name])
 
 
-__all__ = ["BEAMS", "COLUMNS", "COMMANDS", "DELAYS", "Values", "apply", "check", "restore", "sensors_of", "spread"]
+__all__ = [
+    "BEAMS",
+    "COLUMNS",
+    "COMMANDS",
+    "DELAYS",
+    "Values",
+    "apply",
+    "check",
+    "restore",
+    "sensors_of",
+    "spread",
+]

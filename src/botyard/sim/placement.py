@@ -12,31 +12,36 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from botyard.devices.gripper import open_paddles
-from botyard.elementary import hypot
 from botyard.engine.build import BodySpec, robot_body
 from botyard.engine.simulation import Engine
 from botyard.geometry import Outline, Pose, distance
 from botyard.model.regions import overlaps, placed
 from botyard.model.robot import RobotSpec
+from botyard.numerics.elementary import hypot
 from botyard.sim.freespace import Around
 
 ROBOT_SPACING = 1.0
 """Spacing of robots without a start pose, m (decisions, "Start")."""
 MIN_REACH = 8.0
-"""Half the edge of the floor around a place that is looked at first, m; farther places double it."""
+"""Half the edge of the floor around a place that is looked at first, m; farther places
+double it.
+"""
 
 
 class _Grid:
-    """Places of a 1 m grid around a place, nearest first; those that a robot cannot drive to from there come last.
+    """Places of a 1 m grid around a place, nearest first; those that a robot cannot
+    drive to from there come last.
 
-    Walls divide places, robots and boxes do not: they may go away. What is decided is kept.
+    Walls divide places, robots and boxes do not: they may go away. What is decided is
+    kept.
 
     Parameters
     ----------
     engine : Engine
         The world.
     near : Pose
-        Where robots drive from. When none fits there, they drive from the first place where one does.
+        Where robots drive from. When none fits there, they drive from the first place
+        where one does.
     radius : float
         Radius of a circle in the robot around its origin, m.
     """
@@ -57,20 +62,27 @@ class _Grid:
                 yield self._reached[k]
                 k += 1
             elif (place := next(self._spiral, None)) is not None:
-                (self._reached if self._is_reached(place) else self._divided).append(place)
+                (self._reached if self._is_reached(place) else self._divided).append(
+                    place
+                )
             else:
                 break
+
         yield from self._divided
 
     def _is_reached(self, place: Pose) -> bool:
         grid, near, radius = self.of
-        if place == near or (not len(self._scene.segments) and not len(self._scene.points)):
+        if place == near or (
+            not len(self._scene.segments) and not len(self._scene.points)
+        ):
             return True
+
         away = max(abs(place.x - near.x), abs(place.y - near.y)) + ROBOT_SPACING
         if self._around is None or away > self._reach:
             while away > self._reach:
                 self._reach *= 2.0
             self._around = Around(self._scene, grid, near, radius, self._reach)
+
         region, home = self._around.region(place), self._around.region(self._home)
         if region and not home:
             self._home, home = place, region
@@ -83,8 +95,13 @@ _grids: WeakKeyDictionary[Engine, _Grid] = WeakKeyDictionary()
 
 def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
     found = _grids.get(engine)
-    if found is None or found.of[0] is not engine.grid or found.of[1:] != (near, radius):
+    if (
+        found is None
+        or found.of[0] is not engine.grid
+        or found.of[1:] != (near, radius)
+    ):
         found = _grids[engine] = _Grid(engine, near, radius)
+
     return found
 
 
@@ -105,13 +122,17 @@ class FreePlaces:
         self._engine = engine
         self._near = near
         self._body = on_trial(spec)
-        self._apart = 2.0 * max(hypot(x, y) for part in self._body.parts for x, y in part)
+        self._apart = 2.0 * max(
+            hypot(x, y) for part in self._body.parts for x, y in part
+        )
         self._places = iter(_grid_around(engine, near, _inner_radius(self._body)))
         self._given: list[Pose] = []
 
     @property
     def is_exact(self) -> bool:
-        """Whether places of the grid are far enough apart for robots of this model; larger ones are kept apart by bounding circles."""
+        """Whether places of the grid are far enough apart for robots of this model;
+        larger ones are kept apart by bounding circles.
+        """
         return self._apart <= ROBOT_SPACING
 
     def take(self, count: int) -> list[Pose]:
@@ -119,23 +140,30 @@ class FreePlaces:
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._places, None)) is not None:
-            crowded = not self.is_exact and any(distance(place, p) < self._apart for p in self._given)
+            crowded = not self.is_exact and any(
+                distance(place, p) < self._apart for p in self._given
+            )
             if not crowded and is_free(place):
                 found.append(place)
                 self._given.append(place)
+
         return found + [self._near] * (count - len(found))
 
 
-def places_back(engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, Pose]) -> dict[str, Pose]:
-    """Places for bodies that go back to where they started, at the same time: robots in this order, no two on top of each other.
+def places_back(
+    engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, Pose]
+) -> dict[str, Pose]:
+    """Places for bodies that go back to where they started, at the same time: robots in
+    this order, no two on top of each other.
 
     Parameters
     ----------
     engine : Engine
         The world.
     robots, boxes : mapping of str to Pose
-        The starts, by the names of the bodies. Boxes get theirs. A robot gets its start, also in a wall; where another body is or goes,
-        the nearest free place on the 1 m grid around it.
+        The starts, by the names of the bodies. Boxes get theirs. A robot gets its
+        start, also in a wall; where another body is or goes, the nearest free place on
+        the 1 m grid around it.
     """
     going = robots.keys() | boxes.keys()
     solid = engine.state.mask != 0
@@ -152,7 +180,9 @@ def places_back(engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, 
 
     def take(row: int, pose: Pose) -> None:
         if solid[row]:
-            taken.setdefault((math.floor(pose.x / cell), math.floor(pose.y / cell)), []).append((row, pose))
+            taken.setdefault(
+                (math.floor(pose.x / cell), math.floor(pose.y / cell)), []
+            ).append((row, pose))
 
     def outline(row: int, pose: Pose) -> list[Outline]:
         return [placed(part, pose) for part in engine.outline(row)]
@@ -160,9 +190,12 @@ def places_back(engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, 
     def is_clear(row: int, pose: Pose) -> bool:
         for other, where in near(pose):
             if distance(pose, where) <= radius[row] + radius[other] and any(
-                overlaps(a, b) for a in outline(row, pose) for b in outline(other, where)
+                overlaps(a, b)
+                for a in outline(row, pose)
+                for b in outline(other, where)
             ):
                 return False
+
         return True
 
     for row in np.flatnonzero(is_staying).tolist():
@@ -175,19 +208,30 @@ def places_back(engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, 
         row = engine.rows[name]
         found[name] = start
         if solid[row] and not is_clear(row, start):
-            spec = replace(engine.specs[row], name=" placing ", parts=engine.outline(row))
+            spec = replace(
+                engine.specs[row], name=" placing ", parts=engine.outline(row)
+            )
             is_free = engine.trial(spec, without=going)
             inner = _inner_radius(spec)
             if (start, inner) not in grids:
                 grids[start, inner] = iter(_grid_around(engine, start, inner))
-            found[name] = next((p for p in grids[start, inner] if is_clear(row, p) and is_free(p)), start)
+            found[name] = next(
+                (p for p in grids[start, inner] if is_clear(row, p) and is_free(p)),
+                start,
+            )
+
         take(row, found[name])
+
     return found
 
 
 def _inner_radius(body: BodySpec) -> float:
     """Radius of a circle in a body around its origin, m."""
-    sides = [[side * p[axis] for part in body.parts for p in part] for axis in (0, 1) for side in (-1.0, 1.0)]
+    sides = [
+        [side * p[axis] for part in body.parts for p in part]
+        for axis in (0, 1)
+        for side in (-1.0, 1.0)
+    ]
     return max(0.0, min(map(max, sides)))
 
 
@@ -199,13 +243,19 @@ def on_trial(spec: RobotSpec) -> BodySpec:
 
 @cache
 def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
-    """Offsets of a square grid, nearest first; ties go to lower y, as the original lines robots up (1 m lower in y each)."""
-    offsets = [(i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)]
+    """Offsets of a square grid, nearest first; ties go to lower y, as the original
+    lines robots up (1 m lower in y each).
+    """
+    offsets = [
+        (i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)
+    ]
     offsets.sort(key=lambda o: (o[0] * o[0] + o[1] * o[1], o[1] > 0, abs(o[0]), o[0]))
     return tuple(offsets)
 
 
 def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
-    """Places of a square grid around `home`, nearest first; the same heading everywhere."""
+    """Places of a square grid around `home`, nearest first; the same heading
+    everywhere.
+    """
     for i, j in _offsets(rings):
         yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

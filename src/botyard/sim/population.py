@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic
 import numpy as np
 from numpy.typing import ArrayLike
 
-from botyard import arguments
-from botyard.elementary import hypot
+from botyard.api import arguments
+from botyard.api.revisions import Subject
 from botyard.engine import commands as cmd
 from botyard.engine.build import box_body, robot_body
 from botyard.engine.layout import F8, Grid
 from botyard.errors import ArgumentError, WorldError
-from botyard.feed import Subject
 from botyard.formats.base import Warn
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
@@ -30,24 +29,33 @@ from botyard.model.obstacles import BoxObject
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene, check_extent
 from botyard.names import MAX_NAME, body_name, check_name
+from botyard.numerics.elementary import hypot
 from botyard.sim.bodies import Bodies
-from botyard.sim.doubts import doubtful_map, doubtful_places, to_warnings
 from botyard.sim.freespace import AROUND_M, checked_clearance
-from botyard.sim.journal import AddBox, AddRobots, RemoveBox, RemoveRobots, ReplaceScene, Unserve
+from botyard.sim.journal import (
+    AddBox,
+    AddRobots,
+    RemoveBox,
+    RemoveRobots,
+    ReplaceScene,
+    Unserve,
+)
 from botyard.sim.placement import FreePlaces, on_trial
+from botyard.sim.placement_warnings import doubtful_map, doubtful_places, to_warnings
 from botyard.sim.probing import MAX_NEAR_WALLS, MAX_RANGE, MAX_WALL_REACH_M, Probe
 from botyard.sim.programs import Controlling
 from botyard.sim.robot import R, Robots
 
 if TYPE_CHECKING:
-    from botyard.arguments import PoseLike
+    from botyard.api.arguments import PoseLike
 
 MAX_FREE_POSES = 1_000_000
 """Most free poses in one draw."""
 
 
 class Population(Bodies, ABC, Generic[R]):
-    """The robots and boxes of a simulation, places for more of them, and the map beneath.
+    """The robots and boxes of a simulation, places for more of them, and the map
+    beneath.
 
     Parameters
     ----------
@@ -72,7 +80,9 @@ class Population(Bodies, ABC, Generic[R]):
         """The handle of a robot whose body is there."""
 
     @abstractmethod
-    def _set_controller(self, robot: R, controller: Any, options: Mapping[str, Any]) -> None:
+    def _set_controller(
+        self, robot: R, controller: Any, options: Mapping[str, Any]
+    ) -> None:
         """Let a controller drive a robot."""
 
     @property
@@ -101,15 +111,19 @@ class Population(Bodies, ABC, Generic[R]):
         Parameters
         ----------
         model : str, Path or RobotSpec
-            Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or a spec.
+            Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or
+            a spec.
         name : str, optional
-            Unique name, 1 to 64 printable characters; else the model's, with a number if that is taken: ``p3dx``, ``p3dx_002``.
+            Unique name, 1 to 64 printable characters; else the model's, with a number
+            if that is taken: ``p3dx``, ``p3dx_002``.
         pose : Pose or tuple, optional
             True pose x, y (m), th (rad); else the next free place at the map's home.
         lasers : sequence of str, optional
-            Laser models instead of the model's own, mounted where its first laser is, or at its centre.
+            Laser models instead of the model's own, mounted where its first laser is,
+            or at its centre.
         controller : str, class, function, optional
-            Drives it while no client does, see `botyard.Robot.set_controller`, which also says what is raised.
+            Drives it while no client does, see `botyard.Robot.set_controller`, which
+            also says what is raised.
         controller_options : mapping
             Its options, by their names. Without a controller they are an ArgumentError.
 
@@ -120,19 +134,26 @@ class Population(Bodies, ABC, Generic[R]):
         WorldError
             The name is taken, or breaks the rule for names (`botyard.names`).
         ArgumentError
-            The pose is not three finite numbers, or another argument is out of its range or of another type.
+            The pose is not three finite numbers, or another argument is out of its
+            range or of another type.
         CommandError
             The pose is out of bounds.
 
         Warns
         -----
-        DoubtWarning
+        PlacementWarning
             It begins in a wall, on something else, or far outside of the map.
         """
         spec = _equipped(model, lasers)
         start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
         name = self.unique_name(spec.name) if name is None else name
-        return self.add_robots(spec, [start], [name], controller=controller, controller_options=controller_options)[0]
+        return self.add_robots(
+            spec,
+            [start],
+            [name],
+            controller=controller,
+            controller_options=controller_options,
+        )[0]
 
     def add_robots(
         self,
@@ -144,7 +165,8 @@ class Population(Bodies, ABC, Generic[R]):
         controller: Controlling | None = None,
         controller_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[R]:
-        """Add many robots of one model at once, between two steps; much faster than one by one.
+        """Add many robots of one model at once, between two steps; much faster than one
+        by one.
 
         Parameters
         ----------
@@ -153,7 +175,8 @@ class Population(Bodies, ABC, Generic[R]):
         names : sequence of str, optional
             Unique names; else the model's with numbers.
         model, lasers, controller, controller_options
-            As for `add_robot`, which also lists what is raised. Nothing is added if anything is wrong.
+            As for `add_robot`, which also lists what is raised. Nothing is added if
+            anything is wrong.
         """
         spec = _equipped(model, lasers)
         starts = arguments.poses(poses)
@@ -163,12 +186,25 @@ class Population(Bodies, ABC, Generic[R]):
             names = self._unique_names(spec.name, len(starts))
         elif isinstance(names, str) or len(names) != len(starts):
             n = arguments.found(names) if isinstance(names, str) else len(names)
-            raise WorldError(f"names: expected one for each of {len(starts)} poses, found {n}")
+            raise WorldError(
+                f"names: expected one for each of {len(starts)} poses, found {n}"
+            )
+
         for name in names:
             check_name(name)
-        if not isinstance(controller_options, Mapping) or (controller_options and controller is None):
-            expected = "names with values" if controller is not None else "a controller for them"
-            raise ArgumentError(f"controller_options: expected {expected}, found {arguments.found(controller_options)}")
+        if not isinstance(controller_options, Mapping) or (
+            controller_options and controller is None
+        ):
+            expected = (
+                "names with values"
+                if controller is not None
+                else "a controller for them"
+            )
+            raise ArgumentError(
+                f"controller_options: expected {expected}, found "
+                f"{arguments.found(controller_options)}"
+            )
+
         self._check_thread()
         with self._journal:
             robots = self._put_in(spec, names, starts)
@@ -180,24 +216,41 @@ class Population(Bodies, ABC, Generic[R]):
             except BaseException:
                 self.remove_robots(names)
                 raise
+
         for doubt in doubtful_places(self._engine, names, _bounds(self.scene)):
             self._warn(doubt)
         return robots
 
-    def _put_in(self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]) -> list[R]:
+    def _put_in(
+        self, spec: RobotSpec, names: Sequence[str], starts: Sequence[Pose]
+    ) -> list[R]:
         body = robot_body(spec, "")
-        self._engine.add_bodies([(replace(body, name=name), start) for name, start in zip(names, starts, strict=True)])
+        self._engine.add_bodies(
+            [
+                (replace(body, name=name), start)
+                for name, start in zip(names, starts, strict=True)
+            ]
+        )
         try:
-            robots = [self._make_robot(name, spec, start) for name, start in zip(names, starts, strict=True)]
-        except BaseException:  # one of its devices cannot be made: leave nothing behind
+            robots = [
+                self._make_robot(name, spec, start)
+                for name, start in zip(names, starts, strict=True)
+            ]
+        except BaseException:
+            # one of its devices cannot be made: leave nothing behind
             self._engine.remove_bodies(names)
             raise
+
         self._robots.update((robot.name, robot) for robot in robots)
-        self.feed.tell(Subject.BODIES)  # once more: when the engine told it, the bodies were no robots yet
+        self.feed.tell(
+            Subject.BODIES
+        )  # once more: when the engine told it, the bodies were no robots yet
         return robots
 
     def remove_robot(self, name: str) -> None:
-        """Remove a robot, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        """Remove a robot, between two steps. UnknownNameError (a KeyError) when there
+        is none of that name.
+        """
         self.remove_robots([name])
 
     def remove_robots(self, names: Sequence[str]) -> None:
@@ -214,6 +267,7 @@ class Population(Bodies, ABC, Generic[R]):
         for name in names:
             if not isinstance(name, str) or name not in self._robots:
                 raise arguments.unknown(name, self._robots, "robot")
+
         self._note(None, RemoveRobots, tuple(names))
         self._take_out(names)
 
@@ -226,12 +280,19 @@ class Population(Bodies, ABC, Generic[R]):
             if robot is not None:
                 robot._leave()
             self._programs.drop(name)
+
         self.feed.tell(Subject.BODIES, Subject.CLAIMS)
 
     def unserve(self, names: Sequence[str]) -> None:
-        """Do not offer these robots to clients: only programs move them. Names of others are ignored."""
+        """Do not offer these robots to clients: only programs move them. Names of
+        others are ignored.
+        """
         self._check_thread()
-        names = [name for name in names if name in self._robots and name not in self._unserved]
+        names = [
+            name
+            for name in names
+            if name in self._robots and name not in self._unserved
+        ]
         if names:
             self._note(None, Unserve, tuple(names))
             self._unserved.update(names)
@@ -250,14 +311,16 @@ class Population(Bodies, ABC, Generic[R]):
     # -- the map
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Replace the map, between two steps; robots keep their poses, boxes of the old map are removed (MAP-014).
+        """Replace the map, between two steps; robots keep their poses, boxes of the old
+        map are removed (MAP-014).
 
         Parameters
         ----------
         scene : Scene
             The new map.
         grid : Grid, optional
-            Result of `botyard.engine.build.build_grid` for it, if that was called before, for example in another thread.
+            Result of `botyard.engine.build.build_grid` for it, if that was called
+            before, for example in another thread.
 
         Raises
         ------
@@ -265,7 +328,9 @@ class Population(Bodies, ABC, Generic[R]):
             `scene` is not a Scene.
         """
         self._check_thread()
-        arguments.instance(scene, "scene", Scene, "botyard.load_scene(name) reads one of a file")
+        arguments.instance(
+            scene, "scene", Scene, "botyard.load_scene(name) reads one of a file"
+        )
         for name in self.box_names:
             self._holds.pop(name, None)
         self._engine.replace_scene(scene, grid)
@@ -275,22 +340,26 @@ class Population(Bodies, ABC, Generic[R]):
         self._doubt_map()
 
     def add_wall(self, *points: tuple[float, float]) -> None:
-        """Add thin walls from point to point, x and y in m; movable objects stay where they are, and come to rest.
+        """Add thin walls from point to point, x and y in m; movable objects stay where
+        they are, and come to rest.
 
-        The map becomes another one, as by `replace_scene`. For many walls, make a map of them at once (`botyard.MapBuilder`).
+        The map becomes another one, as by `replace_scene`. For many walls, make a map
+        of them at once (`botyard.MapBuilder`).
 
         Raises
         ------
         ArgumentError
-            There are fewer than two points, they are no points, or they are farther than `botyard.model.scene.MAX_EXTENT_M` from the
-            origin or each other.
+            There are fewer than two points, they are no points, or they are farther
+            than `botyard.model.scene.MAX_EXTENT_M` from the origin or each other.
         """
         corners = arguments.array(points, "points", 2)
         check_extent(corners, "points")
         if len(corners) < 2:
             raise ArgumentError(f"points: expected at least two, found {len(corners)}")
         scene, state, rows = self.scene, self.snapshot.state, self.snapshot.rows
-        segments = np.concatenate([scene.segments, np.column_stack((corners[:-1], corners[1:]))])
+        segments = np.concatenate(
+            [scene.segments, np.column_stack((corners[:-1], corners[1:]))]
+        )
         boxes = tuple(
             replace(box, name=name, pose=Pose(*state.pose[rows[name]].tolist()))
             for name, box in zip(self.box_names, scene.boxes, strict=True)
@@ -310,7 +379,8 @@ class Population(Bodies, ABC, Generic[R]):
         box : BoxObject
             The box; it begins at its pose.
         name : str, optional
-            Unique name, 1 to 64 printable characters; else the box's, with a number if that is taken.
+            Unique name, 1 to 64 printable characters; else the box's, with a number if
+            that is taken.
 
         Raises
         ------
@@ -333,7 +403,9 @@ class Population(Bodies, ABC, Generic[R]):
         return name
 
     def remove_box(self, name: str) -> None:
-        """Remove a box of the map, between two steps. UnknownNameError (a KeyError) when there is none of that name."""
+        """Remove a box of the map, between two steps. UnknownNameError (a KeyError)
+        when there is none of that name.
+        """
         self._check_thread()
         if name not in self.box_names:
             raise arguments.unknown(name, self.box_names, "box")
@@ -352,7 +424,9 @@ class Population(Bodies, ABC, Generic[R]):
     # -- names and places for more
 
     def unique_name(self, base: str) -> str:
-        """`base`, with a number behind it if that name is taken: ``p3dx``, ``p3dx_002`` (CLI-008)."""
+        """`base`, with a number behind it if that name is taken: ``p3dx``, ``p3dx_002``
+        (CLI-008).
+        """
         return self._unique_names(base, 1)[0]
 
     def unique_names(self, base: str, count: int) -> list[str]:
@@ -368,6 +442,7 @@ class Population(Bodies, ABC, Generic[R]):
             if name not in self._engine.rows:
                 names.append(name)
             n += 1
+
         return names
 
     @property
@@ -376,26 +451,39 @@ class Population(Bodies, ABC, Generic[R]):
         return self.scene.center if self.scene.start is None else self.scene.start
 
     def next_places(self, spec: RobotSpec, count: int) -> list[Pose]:
-        """Start poses of `count` more robots of a model: the map's home for the first of all, the nearest free places for others."""
+        """Start poses of `count` more robots of a model: the map's home for the first
+        of all, the nearest free places for others.
+        """
         # the map's home even if something stands there: the map says so
-        first = [self.scene.start] if self.scene.start is not None and not self._robots and count else []
+        first = (
+            [self.scene.start]
+            if self.scene.start is not None and not self._robots and count
+            else []
+        )
         return first + self.free_places(spec, self.home, count - len(first))
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
-        """The place nearest to `near`, on a 1 m grid around it, where a robot touches nothing; `near` itself if there is none."""
+        """The place nearest to `near`, on a 1 m grid around it, where a robot touches
+        nothing; `near` itself if there is none.
+        """
         return self.free_places(spec, near, 1)[0]
 
     def free_places(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
-        """The `count` places nearest to `near`, on a 1 m grid around it, where robots of a model touch nothing, nor each other.
+        """The `count` places nearest to `near`, on a 1 m grid around it, where robots
+        of a model touch nothing, nor each other.
 
         `near` itself stands for those that are missing when there are not enough.
         """
         return FreePlaces(self._engine, spec, near).take(count)
 
     def is_free_for(self, robot: R) -> Callable[[Pose], bool]:
-        """Whether a robot could stand at a pose without touching anything but itself; valid until something moves, comes or goes."""
+        """Whether a robot could stand at a pose without touching anything but itself;
+        valid until something moves, comes or goes.
+        """
         row = self._engine.rows[robot.name]
-        spec = replace(self._engine.specs[row], name=" placing ", parts=self._engine.outline(row))
+        spec = replace(
+            self._engine.specs[row], name=" placing ", parts=self._engine.outline(row)
+        )
         return self._engine.trial(spec, without=[robot.name])
 
     def random_free_poses(
@@ -407,15 +495,19 @@ class Population(Bodies, ABC, Generic[R]):
         reachable: bool = True,
         index: int = 0,
     ) -> F8:
-        """Draw `n` poses where robots of a model, as circles, touch nothing, nor each other.
+        """Draw `n` poses where robots of a model, as circles, touch nothing, nor each
+        other.
 
-        Drawn from the seed of the simulation and `index`; positions are uniform in free space, and so are headings. Not free is what
-        is known to be solid: the inside of what was traced from cells (`Scene.traced`), and squares of points. Of other closed walls
-        it is not known.
+        Drawn from the seed of the simulation and `index`; positions are uniform in free
+        space, and so are headings. Not free is what is known to be solid: the inside of
+        what was traced from cells (`Scene.traced`), and squares of points. Of other
+        closed walls it is not known.
 
-        Places lie within the bounds of the walls (without walls, of the boxes). Where robots get from there out of the bounds,
-        because the world is open, and where they fit nowhere between walls, places also lie around them, up to 5 m and the clearance
-        away, but not beyond the raster that the map was traced from. An empty world has 20 m × 20 m around the origin.
+        Places lie within the bounds of the walls (without walls, of the boxes). Where
+        robots get from there out of the bounds, because the world is open, and where
+        they fit nowhere between walls, places also lie around them, up to 5 m and the
+        clearance away, but not beyond the raster that the map was traced from. An empty
+        world has 20 m × 20 m around the origin.
 
         Parameters
         ----------
@@ -426,9 +518,11 @@ class Population(Bodies, ABC, Generic[R]):
         model : str, Path or RobotSpec
             The model, as for `add_robot`.
         reachable : bool
-            All are in one region of the map: robots of the model, as circles, get from each place to every other one, without that
-            clearance. It is the region of the map's home (`scene.start`), if that is free and there is room in it. Else, and of a map
-            without a home, it is the largest one within the bounds of its walls. False: any region, also such as are closed.
+            All are in one region of the map: robots of the model, as circles, get from
+            each place to every other one, without that clearance. It is the region of
+            the map's home (`scene.start`), if that is free and there is room in it.
+            Else, and of a map without a home, it is the largest one within the bounds
+            of its walls. False: any region, also such as are closed.
         index : int
             Number of the draw: another one gives other poses.
 
@@ -454,8 +548,11 @@ class Population(Bodies, ABC, Generic[R]):
         radius = max(hypot(x, y) for part in body.parts for x, y in part)
         return self._probe.free_poses(n, radius, clearance, reachable, index)
 
-    def cast(self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True) -> F8:
-        """Exact ranges from any places to the walls of the map: for maps, and for particle filters. Robots are not seen.
+    def cast(
+        self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True
+    ) -> F8:
+        """Exact ranges from any places to the walls of the map: for maps, and for
+        particle filters. Robots are not seen.
 
         Parameters
         ----------
@@ -486,7 +583,8 @@ class Population(Bodies, ABC, Generic[R]):
         )
 
     def near_walls(self, xy: ArrayLike, *, reach: float, count: int = 8) -> F8:
-        """The walls of the map that stop robots and are nearest to places: for methods that avoid them. Boxes are bodies, not walls.
+        """The walls of the map that stop robots and are nearest to places: for methods
+        that avoid them. Boxes are bodies, not walls.
 
         Parameters
         ----------
@@ -507,15 +605,22 @@ class Population(Bodies, ABC, Generic[R]):
         ArgumentError
             An argument is not finite, out of its range or of another shape.
         """
-        reach = arguments.number(reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m")
-        return self._probe.near_walls(xy, reach, arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS))
+        reach = arguments.number(
+            reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m"
+        )
+        return self._probe.near_walls(
+            xy, reach, arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
+        )
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
-        """A place within the bounds of the map (20 m × 20 m without one) where a robot touches nothing.
+        """A place within the bounds of the map (20 m × 20 m without one) where a robot
+        touches nothing.
 
-        Where these are narrower than the robot, as around a single straight wall, also up to 5 m around them.
+        Where these are narrower than the robot, as around a single straight wall, also
+        up to 5 m around them.
 
-        Drawn from the seed of the simulation and `index`, so different robots get different places and a run can be repeated.
+        Drawn from the seed of the simulation and `index`, so different robots get
+        different places and a run can be repeated.
 
         Raises
         ------
@@ -528,9 +633,14 @@ class Population(Bodies, ABC, Generic[R]):
         draw = random.Random(f"{self.seed} start {index}")
         is_free = self._engine.trial(on_trial(spec))
         for _ in range(10_000):
-            pose = Pose(draw.uniform(x0, x1), draw.uniform(y0, y1), draw.uniform(-math.pi, math.pi))
+            pose = Pose(
+                draw.uniform(x0, x1),
+                draw.uniform(y0, y1),
+                draw.uniform(-math.pi, math.pi),
+            )
             if is_free(pose):
                 return pose
+
         raise WorldError("no free place for a robot was found in this map")
 
 
@@ -544,14 +654,30 @@ def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> Ro
     """The spec of a model, with other lasers if some are named."""
     if not isinstance(model, RobotSpec):
         if not isinstance(model, (str, Path)):
-            raise ArgumentError(f"model: expected a name, a file or a RobotSpec, found {arguments.found(model)}")
+            raise ArgumentError(
+                f"model: expected a name, a file or a RobotSpec, found {arguments.found(model)}"
+            )
+
         model = find_robot(arguments.path(model, "model"))
+
     spec = model
     if lasers is None:
         return spec
-    if isinstance(lasers, str) or not isinstance(lasers, Sequence) or not all(isinstance(x, str) for x in lasers):
-        hint = f'; one laser is a list, too: ["{lasers}"]' if isinstance(lasers, str) else ""
-        raise ArgumentError(f"lasers: expected a list of names of laser models, found {arguments.found(lasers)}{hint}")
+    if (
+        isinstance(lasers, str)
+        or not isinstance(lasers, Sequence)
+        or not all(isinstance(x, str) for x in lasers)
+    ):
+        hint = (
+            f'; one laser is a list, too: ["{lasers}"]'
+            if isinstance(lasers, str)
+            else ""
+        )
+        raise ArgumentError(
+            "lasers: expected a list of names of laser models, found "
+            f"{arguments.found(lasers)}{hint}"
+        )
+
     mount = spec.lasers[0].pose if spec.lasers else Pose()
     return replace(spec, lasers=tuple(load_laser(t, pose=mount) for t in lasers))
 

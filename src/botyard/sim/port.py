@@ -1,4 +1,6 @@
-"""Implementation of `botyard.model.robotport.RobotPort`: the adapter between a protocol's session and the simulation."""
+"""Implementation of `botyard.model.robotport.RobotPort`: the adapter between a
+protocol's session and the simulation.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,15 @@ if TYPE_CHECKING:
     from botyard.sim.bodies import Bodies
 
 
-def _bits(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
+def _bits(
+    pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
+) -> dict[str, int]:
     """The report bits of a device, as integers."""
     assert pioneer.report is not None
-    return {str(name): operator.index(value) for name, value in pioneer.report(spec, reading).items()}
+    return {
+        str(name): operator.index(value)
+        for name, value in pioneer.report(spec, reading).items()
+    }
 
 
 class Port:
@@ -41,8 +48,12 @@ class Port:
         self.fleet = fleet
         self.n_lasers: int = len(robot.lasers)
         self._has_switched_off = False
-        """This session has switched off motors that were on, as clients do before they leave."""
-        self._reporting: list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None = None
+        """This session has switched off motors that were on, as clients do before they
+        leave.
+        """
+        self._reporting: (
+            list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None
+        ) = None
 
     @property
     def time_us(self) -> int:
@@ -71,9 +82,11 @@ class Port:
         self.reset_limits()
 
     def release(self) -> None:
-        """The session ends: the robot is at rest, motors off, odometry zero, unless another live source commands it.
+        """The session ends: the robot is at rest, motors off, odometry zero, unless
+        another live source commands it.
 
-        A robot with a controller goes back to it with the motors on, unless others than this session have switched them off.
+        A robot with a controller goes back to it with the motors on, unless others than
+        this session have switched them off.
         """
         robot = self._robot
         if self._source not in robot._claims:
@@ -82,7 +95,9 @@ class Port:
         for laser in robot.lasers:
             laser.restore()
         if not robot._claims:
-            on = robot.name in robot._sim._programs.driving and (robot.motors_on or self._has_switched_off)
+            on = robot.name in robot._sim._programs.driving and (
+                robot.motors_on or self._has_switched_off
+            )
             for command in (cmd.Halt(), cmd.EnableMotors(on), cmd.SetOdometry()):
                 self.submit(command)
             robot._is_left_off = not on and (robot.motors_on or self._has_switched_off)
@@ -92,7 +107,9 @@ class Port:
         """Queue a command for the next step."""
         self._commands.submit(command)
 
-    def drive(self, v: float | None = None, w: float | None = None, vy: float | None = None) -> None:
+    def drive(
+        self, v: float | None = None, w: float | None = None, vy: float | None = None
+    ) -> None:
         """Queue velocities."""
         self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
 
@@ -118,14 +135,18 @@ class Port:
 
     def enable_motors(self, on: bool) -> None:
         """Queue: motors on or off."""
-        self._has_switched_off = not on and (self._has_switched_off or self._robot.motors_on)
+        self._has_switched_off = not on and (
+            self._has_switched_off or self._robot.motors_on
+        )
         self._commands.enable(on)
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
         """Queue: limits of speed and turn rate."""
         self.submit(cmd.SetLimits(v=v, w=w))
 
-    def set_ramp(self, axis: int, accel: float | None = None, decel: float | None = None) -> None:
+    def set_ramp(
+        self, axis: int, accel: float | None = None, decel: float | None = None
+    ) -> None:
         """Queue: acceleration and deceleration of an axis."""
         self.submit(cmd.SetRamp(axis, accel=accel, decel=decel))
 
@@ -139,7 +160,9 @@ class Port:
         self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
 
     def reset_pose(self) -> None:
-        """Queue: return to the start pose, odometry zero, at rest; see `Simulation.put_back`."""
+        """Queue: return to the start pose, odometry zero, at rest; see
+        `Simulation.put_back`.
+        """
         cast("Bodies", self._robot._sim).put_back([self.name], self._source)
 
     def set_pose(self, pose: Pose) -> None:
@@ -151,7 +174,10 @@ class Port:
         """Queue: one coordinate of the true pose; CommandError: too many bodies there."""
         if axis < 2:
             x, y = self._robot._sim.crowd.place(self.name)
-            self._robot._sim.crowd.enter(self.name, value if axis == 0 else x, value if axis == 1 else y)
+            self._robot._sim.crowd.enter(
+                self.name, value if axis == 0 else x, value if axis == 1 else y
+            )
+
         self.submit(cmd.SetPoseAxis(axis, value))
 
     def state(self) -> RobotState:
@@ -176,7 +202,9 @@ class Port:
         self._robot.devices[name].subscribe(self._source, on)
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that the devices set in fields of the standard information packet, by field."""
+        """Bits that the devices set in fields of the standard information packet, by
+        field.
+        """
         bits: dict[str, int] = {}
         if self._reporting is None:
             self._reporting = [
@@ -185,20 +213,26 @@ class Port:
                 for pioneer in [reader.kind.pioneer]
                 if pioneer is not None and pioneer.report is not None
             ]
+
         for reader, make in self._reporting:
             for name, value in (reader.shown("pioneer.report", make) or {}).items():
                 bits[name] = bits.get(name, 0) | value
+
         return bits
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: make the robot a ghost (invisible, without collisions), or normal again."""
+        """Queue: make the robot a ghost (invisible, without collisions), or normal
+        again.
+        """
         self._robot.ghost(on, self._source)
 
     def set_odometry_errors(self, on: bool) -> None:
         """Queue: errors of odometry on or off."""
         self._commands.odometry_errors(on)
 
-    def move_joystick(self, x: float, y: float, throttle: float, button1: bool, button2: bool) -> None:
+    def move_joystick(
+        self, x: float, y: float, throttle: float, button1: bool, button2: bool
+    ) -> None:
         """Move the joystick that is plugged into the robot."""
         self.electrics.joystick.set(x, y, throttle, button1, button2)
 
@@ -227,7 +261,9 @@ class Port:
         """Sonar readings of the last step."""
         return None if self._robot.sonar is None else self._robot.sonar.view()
 
-    def configure_laser(self, index: int, angle_min: float, increment: float, count: int) -> None:
+    def configure_laser(
+        self, index: int, angle_min: float, increment: float, count: int
+    ) -> None:
         """Set the rays of a laser."""
         self._robot.lasers[index].configure(angle_min, increment, count)
 

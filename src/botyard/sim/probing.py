@@ -1,4 +1,6 @@
-"""Looking into a world from outside: free places drawn at random, and ranges from any place to its walls."""
+"""Looking into a world from outside: free places drawn at random, and ranges from any
+place to its walls.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.engine.batch import MAX_COORDINATE, cast_rays
 from botyard.engine.layout import F8, U8
 from botyard.engine.rng import stream_keys, uniform
@@ -19,14 +21,16 @@ from botyard.native.kinds import Pack
 from botyard.navigation.kernels.walls import near_walls
 from botyard.sim.core import Core
 from botyard.sim.freespace import MAX_SPACES, FreeSpace, free_space
-from botyard.sim.recent import Recent
+from botyard.sim.lru import Recent
 
 FREE_STREAM: Final = (1 << 32) + 2
 """Device number of random free places in the random streams of simulations."""
 MIN_DRAWN, MAX_DRAWN = 64, 4096
 """Places that are drawn in a round."""
 MAX_VAIN_ROUNDS: Final = 40
-"""So many rounds in succession in which less than one of `VAIN_SHARE` places was free, and the search is given up."""
+"""So many rounds in succession in which less than one of `VAIN_SHARE` places was free,
+and the search is given up.
+"""
 VAIN_SHARE: Final = 1000
 MAX_RANGE: Final = 1e6
 """Greatest range, m."""
@@ -37,7 +41,9 @@ MAX_WALL_REACH_M: Final = 1000.0
 
 
 class _Taken:
-    """Circles that are taken, in squares of a grid, so that only near ones are compared."""
+    """Circles that are taken, in squares of a grid, so that only near ones are
+    compared.
+    """
 
     def __init__(self, edge: float) -> None:
         self._edge = edge
@@ -53,8 +59,11 @@ class _Taken:
             for b in (j - 1, j, j + 1):
                 for other_x, other_y, other in self._cells.get((a, b), ()):
                     apart = radius + other
-                    if (x - other_x) * (x - other_x) + (y - other_y) * (y - other_y) < apart * apart:
+                    if (x - other_x) * (x - other_x) + (y - other_y) * (
+                        y - other_y
+                    ) < apart * apart:
                         return False
+
         return True
 
     def _cell(self, x: float, y: float) -> tuple[int, int]:
@@ -80,62 +89,124 @@ class Probe:
         if self._map is not grid:
             self._spaces.clear()
             self._map = grid
+
         return self._spaces.of(
             (radius, clearance, reachable),
-            lambda: free_space(self._sim.scene, grid, radius, clearance, reachable=reachable),
+            lambda: free_space(
+                self._sim.scene, grid, radius, clearance, reachable=reachable
+            ),
         )
 
-    def free_poses(self, n: int, radius: float, clearance: float, reachable: bool, index: int) -> F8:
+    def free_poses(
+        self, n: int, radius: float, clearance: float, reachable: bool, index: int
+    ) -> F8:
         """See `Simulation.random_free_poses`."""
         space = self._space(radius, clearance, reachable)
         if not len(space.cells):
-            raise ArgumentError(f"no place in the map is {radius + clearance:.3g} m from all walls")
+            raise ArgumentError(
+                f"no place in the map is {radius + clearance:.3g} m from all walls"
+            )
+
         bodies, state = self._sim.engine.bodies, self._sim.snapshot.state
         largest = max([radius, *bodies.radius.tolist()])
         taken = _Taken(max(2.0 * largest + clearance, 1e-3))
-        for (x, y, _), r, mask in zip(state.pose.tolist(), bodies.radius.tolist(), state.mask.tolist(), strict=True):
+        for (x, y, _), r, mask in zip(
+            state.pose.tolist(),
+            bodies.radius.tolist(),
+            state.mask.tolist(),
+            strict=True,
+        ):
             if mask & int(Visible.OBSTACLE):
                 taken.add(x, y, r + clearance)
+
         seed: U8 = np.array([self._sim.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
         found: list[tuple[float, float, float]] = []
         turn = vain = 0
         while len(found) < n and vain < MAX_VAIN_ROUNDS:
             before, count = len(found), min(max(n - len(found), MIN_DRAWN), MAX_DRAWN)
-            keys = stream_keys(np.repeat(seed, count), FREE_STREAM, index, turn, np.arange(count, dtype=np.uint64))
+            keys = stream_keys(
+                np.repeat(seed, count),
+                FREE_STREAM,
+                index,
+                turn,
+                np.arange(count, dtype=np.uint64),
+            )
             drawn = [uniform(keys, axis) for axis in range(4)]
             cells = space.cells[(drawn[0] * len(space.cells)).astype(np.int64)]
             x = space.x0 + (cells % space.columns + drawn[1]) * space.cell
             y = space.y0 + (cells // space.columns + drawn[2]) * space.cell
-            for px, py, th in zip(x.tolist(), y.tolist(), (math.pi - 2.0 * math.pi * drawn[3]).tolist(), strict=True):
+            for px, py, th in zip(
+                x.tolist(),
+                y.tolist(),
+                (math.pi - 2.0 * math.pi * drawn[3]).tolist(),
+                strict=True,
+            ):
                 if len(found) < n and taken.is_free(px, py, radius):
                     taken.add(px, py, radius + clearance)
                     found.append((px, py, th))
+
             turn += 1
             vain = 0 if (len(found) - before) * VAIN_SHARE > count else vain + 1
+
         if len(found) < n:
-            raise ArgumentError(f"there is room for {len(found)} of {n} places that are {clearance:g} m apart")
+            raise ArgumentError(
+                f"there is room for {len(found)} of {n} places that are {clearance:g} m apart"
+            )
+
         return np.array(found, np.float64).reshape(n, 3)
 
-    def cast(self, xy: ArrayLike, bearing: ArrayLike, range_max: float, *, boxes: bool) -> F8:
+    def cast(
+        self, xy: ArrayLike, bearing: ArrayLike, range_max: float, *, boxes: bool
+    ) -> F8:
         """See `Simulation.cast`."""
-        places, directions = arguments.numbers(xy, "xy"), arguments.numbers(bearing, "bearing")
+        places, directions = (
+            arguments.numbers(xy, "xy"),
+            arguments.numbers(bearing, "bearing"),
+        )
         if places.ndim < 1 or places.shape[-1] != 2:
-            raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
+            raise ArgumentError(
+                f"xy: expected an array (…, 2), found one of shape {places.shape}"
+            )
+
         try:
             shape = np.broadcast_shapes(places.shape[:-1], directions.shape)
         except ValueError:
             raise ArgumentError(
                 f"bearing: expected a shape that fits {places.shape[:-1]}, found {directions.shape}"
             ) from None
-        places = np.ascontiguousarray(np.broadcast_to(places, (*shape, 2)).reshape(-1, 2))
-        directions = np.ascontiguousarray(np.broadcast_to(directions, shape).reshape(-1))
-        if not (np.abs(places) <= MAX_COORDINATE).all() or not (np.abs(directions) <= MAX_COORDINATE).all():
-            raise ArgumentError(f"xy, bearing: expected finite numbers within ±{MAX_COORDINATE:g}")
+
+        places = np.ascontiguousarray(
+            np.broadcast_to(places, (*shape, 2)).reshape(-1, 2)
+        )
+        directions = np.ascontiguousarray(
+            np.broadcast_to(directions, shape).reshape(-1)
+        )
+        if (
+            not (np.abs(places) <= MAX_COORDINATE).all()
+            or not (np.abs(directions) <= MAX_COORDINATE).all()
+        ):
+            raise ArgumentError(
+                f"xy, bearing: expected finite numbers within ±{MAX_COORDINATE:g}"
+            )
+
         ranges = np.empty(len(places))
         engine, state = self._sim.engine, self._sim.engine.state
-        rows = np.array([engine.rows[name] for name in self._sim.box_names if boxes], np.int64)
+        rows = np.array(
+            [engine.rows[name] for name in self._sim.box_names if boxes], np.int64
+        )
         of_world = Pack(engine.grid), Pack(engine.bodies), rows, state.pose, state.mask
-        table = RowTable(cast_rays, 1, lambda _: (*of_world, places, directions, ranges, range_max, int(Visible.LASER)))
+        table = RowTable(
+            cast_rays,
+            1,
+            lambda _: (
+                *of_world,
+                places,
+                directions,
+                ranges,
+                range_max,
+                int(Visible.LASER),
+            ),
+        )
         table.fill(0, 1)
         cast_rays(table, np.zeros(1, np.int64))
         return ranges.reshape(shape)
@@ -144,14 +215,24 @@ class Probe:
         """See `Simulation.near_walls`."""
         places = arguments.numbers(xy, "xy")
         if places.ndim < 1 or places.shape[-1] != 2:
-            raise ArgumentError(f"xy: expected an array (…, 2), found one of shape {places.shape}")
+            raise ArgumentError(
+                f"xy: expected an array (…, 2), found one of shape {places.shape}"
+            )
+
         if not (np.abs(places) <= MAX_COORDINATE).all():
-            raise ArgumentError(f"xy: expected finite numbers within ±{MAX_COORDINATE:g}")
+            raise ArgumentError(
+                f"xy: expected finite numbers within ±{MAX_COORDINATE:g}"
+            )
+
         shape = places.shape[:-1]
         places = np.ascontiguousarray(places.reshape(-1, 2))
         walls, away = np.empty((len(places), count, 4)), np.empty((len(places), count))
         grid = Pack(self._sim.engine.grid)
-        table = RowTable(near_walls, 1, lambda _: (grid, places, reach, int(Visible.OBSTACLE), walls, away))
+        table = RowTable(
+            near_walls,
+            1,
+            lambda _: (grid, places, reach, int(Visible.OBSTACLE), walls, away),
+        )
         table.fill(0, 1)
         near_walls(table, np.zeros(1, np.int64))
         return walls.reshape(*shape, count, 4)

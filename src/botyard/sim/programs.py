@@ -1,4 +1,6 @@
-"""What is called before every step: programs that drive robots, and other functions of the user."""
+"""What is called before every step: programs that drive robots, and other functions of
+the user.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class Programs:
     acts : list of callables
         All of them.
     all : mapping of str to (Program, callable)
-        Programs and what is called, by the names of the robots that they drive, in order; also those that have crashed.
+        Programs and what is called, by the names of the robots that they drive, in
+        order; also those that have crashed.
     """
 
     def __init__(self) -> None:
@@ -35,15 +38,25 @@ class Programs:
         """Programs that drive robots, and what is called, by the names of the robots."""
         if not self._crashed:
             return self.all
-        return {robot: one for robot, one in self.all.items() if robot not in self._crashed}
+        return {
+            robot: one for robot, one in self.all.items() if robot not in self._crashed
+        }
 
     @property
     def crashed(self) -> dict[str, Program]:
-        """Programs that have crashed, and wait for the next episode, by the names of the robots."""
-        return {robot: program for robot, (program, _) in self.all.items() if robot in self._crashed}
+        """Programs that have crashed, and wait for the next episode, by the names of
+        the robots.
+        """
+        return {
+            robot: program
+            for robot, (program, _) in self.all.items()
+            if robot in self._crashed
+        }
 
     def call(self) -> None:
-        """Call all. One that is added meanwhile counts from the next step on; one that is taken off, as its robot is, is not called."""
+        """Call all. One that is added meanwhile counts from the next step on; one that
+        is taken off, as its robot is, is not called.
+        """
         self._taken_off.clear()
         for act in tuple(self.acts):
             if not self._taken_off or act not in self._taken_off:
@@ -66,26 +79,34 @@ class Programs:
         self.add(act)
 
     def rest(self, robot: str) -> None:
-        """Let the program that drives a robot, if there is one, end its subscriptions of the robot's sensors until it is called again."""
+        """Let the program that drives a robot, if there is one, end its subscriptions
+        of the robot's sensors until it is called again.
+        """
         _, act = self.all.get(robot, (None, None))
         rest = getattr(getattr(act, "__self__", None), "rest", None)
         if rest is not None:
             rest()
 
     def end(self, robot: str) -> None:
-        """End the program that drives a robot, if there is one, and its subscriptions of the robot's sensors."""
+        """End the program that drives a robot, if there is one, and its subscriptions
+        of the robot's sensors.
+        """
         self.rest(robot)
         self.drop(robot)
 
     def drop(self, robot: str) -> None:
-        """End the program that drives a robot which has been removed; its sensors have gone, too."""
+        """End the program that drives a robot which has been removed; its sensors have
+        gone, too.
+        """
         _, act = self.all.pop(robot, (None, None))
         self._crashed.discard(robot)
         if act is not None:
             self.take_off(act)
 
     def crash(self, robot: str) -> None:
-        """The program that drives a robot, if there is one, has raised: it is not called until `again` begins it anew."""
+        """The program that drives a robot, if there is one, has raised: it is not
+        called until `again` begins it anew.
+        """
         if robot in self.all:
             self.take_off(self.all[robot][1])
             self._crashed.add(robot)
@@ -99,9 +120,11 @@ class Programs:
             self._crashed.add(robot)
 
     def again(self) -> Iterator[tuple[str, Program]]:
-        """Robots and their programs, also those that have crashed, in their order: whoever iterates begins each of them anew, by `drive`.
+        """Robots and their programs, also those that have crashed, in their order:
+        whoever iterates begins each of them anew, by `drive`.
 
-        One that was not begun anew keeps its place. Robots that are removed meanwhile are left out.
+        One that was not begun anew keeps its place. Robots that are removed meanwhile
+        are left out.
         """
         for robot in tuple(self.all):
             if robot in self.all:
@@ -109,7 +132,9 @@ class Programs:
                 yield robot, self.all[robot][0]
 
     def arrange(self, robots: Sequence[str]) -> None:
-        """Call the programs of all robots in this order, after the functions that are no programs."""
+        """Call the programs of all robots in this order, after the functions that are
+        no programs.
+        """
         self.all = {robot: self.all[robot] for robot in robots}
         mine = [act for _, act in self.all.values()]
         acts = [act for _, act in self.driving.values()]
@@ -118,7 +143,11 @@ class Programs:
     @property
     def others(self) -> list[Act]:
         """The functions that are no programs."""
-        return [act for act in self.acts if not any(act == mine for _, mine in self.all.values())]
+        return [
+            act
+            for act in self.acts
+            if not any(act == mine for _, mine in self.all.values())
+        ]
 
 
 def _nothing() -> None:

@@ -7,14 +7,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
 from botyard.devices.laser import STREAM as LASER_STREAM
 from botyard.devices.laser import laser_bundle
 from botyard.devices.ranging import Delay
 from botyard.devices.sonar import STREAM as SONAR_STREAM
 from botyard.devices.sonar import sonar_bundles
 from botyard.engine.layout import F8
-from botyard.handle import Handle
 from botyard.model.beams import Bundle
 from botyard.model.obstacles import Visible
 from botyard.model.readings import LaserScan, SonarReadings
@@ -35,8 +35,10 @@ def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
         robot._sim._devices.delay(key, delay)
 
 
-class Laser(Handle):
-    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets its rays."""
+class Laser(ReadOnly):
+    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets
+    its rays.
+    """
 
     _instead: ClassVar[Mapping[str, str]] = {
         "ranges": "the next step takes them",
@@ -57,29 +59,43 @@ class Laser(Handle):
 
     def __repr__(self) -> str:
         b = self._bundle
-        low, high = math.degrees(b.angle0), math.degrees(b.angle0 + b.step * max(b.count - 1, 0))
+        low, high = (
+            math.degrees(b.angle0),
+            math.degrees(b.angle0 + b.step * max(b.count - 1, 0)),
+        )
         which = f" {self.index + 1}" if self.index else ""
         return (
-            f"<Laser{which} of {self._robot.name}: {self.spec.type_name}, {b.count} rays from {low:z.1f}° to {high:z.1f}°, "
+            f"<Laser{which} of {self._robot.name}: {self.spec.type_name}, "
+            f"{b.count} rays from {low:z.1f}° to {high:z.1f}°, "
             f"up to {b.r_max:g} m>"
         )
 
     def _configure(self, bundle: Bundle) -> None:
         self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]  # fields that are floats
         self._robot._sim._devices.configure(
-            self._key, self._robot.name, LASER_STREAM + self.index, Visible.LASER, [bundle]
+            self._key,
+            self._robot.name,
+            LASER_STREAM + self.index,
+            Visible.LASER,
+            [bundle],
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
         """Set fields of its beams instead of those of the model, and none others."""
         self._tuned = {name: values[0] for name, values in fields.items()}
-        fresh, now = laser_bundle(self.spec, self._robot._sim.sensor_noise), self._bundle
-        self._configure(replace(fresh, angle0=now.angle0, step=now.step, count=now.count))
+        fresh, now = (
+            laser_bundle(self.spec, self._robot._sim.sensor_noise),
+            self._bundle,
+        )
+        self._configure(
+            replace(fresh, angle0=now.angle0, step=now.step, count=now.count)
+        )
         if (self._robot.name, self.index) in self._robot._sim._configured:
             self._robot._sim._configured[self._robot.name, self.index] = self._bundle
 
     def configure(self, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and their number, 0 to 100,000.
+        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and
+        their number, 0 to 100,000.
 
         Raises
         ------
@@ -91,7 +107,9 @@ class Laser(Handle):
             arguments.number(increment, "increment", unit="rad"),
         )
         count = arguments.whole(count, "count", low=0, high=MAX_RAYS)
-        self._robot._sim._note(None, SetRays, self._robot.name, self.index, (angle_min, increment, count))
+        self._robot._sim._note(
+            None, SetRays, self._robot.name, self.index, (angle_min, increment, count)
+        )
         fresh = laser_bundle(self.spec, self._robot._sim.sensor_noise)
         self._configure(replace(fresh, angle0=angle_min, step=increment, count=count))
         self._robot._sim._configured[self._robot.name, self.index] = self._bundle
@@ -112,12 +130,18 @@ class Laser(Handle):
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> LaserScan:
-        """The scan of the present state; taken now if no step has taken it. Its arrays are copies: keep as many as you like."""
+        """The scan of the present state; taken now if no step has taken it. Its arrays
+        are copies: keep as many as you like.
+        """
         scan = self.view()
-        return replace(scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy())
+        return replace(
+            scan, ranges=scan.ranges.copy(), intensities=scan.intensities.copy()
+        )
 
     def view(self) -> LaserScan:
-        """The same without copying: its arrays are read-only, and valid until the step after the next (for interfaces)."""
+        """The same without copying: its arrays are read-only, and valid until the step
+        after the next (for interfaces).
+        """
         sim, b = self._robot._sim, self._bundle
         readings = sim._devices.read(sim._engine, self._key)
         return LaserScan(
@@ -139,7 +163,7 @@ class Laser(Handle):
         return self.read().ranges
 
 
-class Sonar(Handle):
+class Sonar(ReadOnly):
     """The sonar ring of a robot."""
 
     def __init__(self, robot: Member) -> None:
@@ -152,15 +176,24 @@ class Sonar(Handle):
 
     def __repr__(self) -> str:
         return (
-            f"<Sonar of {self._robot.name}: {len(self.spec.transducers)} transducers, up to {self.spec.range_max:g} m>"
+            f"<Sonar of {self._robot.name}: {len(self.spec.transducers)} "
+            f"transducers, up to {self.spec.range_max:g} m>"
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
-        """Set fields of its beams instead of those of the model, a number for each transducer, and none others."""
+        """Set fields of its beams instead of those of the model, a number for each
+        transducer, and none others.
+        """
         bundles = sonar_bundles(self.spec, self._robot._sim.sensor_noise)
         for name, values in fields.items():
-            bundles = [replace(b, **{name: value}) for b, value in zip(bundles, values, strict=True)]  # type: ignore[arg-type]
-        self._robot._sim._devices.configure(self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles)
+            bundles = [
+                replace(b, **{name: value})
+                for b, value in zip(bundles, values, strict=True)
+            ]  # type: ignore[arg-type]
+
+        self._robot._sim._devices.configure(
+            self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles
+        )
 
     @property
     def is_read(self) -> bool:
@@ -172,12 +205,16 @@ class Sonar(Handle):
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> SonarReadings:
-        """Readings of the present state; taken now if no step has taken them. Its array is a copy: keep as many as you like."""
+        """Readings of the present state; taken now if no step has taken them. Its array
+        is a copy: keep as many as you like.
+        """
         readings = self.view()
         return replace(readings, ranges=readings.ranges.copy())
 
     def view(self) -> SonarReadings:
-        """The same without copying: its array is read-only, and valid until the step after the next (for interfaces)."""
+        """The same without copying: its array is read-only, and valid until the step
+        after the next (for interfaces).
+        """
         sim = self._robot._sim
         readings = sim._devices.read(sim._engine, self._key)
         return SonarReadings(

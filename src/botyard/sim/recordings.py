@@ -1,4 +1,6 @@
-"""What a program holds of a recording in progress; `botyard.recording` makes them (`Simulation.record`)."""
+"""What a program holds of a recording in progress; `botyard.recording` makes them
+(`Simulation.record`).
+"""
 
 from __future__ import annotations
 
@@ -23,16 +25,22 @@ class Recording(Protocol):
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """How much had to be left out so far because the disk was too slow or full, by kinds."""
+        """How much had to be left out so far because the disk was too slow or full, by
+        kinds.
+        """
         ...
 
-    def save(self, path: str | Path | None = None, *, overwrite: bool = False) -> Future[Path]:
-        """Write what is kept in memory to a file, of a recording that keeps the last seconds only.
+    def save(
+        self, path: str | Path | None = None, *, overwrite: bool = False
+    ) -> Future[Path]:
+        """Write what is kept in memory to a file, of a recording that keeps the last
+        seconds only.
 
         Parameters
         ----------
         path : str or Path, optional
-            The file; else the one of the recording, with a number behind its name from the second time on.
+            The file; else the one of the recording, with a number behind its name from
+            the second time on.
         overwrite : bool
             Replace a file that botyard did not write.
 
@@ -49,7 +57,8 @@ class Recording(Protocol):
         ...
 
     def event(self, kind: str, text: str = "", **values: Any) -> None:
-        """Write an event of the program's own at the present time; it stands on the time line of ``botyard replay`` with its text.
+        """Write an event of the program's own at the present time; it stands on the
+        time line of ``botyard replay`` with its text.
 
         Parameters
         ----------

@@ -13,7 +13,8 @@ from botyard.sim.simulation import Simulation
 
 
 def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterator[int]:
-    """Replay all changes of a journal, and step until `ticks` steps are done. Programs that drive robots are not called meanwhile.
+    """Replay all changes of a journal, and step until `ticks` steps are done. Programs
+    that drive robots are not called meanwhile.
 
     Parameters
     ----------
@@ -27,7 +28,8 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
     Yields
     ------
     int
-        `Simulation.digest` after each step, before the changes that follow it. After the last one all changes are done.
+        `Simulation.digest` after each step, before the changes that follow it. After
+        the last one all changes are done.
 
     Raises
     ------
@@ -38,22 +40,28 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
         yield from _up_to(sim, entry.tick)
         with acting(entry.source):
             apply(entry.change, sim, entry.source)
+
     yield from _up_to(sim, ticks)
 
 
 def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
     if sim.tick > tick:
         raise StateError(
-            f"journal: the next change is of tick {tick}, but {sim.tick} steps have been done: it is of another world"
+            f"journal: the next change is of tick {tick}, but {sim.tick} steps "
+            "have been done: it is of another world"
         )
+
     while sim.tick < tick:
-        sim.engine.step()  # without what is called before a step: what programs did is in the journal
+        # without what is called before a step: what programs did is in the journal
+        sim.engine.step()
         yield sim.digest()
 
 
 @singledispatch
 def apply(change: Change, sim: Simulation, source: str) -> None:
-    """Replay a change on behalf of a source. StateError for a class that is not registered."""
+    """Replay a change on behalf of a source. StateError for a class that is not
+    registered.
+    """
     raise StateError(f"journal: nobody knows how to do {type(change).__name__} again")
 
 
@@ -167,5 +175,7 @@ __all__ = ["apply", "resimulate"]
 
 @apply.register
 def _(change: journal.Reset, sim: Simulation, source: str) -> None:
-    poses = None if change.poses is None else checked_poses(change.poses, len(sim.robots))
+    poses = (
+        None if change.poses is None else checked_poses(change.poses, len(sim.robots))
+    )
     sim._begin_episode(change.seed, change.episode, poses)

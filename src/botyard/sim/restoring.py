@@ -1,4 +1,6 @@
-"""Going on from a saved state: it is checked whole, then bodies, rows and columns are made to be those of the state."""
+"""Going on from a saved state: it is checked whole, then bodies, rows and columns are
+made to be those of the state.
+"""
 
 from __future__ import annotations
 
@@ -48,36 +50,65 @@ from botyard.sim.parameters import check, spread
 from botyard.sim.parameters import restore as restore_parameters
 from botyard.sim.population import Population
 from botyard.sim.readings import MAX_RAYS
-from botyard.sim.statehead import COMMANDS, NO_MASS, Body, Controller, Head, Known, Queued, Roster, Saveable
+from botyard.sim.statehead import (
+    COMMANDS,
+    NO_MASS,
+    Body,
+    Controller,
+    Head,
+    Known,
+    Queued,
+    Roster,
+    Saveable,
+)
 
 MAX_LATE_STEPS: Final = 10**9
 """Steps that a command or a reading can take, at most."""
 UNSURE: Final = (1,)
-"""Formats whose digests of descriptions may come from classes of other shapes: a digest that differs proves no other description."""
+"""Formats whose digests of descriptions may come from classes of other shapes: a digest
+that differs proves no other description.
+"""
 Employ = Callable[[Any, Program], None]
 """Starts a program that drives a robot, see `botyard.controllers.crew`."""
 
 
 def restore(
-    sim: Population[Any], known: Known, state: bytes, budget: Budget, employ: Employ | None, used: list[object]
+    sim: Population[Any],
+    known: Known,
+    state: bytes,
+    budget: Budget,
+    employ: Employ | None,
+    used: list[object],
 ) -> None:
-    """See `Simulation.restore`. Appends the descriptions that the state refers to to `used`. Without `employ`, it has no programs."""
+    """See `Simulation.restore`. Appends the descriptions that the state refers to to
+    `used`. Without `employ`, it has no programs.
+    """
     head, data = split(state, Head, budget.bytes)
     try:
         roster = msgspec.msgpack.decode(head.roster, type=Roster)
     except (msgspec.MsgspecError, ValueError) as error:
         raise StateError(f"state: {error}") from None
+
     tables = check_columns(sim, head, roster)
     if roster.scene != known.digest_of_walls(sim):
         names = f'"{shown(roster.scene_name)}"; here is "{shown(sim.scene.name)}"'
         if head.version in UNSURE and roster.scene_name == sim.scene.name:
-            raise StateError(f"state: whether it is of this map cannot be told: {names}{_written(head)}")
+            raise StateError(
+                f"state: whether it is of this map cannot be told: {names}{_written(head)}"
+            )
+
         if (
             roster.scene_name == sim.scene.name
         ):  # also if another version of the program reads the same file in another way
-            raise StateError(f"state: the map {names.partition(';')[0]} differs from the one of this name here")
+            raise StateError(
+                f"state: the map {names.partition(';')[0]} differs from the one of this name here"
+            )
+
         raise StateError(f"state: it is of another map, {names}")
-    is_same = bytes(head.roster) == known.roster(sim)  # then bodies and rows need not be compared
+
+    is_same = bytes(head.roster) == known.roster(
+        sim
+    )  # then bodies and rows need not be compared
     models = _find_models(sim, known, head, roster)
     used += [*models.values(), known.objects[roster.described]]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
@@ -85,7 +116,10 @@ def restore(
     rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not is_span(head.span):
-        raise StateError("state: what it says of bodies with mass does not fit its models")
+        raise StateError(
+            "state: what it says of bodies with mass does not fit its models"
+        )
+
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
     queue = [_command(q, len(roster.bodies)) for q in head.queue]
     under_way = _under_way(head, len(roster.bodies))
@@ -95,29 +129,48 @@ def restore(
     if not is_same:
         _arrange_bodies(sim, known, roster, models)
         _arrange_rows(sim, roster)
+
     write_columns(sim.engine, found)
     engine = sim.engine
     engine.resume(
-        tick=head.tick, step_us=head.step_us, seed=head.seed, sequence=head.sequence, queue=queue, under_way=under_way
+        tick=head.tick,
+        step_us=head.step_us,
+        seed=head.seed,
+        sequence=head.sequence,
+        queue=queue,
+        under_way=under_way,
     )
     engine.odometry_error_mode = OdometryErrorMode(head.error_mode)
     for table in engine.tables.values():
         if isinstance(table, DeviceTable):
             table.restored(engine)
         if VERSION_COLUMN in table.columns:
-            getattr(table, VERSION_COLUMN)[:] += 1  # for who keeps what was made of a row
+            getattr(table, VERSION_COLUMN)[:] += (
+                # for who keeps what was made of a row
+                1
+            )
+
     engine.redraw_carriers()
-    write_masses(sim.engine, found, head.span)  # last: a change of outline would wake bodies
-    starts = {body.name: Pose(*body.start) for body in roster.bodies if body.start is not None}
+    write_masses(
+        sim.engine, found, head.span
+    )  # last: a change of outline would wake bodies
+    starts = {
+        body.name: Pose(*body.start) for body in roster.bodies if body.start is not None
+    }
     for robot, teleports in zip(sim.robots.values(), head.teleports, strict=True):
         robot._restored(starts[robot.name], teleports, head.claims.get(robot.name, []))
     for rays in head.rays:
-        sim.robots[rays.robot].lasers[rays.laser].configure(rays.angle_min, rays.increment, rays.count)
+        sim.robots[rays.robot].lasers[rays.laser].configure(
+            rays.angle_min, rays.increment, rays.count
+        )
+
     restore_parameters(sim, sim.robots, head.parameters)
     for key, readings in _late_readings(head).items():
         sim._devices.resume(key, readings)
     sim._unserved = set(roster.unserved)
-    sim._holds = {name: list(sources) for name, sources in head.holds.items() if sources}
+    sim._holds = {
+        name: list(sources) for name, sources in head.holds.items() if sources
+    }
     if employ is None:
         head.controllers.clear()
     _employ(sim, head.controllers, employ)
@@ -128,17 +181,24 @@ def restore(
 def _written(head: Begin | Head) -> str:
     """What wrote a state, and what reads it, as the end of a message."""
     return (
-        f" ({program(head.program)} wrote it, in version {head.version} of the format; this program writes {VERSION})"
+        f" ({program(head.program)} wrote it, in version {head.version} of "
+        f"the format; this program writes {VERSION})"
     )
 
 
 def _unsure(head: Begin | Head) -> str:
-    """The end of a message about a digest that differs, if that may come from the program that wrote the state."""
+    """The end of a message about a digest that differs, if that may come from the
+    program that wrote the state.
+    """
     return _written(head) if head.version in UNSURE else ""
 
 
-def check_columns(sim: Population[Any], head: Begin | Head, roster: Roster) -> list[Table]:
-    """The tables of a state, see `_tables`. StateError: its columns are not those that states have here."""
+def check_columns(
+    sim: Population[Any], head: Begin | Head, roster: Roster
+) -> list[Table]:
+    """The tables of a state, see `_tables`. StateError: its columns are not those that
+    states have here.
+    """
     tables = _tables(sim, roster)
     if roster.schema != schema(sim.engine, tables):
         raise StateError(f"state: its columns are others than here{_written(head)}")
@@ -146,45 +206,76 @@ def check_columns(sim: Population[Any], head: Begin | Head, roster: Roster) -> l
 
 
 def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
-    """The tables of a state, in order: those of every engine, then optional ones, which may have to be created."""
+    """The tables of a state, in order: those of every engine, then optional ones, which
+    may have to be created.
+    """
     here = sim.engine.tables
     found = [table for table in here.values() if not table.optional]
-    kinds = {device.table.name: device.table for device in loaded_devices() if device.table is not None}
+    kinds = {
+        device.table.name: device.table
+        for device in loaded_devices()
+        if device.table is not None
+    }
     for name in sorted(set(roster.keys) - {table.name for table in found}):
         kind = type(here[name]) if name in here else kinds.get(name)
         if kind is None:
-            raise StateError(f'state: it has a table "{shown(name)}" of a device that is not here')
+            raise StateError(
+                f'state: it has a table "{shown(name)}" of a device that is not here'
+            )
+
         found.append(here[name] if name in here else kind())
+
     return found
 
 
 def _check_roster(
-    roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject], sim: Population[Any], known: Known, budget: Budget
+    roster: Roster,
+    models: Mapping[bytes, RobotSpec | BoxObject],
+    sim: Population[Any],
+    known: Known,
+    budget: Budget,
 ) -> None:
-    """Check names, number and starts of bodies, and that the rows of tables are those of their devices."""
+    """Check names, number and starts of bodies, and that the rows of tables are those
+    of their devices.
+    """
     names = {body.name for body in roster.bodies}
     if len(names) != len(roster.bodies) or not all(map(is_name, names)):
         raise StateError("state: it tells twice of a body, or of one without a name")
-    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
+    robots = {
+        body.name: models[body.digest]
+        for body in roster.bodies
+        if body.start is not None
+    }
     new = len(robots.keys() - sim.robots.keys())
     if new > budget.robots:
         raise StateError(
-            f"state: expected at most {budget.robots} robots that are not here, found {new} (budget.robots raises that)"
+            f"state: expected at most {budget.robots} robots that are not here, "
+            f"found {new} (budget.robots raises that)"
         )
+
     for body in roster.bodies:
         if body.start is not None and not (
-            all(map(math.isfinite, body.start)) and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
+            all(map(math.isfinite, body.start))
+            and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
             raise StateError(f"state: {body.name} was added nowhere")
+
     _check_rows(roster, robots, sim, known)
 
 
 def _check_rows(
-    roster: Roster, robots: Mapping[str, RobotSpec | BoxObject], sim: Population[Any], known: Known
+    roster: Roster,
+    robots: Mapping[str, RobotSpec | BoxObject],
+    sim: Population[Any],
+    known: Known,
 ) -> None:
-    """Check that tables have a row for each device of these robots, by name, and no others; joints may be fewer."""
+    """Check that tables have a row for each device of these robots, by name, and no
+    others; joints may be fewer.
+    """
     described = cast(Described, known.objects[roster.described])
-    wanted = expected_rows({n: m for n, m in robots.items() if isinstance(m, RobotSpec)}, described)
+    wanted = expected_rows(
+        {n: m for n, m in robots.items() if isinstance(m, RobotSpec)}, described
+    )
     always = {table.name for table in sim.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
         raise StateError("state: it has tables of other devices than its robots")
@@ -192,17 +283,33 @@ def _check_rows(
     for table, rows in wanted.items():
         keys = roster.keys.get(table, [])
         there = {key for key in keys if isinstance(key, str)}
-        if len(there) != len(keys) or not (there <= rows if table in fewer else there == rows):
-            raise StateError(f"state: rows of the table {table} are not those of its bodies")
+        if len(there) != len(keys) or not (
+            there <= rows if table in fewer else there == rows
+        ):
+            raise StateError(
+                f"state: rows of the table {table} are not those of its bodies"
+            )
 
 
-def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]) -> None:
-    robots = {body.name: models[body.digest] for body in roster.bodies if body.start is not None}
-    told = [*head.claims, *(r.robot for r in head.rays), *(c.robot for c in head.controllers)]
+def _check_head(
+    head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]
+) -> None:
+    robots = {
+        body.name: models[body.digest]
+        for body in roster.bodies
+        if body.start is not None
+    }
+    told = [
+        *head.claims,
+        *(r.robot for r in head.rays),
+        *(c.robot for c in head.controllers),
+    ]
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
         raise StateError("state: it tells of robots that it does not have")
     bodies = {body.name for body in roster.bodies}
-    queued = [q for q in head.queue if q.kind != "SetVelocities"] + [sent.command for sent in head.under_way]
+    queued = [q for q in head.queue if q.kind != "SetVelocities"] + [
+        sent.command for sent in head.under_way
+    ]
     if not bodies.issuperset([*head.holds, *(q.body for q in queued)]):
         raise StateError("state: it tells of bodies that it does not have")
     for rays in head.rays:
@@ -215,17 +322,24 @@ def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | B
             and math.isfinite(rays.increment)
         ):
             raise StateError(
-                f"state: rays of a laser of {rays.robot}: expected at most {MAX_RAYS}, of a laser that it has"
+                f"state: rays of a laser of {rays.robot}: expected at most "
+                f"{MAX_RAYS}, of a laser that it has"
             )
+
     _check_late(head, robots)
     for name, values in head.parameters.items():
         spec = robots.get(name)
         try:
-            if not isinstance(spec, RobotSpec) or spread(spec, values).keys() != values.keys():
+            if (
+                not isinstance(spec, RobotSpec)
+                or spread(spec, values).keys() != values.keys()
+            ):
                 raise ArgumentError("expected those of a robot, by sensor")
+
             check(spec, values)
         except ArgumentError as error:
             raise StateError(f"state: parameters of {shown(name)}: {error}") from None
+
     if not (
         0 <= head.tick <= MAX_TICK
         and 1 <= head.step_us <= 60_000_000
@@ -235,16 +349,29 @@ def _check_head(head: Head, roster: Roster, models: Mapping[bytes, RobotSpec | B
 
 
 def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None:
-    """Check that readings that can be had late are those of sensors with latency, in order of time, and numbers."""
+    """Check that readings that can be had late are those of sensors with latency, in
+    order of time, and numbers.
+    """
     rays = {(r.robot, r.laser): r.count for r in head.rays}
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
     for one in head.late:
         model, key = robots.get(one.robot), (one.robot, one.kind, one.index)
         count = -1
-        if isinstance(model, RobotSpec) and one.kind == "laser" and 0 <= one.index < len(model.lasers):
+        if (
+            isinstance(model, RobotSpec)
+            and one.kind == "laser"
+            and 0 <= one.index < len(model.lasers)
+        ):
             count = rays.get((one.robot, one.index), model.lasers[one.index].samples)
-        if isinstance(model, RobotSpec) and one.kind == "sonar" and one.index == 0 and model.sonar is not None:
+
+        if (
+            isinstance(model, RobotSpec)
+            and one.kind == "sonar"
+            and one.index == 0
+            and model.sonar is not None
+        ):
             count = len(model.sonar.transducers)
+
         before = last.get(key, (-1, -1))
         if (
             len(one.ranges) != 8 * count
@@ -253,16 +380,25 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
             or not before[0] < one.tick <= head.tick
             or not max(one.tick, before[1]) <= one.due <= one.tick + MAX_LATE_STEPS
         ):
-            raise StateError(f"state: a late reading of {one.robot} is none of its sensors, or of its time")
+            raise StateError(
+                f"state: a late reading of {one.robot} is none of its sensors, or of its time"
+            )
+
         last[key] = one.tick, one.due
 
 
 def _late_readings(head: Head) -> dict[tuple[str, str, int], list[Late]]:
     found: dict[tuple[str, str, int], list[Late]] = {}
     for one in head.late:
-        ranges, returns = np.frombuffer(one.ranges, "<f8"), np.frombuffer(one.returns, "<i2")
-        late = Late(one.due, one.tick, ranges.astype(np.float64), returns.astype(np.int16))
+        ranges, returns = (
+            np.frombuffer(one.ranges, "<f8"),
+            np.frombuffer(one.returns, "<i2"),
+        )
+        late = Late(
+            one.due, one.tick, ranges.astype(np.float64), returns.astype(np.int16)
+        )
         found.setdefault((one.robot, one.kind, one.index), []).append(late)
+
     return found
 
 
@@ -273,16 +409,25 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
         name, source, sequence, command = _command(one.command, bodies)
         sent = found.setdefault(name, [])
         if not isinstance(command, LATE) or not (
-            (sent[-1].due if sent else 0) <= one.due <= one.sent + MAX_LATE_STEPS and 0 <= one.sent <= head.tick
+            (sent[-1].due if sent else 0) <= one.due <= one.sent + MAX_LATE_STEPS
+            and 0 <= one.sent <= head.tick
         ):
-            raise StateError(f"state: a command that is under way to {shown(name)} is none of its time")
+            raise StateError(
+                f"state: a command that is under way to {shown(name)} is none of its time"
+            )
+
         sent.append(Sent(one.due, one.sent, source, sequence, command))
         if len(sent) > MAX_UNDER_WAY:
-            raise StateError(f"state: expected at most {MAX_UNDER_WAY} commands under way to {shown(name)}")
+            raise StateError(
+                f"state: expected at most {MAX_UNDER_WAY} commands under way to {shown(name)}"
+            )
+
     return found
 
 
-def _find_models(sim: Population[Any], known: Known, head: Head, roster: Roster) -> dict[bytes, RobotSpec | BoxObject]:
+def _find_models(
+    sim: Population[Any], known: Known, head: Head, roster: Roster
+) -> dict[bytes, RobotSpec | BoxObject]:
     """Models of all bodies by their digests."""
     for robot in sim.robots.values():
         known.digest(robot.spec)
@@ -300,22 +445,33 @@ def _find_models(sim: Population[Any], known: Known, head: Head, roster: Roster)
                 one = spec if known.digest(spec) == body.digest else None
             except BotyardError:
                 one = None
+
         if not isinstance(one, kind):
             what = "box" if kind is BoxObject else "robot model"
             raise StateError(
                 f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is not here, or is another one{_unsure(head)}'
             )
+
         found[body.digest] = one
+
     known.digest(sim.described)
     if roster.described not in known.objects:
-        raise StateError(f"state: it is of a world with other description files (describe){_unsure(head)}")
+        raise StateError(
+            f"state: it is of a world with other description files (describe){_unsure(head)}"
+        )
+
     return found
 
 
 def _arrange_bodies(
-    sim: Population[Any], known: Known, roster: Roster, models: Mapping[bytes, RobotSpec | BoxObject]
+    sim: Population[Any],
+    known: Known,
+    roster: Roster,
+    models: Mapping[bytes, RobotSpec | BoxObject],
 ) -> None:
-    """Add, remove and reorder bodies to be those of the state; handles of robots that are in both stay valid."""
+    """Add, remove and reorder bodies to be those of the state; handles of robots that
+    are in both stay valid.
+    """
     engine = sim.engine
     boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
 
@@ -327,24 +483,45 @@ def _arrange_bodies(
 
     there = [is_there(body) for body in roster.bodies]
     if not all(there) or [body.name for body in roster.bodies] != list(engine.rows):
-        stays = {body.name for body, is_known in zip(roster.bodies, there, strict=True) if is_known}
+        stays = {
+            body.name
+            for body, is_known in zip(roster.bodies, there, strict=True)
+            if is_known
+        }
         sim._take_out([name for name in engine.rows if name not in stays])
-        missing: dict[bytes, list[Body]] = {}  # many at once are added much faster than one by one
+        missing: dict[
+            bytes, list[Body]
+        ] = {}  # many at once are added much faster than one by one
         for body, is_known in zip(roster.bodies, there, strict=True):
             if not is_known:
                 missing.setdefault(body.digest, []).append(body)
+
         for digest, bodies in missing.items():
             model = models[digest]
             if isinstance(model, RobotSpec):
-                sim._put_in(model, [body.name for body in bodies], [Pose(*body.start or ()) for body in bodies])
+                sim._put_in(
+                    model,
+                    [body.name for body in bodies],
+                    [Pose(*body.start or ()) for body in bodies],
+                )
             else:
-                engine.add_bodies([(replace(box_body(model), name=body.name), model.pose) for body in bodies])
+                engine.add_bodies(
+                    [
+                        (replace(box_body(model), name=body.name), model.pose)
+                        for body in bodies
+                    ]
+                )
+
         engine.arrange([engine.rows[body.name] for body in roster.bodies])
         order = [body for body in roster.bodies if body.start is None]
         sim._set_boxes(
-            [body.name for body in order], [m for b in order if isinstance(m := models[b.digest], BoxObject)]
+            [body.name for body in order],
+            [m for b in order if isinstance(m := models[b.digest], BoxObject)],
         )
-        sim._sort_robots([body.name for body in roster.bodies if body.start is not None])
+        sim._sort_robots(
+            [body.name for body in roster.bodies if body.start is not None]
+        )
+
     if roster.described != known.digest(sim.described):
         sim.described = cast(Described, known.objects[roster.described])
     sim._describe_again(roster.keys)
@@ -372,17 +549,33 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
         if kind is commands.SetVisible:
             command = kind(Visible(values["mask"]))
         elif kind is commands.SetVelocities:
-            arrays = [None if values[a] is None else np.array(values[a], np.float64) for a in ("v", "w", "vy")]
-            command = kind(np.array(values["rows"], None if values["rows"] else np.int64), *arrays).checked(bodies)
+            arrays = [
+                None if values[a] is None else np.array(values[a], np.float64)
+                for a in ("v", "w", "vy")
+            ]
+            command = kind(
+                np.array(values["rows"], None if values["rows"] else np.int64), *arrays
+            ).checked(bodies)
         else:
             command = msgspec.convert(values, kind)
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, OverflowError) as error:
+    except (
+        msgspec.MsgspecError,
+        ValueError,
+        TypeError,
+        KeyError,
+        OverflowError,
+    ) as error:
         raise StateError(f"state: a command that waits: {error}") from None
+
     return queued.body, queued.source, queued.sequence, command
 
 
-def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None) -> None:
-    """Start programs that are missing, end those that are not in the state, and set the states of all."""
+def _employ(
+    sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None
+) -> None:
+    """Start programs that are missing, end those that are not in the state, and set the
+    states of all.
+    """
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs.all if name not in wanted]:
         sim._programs.end(name)
@@ -391,10 +584,12 @@ def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Emp
         if c.crashed:
             sim._programs.remember_crashed(c.robot, program)
             continue
+
         try:
             if sim._programs.driving.get(c.robot, (None,))[0] != program:
                 assert employ is not None
                 employ(sim.robots[c.robot], program)
+
             owner = getattr(sim._programs.driving[c.robot][1], "__self__", None)
             assert isinstance(owner, Saveable)
             owner.set_state(c.state)
@@ -407,7 +602,10 @@ def _employ(sim: Population[Any], controllers: Sequence[Controller], employ: Emp
             AssertionError,
             ArithmeticError,
         ) as error:
-            raise StateError(f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}") from None
+            raise StateError(
+                f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}"
+            ) from None
+
     sim._programs.arrange([c.robot for c in controllers])
 
 

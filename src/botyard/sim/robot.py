@@ -8,7 +8,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.revisions import Subject
 from botyard.devices.battery import Batteries
 from botyard.devices.electrics import Boards, Electrics
 from botyard.devices.errormodels import attach_errors
@@ -17,7 +18,6 @@ from botyard.devices.view import DeviceReader, View, has_columns
 from botyard.engine import commands as cmd
 from botyard.engine.tables import NOBODY, Row
 from botyard.errors import WorldError
-from botyard.feed import Subject
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
 from botyard.model.devices import find_device, is_device, names_of
 from botyard.model.obstacles import Visible
@@ -36,14 +36,19 @@ if TYPE_CHECKING:
 
 
 class BaseRobot(Member):
-    """A robot without its access to interfaces and to `Simulation`; see `botyard.sim.simulation.Robot`."""
+    """A robot without its access to interfaces and to `Simulation`; see
+    `botyard.sim.simulation.Robot`.
+    """
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
-        "spec": "a robot keeps its model; call Simulation.set_dynamics for its mass, or remove it and add another one",
-        "start": "it is where the robot was added; call command.set_pose(x, y, th) to put it elsewhere",
+        "spec": "a robot keeps its model; call Simulation.set_dynamics for its "
+        "mass, or remove it and add another one",
+        "start": "it is where the robot was added; call command.set_pose(x, y, "
+        "th) to put it elsewhere",
         "truth": "call command.set_pose(x, y, th)",
-        "pose": "call command.set_pose(x, y, th) to put it there; truth is where it is, odom where it believes to be",
+        "pose": "call command.set_pose(x, y, th) to put it there; truth is where "
+        "it is, odom where it believes to be",
         "position": "call command.set_pose(x, y, th) to put it there; truth is where it is",
         "speed": "call command(v=…, w=…); velocity is how fast it is",
         "odom": "call command.reset_odometry()",
@@ -63,15 +68,24 @@ class BaseRobot(Member):
     _elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("pose", "position", "x", "y", "th", "theta", "heading"),
-            "truth is its pose in the map's frame, odom its pose by odometry, in the frame that starts where the robot started",
+            "truth is its pose in the map's frame, odom its pose by odometry, in "
+            "the frame that starts where the robot started",
         ),
         "odometry": "odom is its pose by odometry",
         **dict.fromkeys(("speed", "v", "w"), "velocity has vx, vy and w"),
-        **dict.fromkeys(("scan", "ranges", "lidar"), "laser.read() is the scan of its first laser"),
-        **{name: f"call command.{name}(…)" for name in ("stop", "move", "turn_to", "turn_by", "enable", "set_pose")},
-        **dict.fromkeys(("drive", "set_velocity", "set_speed"), "call command(v=…, w=…)"),
+        **dict.fromkeys(
+            ("scan", "ranges", "lidar"), "laser.read() is the scan of its first laser"
+        ),
+        **{
+            name: f"call command.{name}(…)"
+            for name in ("stop", "move", "turn_to", "turn_by", "enable", "set_pose")
+        },
+        **dict.fromkeys(
+            ("drive", "set_velocity", "set_speed"), "call command(v=…, w=…)"
+        ),
         "motors": "motors_on says whether they are enabled, command.enable(on) changes it",
-        "estop": "press_estop(pressed) presses or releases the button, motors_inhibited says whether it is pressed",
+        "estop": "press_estop(pressed) presses or releases the button, "
+        "motors_inhibited says whether it is pressed",
     }
     command: Commands
     """Commands to it."""
@@ -83,24 +97,37 @@ class BaseRobot(Member):
         vars(self)["command"] = Commands(self, "api")
         engine = sim._engine
         self.electrics: Electrics = Electrics.of(
-            spec.battery, engine.table(Batteries), engine.table(Boards), engine.rows[name], name
+            spec.battery,
+            engine.table(Batteries),
+            engine.table(Boards),
+            engine.rows[name],
+            name,
         )
         self._claims: list[str] = []
         vars(self)["lasers"] = tuple(Laser(self, i) for i in range(len(spec.lasers)))
         self.sonar: Sonar | None = Sonar(self) if spec.sonar is not None else None
-        self.gripper: Gripper | None = None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+        self.gripper: Gripper | None = (
+            None if spec.gripper is None else Gripper(engine, name, spec, sim._devices)
+        )
         self._devices: Mapping[str, DeviceReader[Any]] | None = None
-        self._pulling: list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]] | None = None
+        self._pulling: (
+            list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]]
+            | None
+        ) = None
         """Devices that change digital inputs, and what says how."""
         if spec.devices and any(map(has_columns, spec.devices)):
             own = [reader for reader in self.devices.values() if not reader.kind.part]
             for reader in own:
                 reader._install(engine.rows[name])
-            attach_errors(own, len(spec.lasers), spec.sonar is not None, engine, sim._devices)
+            attach_errors(
+                own, len(spec.lasers), spec.sonar is not None, engine, sim._devices
+            )
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
-        """All its devices by name: the kind's name, with ``_2`` … appended from the second of a kind on."""
+        """All its devices by name: the kind's name, with ``_2`` … appended from the
+        second of a kind on.
+        """
         if self._devices is None:
             self._devices = MappingProxyType(self._make_devices())
         return self._devices
@@ -125,22 +152,31 @@ class BaseRobot(Member):
                 if spec.type not in parts:
                     found = attrgetter(kind.part)(self)
                     parts[spec.type] = [*found] if isinstance(found, tuple) else [found]
+
                 view.part_of_robot = parts[spec.type].pop(0)
                 view.key = getattr(view.part_of_robot, "_key", view.key)
-                view.memory = view.part_of_robot if isinstance(view.part_of_robot, Row) else None
+                view.memory = (
+                    view.part_of_robot if isinstance(view.part_of_robot, Row) else None
+                )
+
             made[name] = DeviceReader[Any](spec, view)
+
         return made
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """A device by its name, or None: ``robot.fiducial_finder`` is ``robot.devices.get("fiducial_finder")``."""
+            """A device by its name, or None: ``robot.fiducial_finder`` is
+            ``robot.devices.get("fiducial_finder")``.
+            """
             if name.startswith("_") or not is_device(name):
                 super().__getattr__(name)
             return self.devices.get(name)
 
     def _leave(self) -> None:
-        """It was removed: the handle raises `UnknownNameError` from now on, even if another robot gets its name."""
+        """It was removed: the handle raises `UnknownNameError` from now on, even if
+        another robot gets its name.
+        """
         self._claims.clear()
         self._sim._parameters.pop(self.name, None)
         for laser in self.lasers:
@@ -150,7 +186,9 @@ class BaseRobot(Member):
             reader._leave()
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
-        """Reset after the world was restored from a saved state; its lasers get the rays of the model."""
+        """Reset after the world was restored from a saved state; its lasers get the
+        rays of the model.
+        """
         self._is_left_off = False
         vars(self)["start"] = start
         self._teleports = teleports
@@ -166,7 +204,10 @@ class BaseRobot(Member):
         if self._is_removed:
             return f"<Robot {self.name}: {self.spec.name}, removed>"
         x, y, th = self.truth
-        return f"<Robot {self.name}: {self.spec.name} at x={x:z.3f} m, y={y:z.3f} m, th={math.degrees(th):z.1f}°>"
+        return (
+            f"<Robot {self.name}: {self.spec.name} at x={x:z.3f} m, "
+            f"y={y:z.3f} m, th={math.degrees(th):z.1f}°>"
+        )
 
     @property
     def laser(self) -> Laser:
@@ -210,8 +251,9 @@ class BaseRobot(Member):
     def odom(self) -> OdomPose:
         """Pose by odometry, in the odometry frame: m, m, rad.
 
-        It starts at 0, 0, 0 where the robot was added (or odometry was reset), and drifts. Do not compare it with `truth`, which is in the
-        world's frame: compare `odom_in_world`.
+        It starts at 0, 0, 0 where the robot was added (or odometry was reset), and
+        drifts. Do not compare it with `truth`, which is in the world's frame: compare
+        `odom_in_world`.
         """
         snapshot = self._sim.snapshot
         return OdomPose(*snapshot.state.odom[snapshot.rows[self.name]].tolist())
@@ -225,7 +267,8 @@ class BaseRobot(Member):
     def contacts(self) -> tuple[str, ...]:
         """What it touches now, robots and boxes by name or ``a wall``.
 
-        That is what stops it, the robots that it stops, and, where one of both has mass, what it presses on.
+        That is what stops it, the robots that it stops, and, where one of both has
+        mass, what it presses on.
         """
         return touching(self._sim, self.name)
 
@@ -254,29 +297,41 @@ class BaseRobot(Member):
 
     @property
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, 1: idle. Devices may pull bits down (`PioneerFields.inputs`)."""
+        """Bytes of digital inputs, 1: idle. Devices may pull bits down
+        (`PioneerFields.inputs`).
+        """
         inputs = bytearray(self.electrics.inputs)
         if self._pulling is None:
             shown = [(reader, reader.kind.pioneer) for reader in self.devices.values()]
-            self._pulling = [(reader, p.inputs) for reader, p in shown if p is not None and p.inputs is not None]
+            self._pulling = [
+                (reader, p.inputs)
+                for reader, p in shown
+                if p is not None and p.inputs is not None
+            ]
+
         for reader, masks in self._pulling:
             for byte, mask in (reader.shown("pioneer.inputs", masks) or {}).items():
                 if byte in range(len(inputs)):
                     inputs[byte] &= ~mask & 0xFF
+
         return bytes(inputs)
 
     def set_parameters(self, **values: Any) -> None:
-        """Set limits, and what the robot and its sensors err by, from now on: for domain randomisation. Resets leave them as they are.
+        """Set limits, and what the robot and its sensors err by, from now on: for
+        domain randomisation. Resets leave them as they are.
 
         They are a part of the saved state, and the journal has each change.
 
         Parameters
         ----------
         **values
-            ``max_speed``, ``top_speed``, ``accel``, ``decel``, ``odometry_error_low``, ``odometry_error_high`` and ``command_scale``: three
-            numbers, or one for all axes; ``command_latency``, ``command_jitter``, ``command_rate``, ``wheel_ratio``; of all its lasers
-            and its ring ``range_min``, ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``, ``range_latency``,
-            ``range_jitter``, ``range_rate``. Units are those of `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
+            ``max_speed``, ``top_speed``, ``accel``, ``decel``, ``odometry_error_low``,
+            ``odometry_error_high`` and ``command_scale``: three numbers, or one for all
+            axes; ``command_latency``, ``command_jitter``, ``command_rate``,
+            ``wheel_ratio``; of all its lasers and its ring ``range_min``,
+            ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``,
+            ``range_latency``, ``range_jitter``, ``range_rate``. Units are those of
+            `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
 
         Raises
         ------
@@ -285,37 +340,60 @@ class BaseRobot(Member):
         """
         self._sim._check_thread()
         found = parameters.spread(self.spec, values)
-        parameters.check(self.spec, {**self._sim._parameters.get(self.name, {}), **found})
+        parameters.check(
+            self.spec, {**self._sim._parameters.get(self.name, {}), **found}
+        )
         self._sim._note(None, SetParameters, self.name, found)
         parameters.apply(self._sim, self, found)
 
     def ghost(self, on: bool = True, source: str = API) -> None:
-        """Make the robot a ghost (invisible, without collisions) from the next step on, or normal again."""
-        self._sim.submit(self.name, cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask), source)
+        """Make the robot a ghost (invisible, without collisions) from the next step on,
+        or normal again.
+        """
+        self._sim.submit(
+            self.name,
+            cmd.SetVisible(Visible.NONE if on else self.spec.returns.mask),
+            source,
+        )
 
     @property
     def is_ghost(self) -> bool:
-        """Whether the robot is a ghost by command (a carried body, which is a part of its carrier, is not)."""
+        """Whether the robot is a ghost by command (a carried body, which is a part of
+        its carrier, is not).
+        """
         snapshot = self._sim.snapshot
         own = self.spec.returns.mask
         row = snapshot.rows[self.name]
-        return bool(own) and not snapshot.state.mask[row] and bool(snapshot.state.carrier[row] == NOBODY)
+        return (
+            bool(own)
+            and not snapshot.state.mask[row]
+            and bool(snapshot.state.carrier[row] == NOBODY)
+        )
 
     @property
     def motors_inhibited(self) -> str:
-        """Why the motors cannot be enabled ("the emergency stop button is pressed", "the battery is empty"); "": they can."""
+        """Why the motors cannot be enabled ("the emergency stop button is pressed",
+        "the battery is empty"); "": they can.
+        """
         return self.electrics.inhibited
 
     @property
     def is_kept_off(self) -> bool:
         """Whether the motors are off, or will be, and stay off until they are enabled.
 
-        After the end of a client's session they are off, too, but whoever drives the robot next may enable them (`take_over`).
+        After the end of a client's session they are off, too, but whoever drives the
+        robot next may enable them (`take_over`).
         """
         if self.motors_on or self._is_left_off:
             return False
-        waiting = (command for name, _, _, command in self._sim._engine.queued() if name == self.name)
-        return not any(isinstance(command, cmd.EnableMotors) and command.on for command in waiting)
+        waiting = (
+            command
+            for name, _, _, command in self._sim._engine.queued()
+            if name == self.name
+        )
+        return not any(
+            isinstance(command, cmd.EnableMotors) and command.on for command in waiting
+        )
 
     def take_over(self, source: str = API) -> None:
         """Enable the motors if only the end of a client's session left them off."""
@@ -325,8 +403,9 @@ class BaseRobot(Member):
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
         """Press (or release) the emergency stop button.
 
-        The robot stops as hard as it can. While the button is pressed the motors are off, whoever commands; after its release they stay off
-        until they are enabled (`command.enable`).
+        The robot stops as hard as it can. While the button is pressed the motors are
+        off, whoever commands; after its release they stay off until they are enabled
+        (`command.enable`).
         """
         self._is_left_off = False
         with acting(source):
@@ -337,18 +416,32 @@ class BaseRobot(Member):
         st = self.state
         (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
         stop = st.estop or self.electrics.estop_pressed
-        flags = [name for name, on in (("motors", st.motors), ("stalled", st.stalled), ("emergency stop", stop)) if on]
+        flags = [
+            name
+            for name, on in (
+                ("motors", st.motors),
+                ("stalled", st.stalled),
+                ("emergency stop", stop),
+            )
+            if on
+        ]
         lines = [
-            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: {', '.join(self.clients) or 'none'}",
+            f"model {self.spec.name}, time {self._sim.time:.3f} s, clients: "
+            f"{', '.join(self.clients) or 'none'}",
             f"true pose x={x:z.3f} m y={y:z.3f} m th={math.degrees(th):z.2f}°",
             f"odometry x={ox:z.3f} m y={oy:z.3f} m th={math.degrees(oth):z.2f}°",
-            f"velocity {v.vx:z.3f} m/s, {v.vy:z.3f} m/s left, {math.degrees(v.w):z.2f}°/s; on: {', '.join(flags) or 'nothing'}",
-            f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
-            f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} %, {self.electrics.battery.charge_state.name.lower()}",
+            f"velocity {v.vx:z.3f} m/s, {v.vy:z.3f} m/s left, "
+            f"{math.degrees(v.w):z.2f}°/s; on: {', '.join(flags) or 'nothing'}",
+            f"limits {st.limits.x:g} m/s, {math.degrees(st.limits.a):.0f}°/s; "
+            f"accel {st.accel.x:g}, decel {st.decel.x:g} m/s²",
+            f"battery {self.electrics.volts:.2f} V, {self.electrics.charge:.0f} "
+            f"%, {self.electrics.battery.charge_state.name.lower()}",
         ]
         read = [f"laser {i}" for i, laser in enumerate(self.lasers) if laser.is_read]
         read += ["sonar"] if self.sonar is not None and self.sonar.is_read else []
-        read += [name for name, d in self.devices.items() if d.is_read and not d.kind.part]
+        read += [
+            name for name, d in self.devices.items() if d.is_read and not d.kind.part
+        ]
         lines.append(f"sensors in use: {', '.join(read) or 'none'}")
         if self.gripper is not None:
             lines.append(f"gripper holds {self.gripper.holding or 'nothing'}")
@@ -375,10 +468,14 @@ class BaseRobot(Member):
 
     @property
     def odom_in_world(self) -> WorldPose:
-        """Pose by odometry in the world's frame: equal to the true pose at first, then drifting (dead reckoning)."""
+        """Pose by odometry in the world's frame: equal to the true pose at first, then
+        drifting (dead reckoning).
+        """
         snapshot = self._sim.snapshot
         row = snapshot.rows[self.name]
-        return WorldPose(*compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom))
+        return WorldPose(
+            *compose(Pose(*snapshot.state.odom_frame[row].tolist()), self.odom)
+        )
 
 
 R = TypeVar("R", bound=BaseRobot)

@@ -1,4 +1,5 @@
-"""The public API of botyard: a world with robots in it, to be stepped, commanded and read from Python.
+"""The public API of botyard: a world with robots in it, to be stepped, commanded and
+read from Python.
 
     import botyard
 
@@ -9,9 +10,11 @@
         robot.command(v=0.3, w=0.5 if scan.ranges.min() < 0.6 else 0.0)
         sim.step()
 
-Everything is in SI units and REP-103 axes. Knows no protocol, but `Robot.port` gives a session what it needs
-(`botyard.model.robotport.RobotPort`). Here a world begins, is stepped, written as a scenario and drawn; its other rooms are the modules
-`core`, `bodies`, `population` and `state`, whose classes `Simulation` inherits from each other in this order.
+Everything is in SI units and REP-103 axes. Knows no protocol, but `Robot.port` gives a
+session what it needs (`botyard.model.robotport.RobotPort`). Here a world begins, is
+stepped, written as a scenario and drawn; its other rooms are the modules `core`,
+`bodies`, `population` and `state`, whose classes `Simulation` inherits from each other
+in this order.
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from botyard import arguments
+from botyard.api import arguments
+from botyard.api.extensions import extension
+from botyard.api.listeners import Listeners
+from botyard.api.revisions import Subject
 from botyard.devices.ranging import RangeDevices
 from botyard.devices.worldtables import WORLD_TABLES
 from botyard.engine.layout import F8, OdometryErrorMode
@@ -33,14 +39,11 @@ from botyard.engine.rng import DEFAULT_SEED
 from botyard.engine.simulation import Engine
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import NotNowError, WorldError
-from botyard.extensions import extension
-from botyard.feed import Subject
 from botyard.formats import saving
 from botyard.formats.base import Options, Warn
 from botyard.formats.budget import Budget
 from botyard.formats.registry import load_world
 from botyard.geometry import Pose
-from botyard.listeners import Listeners
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import THING, PlacedRobot, Program, Settings, World
@@ -66,14 +69,18 @@ log = logging.getLogger("botyard")
 MAX_THREADS = 1024
 """Threads that can be asked for."""
 MAX_PLACED_ONE_BY_ONE = 50
-"""Places of more large robots than this are found together, which is faster and leaves a little more room between them."""
+"""Places of more large robots than this are found together, which is faster and leaves
+a little more room between them.
+"""
 
 
 class Robot(BaseRobot):
-    """A robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
+    """A robot in a simulation: commands in, readings out. Made by
+    `Simulation.add_robot`.
 
-    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``, ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All
-    commands take effect at the beginning of the next `Simulation.step`.
+    Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``,
+    ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All commands take effect at the
+    beginning of the next `Simulation.step`.
 
     Read it:
 
@@ -92,8 +99,9 @@ class Robot(BaseRobot):
     `state`           everything about its motion at once; `describe` says it in words
     ================  ==================================================================================
 
-    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`, `port` and `clients` are for interfaces that drive it.
-    After it was removed from its simulation, each use of the handle says so (UnknownNameError).
+    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`,
+    `port` and `clients` are for interfaces that drive it. After it was removed from its
+    simulation, each use of the handle says so (UnknownNameError).
     """
 
     _sim: Simulation
@@ -105,19 +113,24 @@ class Robot(BaseRobot):
         return self._sim
 
     def port(self, source: str) -> Port:
-        """The access of a protocol session to this robot; `source` names the session in the order of commands and in logs."""
+        """The access of a protocol session to this robot; `source` names the session in
+        the order of commands and in logs.
+        """
         return Port(self, source, self._sim.fleet)
 
     def set_controller(self, controller: Controlling | None, **options: Any) -> None:
-        """Let a controller drive the robot from the next step on, instead of the one so far; a client that connects comes first.
+        """Let a controller drive the robot from the next step on, instead of the one so
+        far; a client that connects comes first.
 
         Parameters
         ----------
         controller : str, class, function or None
-            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``, ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``,
-            those of installed packages); ``module:name`` or ``file.py:name``;
-            a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``, whose ``act()`` is called before every step; a
-            function, called with ``(robot, **options)`` before every step. None: it gets no other, and stops.
+            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
+            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, those of installed
+            packages); ``module:name`` or ``file.py:name``;
+            a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``,
+            whose ``act()`` is called before every step; a function, called with
+            ``(robot, **options)`` before every step. None: it gets no other, and stops.
         **options
             Its options.
 
@@ -141,26 +154,31 @@ class Robot(BaseRobot):
             self.take_over()
 
     def _repr_png_(self) -> bytes:
-        """The picture that notebooks show: the robot with its sensors, and what is around it."""
+        """The picture that notebooks show: the robot with its sensors, and what is
+        around it.
+        """
         return png(self._sim, self.name)
 
 
 class Simulation(Restorable[Robot]):
     """A world and its robots.
 
-    Build it (`load`, or `Simulation()` and a scene), add robots (`add_robot`, `add_robots`), then in turns: read (`Robot.laser`,
-    `Robot.odom`, `fleet` for all at once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws it.
+    Build it (`load`, or `Simulation()` and a scene), add robots (`add_robot`,
+    `add_robots`), then in turns: read (`Robot.laser`, `Robot.odom`, `fleet` for all at
+    once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws it.
 
     Parameters
     ----------
     scene : Scene, optional
         The static world; without it, an empty plane.
     seed : int
-        Seed of all random draws; the same seed and the same commands give the same run, bit for bit.
+        Seed of all random draws; the same seed and the same commands give the same run,
+        bit for bit.
     step : float
         Simulated time of one step, s (whole microseconds).
     odometry_error : str
-        ``random_each_update``, ``random_init``, ``constant`` or ``none``: when odometry errors are drawn.
+        ``random_each_update``, ``random_init``, ``constant`` or ``none``: when odometry
+        errors are drawn.
     sensor_noise : bool
         False: sensors are exact.
     threads : int
@@ -170,7 +188,8 @@ class Simulation(Restorable[Robot]):
     begin : int
         Initial number of steps done: time begins there.
     warn : callable, optional
-        Receives a line for what is possible but probably a mistake, such as a robot that begins in a wall; without it, `warnings` do.
+        Receives a line for what is possible but probably a mistake, such as a robot
+        that begins in a wall; without it, `warnings` do.
 
     Raises
     ------
@@ -190,7 +209,8 @@ class Simulation(Restorable[Robot]):
         "time": "call step()",
         "tick": "call step()",
         "dt": "the step is said when the simulation is made: Simulation(step=…)",
-        "seed": "the seed is said when the simulation is made: Simulation(seed=…), or when an episode begins: reset(seed=…)",
+        "seed": "the seed is said when the simulation is made: "
+        "Simulation(seed=…), or when an episode begins: reset(seed=…)",
         "episode": "call reset()",
         "sensor_noise": "it is said when the simulation is made: Simulation(sensor_noise=…)",
         "step": "call step(), and say its time when the simulation is made: Simulation(step=…)",
@@ -214,7 +234,10 @@ class Simulation(Restorable[Robot]):
         warn: Warn | None = None,
     ) -> None:
         if scene is not None:
-            arguments.instance(scene, "scene", Scene, "Simulation.load(name) reads a map of a file")
+            arguments.instance(
+                scene, "scene", Scene, "Simulation.load(name) reads a map of a file"
+            )
+
         seed = arguments.seed(seed)
         step = arguments.number(step, "step", low=1e-6, high=60.0, unit="s")
         sensor_noise = arguments.flag(sensor_noise, "sensor_noise")
@@ -227,8 +250,15 @@ class Simulation(Restorable[Robot]):
             if mode is OdometryErrorMode.PERFECT:
                 raise KeyError(odometry_error)
         except KeyError:
-            known = ", ".join(m.name.lower() for m in OdometryErrorMode if m is not OdometryErrorMode.PERFECT)
-            raise WorldError(f'odometry error mode: expected one of {known}, found "{odometry_error}"') from None
+            known = ", ".join(
+                m.name.lower()
+                for m in OdometryErrorMode
+                if m is not OdometryErrorMode.PERFECT
+            )
+            raise WorldError(
+                f'odometry error mode: expected one of {known}, found "{odometry_error}"'
+            ) from None
+
         scene = scene if scene is not None else Scene()
         devices = RangeDevices(threads)
         engine = Engine(
@@ -240,7 +270,14 @@ class Simulation(Restorable[Robot]):
             tables=tuple(table() for table in WORLD_TABLES),
             senses=(devices,),
         )
-        super().__init__(scene, engine, devices, sensor_noise=sensor_noise, range_step=range_step, warn=warn)
+        super().__init__(
+            scene,
+            engine,
+            devices,
+            sensor_noise=sensor_noise,
+            range_step=range_step,
+            warn=warn,
+        )
         object.__setattr__(self, "fleet", Fleet(self))
         self._looks = Listeners[Snapshot](log, "steps", ends_failed=True)
         self._history: History[Simulation] | None = None
@@ -251,7 +288,9 @@ class Simulation(Restorable[Robot]):
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> Robot:
         return Robot(self, name, spec, start)
 
-    def _set_controller(self, robot: Robot, controller: Any, options: Mapping[str, Any]) -> None:
+    def _set_controller(
+        self, robot: Robot, controller: Any, options: Mapping[str, Any]
+    ) -> None:
         robot.set_controller(controller, **options)
 
     def _employ(self, robot: Robot, program: Program) -> None:
@@ -273,22 +312,27 @@ class Simulation(Restorable[Robot]):
         budget: Budget = Budget(),
         allow_code: bool = False,
     ) -> Simulation:
-        """A simulation of a map, a world file or a scenario, or of a map of the package by its name (``office``, ``warehouse``).
+        """A simulation of a map, a world file or a scenario, or of a map of the package
+        by its name (``office``, ``warehouse``).
 
         The robots of a world file are in it, and the programs that drive them run.
 
         Parameters
         ----------
         resolution : float, optional
-            Size of a map point, a pixel, a cell or a unit of a drawing whose file does not give it, m.
+            Size of a map point, a pixel, a cell or a unit of a drawing whose file does
+            not give it, m.
         warn : callable, optional
-            Receives a line for everything in the file that was skipped, doubtful or assumed, and later the warnings of `Simulation`.
+            Receives a line for everything in the file that was skipped, doubtful or
+            assumed, and later the warnings of `Simulation`.
         budget : Budget
             Limits of what is read; ``Budget(cells=10**9)`` raises that one.
         allow_code : bool
-            Let the file name controllers as ``module:name`` or ``file.py:name``, which are imported and run: only for files that you trust.
+            Let the file name controllers as ``module:name`` or ``file.py:name``, which
+            are imported and run: only for files that you trust.
 
-        The other parameters are those of `Simulation`; their defaults are what the file says.
+        The other parameters are those of `Simulation`; their defaults are what the file
+        says.
 
         Raises
         ------
@@ -301,21 +345,47 @@ class Simulation(Restorable[Robot]):
         """
         arguments.path(map, "map")
         if resolution is not None:
-            resolution = arguments.number(resolution, "resolution", low=0.0, above=True, unit="m")
-        arguments.instance(budget, "budget", Budget, "botyard.formats.budget.Budget(cells=10**9) is one")
+            resolution = arguments.number(
+                resolution, "resolution", low=0.0, above=True, unit="m"
+            )
+
+        arguments.instance(
+            budget,
+            "budget",
+            Budget,
+            "botyard.formats.budget.Budget(cells=10**9) is one",
+        )
         allow_code = arguments.flag(allow_code, "allow_code")
-        options = Options(resolution=resolution, is_program=lambda name: is_controller(name, allow_code), budget=budget)
-        world = load_world(map, options if warn is None else replace(options, warn=warn))
+        options = Options(
+            resolution=resolution,
+            is_program=lambda name: is_controller(name, allow_code),
+            budget=budget,
+        )
+        world = load_world(
+            map, options if warn is None else replace(options, warn=warn)
+        )
         given: dict[str, Any] = {
-            "seed": seed, "step": step, "odometry_error": odometry_error, "sensor_noise": sensor_noise, "threads": threads,
-        }  # fmt: skip
-        settings: dict[str, Any] = {k: getattr(world.settings, k) if v is None else v for k, v in given.items()}
-        sim = cls(world.scene, range_step=range_step, warn=warn, **{k: v for k, v in settings.items() if v is not None})
+            "seed": seed,
+            "step": step,
+            "odometry_error": odometry_error,
+            "sensor_noise": sensor_noise,
+            "threads": threads,
+        }
+        settings: dict[str, Any] = {
+            k: getattr(world.settings, k) if v is None else v for k, v in given.items()
+        }
+        sim = cls(
+            world.scene,
+            range_step=range_step,
+            warn=warn,
+            **{k: v for k, v in settings.items() if v is not None},
+        )
         sim.populate(world)
         return sim
 
     def populate(self, world: World) -> list[Robot]:
-        """Add the robots of a world, with the programs that drive them; its scene is ignored.
+        """Add the robots of a world, with the programs that drive them; its scene is
+        ignored.
 
         Raises
         ------
@@ -323,41 +393,65 @@ class Simulation(Restorable[Robot]):
             A name is taken, a pose is out of bounds, a program does not know an option.
         """
         robots: list[Robot] = []
-        for _, several in groupby(world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)):
+        for _, several in groupby(
+            world.robots, key=lambda p: (id(p.spec), p.pose is None, not p.name)
+        ):
             group = list(several)
             poses = [p.pose for p in group if p.pose is not None]
-            if poses and group[0].name:  # many at once are much faster than one by one
+            # many at once are much faster than one by one
+            if poses and group[0].name:
                 robots += self.add_robots(group[0].spec, poses, [p.name for p in group])
             elif not poses and len(group) > 1:
                 robots += self._add_at_home(group)
             else:
-                robots += [self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group]
-        self.unserve([r.name for r, placed in zip(robots, world.robots, strict=True) if not placed.served])
+                robots += [
+                    self.add_robot(p.spec, p.name or None, pose=p.pose) for p in group
+                ]
+
+        self.unserve(
+            [
+                r.name
+                for r, placed in zip(robots, world.robots, strict=True)
+                if not placed.served
+            ]
+        )
         for robot, placed in zip(
             robots, world.robots, strict=True
         ):  # after all were added: options of one may name another
             if placed.program is not None:
                 employ(robot, placed.program)
+
         return robots
 
     def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
-        """Add robots of one model on free places around the map's home: as `add_robot` does one by one, but faster."""
+        """Add robots of one model on free places around the map's home: as `add_robot`
+        does one by one, but faster.
+        """
         spec, names = group[0].spec, [p.name for p in group if p.name] or None
         first = self.add_robot(spec, names and names[0])
         places = FreePlaces(self._engine, spec, self.home)
         if not places.is_exact and len(group) <= MAX_PLACED_ONE_BY_ONE:
             return [first, *(self.add_robot(p.spec, p.name or None) for p in group[1:])]
-        return [first, *self.add_robots(spec, places.take(len(group) - 1), names and names[1:])]
+        return [
+            first,
+            *self.add_robots(spec, places.take(len(group) - 1), names and names[1:]),
+        ]
 
     def world(self) -> World:
-        """The present world, to be saved as a scenario: what is in it and where, seed and step; without velocities and commands."""
+        """The present world, to be saved as a scenario: what is in it and where, seed
+        and step; without velocities and commands.
+        """
         state, rows = self.snapshot.state, self.snapshot.rows
 
         def pose(name: str) -> Pose:
             return Pose(*state.pose[rows[name]].tolist())
 
         boxes = tuple(
-            replace(box, name=box.name if name == body_name(box.name) else name, pose=pose(name))
+            replace(
+                box,
+                name=box.name if name == body_name(box.name) else name,
+                pose=pose(name),
+            )
             for name, box in zip(self.box_names, self.scene.boxes, strict=True)
         )
         programs = self.programs
@@ -381,17 +475,23 @@ class Simulation(Restorable[Robot]):
         beside = []
         if self.described.joints or self.described.sensors:
             beside = [
-                f"{len(self.described.joints)} joints and {len(self.described.sensors)} sensors of description files are left out; "
+                f"{len(self.described.joints)} joints and "
+                f"{len(self.described.sensors)} sensors of description files are left out; "
                 "their bodies are written as obstacles"
             ]
+
         scene = replace(self.scene, boxes=boxes)
-        return World(scene=scene, robots=robots, settings=settings, beside=tuple(beside))
+        return World(
+            scene=scene, robots=robots, settings=settings, beside=tuple(beside)
+        )
 
     def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write the present world as a scenario (YAML). Returns lines about what the file cannot hold.
+        """Write the present world as a scenario (YAML). Returns lines about what the
+        file cannot hold.
 
-        A map that is unchanged since it was read is referred to; another one is written beside the scenario, and replaces no file but the
-        map that the same scenario had before.
+        A map that is unchanged since it was read is referred to; another one is written
+        beside the scenario, and replaces no file but the map that the same scenario had
+        before.
 
         Parameters
         ----------
@@ -407,29 +507,41 @@ class Simulation(Restorable[Robot]):
         WorldFileError
             It cannot be written.
         """
-        return saving.save(self.world(), arguments.path(path, "path"), overwrite=arguments.flag(overwrite, "overwrite"))
+        return saving.save(
+            self.world(),
+            arguments.path(path, "path"),
+            overwrite=arguments.flag(overwrite, "overwrite"),
+        )
 
     # -- time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps and return its state, which is valid until the step after the next.
+        """Advance the world by `n` steps and return its state, which is valid until the
+        step after the next.
 
         Raises
         ------
         ArgumentError
             `n` is not a whole number of at least 0.
         NotNowError
-            It is called within a step: by a controller, or by a function of `before_step`.
+            It is called within a step: by a controller, or by a function of
+            `before_step`.
         """
         if self._is_ours is not None:
             self._check_thread()
-        if type(n) is not int or n < 0:  # written out, because this is called in every step
+        if (
+            type(n) is not int or n < 0
+        ):  # written out, because this is called in every step
             n = arguments.whole(n, "n", low=0)
+
         programs, looks = self._programs, self._looks
         if not programs.acts and not looks:
             return self._engine.step(n)
         if self._is_stepping:
-            raise NotNowError("a step is being made: what is called in it cannot make another one")
+            raise NotNowError(
+                "a step is being made: what is called in it cannot make another one"
+            )
+
         self._is_stepping = True
         try:
             for _ in range(n):
@@ -437,10 +549,12 @@ class Simulation(Restorable[Robot]):
                 looks.tell(self._engine.step())
         finally:
             self._is_stepping = False
+
         return self.snapshot
 
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
-        """Call `act` before every step, for a program that drives a robot; it replaces the robot's program so far.
+        """Call `act` before every step, for a program that drives a robot; it replaces
+        the robot's program so far.
 
         UnknownNameError (a KeyError) when there is no robot of that name.
         """
@@ -450,7 +564,9 @@ class Simulation(Restorable[Robot]):
         self._programs.drive(name, program, act)
 
     def rest_program(self, name: str) -> None:
-        """Let the program that drives a robot, if there is one, end its subscriptions until it is called again."""
+        """Let the program that drives a robot, if there is one, end its subscriptions
+        until it is called again.
+        """
         self._programs.rest(name)
 
     def end_program(self, name: str) -> None:
@@ -458,7 +574,9 @@ class Simulation(Restorable[Robot]):
         self._programs.end(name)
 
     def crash_program(self, name: str) -> None:
-        """End the program that drives a robot, if there is one, until the next `reset`: it has raised."""
+        """End the program that drives a robot, if there is one, until the next `reset`:
+        it has raised.
+        """
         self._programs.crash(name)
 
     @property
@@ -475,9 +593,11 @@ class Simulation(Restorable[Robot]):
         self._programs.take_off(act)
 
     def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
-        """Call `look` with the snapshot after every step: what looks on and changes nothing, such as a recording.
+        """Call `look` with the snapshot after every step: what looks on and changes
+        nothing, such as a recording.
 
-        It is no part of the world: clones do not have it. An exception is logged, and ends the calls.
+        It is no part of the world: clones do not have it. An exception is logged, and
+        ends the calls.
 
         Returns
         -------
@@ -487,32 +607,46 @@ class Simulation(Restorable[Robot]):
         return self._looks.add(arguments.function(look, "look"))
 
     def run(self, seconds: float) -> Snapshot:
-        """Advance the world by so much simulated time, s, rounded to whole steps, and return its state.
+        """Advance the world by so much simulated time, s, rounded to whole steps, and
+        return its state.
 
-        As long as no Python asks to be called (controllers, `before_step`, `after_step`, `events`, recordings), steps are made in compiled
-        code, but for the first and the last one; and so does `step` with a number.
+        As long as no Python asks to be called (controllers, `before_step`,
+        `after_step`, `events`, recordings), steps are made in compiled code, but for
+        the first and the last one; and so does `step` with a number.
 
         Raises
         ------
         ArgumentError
             `seconds` is not a number from 0 to 10⁹.
         """
-        return self.step(round(arguments.number(seconds, "seconds", low=0.0, high=1e9, unit="s") / self.dt))
+        return self.step(
+            round(
+                arguments.number(seconds, "seconds", low=0.0, high=1e9, unit="s")
+                / self.dt
+            )
+        )
 
     @property
     def events(self) -> ContactLog:
-        """Contacts of robots: who touched what, when and where; logged from the first use on, over all episodes. Clones begin anew."""
+        """Contacts of robots: who touched what, when and where; logged from the first
+        use on, over all episodes. Clones begin anew.
+        """
         if self._contacts is None:
             self._contacts = ContactLog(self, self._episodes)
             self.after_step(self._contacts.look)
+
         return self._contacts
 
     def close(self) -> None:
-        """End what goes on with this simulation: its recordings are completed. ``with Simulation(…) as sim:`` does so at its end."""
+        """End what goes on with this simulation: its recordings are completed. ``with
+        Simulation(…) as sim:`` does so at its end.
+        """
         self._closing.tell(None)
 
     def on_close(self, act: Callable[[None], object]) -> Callable[[], None]:
-        """Call `act` with None when the simulation is closed. Returns a function that takes it off."""
+        """Call `act` with None when the simulation is closed. Returns a function that
+        takes it off.
+        """
         return self._closing.add(arguments.function(act, "act"))
 
     def __enter__(self) -> Self:
@@ -523,57 +657,81 @@ class Simulation(Restorable[Robot]):
 
     @property
     def history(self) -> History[Simulation]:
-        """The last minutes, to look back at and to go on from; off until `history.keep()` is called."""
+        """The last minutes, to look back at and to go on from; off until
+        `history.keep()` is called.
+        """
         if self._history is None:
             self._history = make_history(self)
         return self._history
 
     def settle(self) -> Snapshot:
-        """Apply queued commands and take readings, without a step: for placing bodies while time stands still."""
+        """Apply queued commands and take readings, without a step: for placing bodies
+        while time stands still.
+        """
         self._check_thread()
         self._note(None, Settle)
         return self._engine.settle()
 
-    def reset(self, seed: int | None = None, poses: ArrayLike | None = None) -> Snapshot:
-        """Begin the next episode: all bodies at rest where they began, odometry zero, tick 0, no command waiting; then sensors measure.
+    def reset(
+        self, seed: int | None = None, poses: ArrayLike | None = None
+    ) -> Snapshot:
+        """Begin the next episode: all bodies at rest where they began, odometry zero,
+        tick 0, no command waiting; then sensors measure.
 
-        The random draws of an episode are a function of the seed of the world and of its number: those of episode 0 are those of a new
-        simulation; `botyard.Worlds` counts in the same way, bit for bit. `seed` and `episode` say what the present one has. Limits, ramps
-        and errors of odometry stay as they were set, and so do holds, ghosts and the log of `events`; pressed stop buttons are released.
-        Controllers begin anew, also those that have crashed; functions of `before_step` are called on. A controller that cannot begin anew
-        is logged, and leaves its robot standing until the next reset.
+        The random draws of an episode are a function of the seed of the world and of
+        its number: those of episode 0 are those of a new simulation; `botyard.Worlds`
+        counts in the same way, bit for bit. `seed` and `episode` say what the present
+        one has. Limits, ramps and errors of odometry stay as they were set, and so do
+        holds, ghosts and the log of `events`; pressed stop buttons are released.
+        Controllers begin anew, also those that have crashed; functions of `before_step`
+        are called on. A controller that cannot begin anew is logged, and leaves its
+        robot standing until the next reset.
 
         Parameters
         ----------
         seed : int, optional
-            Another seed of the world, whose first episode, 0, begins; without it, the number of the episode grows by one.
+            Another seed of the world, whose first episode, 0, begins; without it, the
+            number of the episode grows by one.
         poses : (m, 3) array, optional
-            Where the m robots begin, in the order of `robots`: m, m, rad; else where they were added.
+            Where the m robots begin, in the order of `robots`: m, m, rad; else where
+            they were added.
 
         Raises
         ------
         ArgumentError
             An argument is out of its range or of another shape.
         NotNowError
-            The world has grippers, joints, draining batteries or devices that remember something: `restore` a state of
-            its beginning instead.
+            The world has grippers, joints, draining batteries or devices that remember
+            something: `restore` a state of its beginning instead.
         """
         if self._is_ours is not None:
             self._check_thread()
-        world, number = self._episodes.next(None if seed is None else arguments.seed(seed))
-        return self._begin_episode(world, number, None if poses is None else checked_poses(poses, len(self._robots)))
+        world, number = self._episodes.next(
+            None if seed is None else arguments.seed(seed)
+        )
+        return self._begin_episode(
+            world,
+            number,
+            None if poses is None else checked_poses(poses, len(self._robots)),
+        )
 
     def _begin_episode(self, world: int, number: int, given: F8 | None) -> Snapshot:
         """`reset` for an episode of a number, with poses that are checked."""
         tick = self.tick
-        self._episodes.begin(world, number, self._starts, self._robots, given, self._holds)
+        self._episodes.begin(
+            world, number, self._starts, self._robots, given, self._holds
+        )
         for robot in self._robots.values():
             robot._teleports += 1
         self.feed.tell(Subject.TIME)
         if self._journal.is_read:
-            told = None if given is None else tuple(Pose(*row) for row in given.tolist())
+            told = (
+                None if given is None else tuple(Pose(*row) for row in given.tolist())
+            )
             self._journal.note(tick, None, Reset(world, number, told))
-        # last: what controllers do when they begin is a part of the new episode, and if one cannot, all else is done
+
+        # last: what controllers do when they begin is a part of the new episode, and if
+        # one cannot, all else is done
         for name, program in self._programs.again():
             employ(self._robots[name], program, anew=True)
         return self.snapshot
@@ -581,11 +739,16 @@ class Simulation(Restorable[Robot]):
     def _starts(self) -> Mapping[str, Pose]:
         """Where all bodies began, by their names."""
         robots = {name: robot.start for name, robot in self._robots.items()}
-        return robots | {name: box.pose for name, box in zip(self.box_names, self.scene.boxes, strict=True)}
+        return robots | {
+            name: box.pose
+            for name, box in zip(self.box_names, self.scene.boxes, strict=True)
+        }
 
     @property
     def episode(self) -> int:
-        """Number of the present episode, see `reset`; of a simulation that went on from a state of another one 0."""
+        """Number of the present episode, see `reset`; of a simulation that went on from
+        a state of another one 0.
+        """
         return self._episodes.seed_and_number[1]
 
     @property
@@ -616,31 +779,38 @@ class Simulation(Restorable[Robot]):
         path : str or Path, optional
             Also write the picture to this file; its suffix is the format.
         area : four numbers, optional
-            The part of the world: least x, least y, greatest x, greatest y, m; with `follow` two numbers, width and height, m. Without it,
-            all of the world, or 12 m around the robot.
+            The part of the world: least x, least y, greatest x, greatest y, m; with
+            `follow` two numbers, width and height, m. Without it, all of the world, or
+            12 m around the robot.
         follow : str, optional
             Name of the robot that is in the middle.
         trails : float
-            Where robots were so long before, s; it is known while the history is on (``sim.history.keep()``).
+            Where robots were so long before, s; it is known while the history is on
+            (``sim.history.keep()``).
         scans : bool or names of robots
-            Beams of the sensors that somebody reads (True), of none (False), or of all range sensors of these robots.
+            Beams of the sensors that somebody reads (True), of none (False), or of all
+            range sensors of these robots.
         size : int or tuple of two
-            Greatest width, or width and height, pixels. With a width alone, the picture of a world that is more than four times as high as
-            wide gets narrower, and so does one that would have more than 10⁸ pixels.
+            Greatest width, or width and height, pixels. With a width alone, the picture
+            of a world that is more than four times as high as wide gets narrower, and
+            so does one that would have more than 10⁸ pixels.
         theme : str
             ``light`` or ``dark``.
         colors : str
-            Robots have the colour of their ``model``, or each ``robot`` has one of its own.
+            Robots have the colour of their ``model``, or each ``robot`` has one of its
+            own.
         goals : (k, 2) or (k, 3) array
-            Further places to mark, as goals of the map are: x, y, m, and a heading, rad.
+            Further places to mark, as goals of the map are: x, y, m, and a heading,
+            rad.
         overwrite : bool
             Replace a file at `path` that botyard did not write.
 
         Raises
         ------
         ArgumentError
-            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty, there is no such theme, trails are asked for
-            without a history, or the suffix is of no
+            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is
+            empty, there is no such theme, trails are asked for without a history, or
+            the suffix is of no
             format for pictures.
         UnknownNameError
             There is no robot of this name.
@@ -650,25 +820,46 @@ class Simulation(Restorable[Robot]):
             It cannot be written.
         """
         options = {
-            "area": area, "follow": follow, "trails": trails, "scans": scans, "size": size, "theme": theme, "colors": colors,
+            "area": area,
+            "follow": follow,
+            "trails": trails,
+            "scans": scans,
+            "size": size,
+            "theme": theme,
+            "colors": colors,
             "goals": goals,
-        }  # fmt: skip
-        return render(self, None if path is None else arguments.path(path, "path"), options, overwrite)
+        }
+        return render(
+            self,
+            None if path is None else arguments.path(path, "path"),
+            options,
+            overwrite,
+        )
 
     def __repr__(self) -> str:
         place, n = self.scene.name or "no map", len(self._robots)
-        return f"<Simulation: {place}, {n} robot{'' if n == 1 else 's'}, time {self.time:g} s, seed {self.seed}>"
+        return (
+            f"<Simulation: {place}, {n} robot{'' if n == 1 else 's'}, time "
+            f"{self.time:g} s, seed {self.seed}>"
+        )
 
     def _repr_html_(self) -> str:
         """What notebooks show: the picture, and a table of the robots."""
         poses = self.fleet.poses.tolist()
         rows = [
             (name, robot.spec.name, *pose, "yes" if robot.stalled else "")
-            for pose, (name, robot) in zip(poses[: MAX_ROWS + 1], self._robots.items(), strict=False)
+            for pose, (name, robot) in zip(
+                poses[: MAX_ROWS + 1], self._robots.items(), strict=False
+            )
         ]
         rows += [("", "", "", "", "", "")] * (len(poses) - len(rows))
         title = f"{self.scene.name or 'no map'}, {self.time:.2f} s, seed {self.seed}"
-        return page(title, ("robot", "model", "x, m", "y, m", "heading, rad", "stalled"), rows, png(self, None))
+        return page(
+            title,
+            ("robot", "model", "x, m", "y, m", "heading, rad", "stalled"),
+            rows,
+            png(self, None),
+        )
 
     def _repr_png_(self) -> bytes:
         """The picture that notebooks show."""
@@ -689,26 +880,32 @@ class Simulation(Restorable[Robot]):
         on_stall: bool = False,
         overwrite: bool = False,
     ) -> Recording:
-        """Record what happens from now on to an MCAP file, until the recording is closed: ``with sim.record("run.mcap"): …``.
+        """Record what happens from now on to an MCAP file, until the recording is
+        closed: ``with sim.record("run.mcap"): …``.
 
-        The file has topics as ROS 2 has them, and all that is needed to repeat the run; Foxglove, PlotJuggler and ``ros2 bag`` open it.
+        The file has topics as ROS 2 has them, and all that is needed to repeat the run;
+        Foxglove, PlotJuggler and ``ros2 bag`` open it.
 
         Parameters
         ----------
         path : str or Path
             The file. Further ones have a number behind its name.
         topics : sequence of str, optional
-            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named measures for the recording. Without it: odometry,
-            true poses, commands, transforms, the map, the log, and scans of lasers that somebody else reads.
+            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named
+            measures for the recording. Without it: odometry, true poses, commands,
+            transforms, the map, the log, and scans of lasers that somebody else reads.
         robots : sequence of str
             Patterns of names of robots.
         rate : float or mapping of str to float, optional
-            Most messages of a topic for each simulated second, or by patterns of topics (the first that fits counts); 0: one for every
-            step. Without it: transforms 5, odometry and true poses 2, all else 10.
+            Most messages of a topic for each simulated second, or by patterns of topics
+            (the first that fits counts); 0: one for every step. Without it: transforms
+            5, odometry and true poses 2, all else 10.
         split_mb, split : float, optional
-            Begin another file after so many megabytes (10⁶ bytes), or after so much simulated time, s.
+            Begin another file after so many megabytes (10⁶ bytes), or after so much
+            simulated time, s.
         last : float, optional
-            Keep only so much simulated time, s, in memory (at most 500 MiB), until `Recording.save` writes it.
+            Keep only so much simulated time, s, in memory (at most 500 MiB), until
+            `Recording.save` writes it.
         on_stall : bool
             Save what is kept two seconds after a robot has stalled, at most 20 times.
         overwrite : bool
@@ -727,49 +924,80 @@ class Simulation(Restorable[Robot]):
             self,
             arguments.path(path, "path"),
             {
-                "topics": topics, "robots": robots, "rate": rate, "split_mb": split_mb, "split": split, "last": last,
-                "on_stall": on_stall, "overwrite": overwrite,
+                "topics": topics,
+                "robots": robots,
+                "rate": rate,
+                "split_mb": split_mb,
+                "split": split,
+                "last": last,
+                "on_stall": on_stall,
+                "overwrite": overwrite,
             },
-        )  # fmt: skip
+        )
 
 
 @extension("is_controller")
 def is_controller(name: str, allow_code: bool = False) -> bool:
-    """Whether there is a controller of a name; with `allow_code`, code that it names is imported and counts."""
+    """Whether there is a controller of a name; with `allow_code`, code that it names is
+    imported and counts.
+    """
     raise NotImplementedError
 
 
 @extension("program_of")
 def program_of(controller: object, options: dict[str, Any]) -> Program:
-    """The program that a user means by a name, a class, a function or a `Program`; see `Robot.set_controller`."""
+    """The program that a user means by a name, a class, a function or a `Program`; see
+    `Robot.set_controller`.
+    """
     raise NotImplementedError
 
 
 @extension("employ")
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
-    """Let a program drive a robot from the next step on; raises what `Simulation.populate` raises.
+    """Let a program drive a robot from the next step on; raises what
+    `Simulation.populate` raises.
 
-    With `anew` an episode has begun, and what would be raised is treated as a crash of the controller.
+    With `anew` an episode has begun, and what would be raised is treated as a crash of
+    the controller.
     """
     raise NotImplementedError
 
 
 @extension("render")
-def render(sim: Simulation, path: str | Path | None, options: Mapping[str, Any], overwrite: bool) -> Image:
+def render(
+    sim: Simulation,
+    path: str | Path | None,
+    options: Mapping[str, Any],
+    overwrite: bool,
+) -> Image:
     """Draw a simulation, and write the picture to a file; see `Simulation.render`."""
     raise NotImplementedError
 
 
 @extension("record")
 def record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
-    """Begin to record a simulation; `choices` are the other arguments of `Simulation.record`."""
+    """Begin to record a simulation; `choices` are the other arguments of
+    `Simulation.record`.
+    """
     raise NotImplementedError
 
 
 @extension("png")
 def png(sim: Simulation, robot: str | None) -> bytes:
-    """A picture for notebooks, as a PNG file: all of the world, or what is around a robot."""
+    """A picture for notebooks, as a PNG file: all of the world, or what is around a
+    robot.
+    """
     raise NotImplementedError
 
 
-__all__ = ["Controlling", "Robot", "Simulation", "employ", "is_controller", "png", "program_of", "record", "render"]
+__all__ = [
+    "Controlling",
+    "Robot",
+    "Simulation",
+    "employ",
+    "is_controller",
+    "png",
+    "program_of",
+    "record",
+    "render",
+]

@@ -1,4 +1,5 @@
-"""The head of a saved state: all that is not in columns, and digests of the map and of models.
+"""The head of a saved state: all that is not in columns, and digests of the map and of
+models.
 
 `botyard.engine.state` has the layout of the bytes, and the columns.
 """
@@ -14,11 +15,11 @@ from typing import Any, Final, Protocol, runtime_checkable
 import msgspec
 import numpy as np
 
+from botyard.api.revisions import Subject
 from botyard.devices.ranging import Late
 from botyard.engine import commands
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
-from botyard.feed import Subject
 from botyard.model.robot import Axes
 from botyard.sim import twist
 from botyard.sim.population import Population
@@ -39,19 +40,25 @@ COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
 
 @runtime_checkable
 class Saveable(Protocol):
-    """A program whose state can be saved, as a value of numbers, texts, lists and mappings; None: it cannot at present."""
+    """A program whose state can be saved, as a value of numbers, texts, lists and
+    mappings; None: it cannot at present.
+    """
 
     def get_state(self) -> Any:
         """The state."""
         ...
 
     def set_state(self, state: Any) -> None:
-        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when it is not valid."""
+        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when
+        it is not valid.
+        """
         ...
 
 
 class Body(msgspec.Struct, array_like=True):
-    """A body: its name, that of its model, the digest of that, and of a robot where it was added."""
+    """A body: its name, that of its model, the digest of that, and of a robot where it
+    was added.
+    """
 
     name: str
     model: str
@@ -60,7 +67,9 @@ class Body(msgspec.Struct, array_like=True):
 
 
 class Roster(msgspec.Struct, array_like=True):
-    """The part of the head that says what is in the world. It seldom changes: its bytes are cached."""
+    """The part of the head that says what is in the world. It seldom changes: its bytes
+    are cached.
+    """
 
     schema: bytes
     scene: bytes
@@ -100,7 +109,8 @@ class UnderWay(msgspec.Struct, array_like=True):
 
 
 class LateReading(msgspec.Struct, array_like=True):
-    """A reading that cannot be had yet, or the one that can be had: see `botyard.devices.ranging.Late`.
+    """A reading that cannot be had yet, or the one that can be had: see
+    `botyard.devices.ranging.Late`.
 
     Attributes
     ----------
@@ -156,20 +166,30 @@ class Head(msgspec.Struct, array_like=True):
 
 
 MAX_REMEMBERED: Final = 1000
-"""Descriptions of what is not in the world any more that are kept: a state that is restored may refer to them."""
+"""Descriptions of what is not in the world any more that are kept: a state that is
+restored may refer to them.
+"""
 
 
-IN_ROSTER: Final = (Subject.BODIES, Subject.MASS, Subject.MAP, Subject.DESCRIBED, Subject.SERVED)
+IN_ROSTER: Final = (
+    Subject.BODIES,
+    Subject.MASS,
+    Subject.MAP,
+    Subject.DESCRIBED,
+    Subject.SERVED,
+)
 """A change of one of these changes the `Roster`."""
 
 
 class Known:
-    """Cache of descriptions that a simulation has seen, by their digests (least recently used are dropped), and of its roster's bytes.
+    """Cache of descriptions that a simulation has seen, by their digests (least
+    recently used are dropped), and of its roster's bytes.
 
     Attributes
     ----------
     objects : mapping of bytes to object
-        Those of what is in the world, and the last `MAX_REMEMBERED` others; the most recently used is the last.
+        Those of what is in the world, and the last `MAX_REMEMBERED` others; the most
+        recently used is the last.
     """
 
     def __init__(self) -> None:
@@ -188,13 +208,18 @@ class Known:
         return found[1]
 
     def forget(self, there: int) -> None:
-        """Drop the least recently used: all but descriptions of the `there` bodies in the world, and `MAX_REMEMBERED` others."""
+        """Drop the least recently used: all but descriptions of the `there` bodies in
+        the world, and `MAX_REMEMBERED` others.
+        """
         excess = len(self.objects) - there - MAX_REMEMBERED
         if excess > 0:
             for digest in list(self.objects)[:excess]:
                 del self.objects[digest]
+
         if len(self._digests) > len(self.objects) + MAX_REMEMBERED:
-            self._digests = {id(value): (value, digest) for digest, value in self.objects.items()}
+            self._digests = {
+                id(value): (value, digest) for digest, value in self.objects.items()
+            }
 
     def roster(self, sim: Population[Any]) -> bytes:
         """The encoded roster."""
@@ -209,10 +234,15 @@ class Known:
         for name in sim.engine.rows:
             robot = sim.robots.get(name)
             if robot is None:
-                bodies.append(Body(name, boxes[name].name, self.digest(boxes[name]), None))
+                bodies.append(
+                    Body(name, boxes[name].name, self.digest(boxes[name]), None)
+                )
             else:
                 x, y, th = robot.start
-                bodies.append(Body(name, robot.spec.name, self.digest(robot.spec), (x, y, th)))
+                bodies.append(
+                    Body(name, robot.spec.name, self.digest(robot.spec), (x, y, th))
+                )
+
         self.forget(len(bodies))
         return Roster(
             schema=schema(sim.engine),
@@ -220,7 +250,11 @@ class Known:
             scene_name=sim.scene.name,
             described=self.digest(sim.described),
             bodies=bodies,
-            keys={table.name: row_keys(table) for table in sim.engine.tables.values() if table.saved},
+            keys={
+                table.name: row_keys(table)
+                for table in sim.engine.tables.values()
+                if table.saved
+            },
             unserved=sorted(sim._unserved),
         )
 
@@ -233,7 +267,9 @@ class Known:
 
 
 def digested_head(head: Head) -> bytes:
-    """The bytes of a head that the digest of its world covers: without controllers, and without what wrote it. Changes the head."""
+    """The bytes of a head that the digest of its world covers: without controllers, and
+    without what wrote it. Changes the head.
+    """
     head.version, head.program = DIGESTED
     head.controllers = []
     return msgspec.msgpack.encode(head)
@@ -241,7 +277,8 @@ def digested_head(head: Head) -> bytes:
 
 def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -> Head:
     """The head of the state of a simulation."""
-    sim._check_thread()  # a step of another thread would make the state inconsistent
+    # a step of another thread would make the state inconsistent
+    sim._check_thread()
     engine, dynamics = sim.engine, sim.engine.dynamics
     return Head(
         version=VERSION,
@@ -255,13 +292,22 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
         contacts=NO_MASS if dynamics is None else int(dynamics.table.size[0]),
         span=0.0 if dynamics is None else float(dynamics.table.span[0]),
         teleports=[robot._teleports for robot in sim.robots.values()],
-        claims={name: robot._claims for name, robot in sim.robots.items() if robot._claims},
+        claims={
+            name: robot._claims for name, robot in sim.robots.items() if robot._claims
+        },
         rays=_rays(sim),
-        queue=[Queued(name, source, n, *_values(command)) for name, source, n, command in engine.queued()],
+        queue=[
+            Queued(name, source, n, *_values(command))
+            for name, source, n, command in engine.queued()
+        ],
         controllers=controllers,
         holds=sim._holds,
         under_way=[
-            UnderWay(one.due, one.sent, Queued(name, one.source, one.sequence, *_values(one.command)))
+            UnderWay(
+                one.due,
+                one.sent,
+                Queued(name, one.source, one.sequence, *_values(one.command)),
+            )
             for name, sent in sorted(engine.channels.under_way().items())
             for one in sent
         ],
@@ -271,7 +317,9 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
 
 
 def _late(sim: Population[Any]) -> list[LateReading]:
-    devices: Mapping[Any, Sequence[Late]] = sim._devices.late()  # of lasers and sonar: robot, kind, index
+    devices: Mapping[Any, Sequence[Late]] = (
+        sim._devices.late()
+    )  # of lasers and sonar: robot, kind, index
     if not devices:
         return []
     return [
@@ -287,15 +335,28 @@ def _late(sim: Population[Any]) -> list[LateReading]:
 
 def _rays(sim: Population[Any]) -> list[Rays]:
     configured = sorted(sim._configured.items(), key=lambda item: item[0])
-    return [Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured]
+    return [
+        Rays(name, index, b.angle0, b.step, b.count) for (name, index), b in configured
+    ]
 
 
-def _values(command: commands.Command | commands.SetVelocities) -> tuple[str, dict[str, Any]]:
-    """Class and values of a command, converted to the types that it declares: a program may have given, say, an int for a float."""
+def _values(
+    command: commands.Command | commands.SetVelocities,
+) -> tuple[str, dict[str, Any]]:
+    """Class and values of a command, converted to the types that it declares: a program
+    may have given, say, an int for a float.
+    """
     kind = type(command)
     if COMMANDS.get(kind.__name__) is not kind:
-        raise StateError(f"a command of the class {kind.__qualname__} waits for the next step, and cannot be saved")
-    return kind.__name__, {name: _plain(getattr(command, name), declared) for name, declared in _fields_of(kind)}
+        raise StateError(
+            f"a command of the class {kind.__qualname__} waits for the next "
+            "step, and cannot be saved"
+        )
+
+    return kind.__name__, {
+        name: _plain(getattr(command, name), declared)
+        for name, declared in _fields_of(kind)
+    }
 
 
 @cache
@@ -324,25 +385,37 @@ def _is_value(options: Mapping[str, Any]) -> bool:
         msgspec.msgpack.encode(dict(options))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
         return False
+
     return True
 
 
 def controllers_of(sim: Population[Any]) -> list[Controller]:
-    """The programs that drive robots, with their states. StateError: the state of one cannot be saved."""
+    """The programs that drive robots, with their states. StateError: the state of one
+    cannot be saved.
+    """
     found = []
     crashed = sim._programs.crashed
     for name, (program, act) in sim._programs.all.items():
         if name in crashed:
-            if _is_value(program.options):  # else copies of the world are without it, as without its state
-                found.append(Controller(name, program.name, dict(program.options), None, True))
+            if _is_value(
+                program.options
+            ):  # else copies of the world are without it, as without its state
+                found.append(
+                    Controller(name, program.name, dict(program.options), None, True)
+                )
+
             continue
+
         owner = getattr(act, "__self__", None)
         state = owner.get_state() if isinstance(owner, Saveable) else None
         if state is None:
             raise StateError(
-                f"robot {name}: its controller {program.name} cannot be saved: it has no get_state and set_state"
+                f"robot {name}: its controller {program.name} cannot be saved: "
+                "it has no get_state and set_state"
             )
+
         found.append(Controller(name, program.name, dict(program.options), state))
+
     return found
 
 

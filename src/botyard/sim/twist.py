@@ -1,4 +1,6 @@
-"""The command that gives a body a velocity at once, as if it had been pushed (simulation_interfaces, SetEntityState)."""
+"""The command that gives a body a velocity at once, as if it had been pushed
+(simulation_interfaces, SetEntityState).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from botyard.elementary import cosine_sine
 from botyard.engine.layout import Control, State
 from botyard.errors import CommandError
 from botyard.geometry import Twist
+from botyard.numerics.elementary import cosine_sine
 
 HIGHEST: Final = 1e5
 """Highest velocity that may be set, m/s or rad/s, as for demands."""
@@ -18,10 +20,13 @@ _NO_MASS: Final = int(Control.NONE)
 
 @dataclass(frozen=True, slots=True)
 class SetTwist:
-    """Give a body this velocity, in the world's axes; what drives it goes on from there.
+    """Give a body this velocity, in the world's axes; what drives it goes on from
+    there.
 
-    A robot on wheels gets what its wheels can do: nothing sideways unless it is omnidirectional, and no more than its top speed. Then it
-    comes back to the velocity that it was told, by its ramps. What has mass keeps the velocity until forces change it.
+    A robot on wheels gets what its wheels can do: nothing sideways unless it is
+    omnidirectional, and no more than its top speed. Then it comes back to the velocity
+    that it was told, by its ramps. What has mass keeps the velocity until forces change
+    it.
 
     Attributes
     ----------
@@ -32,9 +37,13 @@ class SetTwist:
     twist: Twist
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(value) and abs(value) <= HIGHEST for value in self.twist):
+        if not all(
+            math.isfinite(value) and abs(value) <= HIGHEST for value in self.twist
+        ):
             found = ", ".join(f"{value:g}" for value in self.twist)
-            raise CommandError(f"twist: expected values within ±{HIGHEST:g}, found {found}")
+            raise CommandError(
+                f"twist: expected values within ±{HIGHEST:g}, found {found}"
+            )
 
     def apply(self, state: State, row: int) -> None:
         """Write the velocity."""
@@ -43,7 +52,11 @@ class SetTwist:
         local = [vx * cos + vy * sin, vy * cos - vx * sin, w]
         if state.control[row] == _NO_MASS:
             top = state.top_vel[row].tolist()
-            local = [min(max(value, -most), most) for value, most in zip(local, top, strict=True)]
+            local = [
+                min(max(value, -most), most)
+                for value, most in zip(local, top, strict=True)
+            ]
+
         state.vel[row] = local
 
 

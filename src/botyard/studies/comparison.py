@@ -1,4 +1,6 @@
-"""The comparison of supervisors (``botyard traffic compare``) as a study: each case is a run, and nothing of it is kept in files."""
+"""The comparison of supervisors (``botyard traffic compare``) as a study: each case is
+a run, and nothing of it is kept in files.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any
 
 from botyard.errors import CommandLineError
 from botyard.formats.budget import Budget
-from botyard.studies.keys import Run
 from botyard.studies.plan import MAX_WALL_S, LimitKeys, Plan, PlanKeys
-from botyard.studies.rows import Folder
-from botyard.studies.rows import Row as StudyRow
+from botyard.studies.results import Folder
+from botyard.studies.results import Row as StudyRow
+from botyard.studies.run_hash import Run
 from botyard.studies.study import Study
 from botyard.traffic.compare import Case, Row, run_case
 from botyard.traffic.rules import Rules
@@ -54,18 +56,28 @@ def compare(
     common = {"rules": dataclasses.asdict(rules), "max_read": list(max_read)}
     keys = PlanKeys(study=1, limits=LimitKeys(wall=MAX_WALL_S))
     plan = Plan(Path.cwd() / "comparison", keys, {"run": f"{__name__}:run_one"}, [])
-    runs = [Run(str(number), {**_values(case), **common}, case.seed) for number, case in enumerate(cases)]
+    runs = [
+        Run(str(number), {**_values(case), **common}, case.seed)
+        for number, case in enumerate(cases)
+    ]
     with tempfile.TemporaryDirectory(prefix="botyard-comparison-") as folder:
         study = Study(plan, Folder(Path(folder)), runs, {})
         rows = study.carry_out(runs, workers, lambda _done: done()).rows
-        return [_row(case, rows[run.key], study) for case, run in zip(cases, runs, strict=True)]
+        return [
+            _row(case, rows[run.key], study)
+            for case, run in zip(cases, runs, strict=True)
+        ]
 
 
 def run_one(_sim: None, params: dict[str, Any], seed: int) -> dict[str, Any]:
     """A run of the study: a case, from its parameters to the fields of its `Row`."""
     case = Case(params["family"], params["robots"], seed, params["supervisor"])
     row = run_case(case, Rules(**params["rules"]), Budget().raised(params["max_read"]))
-    fields = {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "case"}
+    fields = {
+        field.name: getattr(row, field.name)
+        for field in dataclasses.fields(row)
+        if field.name != "case"
+    }
     return {**fields, "cycle": " ".join(map(str, row.cycle))}
 
 
@@ -77,7 +89,10 @@ def _row(case: Case, row: StudyRow, study: Study) -> Row:
     if row.status != "ok":
         log = study.folder.log(row.key)
         text = log.read_text("utf-8", "replace") if log.exists() else ""
-        raise CommandLineError(f"{case.family}, seed {case.seed}, {case.supervisor}: {row.error}\n{text}".rstrip())
+        raise CommandLineError(
+            f"{case.family}, seed {case.seed}, {case.supervisor}: {row.error}\n{text}".rstrip()
+        )
+
     cycle = tuple(map(int, row.result["cycle"].split()))
     return Row(case, **{**row.result, "cycle": cycle})
 

@@ -1,4 +1,6 @@
-"""How many runs are handed out at a time: enough that handing them out costs little, and at the end so few that all workers have some."""
+"""How many runs are handed out at a time: enough that handing them out costs little,
+and at the end so few that all workers have some.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ GROUP_S: Final = 1.0
 MAX_GROUP: Final = 10_000
 """Most runs of a group."""
 GROUPS_PER_S: Final = 200
-"""Groups that are handed out in a second, about: where many workers would need more, each group takes longer."""
+"""Groups that are handed out in a second, about: where many workers would need more,
+each group takes longer.
+"""
 _NEW_SHARE: Final = 0.2
 """Weight of the newest run in the mean of wall times."""
 
@@ -25,7 +29,11 @@ class Pace:
 
     def add(self, wall: float) -> None:
         """A run has taken so long, s."""
-        mean = wall if not self._mean_s else (1.0 - _NEW_SHARE) * self._mean_s + _NEW_SHARE * wall
+        mean = (
+            wall
+            if not self._mean_s
+            else (1.0 - _NEW_SHARE) * self._mean_s + _NEW_SHARE * wall
+        )
         self._mean_s = max(mean, 1e-6)
 
     def runs_in(self, seconds: float) -> int:
@@ -56,9 +64,24 @@ def group_seconds(workers: int, least: float = GROUP_S) -> float:
     return max(least, workers / GROUPS_PER_S)
 
 
-def take_group(waiting: deque[T], workers: int, pace: Pace, least: float = GROUP_S) -> list[T]:
+def take_group(
+    waiting: deque[T], workers: int, pace: Pace, least: float = GROUP_S
+) -> list[T]:
     """The first runs of those that wait, which are taken away."""
-    return [waiting.popleft() for _ in range(min(len(waiting), group_size(len(waiting), workers, pace, least)))]
+    return [
+        waiting.popleft()
+        for _ in range(
+            min(len(waiting), group_size(len(waiting), workers, pace, least))
+        )
+    ]
 
 
-__all__ = ["GROUPS_PER_S", "GROUP_S", "MAX_GROUP", "Pace", "group_seconds", "group_size", "take_group"]
+__all__ = [
+    "GROUPS_PER_S",
+    "GROUP_S",
+    "MAX_GROUP",
+    "Pace",
+    "group_seconds",
+    "group_size",
+    "take_group",
+]

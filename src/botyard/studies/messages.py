@@ -1,4 +1,6 @@
-"""What a study and its workers tell each other: lines of JSON over the worker's standard input and output."""
+"""What a study and its workers tell each other: lines of JSON over the worker's
+standard input and output.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 import msgspec
 
 from botyard.studies.plan import Record
-from botyard.studies.rows import Status
+from botyard.studies.results import Status
 
 
 class Job(msgspec.Struct, kw_only=True, tag=True):
@@ -20,7 +22,7 @@ class Job(msgspec.Struct, kw_only=True, tag=True):
     part, log : str
         The worker's file of rows; the file that its output goes to.
     setup : dict
-        What a run is, see `botyard.studies.setups`.
+        What a run is, see `botyard.studies.run_spec`.
     simulated, memory : float or None
         Limits: s, MiB.
     record : str
@@ -62,7 +64,9 @@ class Broken(msgspec.Struct, tag=True):
 
 
 class Started(msgspec.Struct, tag=True):
-    """The run has started a program, which leads a process group of its own; it is ended should the worker die."""
+    """The run has started a program, which leads a process group of its own; it is
+    ended should the worker die.
+    """
 
     pid: int
 

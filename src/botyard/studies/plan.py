@@ -1,5 +1,6 @@
-"""Plans of studies: YAML, read as data and checked with the line of what is wrong. What they name as ``module:function`` is code, which
-runs when the study does: the user has named the plan on the command line.
+"""Plans of studies: YAML, read as data and checked with the line of what is wrong. What
+they name as ``module:function`` is code, which runs when the study does: the user has
+named the plan on the command line.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from botyard.arguments import MAX_SEED, MIN_SEED
-from botyard.codeload import is_code
+from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.errors import BotyardError, ModelError, PlanError, did_you_mean
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
@@ -22,7 +22,8 @@ from botyard.formats.yamlfile import YamlFile
 from botyard.model.filetables import Pair, Strict, TableError, checked
 from botyard.model.library import robot_of
 from botyard.names import shown
-from botyard.studies.setups import KEYS, RobotPart, Setup, filled, names_in, place_of
+from botyard.processes.codeload import is_code
+from botyard.studies.run_spec import KEYS, RobotPart, Setup, filled, names_in, place_of
 
 VERSION: Final = 1
 MAX_RUNS: Final = 1_000_000
@@ -67,7 +68,9 @@ class SeedKeys(Strict, kw_only=True):
 
 
 class LimitKeys(Strict, kw_only=True):
-    """Limits of a run: simulated and wall time (s), memory beyond what a worker has when it begins (MiB), repetitions of lost runs."""
+    """Limits of a run: simulated and wall time (s), memory beyond what a worker has
+    when it begins (MiB), repetitions of lost runs.
+    """
 
     simulated: float | None = None
     wall: float = 3600.0
@@ -100,7 +103,7 @@ class Plan:
     keys : PlanKeys
         Its keys.
     setup : dict
-        What a run is, with ``$name`` for parameters (`botyard.studies.setups`).
+        What a run is, with ``$name`` for parameters (`botyard.studies.run_spec`).
     seeds : list of int
         The seeds of each point.
     """
@@ -129,7 +132,11 @@ class Plan:
     def count(self) -> int:
         """Number of its runs."""
         points = math.prod(len(values) for values in self.keys.grid.values())
-        return points * (self.keys.sample.count if self.keys.sample else 1) * len(self.seeds)
+        return (
+            points
+            * (self.keys.sample.count if self.keys.sample else 1)
+            * len(self.seeds)
+        )
 
     def setup_of(self, values: dict[str, Any], seed: int) -> Setup:
         """What a run with these values is. TableError: a value does not fit."""
@@ -142,7 +149,8 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
     Raises
     ------
     PlanError
-        It cannot be read, or is wrong; with the line, what was expected and what was found.
+        It cannot be read, or is wrong; with the line, what was expected and what was
+        found.
     """
     path = Path(path).resolve()
     meter = Meter(budget, str(path), PlanError)
@@ -150,6 +158,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> Plan:
         text = read_bytes(path, meter, PlanError).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise PlanError("expected text in UTF-8", path) from None
+
     return _Reader(path, YamlFile(text, meter, PlanError)).plan()
 
 
@@ -163,14 +172,23 @@ class _Reader:
         """The plan."""
         data = self._file.data
         if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-            raise self._file.fail("$", f"expected the keys of a study, found {brief(data)}")
+            raise self._file.fail(
+                "$", f"expected the keys of a study, found {brief(data)}"
+            )
+
         try:
-            keys = checked({k: v for k, v in data.items() if k not in KEYS}, PlanKeys, lambda: KEYS)
+            keys = checked(
+                {k: v for k, v in data.items() if k not in KEYS}, PlanKeys, lambda: KEYS
+            )
         except TableError as error:
             raise self._file.fail(f"$.{error.where}", error.reason, error.key) from None
+
         setup = {k: v for k, v in data.items() if k in KEYS}
         if keys.study != VERSION:
-            raise self._file.fail("$.study", f"expected version {VERSION}, found {keys.study}")
+            raise self._file.fail(
+                "$.study", f"expected version {VERSION}, found {keys.study}"
+            )
+
         plan = Plan(self._path, keys, setup, self._seeds(keys))
         self._check_parameters(plan)
         self._check_limits(keys)
@@ -183,13 +201,21 @@ class _Reader:
             given = SeedKeys(count=given)
         if isinstance(given, SeedKeys):
             if not 1 <= given.count <= MAX_RUNS:
-                raise self._file.fail("$.seeds", f"expected 1 … {MAX_RUNS} seeds, found {given.count}")
+                raise self._file.fail(
+                    "$.seeds", f"expected 1 … {MAX_RUNS} seeds, found {given.count}"
+                )
+
             given = list(range(given.first, given.first + given.count))
+
         if not given or len(set(given)) < len(given):
             raise self._file.fail("$.seeds", "expected seeds, each once")
         for seed in (min(given), max(given)):
             if not MIN_SEED <= seed <= MAX_SEED:
-                raise self._file.fail("$.seeds", f"expected whole numbers from {MIN_SEED} to {MAX_SEED}, found {seed}")
+                raise self._file.fail(
+                    "$.seeds",
+                    f"expected whole numbers from {MIN_SEED} to {MAX_SEED}, found {seed}",
+                )
+
         return given
 
     def _check_parameters(self, plan: Plan) -> None:
@@ -202,16 +228,25 @@ class _Reader:
                 where = f"$.grid.{name}[{k}]"
                 if not _is_plain(value):
                     raise fail(
-                        where, f"expected a number, a text, true, false or a list of these, found {brief(value)}"
+                        where,
+                        "expected a number, a text, true, false or a list of "
+                        f"these, found {brief(value)}",
                     )
+
                 if (text := msgspec.json.encode(value).decode()) in seen:
                     raise fail(where, f"the value {brief(value)} stands there twice")
                 seen.add(text)
+
         if keys.sample is not None:
             self._check_sample(keys.sample)
             for name in keys.sample.values:
                 if name in keys.grid:
-                    raise fail("$.sample.values", f'the parameter "{shown(name)}" is in the grid, too', name)
+                    raise fail(
+                        "$.sample.values",
+                        f'the parameter "{shown(name)}" is in the grid, too',
+                        name,
+                    )
+
         for name in plan.parameters:
             if not name.isidentifier() or name in TAKEN:
                 where = "$.grid" if name in keys.grid else "$.sample.values"
@@ -220,63 +255,104 @@ class _Reader:
                     f'expected a name of letters, digits and _, but not {", ".join(TAKEN)}, found "{shown(name)}"',
                     name,
                 )
+
         if len(plan.parameters) > MAX_PARAMETERS:
-            raise fail("$.grid", f"expected at most {MAX_PARAMETERS} parameters, found {len(plan.parameters)}")
+            raise fail(
+                "$.grid",
+                f"expected at most {MAX_PARAMETERS} parameters, found {len(plan.parameters)}",
+            )
+
         if plan.count > MAX_RUNS:
             raise fail("$", f"expected at most {MAX_RUNS} runs, found {plan.count}")
 
     def _check_sample(self, sample: SampleKeys) -> None:
         if not 1 <= sample.count <= MAX_RUNS:
-            raise self._file.fail("$.sample.count", f"expected 1 … {MAX_RUNS}, found {sample.count}")
+            raise self._file.fail(
+                "$.sample.count", f"expected 1 … {MAX_RUNS}, found {sample.count}"
+            )
+
         if not sample.values:
             raise self._file.fail("$.sample.values", "expected parameters, found none")
         least = 0 if sample.method == "sobol" else MIN_SEED
         if not least <= sample.seed <= MAX_SEED:
             raise self._file.fail(
-                "$.sample.seed", f"expected a whole number from {least} to {MAX_SEED}, found {sample.seed}"
+                "$.sample.seed",
+                f"expected a whole number from {least} to {MAX_SEED}, found {sample.seed}",
             )
+
         for name, one in sample.values.items():
             where = f"$.sample.values.{name}"
             if (one.uniform is None) == (one.log is None):
-                raise self._file.fail(where, "expected one of uniform: [low, high] and log: [low, high]")
+                raise self._file.fail(
+                    where, "expected one of uniform: [low, high] and log: [low, high]"
+                )
+
             low, high = one.uniform or one.log or (0.0, 0.0)
             if not low < high:
-                raise self._file.fail(where, f"expected a lower and a higher number, found {low:g} and {high:g}")
+                raise self._file.fail(
+                    where,
+                    f"expected a lower and a higher number, found {low:g} and {high:g}",
+                )
+
             if math.isinf(high - low):
-                raise self._file.fail(where, f"expected a finite range, found {low:g} to {high:g}")
+                raise self._file.fail(
+                    where, f"expected a finite range, found {low:g} to {high:g}"
+                )
+
             if one.log is not None and low <= 0.0:
                 raise self._file.fail(where, f"expected numbers above 0, found {low:g}")
 
     def _check_limits(self, keys: PlanKeys) -> None:
         limits = keys.limits
         for name, value, high in (
-            ("simulated", limits.simulated, 1e9), ("wall", limits.wall, MAX_WALL_S), ("memory", limits.memory, 1e9)
-        ):  # fmt: skip
+            ("simulated", limits.simulated, 1e9),
+            ("wall", limits.wall, MAX_WALL_S),
+            ("memory", limits.memory, 1e9),
+        ):
             if value is not None and not 0.0 < value <= high:
                 raise self._file.fail(
-                    f"$.limits.{name}", f"expected a number above 0 and up to {high:g}, found {value:g}"
+                    f"$.limits.{name}",
+                    f"expected a number above 0 and up to {high:g}, found {value:g}",
                 )
+
         if not 0 <= limits.retries <= MAX_RETRIES:
-            raise self._file.fail("$.limits.retries", f"expected 0 … {MAX_RETRIES}, found {limits.retries}")
+            raise self._file.fail(
+                "$.limits.retries",
+                f"expected 0 … {MAX_RETRIES}, found {limits.retries}",
+            )
 
     def _check_setup(self, plan: Plan) -> None:
         fail, keys = self._file.fail, plan.keys
         known = {*plan.parameters, SEED}
         used = names_in(plan.setup)
         for name in sorted(used - known):
-            raise fail(place_of(plan.setup, name), f"there is no parameter ${shown(name)}{did_you_mean(name, known)}")
+            raise fail(
+                place_of(plan.setup, name),
+                f"there is no parameter ${shown(name)}{did_you_mean(name, known)}",
+            )
+
         values = {name: options[0] for name, options in keys.grid.items()}
         if keys.sample is not None:
-            values |= {name: (one.uniform or one.log or (0.0,))[0] for name, one in keys.sample.values.items()}
+            values |= {
+                name: (one.uniform or one.log or (0.0,))[0]
+                for name, one in keys.sample.values.items()
+            }
+
         try:
             setup = plan.setup_of(values, plan.seeds[0])
         except TableError as error:
             raise fail(f"$.{error.where}", error.reason, error.key) from None
+
         if not setup.run:
             for name in plan.parameters:
                 if name not in used:
                     where = "$.grid" if name in keys.grid else "$.sample.values"
-                    raise fail(where, f"nothing depends on this parameter: ${name} stands nowhere", name)
+                    raise fail(
+                        where,
+                        f"nothing depends on this parameter: ${name} stands nowhere",
+                        name,
+                    )
+
         try:
             check_setup(setup, keys.limits.simulated)
         except TableError as error:
@@ -288,36 +364,67 @@ class _Reader:
 def check_setup(setup: Setup, simulated: float | None) -> None:
     """Check that the parts of a setup belong together. TableError: they do not."""
     if setup.traffic is not None:
-        for name in ("run", "map", "robots", "controllers", "program", "goal", "measures"):
+        for name in (
+            "run",
+            "map",
+            "robots",
+            "controllers",
+            "program",
+            "goal",
+            "measures",
+        ):
             if getattr(setup, name):
                 raise TableError(name, "does not belong beside traffic")
+
         return
+
     if setup.run:
         if not is_code(setup.run):
-            raise TableError("run", f'expected module:function or file.py:function, found "{shown(setup.run)}"')
+            raise TableError(
+                "run",
+                f'expected module:function or file.py:function, found "{shown(setup.run)}"',
+            )
+
         for name in ("program", "goal", "measures"):
             if getattr(setup, name):
-                raise TableError(name, "does not belong beside run: the function does that")
+                raise TableError(
+                    name, "does not belong beside run: the function does that"
+                )
+
         return
+
     if not setup.has_world:
         raise TableError("", "expected what to run: run, map or robots, or traffic")
     for name, robot in setup.robots.items():
-        _check_model(f"robots.{name}" if isinstance(robot, str) else f"robots.{name}.model", name, robot)
+        _check_model(
+            f"robots.{name}" if isinstance(robot, str) else f"robots.{name}.model",
+            name,
+            robot,
+        )
+
     if not setup.measures:
         raise TableError("measures", "expected what to measure, found nothing")
     if simulated is None:
-        raise TableError("limits", "expected simulated: the time after which a run ends, s")
+        raise TableError(
+            "limits", "expected simulated: the time after which a run ends, s"
+        )
+
     if setup.goal is None and "reached" in setup.measures:
         raise TableError("measures", "reached needs a goal")
     if setup.program is not None:
         if not setup.program.command:
             raise TableError("program.command", "expected a program and its arguments")
         if setup.program.speed < 0.0:
-            raise TableError("program.speed", f"expected a number of 0 or more, found {setup.program.speed:g}")
+            raise TableError(
+                "program.speed",
+                f"expected a number of 0 or more, found {setup.program.speed:g}",
+            )
 
 
 def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
-    """Check the model of a robot. TableError: there is none of that name, or its table is wrong. Files are read when runs start."""
+    """Check the model of a robot. TableError: there is none of that name, or its table
+    is wrong. Files are read when runs start.
+    """
     model = robot if isinstance(robot, str) else robot.model
     try:
         if isinstance(model, dict):
@@ -331,7 +438,9 @@ def _check_model(where: str, name: str, robot: str | RobotPart) -> None:
 
 
 def _is_plain(value: object, depth: int = 0) -> bool:
-    """Whether a value can be one of a parameter: it can be written as JSON and read back."""
+    """Whether a value can be one of a parameter: it can be written as JSON and read
+    back.
+    """
     if isinstance(value, list):
         return depth < 3 and all(_is_plain(one, depth + 1) for one in value)
     if isinstance(value, bool | str):
@@ -342,6 +451,20 @@ def _is_plain(value: object, depth: int = 0) -> bool:
 
 
 __all__ = [
-    "ERROR", "KEY", "MAX_PARAMETERS", "MAX_RETRIES", "MAX_RUNS", "MAX_WALL_S", "SEED", "STATUS", "LimitKeys", "Plan", "PlanKeys",
-    "RangeKeys", "Record", "SampleKeys", "check_setup", "read_plan",
-]  # fmt: skip
+    "ERROR",
+    "KEY",
+    "MAX_PARAMETERS",
+    "MAX_RETRIES",
+    "MAX_RUNS",
+    "MAX_WALL_S",
+    "SEED",
+    "STATUS",
+    "LimitKeys",
+    "Plan",
+    "PlanKeys",
+    "RangeKeys",
+    "Record",
+    "SampleKeys",
+    "check_setup",
+    "read_plan",
+]

@@ -1,6 +1,8 @@
-"""What a study, the process that speaks to Ray for it, and its tasks on Ray tell each other.
+"""What a study, the process that speaks to Ray for it, and its tasks on Ray tell each
+other.
 
-Tasks get and say MessagePack, as bytes: Ray is handed nothing that it would pickle in ways of its own.
+Tasks get and say MessagePack, as bytes: Ray is handed nothing that it would pickle in
+ways of its own.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import msgspec
 
 from botyard.studies.messages import Item
 from botyard.studies.plan import LimitKeys, Record
-from botyard.studies.rows import Row
+from botyard.studies.results import Row
 
 
 class RayJob(msgspec.Struct, kw_only=True):
-    """The first line to the process that speaks to Ray; lists of `Item` follow, a line each.
+    """The first line to the process that speaks to Ray; lists of `Item` follow, a line
+    each.
 
     Attributes
     ----------
@@ -32,7 +35,7 @@ class RayJob(msgspec.Struct, kw_only=True):
     plan : str
         Name of the plan's file.
     setup : dict
-        What a run is, see `botyard.studies.setups`.
+        What a run is, see `botyard.studies.run_spec`.
     limits : LimitKeys
         Limits of a run.
     record : str
@@ -61,7 +64,7 @@ class Order(msgspec.Struct, kw_only=True):
     plan : str
         Name of the plan's file.
     setup : dict
-        What a run is, see `botyard.studies.setups`.
+        What a run is, see `botyard.studies.run_spec`.
     limits : LimitKeys
         Limits of a run.
     record : str
@@ -85,7 +88,8 @@ class TaskGroup(msgspec.Struct, kw_only=True):
     period : float
         Rows are sent back so often, s, when there are any.
     seconds : float
-        After so long, when a run has ended, no more are begun: those that are left are given to another task.
+        After so long, when a run has ended, no more are begun: those that are left are
+        given to another task.
     """
 
     items: list[Item]
@@ -130,6 +134,19 @@ decode_group = msgspec.msgpack.Decoder(TaskGroup).decode
 decode_told = msgspec.msgpack.Decoder(list[Told]).decode
 
 __all__ = [
-    "Begun", "Ended", "Order", "RayJob", "Recorded", "Refused", "TaskGroup", "Told", "decode_group", "decode_items", "decode_job",
-    "decode_order", "decode_told", "encode", "encode_line",
-]  # fmt: skip
+    "Begun",
+    "Ended",
+    "Order",
+    "RayJob",
+    "Recorded",
+    "Refused",
+    "TaskGroup",
+    "Told",
+    "decode_group",
+    "decode_items",
+    "decode_job",
+    "decode_order",
+    "decode_told",
+    "encode",
+    "encode_line",
+]

@@ -1,7 +1,9 @@
-"""A task of a study on Ray: it carries out a group of runs on the node that it is on, and sends back each row.
+"""A task of a study on Ray: it carries out a group of runs on the node that it is on,
+and sends back each row.
 
-The runs are carried out as on one computer, by a worker of `botyard.studies.local`, so that limits, failures and lost processes mean the
-same. That worker lives as long as the process of Ray that has started it, and serves all tasks that come there.
+The runs are carried out as on one computer, by a worker of `botyard.studies.local`, so
+that limits, failures and lost processes mean the same. That worker lives as long as the
+process of Ray that has started it, and serves all tasks that come there.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from botyard.studies.raymessages import (
     decode_order,
     encode,
 )
-from botyard.studies.rows import Folder, Row, decode_row
+from botyard.studies.results import Folder, Row, decode_row
 from botyard.version import __version__
 
 PIECE_BYTES: Final = 4 * 2**20
@@ -67,13 +69,15 @@ def carry_out_group(order: bytes, group: bytes) -> Iterator[bytes]:
             if now - last >= told.period:
                 last = now
                 yield from runner.news()
+
         yield from runner.news()
         runner.forget()
     except CommandLineError as error:
         _end()
         yield encode([Refused(str(error).replace(f"{Path.cwd()}{os.sep}", ""))])
     except BaseException:
-        _end()  # runs that it has been given are not those of the next task
+        # runs that it has been given are not those of the next task
+        _end()
         raise
 
 
@@ -81,12 +85,16 @@ class _Runner:
     """Carries out runs on this node, with one worker."""
 
     def __init__(self, order: Order) -> None:
-        here = Path.cwd()  # where Ray has put the plan's files
+        # where Ray has put the plan's files
+        here = Path.cwd()
         keys = PlanKeys(study=1, limits=order.limits, record=order.record)
-        # in Ray's folder of the session: Ray may kill this process, and then nothing deletes it but who deletes that
+        # in Ray's folder of the session: Ray may kill this process, and then nothing
+        # deletes it but who deletes that
         self._path = Path(tempfile.mkdtemp(prefix="botyard-study-", dir=here.parent))
         self._folder = Folder(self._path)
-        self.study = LocalStudy(Plan(here / order.plan, keys, order.setup, []), self._folder, 1, self._note)
+        self.study = LocalStudy(
+            Plan(here / order.plan, keys, order.setup, []), self._folder, 1, self._note
+        )
         self.ended = 0
         """Runs of this group that have ended."""
         self._read: dict[Path, int] = {}
@@ -104,13 +112,16 @@ class _Runner:
                 with recording.open("rb") as file:
                     while piece := file.read(PIECE_BYTES):
                         yield encode([Recorded(row.key, piece)])
+
                 recording.unlink()
+
             kept = log.read_bytes() if log.exists() else None
             log.unlink(missing_ok=True)
             told.append(Ended(row, kept))
             if kept is not None:  # these may be long
                 yield encode(told)
                 told = []
+
         if told:
             yield encode(told)
 
@@ -146,17 +157,24 @@ def _runner(order: bytes) -> _Runner:
         decoded = decode_order(order)
         if decoded.version != __version__:
             raise CommandLineError(
-                f"{platform.node()} has botyard {__version__}, and the study is one of botyard {decoded.version}"
+                f"{platform.node()} has botyard {__version__}, and the study is "
+                f"one of botyard {decoded.version}"
             )
+
         _without_folder()
         _runners[order] = _Runner(decoded)
+
     return _runners[order]
 
 
 def _without_folder() -> None:
-    """Ray puts the plan's folder before all others in which modules are looked for; a worker is to find the same modules as elsewhere."""
+    """Ray puts the plan's folder before all others in which modules are looked for; a
+    worker is to find the same modules as elsewhere.
+    """
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path != str(Path.cwd()))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        path for path in paths if path != str(Path.cwd())
+    )
 
 
 def _end() -> None:

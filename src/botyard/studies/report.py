@@ -1,4 +1,6 @@
-"""The report of a study: one page of HTML that stands alone, with a table and plots, means and shares with 95 % intervals."""
+"""The report of a study: one page of HTML that stands alone, with a table and plots,
+means and shares with 95 % intervals.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from botyard.errors import CommandLineError
 from botyard.extras import is_there, lacking
 from botyard.names import shown
 from botyard.pictures.reportpage import MAX_NAME, document, image
-from botyard.safefile import write_text
+from botyard.processes.safefile import write_text
 from botyard.studies.statistics import Interval
 from botyard.studies.study import Study
 from botyard.studies.summary import Group, Quantity, groups_of, quantities_of
@@ -54,11 +56,19 @@ def write_report(study: Study, path: Path, *, force: bool = False) -> None:
 def _page(study: Study, table: Table) -> str:
     grid = list(study.plan.keys.grid)
     quantities = quantities_of(table)
-    counts = ", ".join(f"{number} {name}" for name, number in study.counts().items() if number)
-    pictures = [image(figure, name) for name, figure in itertools.islice(_figures(study, table, quantities), MAX_PLOTS)]
+    counts = ", ".join(
+        f"{number} {name}" for name, number in study.counts().items() if number
+    )
+    pictures = [
+        image(figure, name)
+        for name, figure in itertools.islice(
+            _figures(study, table, quantities), MAX_PLOTS
+        )
+    ]
     parts = [
         f"<p>{len(study.runs)} runs: {counts}.",
-        "Means are over the runs that are ok, with 95 % intervals by Student's distribution; shares have Wilson's.</p>",
+        "Means are over the runs that are ok, with 95 % intervals by Student's "
+        "distribution; shares have Wilson's.</p>",
         _table(groups_of(table, grid), grid, quantities, table.units),
         *pictures,
         _bad(study),
@@ -69,7 +79,12 @@ def _page(study: Study, table: Table) -> str:
 # -- the table
 
 
-def _table(groups: Sequence[Group], grid: Sequence[str], quantities: Sequence[Quantity], units: dict[str, str]) -> str:
+def _table(
+    groups: Sequence[Group],
+    grid: Sequence[str],
+    quantities: Sequence[Quantity],
+    units: dict[str, str],
+) -> str:
     heads = [
         *(f"<th class='t'>{_label(name, units.get(name, ''))}</th>" for name in grid),
         "<th>runs</th>",
@@ -78,11 +93,21 @@ def _table(groups: Sequence[Group], grid: Sequence[str], quantities: Sequence[Qu
     heads += [f"<th>{_label(q.name, q.unit)}</th>" for q in quantities]
     rows = [f"<tr>{''.join(heads)}</tr>"]
     for group in groups[:MAX_GROUPS]:
-        cells = [f"<td class='t'>{html.escape(shown(str(value), MAX_NAME))}</td>" for value in group.values.values()]
+        cells = [
+            f"<td class='t'>{html.escape(shown(str(value), MAX_NAME))}</td>"
+            for value in group.values.values()
+        ]
         cells += [f"<td>{group.count}</td>", f"<td>{len(group.rows)}</td>"]
-        cells += [f"<td>{_words(q.interval(group.rows), q.is_share)}</td>" for q in quantities]
+        cells += [
+            f"<td>{_words(q.interval(group.rows), q.is_share)}</td>" for q in quantities
+        ]
         rows.append(f"<tr>{''.join(cells)}</tr>")
-    more = f"<p>… and {len(groups) - MAX_GROUPS} more points.</p>" if len(groups) > MAX_GROUPS else ""
+
+    more = (
+        f"<p>… and {len(groups) - MAX_GROUPS} more points.</p>"
+        if len(groups) > MAX_GROUPS
+        else ""
+    )
     return f"<table>{''.join(rows)}</table>{more}"
 
 
@@ -98,22 +123,38 @@ def _words(one: Interval, is_share: bool) -> str:
     if math.isnan(one.low):
         return f"{scale * one.value:.4g}{sign}"
     text = f"{scale * one.low:.4g} … {scale * one.high:.4g}"
-    return f"{scale * one.value:.4g}{sign} <span class='i'>({text}; {one.number})</span>"
+    return (
+        f"{scale * one.value:.4g}{sign} <span class='i'>({text}; {one.number})</span>"
+    )
 
 
 def _bad(study: Study) -> str:
-    bad = [row for run in study.runs if (row := study.rows.get(run.key)) is not None and row.status != "ok"]
+    bad = [
+        row
+        for run in study.runs
+        if (row := study.rows.get(run.key)) is not None and row.status != "ok"
+    ]
     if not bad:
         return ""
     lines = []
     for row in bad[:MAX_BAD]:
-        values = ", ".join(f"{name}={value}" for name, value in [*row.values.items(), ("seed", row.seed)])
+        values = ", ".join(
+            f"{name}={value}"
+            for name, value in [*row.values.items(), ("seed", row.seed)]
+        )
         cells = (row.status, values, row.error, str(study.folder.log(row.key)))
         lines.append(
-            "<tr>" + "".join(f"<td class='t'>{html.escape(shown(cell, 300))}</td>" for cell in cells) + "</tr>"
+            "<tr>"
+            + "".join(
+                f"<td class='t'>{html.escape(shown(cell, 300))}</td>" for cell in cells
+            )
+            + "</tr>"
         )
+
     more = f"<p>… and {len(bad) - MAX_BAD} more.</p>" if len(bad) > MAX_BAD else ""
-    heads = "".join(f"<th class='t'>{word}</th>" for word in ("status", "run", "error", "log"))
+    heads = "".join(
+        f"<th class='t'>{word}</th>" for word in ("status", "run", "error", "log")
+    )
     return f"<h2>Not ok</h2><table><tr>{heads}</tr>{''.join(lines)}</table>{more}"
 
 
@@ -121,13 +162,21 @@ def _bad(study: Study) -> str:
 
 
 def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
-    """Plots with their names: each quantity over the grid's main parameter, and over each sampled parameter."""
+    """Plots with their names: each quantity over the grid's main parameter, and over
+    each sampled parameter.
+    """
     grid = study.plan.keys.grid
-    along = max(grid, key=lambda name: (_are_numbers(grid[name]), len(grid[name])), default=None)
+    along = max(
+        grid, key=lambda name: (_are_numbers(grid[name]), len(grid[name])), default=None
+    )
     samples = list(study.plan.keys.sample.values) if study.plan.keys.sample else []
     for q in quantities:
         if along is not None and len(grid[along]) > 1:
-            yield f"{q.name} over {along}", _over_grid(table, q, along, [name for name in grid if name != along])
+            yield (
+                f"{q.name} over {along}",
+                _over_grid(table, q, along, [name for name in grid if name != along]),
+            )
+
         for name in samples:
             assert study.plan.keys.sample is not None
             is_log = study.plan.keys.sample.values[name].log is not None
@@ -135,7 +184,10 @@ def _figures(study: Study, table: Table, quantities: Sequence[Quantity]) -> Any:
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return all(
+        isinstance(value, int | float) and not isinstance(value, bool)
+        for value in values
+    )
 
 
 def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
@@ -144,8 +196,12 @@ def _axes(table: Table, q: Quantity, name: str) -> tuple[Any, Any]:
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
     unit = table.units.get(name, "")
-    axes.set_xlabel(shown(f"{name} [{unit}]" if unit else name, MAX_NAME), parse_math=False)
-    axes.set_ylabel(shown(f"{q.name} [{q.unit}]" if q.unit else q.name, MAX_NAME), parse_math=False)
+    axes.set_xlabel(
+        shown(f"{name} [{unit}]" if unit else name, MAX_NAME), parse_math=False
+    )
+    axes.set_ylabel(
+        shown(f"{q.name} [{q.unit}]" if q.unit else q.name, MAX_NAME), parse_math=False
+    )
     axes.grid(True, alpha=0.3)
     if q.is_share:
         axes.set_ylim(-0.03, 1.03)
@@ -163,11 +219,17 @@ def _over_grid(table: Table, q: Quantity, along: str, others: Sequence[str]) -> 
         one = q.interval(group.rows)
         if one.number:
             label = ", ".join(f"{name} {group.values[name]}" for name in others)
-            lines.setdefault(label, []).append((float(value) if are_numbers else values.index(str(value)), one))
+            lines.setdefault(label, []).append(
+                (float(value) if are_numbers else values.index(str(value)), one)
+            )
+
     for label, line in itertools.islice(lines.items(), MAX_LINES):
         _bars(axes, sorted(line), shown(label, MAX_NAME).replace("$", r"\$"))
     if not are_numbers:
-        axes.set_xticks(range(len(values)), [shown(value, 20) for value in values], parse_math=False)
+        axes.set_xticks(
+            range(len(values)), [shown(value, 20) for value in values], parse_math=False
+        )
+
     if others and lines:
         axes.legend(fontsize=7)
     if len(lines) > MAX_LINES:
@@ -180,17 +242,29 @@ def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
     figure, axes = _axes(table, q, name)
     if is_log:
         axes.set_xscale("log")
-    rows = [row for row in range(len(table)) if q.values[row] is not None and table.columns["status"][row] == "ok"]
+    rows = [
+        row
+        for row in range(len(table))
+        if q.values[row] is not None and table.columns["status"][row] == "ok"
+    ]
     rows.sort(key=lambda row: (table.columns[name][row], row))
     shown_rows = rows[:: 1 + len(rows) // MAX_DOTS]
     axes.plot(
-        [table.columns[name][row] for row in shown_rows], [float(q.values[row]) for row in shown_rows], ".", ms=3, alpha=0.3, color="gray"
-    )  # fmt: skip
+        [table.columns[name][row] for row in shown_rows],
+        [float(q.values[row]) for row in shown_rows],
+        ".",
+        ms=3,
+        alpha=0.3,
+        color="gray",
+    )
     size = max(2, math.ceil(len(rows) / BINS))
     line = []
     for begin in range(0, len(rows), size):
         some = rows[begin : begin + size]
-        line.append((float(table.columns[name][some[len(some) // 2]]), q.interval(some)))
+        line.append(
+            (float(table.columns[name][some[len(some) // 2]]), q.interval(some))
+        )
+
     _bars(axes, line, "")
     return figure
 
@@ -198,9 +272,16 @@ def _over_sample(table: Table, q: Quantity, name: str, is_log: bool) -> Any:
 def _bars(axes: Any, line: Sequence[tuple[float, Interval]], label: str) -> None:
     x = [place for place, _ in line]
     y = [one.value for _, one in line]
-    down = [0.0 if math.isnan(one.low) else max(0.0, one.value - one.low) for _, one in line]
-    up = [0.0 if math.isnan(one.high) else max(0.0, one.high - one.value) for _, one in line]
-    axes.errorbar(x, y, yerr=[down, up], marker="o", ms=4, capsize=3, lw=1.2, label=label or None)
+    down = [
+        0.0 if math.isnan(one.low) else max(0.0, one.value - one.low) for _, one in line
+    ]
+    up = [
+        0.0 if math.isnan(one.high) else max(0.0, one.high - one.value)
+        for _, one in line
+    ]
+    axes.errorbar(
+        x, y, yerr=[down, up], marker="o", ms=4, capsize=3, lw=1.2, label=label or None
+    )
 
 
 __all__ = ["write_report"]

@@ -1,4 +1,6 @@
-"""A study from its plan to its table: what is to be done, what is done already, and the table of both."""
+"""A study from its plan to its table: what is to be done, what is done already, and the
+table of both.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from botyard.errors import CommandLineError
-from botyard.studies.keys import Run, runs_of
 from botyard.studies.plan import Plan
-from botyard.studies.rows import Folder, Row
+from botyard.studies.results import Folder, Row
+from botyard.studies.run_hash import Run, runs_of
 from botyard.studies.table import Table, make_table, write_table
 
 if TYPE_CHECKING:
@@ -49,16 +51,25 @@ class Study:
 
     @classmethod
     def open(cls, plan: Plan, folder: Path, *, anew: bool = False) -> Study:
-        """A study with what its folder holds; `anew`: that is deleted, once the runs are known."""
+        """A study with what its folder holds; `anew`: that is deleted, once the runs
+        are known.
+        """
         results, runs = Folder(folder), runs_of(plan)
         if anew:
             results.clear()
         return cls(plan, results, runs, results.rows())
 
     def left(self, *, only_failed: bool = False) -> list[Run]:
-        """Runs that are to be carried out: those without a row, or those whose row is not ``ok``."""
+        """Runs that are to be carried out: those without a row, or those whose row is
+        not ``ok``.
+        """
         if only_failed:
-            return [run for run in self.runs if run.key in self.rows and self.rows[run.key].status != "ok"]
+            return [
+                run
+                for run in self.runs
+                if run.key in self.rows and self.rows[run.key].status != "ok"
+            ]
+
         return [run for run in self.runs if run.key not in self.rows]
 
     def carry_out(
@@ -76,11 +87,13 @@ class Study:
         runs : list of Run
             Some of the study's.
         workers : int or None
-            How many at a time; None: one for each core, or each processor of the cluster.
+            How many at a time; None: one for each core, or each processor of the
+            cluster.
         done : callable
             Called with each run that has ended.
         ray : str or None
-            Address of a cluster of Ray (`botyard.studies.onray`); None: on this computer.
+            Address of a cluster of Ray (`botyard.studies.onray`); None: on this
+            computer.
 
         Raises
         ------
@@ -97,7 +110,13 @@ class Study:
         else:
             from botyard.studies.local import LocalStudy
 
-            LocalStudy(self.plan, self.folder, min(workers or os.cpu_count() or 1, len(runs)), done).carry_out(runs)
+            LocalStudy(
+                self.plan,
+                self.folder,
+                min(workers or os.cpu_count() or 1, len(runs)),
+                done,
+            ).carry_out(runs)
+
         return Study(self.plan, self.folder, self.runs, self.folder.rows())
 
     def counts(self) -> dict[str, int]:
@@ -106,6 +125,7 @@ class Study:
         for run in self.runs:
             row = self.rows.get(run.key)
             found["left" if row is None else row.status] += 1
+
         return found
 
     def table(self) -> Table:
@@ -119,9 +139,14 @@ class Study:
         table = make_table(self.plan, self.runs, self.rows)
         if not len(table):
             others = (
-                f" (there are {len(self.rows)} of other runs: the plan or its files have changed)" if self.rows else ""
+                f" (there are {len(self.rows)} of other runs: the plan or its files have changed)"
+                if self.rows
+                else ""
             )
-            raise CommandLineError(f"{self.folder.path}: there are no results of this plan{others}")
+            raise CommandLineError(
+                f"{self.folder.path}: there are no results of this plan{others}"
+            )
+
         return table
 
     def write_table(self) -> Path:

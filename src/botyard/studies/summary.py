@@ -1,4 +1,6 @@
-"""Results by points of the grid: what is the same but for seeds and samples is a group, with a mean or a share for each result."""
+"""Results by points of the grid: what is the same but for seeds and samples is a group,
+with a mean or a share for each result.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Quantity:
     is_share: bool
 
     def interval(self, rows: Sequence[int]) -> Interval:
-        """Its mean, or the share of what is true, over some rows; rows without a value do not count."""
+        """Its mean, or the share of what is true, over some rows; rows without a value
+        do not count.
+        """
         values = [value for row in rows if (value := self.values[row]) is not None]
         if self.is_share:
             return share_interval(sum(values), len(values))
@@ -49,14 +53,22 @@ def quantities_of(table: Table) -> list[Quantity]:
         there = [value for value in values if value is not None]
         if there and all(isinstance(value, bool) for value in there):
             found.append(Quantity(name, unit, values, True))
-        elif there and all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
+        elif there and all(
+            isinstance(value, int | float) and not isinstance(value, bool)
+            for value in there
+        ):
             found.append(Quantity(name, unit, values, False))
         elif there and all(isinstance(value, str) for value in there):
             words = sorted(set(there))
             if len(words) <= MAX_WORDS:
                 for word in words:
-                    equal = [None if value is None else value == word for value in values]
-                    found.append(Quantity(f"{name} = {word or '(nothing)'}", "", equal, True))
+                    equal = [
+                        None if value is None else value == word for value in values
+                    ]
+                    found.append(
+                        Quantity(f"{name} = {word or '(nothing)'}", "", equal, True)
+                    )
+
     return found
 
 
@@ -85,8 +97,12 @@ def groups_of(table: Table, names: Sequence[str]) -> list[Group]:
     for row in range(len(table)):
         values = {name: table.columns[name][row] for name in names}
         found.setdefault(json.dumps(values), (values, []))[1].append(row)
+
     status = table.columns[STATUS]
-    return [Group(values, [row for row in rows if status[row] == "ok"], len(rows)) for values, rows in found.values()]
+    return [
+        Group(values, [row for row in rows if status[row] == "ok"], len(rows))
+        for values, rows in found.values()
+    ]
 
 
 __all__ = ["Group", "Quantity", "groups_of", "quantities_of"]

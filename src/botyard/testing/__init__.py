@@ -1,7 +1,9 @@
-"""Conformance kit and robot CI, for tests of programs that build on botyard or drive its robots.
+"""Conformance kit and robot CI, for tests of programs that build on botyard or drive
+its robots.
 
-Null modem with a fake clock, protocol packets and checks; worlds for tests of robots' programs, with conditions on what really happens in
-them. Names are imported when first used: the plug-in of pytest is loaded wherever botyard is installed.
+Null modem with a fake clock, protocol packets and checks; worlds for tests of robots'
+programs, with conditions on what really happens in them. Names are imported when first
+used: the plug-in of pytest is loaded wherever botyard is installed.
 """
 
 from __future__ import annotations
@@ -11,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botyard.protocols.pioneer.packet import Packet, Parser, command
-    from botyard.servers.nullmodem import Line, NullModem
+    from botyard.servers.pioneer.nullmodem import Line, NullModem
     from botyard.sim.contacts import Contact
     from botyard.testing.checks import Passed, check_robot_model, check_session
     from botyard.testing.conditions import Condition, Coverage, inside, near, stands
     from botyard.testing.devices import check_device
     from botyard.testing.formats import check_map_format
+    from botyard.testing.observer import Truth
     from botyard.testing.p2osclient import P2osClient
     from botyard.testing.protocol import check_protocol
     from botyard.testing.robotworld import Failure, RobotWorld
-    from botyard.testing.truth import Truth
 
 _MODULE_OF = {
     "Condition": "testing.conditions",
@@ -47,9 +49,28 @@ _MODULE_OF = {
 }
 
 __all__ = [
-    "Condition", "Contact", "Coverage", "Failure", "Line", "NullModem", "P2osClient", "Packet", "Parser", "Passed", "RobotWorld", "Truth",
-    "check_device", "check_map_format", "check_protocol", "check_robot_model", "check_session", "command", "inside", "near", "stands",
-]  # fmt: skip
+    "Condition",
+    "Contact",
+    "Coverage",
+    "Failure",
+    "Line",
+    "NullModem",
+    "P2osClient",
+    "Packet",
+    "Parser",
+    "Passed",
+    "RobotWorld",
+    "Truth",
+    "check_device",
+    "check_map_format",
+    "check_protocol",
+    "check_robot_model",
+    "check_session",
+    "command",
+    "inside",
+    "near",
+    "stands",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -57,6 +78,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f"botyard.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
+
     raise AttributeError(f"module 'botyard.testing' has no attribute '{name}'")
 
 

@@ -1,4 +1,5 @@
-"""Conformance checks of robot models and sessions for Pioneer clients (pioneer-protocol §15); each returns a list of problems.
+"""Conformance checks of robot models and sessions for Pioneer clients (pioneer-protocol
+§15); each returns a list of problems.
 
 from botyard.testing import check_robot_model
 assert check_robot_model(load_robot("mine.toml")) == []
@@ -14,7 +15,7 @@ from botyard.protocols.pioneer.commands import C, Ctrl, P
 from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import SimInfo
-from botyard.servers.nullmodem import NullModem
+from botyard.servers.pioneer.nullmodem import NullModem
 from botyard.sim.simulation import Simulation
 
 
@@ -48,12 +49,35 @@ def check_session(passed: Iterable[Passed]) -> list[str]:
         All packets in the order of their times, handshake included.
     """
     events = list(passed)
-    opened = next((e.time for e in events if e.from_client and e.packet.id == C.OPEN and e.packet.data), None)
+    opened = next(
+        (
+            e.time
+            for e in events
+            if e.from_client and e.packet.id == C.OPEN and e.packet.data
+        ),
+        None,
+    )
     if opened is None:
-        opened = next((e.time for e in [e for e in events if e.from_client][3:] if e.packet.id == C.OPEN), float("inf"))
+        opened = next(
+            (
+                e.time
+                for e in [e for e in events if e.from_client][3:]
+                if e.packet.id == C.OPEN
+            ),
+            float("inf"),
+        )
+
     answers = [e for e in events if not e.from_client]
-    problems = [f"{e.packet.id} is too long" for e in answers if len(e.packet.data) + 3 > MAX_LENGTH]
-    problems += [f"a report before OPEN at {e.time:.2f} s" for e in answers if e.packet.id == P.SIP and e.time < opened]
+    problems = [
+        f"{e.packet.id} is too long"
+        for e in answers
+        if len(e.packet.data) + 3 > MAX_LENGTH
+    ]
+    problems += [
+        f"a report before OPEN at {e.time:.2f} s"
+        for e in answers
+        if e.packet.id == P.SIP and e.time < opened
+    ]
     problems += _names(answers)
     problems += _reports(events, opened)
     problems += _answered(events)
@@ -86,47 +110,76 @@ def _reports(events: list[Passed], opened: float) -> list[str]:
             if e.packet.id == C.CLOSE and e.packet.data:
                 break
             continue
+
         if e.packet.id not in (P.SIP, P.SIP_MOVING):
             continue
         sip = Sip.decode(e.packet)
         if e.time - last_time > MAX_GAP:
-            problems.append(f"no report for {e.time - last_time:.1f} s at {e.time:.2f} s")
+            problems.append(
+                f"no report for {e.time - last_time:.1f} s at {e.time:.2f} s"
+            )
+
         if last is not None and not sip.x == sip.y == 0:
-            step = max(abs((a - b + 0x8000) % 0x10000 - 0x8000) for a, b in ((sip.x, last.x), (sip.y, last.y)))
+            step = max(
+                abs((a - b + 0x8000) % 0x10000 - 0x8000)
+                for a, b in ((sip.x, last.x), (sip.y, last.y))
+            )
             if step >= MAX_UNITS:
                 problems.append(f"position jumps by {step} units at {e.time:.2f} s")
-        if enabled is not None and e.time - enabled[0] > SETTLE_TIME_S and bool(sip.flags & 1) != enabled[1]:
+
+        if (
+            enabled is not None
+            and e.time - enabled[0] > SETTLE_TIME_S
+            and bool(sip.flags & 1) != enabled[1]
+        ):
             problems.append(f"motors bit does not follow ENABLE at {e.time:.2f} s")
             enabled = None
+
         if sip.flags & 1 << 5:
             problems.append(f"E-stop reported at {e.time:.2f} s")
         if not (sip.battery10 >= 110 or sip.soc > 20):
-            problems.append(f"battery {sip.battery10 / 10} V, {sip.soc} % at {e.time:.2f} s")
+            problems.append(
+                f"battery {sip.battery10 / 10} V, {sip.soc} % at {e.time:.2f} s"
+            )
+
         last, last_time = sip, e.time
+
     return problems if last is not None else [*problems, "no report at all"]
 
 
 def _answered(events: list[Passed]) -> list[str]:
-    """CONFIG and single SIMSTATs come soon; SIMSTATs that are wanted with every report come right before it."""
+    """CONFIG and single SIMSTATs come soon; SIMSTATs that are wanted with every report
+    come right before it.
+    """
     problems = []
     for ask, answer in ((C.CONFIG, P.CONFIG), (C.SIM_STAT, P.SIMSTAT)):
-        times = [e.time for e in events if e.from_client and e.packet.id == ask and _asks_once(e.packet)]
+        times = [
+            e.time
+            for e in events
+            if e.from_client and e.packet.id == ask and _asks_once(e.packet)
+        ]
         got = [e.time for e in events if not e.from_client and e.packet.id == answer]
         problems += [
             f"{ask.name} of {t:.2f} s was not answered"
             for t in times
             if not any(t <= g <= t + ANSWER_TIMEOUT_S for g in got)
         ]
+
     problems += [
-        f"SIMSTAT with {len(e.packet.data)} bytes of data at {e.time:.2f} s, expected {SIMSTAT_BYTES}"
+        f"SIMSTAT with {len(e.packet.data)} bytes of data at {e.time:.2f} s, "
+        f"expected {SIMSTAT_BYTES}"
         for e in events
-        if not e.from_client and e.packet.id == P.SIMSTAT and len(e.packet.data) != SIMSTAT_BYTES
+        if not e.from_client
+        and e.packet.id == P.SIMSTAT
+        and len(e.packet.data) != SIMSTAT_BYTES
     ]
     return problems + _streamed(events)
 
 
 def _asks_once(packet: Packet) -> bool:
-    """Whether a command asks for one answer: every CONFIG does, SIM_STAT without an argument or with 1."""
+    """Whether a command asks for one answer: every CONFIG does, SIM_STAT without an
+    argument or with 1.
+    """
     return packet.id != C.SIM_STAT or not packet.has_argument or packet.integer() == 1
 
 
@@ -136,15 +189,31 @@ def _streamed(events: list[Passed]) -> list[str]:
     before = None
     for e in events:
         if e.from_client:
-            if e.packet.id == C.SIM_STAT and e.packet.has_argument and e.packet.integer() in (0, 2):
+            if (
+                e.packet.id == C.SIM_STAT
+                and e.packet.has_argument
+                and e.packet.integer() in (0, 2)
+            ):
                 wanted = e.time if e.packet.integer() == 2 else None
+
             if e.packet.id == C.CLOSE and e.packet.data:
                 return []
             continue
+
         is_report = e.packet.id in (P.SIP, P.SIP_MOVING)
-        if is_report and wanted is not None and e.time - wanted > SETTLE_TIME_S and before != P.SIMSTAT:
-            return [f"SIM_STAT 2 of {wanted:.2f} s: the report at {e.time:.2f} s has no SIMSTAT before it"]
+        if (
+            is_report
+            and wanted is not None
+            and e.time - wanted > SETTLE_TIME_S
+            and before != P.SIMSTAT
+        ):
+            return [
+                f"SIM_STAT 2 of {wanted:.2f} s: the report at {e.time:.2f} s has "
+                "no SIMSTAT before it"
+            ]
+
         before = e.packet.id
+
     return []
 
 
@@ -155,19 +224,25 @@ def _scans(answers: list[Passed]) -> list[str]:
     for e in answers:
         if e.packet.id not in (P.LASER1, P.LASER2):
             if expected is not None:
-                problems.append(f"packet {e.packet.id} in the middle of a scan at {e.time:.2f} s")
+                problems.append(
+                    f"packet {e.packet.id} in the middle of a scan at {e.time:.2f} s"
+                )
                 expected = None
+
             continue
+
         part = LaserPart.decode(e.packet)
         if expected is not None and (part.first, part.total, e.packet.id) != expected:
             problems.append(f"a scan is broken at {e.time:.2f} s")
         end = part.first + len(part.ranges_mm)
         expected = None if end >= part.total else (end, part.total, e.packet.id)
+
     return problems
 
 
 def check_robot_model(spec: RobotSpec) -> list[str]:
-    """Check a robot model for Pioneer clients: handshake, CONFIGpac, size of reports, sonar and laser counts, motion.
+    """Check a robot model for Pioneer clients: handshake, CONFIGpac, size of reports,
+    sonar and laser counts, motion.
 
     Parameters
     ----------
@@ -185,12 +260,14 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
         for data in packets:
             passed.extend(Passed(modem.now, True, p) for p in Parser().receive(data))
             line.send(data)
+
         got: list[Packet] = []
         for _ in range(max(1, round(then / sim.dt))):
             modem.run(sim.dt)
             new = parser.receive(line.take())
             passed.extend(Passed(modem.now, False, p) for p in new)
             got += new
+
         return got
 
     for number in range(3):
@@ -200,27 +277,40 @@ def check_robot_model(spec: RobotSpec) -> list[str]:
     transducers = len(spec.sonar.transducers) if spec.sonar else 0
     sips = [p for p in answers if p.id == P.SIP]
     shown = min(transducers, 32)
-    if not sips or any(len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar) for p in sips):
+    if not sips or any(
+        len(p.data) + 6 != 41 + 3 * len(Sip.decode(p).sonar) for p in sips
+    ):
         problems.append("reports do not have 41 + 3·N bytes")
     elif any(len(Sip.decode(p).sonar) != shown for p in sips[:1]):
         problems.append(f"a report should hold {shown} sonar readings")
+
     config = next((Config.decode(p) for p in answers if p.id == P.CONFIG), None)
     if config is None:
         problems.append("CONFIG was not answered")
     else:
-        if (config.class_name, config.subclass) != (spec.pioneer.class_name, spec.pioneer.subclass):
+        if (config.class_name, config.subclass) != (
+            spec.pioneer.class_name,
+            spec.pioneer.subclass,
+        ):
             problems.append(f"CONFIG says {config.class_name} {config.subclass}")
+
         if not (config.trans_vel_top > 0 and config.rot_vel_top > 0):
             problems.append("CONFIG says that the robot cannot move")
+
     info = next((SimInfo.decode(p) for p in say(_siminfo()) if p.id == P.SIMINFO), None)
     if info is None or len(info.devices) != len(spec.lasers) + (1 if spec.sonar else 0):
         problems.append("SIMINFO does not list the sensors")
     say(command(C.SIM_STAT), command(C.SIM_STAT, 1), command(C.SIM_STAT, 2), then=0.6)
     say(command(C.SIM_STAT, 0))
     for laser in spec.lasers[:1]:
-        parts = [LaserPart.decode(p) for p in say(command(C.SIM_LRF_ENABLE, 2), then=0.2) if p.id == P.LASER2]
+        parts = [
+            LaserPart.decode(p)
+            for p in say(command(C.SIM_LRF_ENABLE, 2), then=0.2)
+            if p.id == P.LASER2
+        ]
         if not parts or {p.total for p in parts} != {laser.samples}:
             problems.append(f"a scan should have {laser.samples} readings")
+
     say(command(C.ENABLE, 1), command(C.VEL, 100), then=1.0)
     if not sim.robots["robot"].velocity.vx > 0.05:
         problems.append("VEL does not move the robot")

@@ -1,6 +1,8 @@
-"""What a test of a robot's program waits for, or demands: near a place, all covered, inside of an area, by true poses.
+"""What a test of a robot's program waits for, or demands: near a place, all covered,
+inside of an area, by true poses.
 
-A condition is called after every step, in the thread of the simulation, with a `Scenery`; any function of one is a condition.
+A condition is called after every step, in the thread of the simulation, with a
+`Scenery`; any function of one is a condition.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from botyard.errors import ArgumentError
 from botyard.geometry import Pose, distance
 from botyard.sim.simulation import Simulation
-from botyard.testing.truth import TruthLog
+from botyard.testing.observer import TruthLog
 
 Target = str | Pose | Sequence[float]
 """Name of a place of the map, of a robot or of a box; or a pose, or x and y, m."""
@@ -53,15 +55,27 @@ def pose_of(sim: Simulation, target: Target) -> Pose:
     if not isinstance(target, str):
         values = [float(value) for value in target]
         if len(values) not in (2, 3):
-            raise ArgumentError(f"target: expected x and y, or x, y and th, found {len(values)} numbers")
+            raise ArgumentError(
+                f"target: expected x and y, or x, y and th, found {len(values)} numbers"
+            )
+
         return Pose(values[0], values[1], values[2] if len(values) > 2 else math.nan)
+
     row = sim.snapshot.rows.get(target)
     if row is not None:
         return Pose(*sim.snapshot.state.pose[row].tolist())
     for place in sim.scene.places:
         if place.name == target:
-            return Pose(place.pose.x, place.pose.y, place.pose.th if place.has_heading else math.nan)
-    known = [*sim.snapshot.rows, *(place.name for place in sim.scene.places if place.name)]
+            return Pose(
+                place.pose.x,
+                place.pose.y,
+                place.pose.th if place.has_heading else math.nan,
+            )
+
+    known = [
+        *sim.snapshot.rows,
+        *(place.name for place in sim.scene.places if place.name),
+    ]
     raise ArgumentError(
         f'target: expected a robot, a box or a place, found "{target}" (there are: {", ".join(known) or "none"})'
     )
@@ -71,7 +85,10 @@ class _Named:
     """A condition that says what it is."""
 
     def __init__(
-        self, text: str, holds: Callable[[Scenery], bool], begin: Callable[[Scenery], None] | None = None
+        self,
+        text: str,
+        holds: Callable[[Scenery], bool],
+        begin: Callable[[Scenery], None] | None = None,
     ) -> None:
         self._text, self._holds, self.begin = text, holds, begin
 
@@ -82,8 +99,11 @@ class _Named:
         return self._text
 
 
-def near(robot: str, target: Target, within: float, heading: float | None = None) -> Condition:
-    """A robot is at most `within` m from a target, and, with `heading`, turned as the target is, to so many rad.
+def near(
+    robot: str, target: Target, within: float, heading: float | None = None
+) -> Condition:
+    """A robot is at most `within` m from a target, and, with `heading`, turned as the
+    target is, to so many rad.
 
     Raises, when it is asked
     ------
@@ -96,7 +116,8 @@ def near(robot: str, target: Target, within: float, heading: float | None = None
         if heading is not None and math.isnan(there.th):
             raise ArgumentError(f"near: the target {target} has no heading")
         return distance((here.x, here.y), (there.x, there.y)) <= within and (
-            heading is None or abs(math.remainder(here.th - there.th, math.tau)) <= heading
+            heading is None
+            or abs(math.remainder(here.th - there.th, math.tau)) <= heading
         )
 
     return _Named(f"{robot} is within {within:g} m of {target}", holds)
@@ -119,7 +140,9 @@ def stands(robot: str, seconds: float = 1.0) -> Condition:
 
 
 def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
-    """The middle of a robot is in a rectangle (least x, least y, greatest x, greatest y, m) or in a polygon (corners x, y, m)."""
+    """The middle of a robot is in a rectangle (least x, least y, greatest x, greatest
+    y, m) or in a polygon (corners x, y, m).
+    """
     numbers = np.asarray(area, np.float64)
     if numbers.shape == (4,):
         x0, y0, x1, y1 = numbers.tolist()
@@ -128,7 +151,8 @@ def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
         corners = [(x, y) for x, y in numbers.tolist()]
     else:
         raise ArgumentError(
-            f"area: expected four numbers or at least three corners x, y, found an array of shape {numbers.shape}"
+            "area: expected four numbers or at least three corners x, y, found "
+            f"an array of shape {numbers.shape}"
         )
 
     def holds(scenery: Scenery) -> bool:
@@ -139,11 +163,14 @@ def inside(robot: str, area: Box | Sequence[Sequence[float]]) -> Condition:
 
 
 def _contains(corners: Sequence[tuple[float, float]], x: float, y: float) -> bool:
-    """Whether a point is in a polygon: an odd number of edges cross the ray to its right."""
+    """Whether a point is in a polygon: an odd number of edges cross the ray to its
+    right.
+    """
     found = False
     for (ax, ay), (bx, by) in zip(corners, [*corners[1:], corners[0]], strict=True):
         if (ay > y) != (by > y) and x < ax + (y - ay) / (by - ay) * (bx - ax):
             found = not found
+
     return found
 
 
@@ -159,15 +186,29 @@ class Coverage:
     area : (x0, y0, x1, y1)
         Least x, least y, greatest x, greatest y, m.
     reach : float
-        How far around its middle it covers, m: its radius, or how far its tool or its sensor reaches.
+        How far around its middle it covers, m: its radius, or how far its tool or its
+        sensor reaches.
     share : float
         Part of the area from which on the condition holds, 0 … 1.
     resolution : float
         Edge of a cell, m.
     """
 
-    def __init__(self, robot: str, area: Box, reach: float, share: float = 1.0, resolution: float = 0.1) -> None:
-        self._robot, self._area, self._reach, self._share, self._edge = robot, area, reach, share, resolution
+    def __init__(
+        self,
+        robot: str,
+        area: Box,
+        reach: float,
+        share: float = 1.0,
+        resolution: float = 0.1,
+    ) -> None:
+        self._robot, self._area, self._reach, self._share, self._edge = (
+            robot,
+            area,
+            reach,
+            share,
+            resolution,
+        )
         self._left: NDArray[np.float64] | None = None
         self._all = 0
 
@@ -176,15 +217,19 @@ class Coverage:
         if self._left is None:
             self._left = self._middles(scenery.sim)
             self._all = len(self._left)
+
         pose = scenery.sim.robots[self._robot].truth
-        away = np.square(self._left[:, 0] - pose.x) + np.square(self._left[:, 1] - pose.y)
+        away = np.square(self._left[:, 0] - pose.x) + np.square(
+            self._left[:, 1] - pose.y
+        )
         self._left = self._left[away > self._reach * self._reach]
         return self.share >= self._share
 
     def _middles(self, sim: Simulation) -> NDArray[np.float64]:
         x0, y0, x1, y1 = self._area
         x, y = np.meshgrid(
-            np.arange(x0, x1, self._edge) + self._edge / 2, np.arange(y0, y1, self._edge) + self._edge / 2
+            np.arange(x0, x1, self._edge) + self._edge / 2,
+            np.arange(y0, y1, self._edge) + self._edge / 2,
         )
         middles = np.column_stack((x.ravel(), y.ravel()))
         if sim.scene.is_empty or not (len(sim.scene.segments) or len(sim.scene.points)):
@@ -206,7 +251,10 @@ class Coverage:
         return 1.0 - len(self._left) / self._all if self._all else 1.0
 
     def __str__(self) -> str:
-        return f"{self._robot} has covered {100 * self._share:g} % of {self._area} (it has {100 * self.share:.1f} %)"
+        return (
+            f"{self._robot} has covered {100 * self._share:g} % of "
+            f"{self._area} (it has {100 * self.share:.1f} %)"
+        )
 
 
 __all__ = ["Condition", "Coverage", "Scenery", "inside", "near", "pose_of", "stands"]

@@ -1,4 +1,6 @@
-"""Conformance check of kinds of devices: what robots, files, interfaces and recordings rely on."""
+"""Conformance check of kinds of devices: what robots, files, interfaces and recordings
+rely on.
+"""
 
 from __future__ import annotations
 
@@ -44,19 +46,39 @@ if TYPE_CHECKING:
 STEPS: Final = 8
 """Default number of steps of each run."""
 _NOT_SI: Final = frozenset(
-    {"deg", "degree", "degrees", "°", "mm", "cm", "km", "in", "inch", "ft", "ms", "us", "min", "h"}
+    {
+        "deg",
+        "degree",
+        "degrees",
+        "°",
+        "mm",
+        "cm",
+        "km",
+        "in",
+        "inch",
+        "ft",
+        "ms",
+        "us",
+        "min",
+        "h",
+    }
 )
 
 
 def check_device(
-    device: Device[Any, Any], spec: DeviceSpec | None = None, scene: Scene | None = None, *, steps: int = STEPS
+    device: Device[Any, Any],
+    spec: DeviceSpec | None = None,
+    scene: Scene | None = None,
+    *,
+    steps: int = STEPS,
 ) -> list[str]:
     """Check a kind of device; returns a list of problems.
 
-    It must be found by its name; its parameters must pass through a robot file, a message and pickle unchanged; readings must have the
-    columns that it declares, in SI units, be the same whenever the same state is read, and change nothing; a world with it must be saved
-    and restored, and go on as it would have; while nobody reads, it must not be asked; and what interfaces show of it must be what they
-    can show.
+    It must be found by its name; its parameters must pass through a robot file, a
+    message and pickle unchanged; readings must have the columns that it declares, in SI
+    units, be the same whenever the same state is read, and change nothing; a world with
+    it must be saved and restored, and go on as it would have; while nobody reads, it
+    must not be asked; and what interfaces show of it must be what they can show.
 
     Parameters
     ----------
@@ -65,7 +87,8 @@ def check_device(
     spec : DeviceSpec, optional
         A device of that kind; without it, one with the defaults of all parameters.
     scene : Scene, optional
-        A world where it reads something; without it, a room with marked and coloured things, one of them behind a wall.
+        A world where it reads something; without it, a room with marked and coloured
+        things, one of them behind a wall.
     steps : int
         How many steps are made in each run.
     """
@@ -76,23 +99,45 @@ def check_device(
         spec = device.spec() if spec is None else spec
     except (BotyardError, TypeError) as error:
         return [f"without parameters: {error}"]
+
     scene = _room() if scene is None else scene
     problems += _parameters(device, spec)
     for check in (_readings, _determinism, _restoring, _idleness, _interfaces):
         try:
             problems += check(device, spec, scene, steps)
-        except Exception as error:  # of a package that is being written: whatever it raises is what is wrong
-            problems.append(f"{check.__name__.strip('_')}: {type(error).__name__}: {error}")
+        except Exception as error:
+            # of a package that is being written: whatever it raises is what is wrong
+            problems.append(
+                f"{check.__name__.strip('_')}: {type(error).__name__}: {error}"
+            )
+
     return problems
 
 
 def _room() -> Scene:
-    """10 m × 10 m somewhere on the earth, with a wall, marked and coloured things, and a beacon that only marks are seen of."""
-    walls = [(-5, -5, 5, -5), (5, -5, 5, 5), (5, 5, -5, 5), (-5, 5, -5, -5), (2.5, -2.0, 2.5, -1.0)]
+    """10 m × 10 m somewhere on the earth, with a wall, marked and coloured things, and
+    a beacon that only marks are seen of.
+    """
+    walls = [
+        (-5, -5, 5, -5),
+        (5, -5, 5, 5),
+        (5, 5, -5, 5),
+        (-5, 5, -5, -5),
+        (2.5, -2.0, 2.5, -1.0),
+    ]
 
-    def thing(name: str, x: float, y: float, mark: int, color: str, **returns: Any) -> BoxObject:
+    def thing(
+        name: str, x: float, y: float, mark: int, color: str, **returns: Any
+    ) -> BoxObject:
         made = Returns(fiducial=mark, **returns)
-        return BoxObject(name=name, pose=Pose(x, y, 0.3), length=0.4, width=0.4, color=color, returns=made)
+        return BoxObject(
+            name=name,
+            pose=Pose(x, y, 0.3),
+            length=0.4,
+            width=0.4,
+            color=color,
+            returns=made,
+        )
 
     boxes = (
         thing("near", 2.0, 0.6, 7, "red"),
@@ -104,7 +149,9 @@ def _room() -> Scene:
 
 
 def _world(spec: DeviceSpec, scene: Scene, **options: Any) -> tuple[Simulation, Robot]:
-    """A robot with the device that drives in a circle, and one without that drives into a wall."""
+    """A robot with the device that drives in a circle, and one without that drives into
+    a wall.
+    """
     sim = Simulation(scene, seed=5, **options)
     robot = sim.add_robot(find_robot("p3dx").fitted(spec), "a", pose=(0.0, 0.0, 0.1))
     other = sim.add_robot("p3dx", "b", pose=(-3.0, -3.0, math.pi))
@@ -127,11 +174,19 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
         if find_device(name) is not device:
             problems.append(f'another device is registered as "{name}"')
     except BotyardError as error:
-        problems.append(f"not registered (botyard.model.devices.register, or entry point): {error}")
+        problems.append(
+            f"not registered (botyard.model.devices.register, or entry point): {error}"
+        )
+
     if not is_name(name) or not name.isidentifier():
         problems.append(f'name: expected one of letters, digits and _, found "{name}"')
-    if name not in (*STANDARD, *CARRIED) and (name in RobotFile.__struct_fields__ or hasattr(Robot, name)):
-        problems.append(f'name: robots and their files have something else that is called "{name}"')
+    if name not in (*STANDARD, *CARRIED) and (
+        name in RobotFile.__struct_fields__ or hasattr(Robot, name)
+    ):
+        problems.append(
+            f'name: robots and their files have something else that is called "{name}"'
+        )
+
     kind: Any = device.spec
     if not (_is_subclass(kind, DeviceSpec) and hasattr(kind, "__dataclass_fields__")):
         return [*problems, "spec: expected a dataclass that derives from DeviceSpec"]
@@ -139,17 +194,28 @@ def _declaration(device: Device[Any, Any]) -> list[str]:
     if not kind.__dataclass_params__.frozen:
         problems.append("spec: expected a frozen dataclass")
     if "type" not in fields or fields["type"].init or fields["type"].default != name:
-        problems.append(f'spec: expected the field type: str = field(default="{name}", init=False)')
+        problems.append(
+            f'spec: expected the field type: str = field(default="{name}", init=False)'
+        )
+
     problems += [
         f"parameter {n}: expected an SI unit, found {one.unit}"
         for n, (_, one) in parameters_of(kind).items()
         if one.unit.lower() in _NOT_SI
     ]
-    problems += [f"column {f.name}: expected an SI unit, found {f.unit}" for f in device.fields if f.unit in _NOT_SI]
+    problems += [
+        f"column {f.name}: expected an SI unit, found {f.unit}"
+        for f in device.fields
+        if f.unit in _NOT_SI
+    ]
     names = [f.name for f in device.fields]
     if len(set(names)) < len(names) or not names:
         problems.append(f"fields: expected columns of different names, found {names}")
-    problems += [f"column {f.name}: no type {f.kind}" for f in device.fields if f.kind not in (float, int, bool, str)]
+    problems += [
+        f"column {f.name}: no type {f.kind}"
+        for f in device.fields
+        if f.kind not in (float, int, bool, str)
+    ]
     return problems
 
 
@@ -163,22 +229,33 @@ def _parameters(device: Device[Any, Any], spec: DeviceSpec) -> list[str]:
         table = json.loads(json.dumps(to_table(find_robot("p3dx").fitted(spec))))
         again = robot_of(table, "p3dx")
         if json.loads(json.dumps(to_table(again))) != table:
-            problems.append(f"a robot file does not hold it: {spec} comes back as {again.device(spec.type)}")
+            problems.append(
+                f"a robot file does not hold it: {spec} comes back as {again.device(spec.type)}"
+            )
+
         if device.name not in CARRIED:
             try:
                 spec_of(device.name, {**table_of(spec), "no such parameter": 1})
-                problems.append("a robot file with a key that it does not have is accepted")
+                problems.append(
+                    "a robot file with a key that it does not have is accepted"
+                )
             except BotyardError:
                 pass
     except (BotyardError, TypeError, ValueError) as error:
         problems.append(f"a robot file does not hold it: {error}")
+
     try:
         if pickle.loads(pickle.dumps(spec)) != spec:
             problems.append("pickle does not give it back")
     except (AttributeError, pickle.PickleError) as error:
         return [*problems, f"pickle does not take it: {error}"]
-    if DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec))) != spec:
+
+    if (
+        DeviceSpec.of_message(msgspec.msgpack.decode(msgspec.msgpack.encode(spec)))
+        != spec
+    ):
         problems.append("a message does not give it back")
+
     if hash(spec) != hash(pickle.loads(pickle.dumps(spec))):
         problems.append("equal ones have different hashes")
     return problems
@@ -192,7 +269,9 @@ def _same(a: Any, b: Any) -> bool:
     return pickle.dumps(a) == pickle.dumps(b) or bool(np.all(a == b))
 
 
-def _readings(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+def _readings(
+    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
+) -> list[str]:
     sim, robot = _world(spec, scene)
     reader = _reader(robot, spec)
     problems: list[str] = []
@@ -200,7 +279,11 @@ def _readings(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: i
         before = sim.digest()
         reading = reader.read()
         if not _same(reading, reader.read()):
-            return [*problems, "two readings of one state differ: draw with View.uniform or View.normal"]
+            return [
+                *problems,
+                "two readings of one state differ: draw with View.uniform or View.normal",
+            ]
+
         if sim.digest() != before:
             return [*problems, "reading it changes the world"]
         for row in device.rows(reading):
@@ -208,6 +291,7 @@ def _readings(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: i
         if problems:
             return problems
         sim.step()
+
     return problems
 
 
@@ -216,28 +300,51 @@ def _row(device: Device[Any, Any], row: Any) -> list[str]:
         return [f"rows: expected {len(device.fields)} values, found {len(row)}"]
     problems = []
     for column, value in zip(device.fields, row, strict=True):
-        fits = isinstance(value, column.kind) and (column.kind is not int or not isinstance(value, bool))
-        if not fits and not (column.kind is float and isinstance(value, int) and not isinstance(value, bool)):
-            problems.append(f"column {column.name}: expected {column.kind.__name__}, found {type(value).__name__}")
+        fits = isinstance(value, column.kind) and (
+            column.kind is not int or not isinstance(value, bool)
+        )
+        if not fits and not (
+            column.kind is float
+            and isinstance(value, int)
+            and not isinstance(value, bool)
+        ):
+            problems.append(
+                f"column {column.name}: expected {column.kind.__name__}, found "
+                f"{type(value).__name__}"
+            )
         elif column.unit == "rad" and abs(value) > 2 * math.pi + 1e-6:
-            problems.append(f"column {column.name}: expected rad, found {value:g}: is it in degrees?")
+            problems.append(
+                f"column {column.name}: expected rad, found {value:g}: is it in degrees?"
+            )
         elif isinstance(value, float) and math.isnan(value):
             problems.append(f"column {column.name}: expected a number, found none")
+
     return problems
 
 
-def _course(spec: DeviceSpec, scene: Scene, steps: int, read: Callable[[int], bool], **options: Any) -> tuple[Any, int]:
-    """The last reading of a run, and the digest of the world then; `read` says after which steps it is read."""
+def _course(
+    spec: DeviceSpec,
+    scene: Scene,
+    steps: int,
+    read: Callable[[int], bool],
+    **options: Any,
+) -> tuple[Any, int]:
+    """The last reading of a run, and the digest of the world then; `read` says after
+    which steps it is read.
+    """
     sim, robot = _world(spec, scene, **options)
     reader = _reader(robot, spec)
     for n in range(steps):
         if read(n):
             reader.read()
         sim.step()
+
     return reader.read(), sim.digest()
 
 
-def _determinism(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+def _determinism(
+    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
+) -> list[str]:
     often = _course(spec, scene, steps, lambda _: True)
     seldom = _course(spec, scene, steps, lambda _: False)
     threads = _course(spec, scene, steps, lambda _: False, threads=2)
@@ -251,7 +358,9 @@ def _determinism(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps
     return problems
 
 
-def _restoring(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+def _restoring(
+    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
+) -> list[str]:
     sim, robot = _world(spec, scene)
     sim.step(steps)
     state = sim.save_state()
@@ -260,19 +369,33 @@ def _restoring(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: 
     copy.step(steps)
     expected, digest = _reader(robot, spec).read(), sim.digest()
     problems = []
-    if not _same(_reader(copy.robots["a"], spec).read(), expected) or copy.digest() != digest:
-        problems.append("a clone goes on otherwise: what it remembers must stand in its table")
+    if (
+        not _same(_reader(copy.robots["a"], spec).read(), expected)
+        or copy.digest() != digest
+    ):
+        problems.append(
+            "a clone goes on otherwise: what it remembers must stand in its table"
+        )
+
     sim.restore(state)
     sim.step(steps)
-    if not _same(_reader(sim.robots["a"], spec).read(), expected) or sim.digest() != digest:
-        problems.append("a restored world goes on otherwise: what it remembers must stand in its table")
+    if (
+        not _same(_reader(sim.robots["a"], spec).read(), expected)
+        or sim.digest() != digest
+    ):
+        problems.append(
+            "a restored world goes on otherwise: what it remembers must stand in its table"
+        )
+
     pickled = pickle.loads(pickle.dumps(sim))
     if pickled.digest() != sim.digest():
         problems.append("a pickled world is another one")
     return problems
 
 
-def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+def _idleness(
+    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
+) -> list[str]:
     """While nobody reads it, it is not asked, and no beam of it is cast."""
     sim, robot = _world(spec, scene)
     reader = _reader(robot, spec)
@@ -286,7 +409,10 @@ def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: i
     sim.step(steps)
     problems = []
     if asked:
-        problems.append(f"nobody reads it, and it is read {len(asked)} times in {steps} steps")
+        problems.append(
+            f"nobody reads it, and it is read {len(asked)} times in {steps} steps"
+        )
+
     if device.beams is not None and (reader.is_read or sim.fleet.taken.any()):
         problems.append("nobody reads it, and its beams are cast")
     reader.read()
@@ -298,84 +424,145 @@ def _idleness(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: i
 # -- what is shown of it
 
 
-def _interfaces(device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int) -> list[str]:
+def _interfaces(
+    device: Device[Any, Any], spec: DeviceSpec, scene: Scene, steps: int
+) -> list[str]:
     sim, robot = _world(spec, scene)
     sim.step(steps)
     reading = _reader(robot, spec).read()
     problems = _recorded(device, reading)
     if device.marks is not None:
         for mark in device.marks(spec, reading):
-            if not isinstance(mark, Mark) or not (math.isfinite(mark.x) and math.isfinite(mark.y)):
+            if not isinstance(mark, Mark) or not (
+                math.isfinite(mark.x) and math.isfinite(mark.y)
+            ):
                 problems.append(f"marks: expected Mark(x, y, text) in m, found {mark}")
+
     bundles = [] if device.beams is None else device.beams(spec, False)
     if device.layer == "laser" and (len(bundles) != 1 or bundles[0].shortest):
-        problems.append('layer: expected "sonar", or one bundle with a reading for each beam')
+        problems.append(
+            'layer: expected "sonar", or one bundle with a reading for each beam'
+        )
+
     if device.pioneer is not None:
         problems += _pioneer(device.pioneer, spec, reading)
     return problems + _ros(device, spec, reading, scene, steps)
 
 
-def _pioneer(pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> list[str]:
+def _pioneer(
+    pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
+) -> list[str]:
     problems = []
-    for name, bits in ({} if pioneer.report is None else pioneer.report(spec, reading)).items():
+    for name, bits in (
+        {} if pioneer.report is None else pioneer.report(spec, reading)
+    ).items():
         if name not in DEVICE_BITS or bits & ~DEVICE_BITS.get(name, 0):
-            problems.append(f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}")
+            problems.append(
+                f"pioneer: expected bits of {DEVICE_BITS}, found {name} {bits:#x}"
+            )
+
     for name, value in ({} if pioneer.config is None else pioneer.config(spec)).items():
         if name not in CONFIG_MAXIMA or not 0 <= value <= CONFIG_MAXIMA[name]:
             problems.append(f"pioneer: CONFIG has no {name} of {value}")
-    for name, number in ({} if pioneer.simstat is None else pioneer.simstat(spec, reading)).items():
+
+    for name, number in (
+        {} if pioneer.simstat is None else pioneer.simstat(spec, reading)
+    ).items():
         if name not in DEVICE_SIMSTAT or not math.isfinite(number):
             problems.append(f"pioneer: SIMSTAT has no {name} of {number}")
+
     return problems
 
 
 def _recorded(device: Device[Any, Any], reading: Any) -> list[str]:
-    types: dict[str, Any] = {"number": (int, float), "integer": int, "boolean": bool, "string": str, "null": type(None)}
+    types: dict[str, Any] = {
+        "number": (int, float),
+        "integer": int,
+        "boolean": bool,
+        "string": str,
+        "null": type(None),
+    }
     schema = device.channel.schema["items"]["properties"]
     problems = []
     for row in json.loads(json.dumps(device.record(reading), allow_nan=False)):
         for name, value in row.items():
             wanted = schema[name]["type"]
-            kinds = tuple(types[t] for t in (wanted if isinstance(wanted, list) else [wanted]))
+            kinds = tuple(
+                types[t] for t in (wanted if isinstance(wanted, list) else [wanted])
+            )
             if not isinstance(
-                value, tuple(k for kind in kinds for k in (kind if isinstance(kind, tuple) else (kind,)))
+                value,
+                tuple(
+                    k
+                    for kind in kinds
+                    for k in (kind if isinstance(kind, tuple) else (kind,))
+                ),
             ):
-                problems.append(f"recording: {name}: expected {wanted}, found {value!r}")
+                problems.append(
+                    f"recording: {name}: expected {wanted}, found {value!r}"
+                )
+
     return problems
 
 
-def _ros(device: Device[Any, Any], spec: DeviceSpec, reading: Any, scene: Scene, steps: int) -> list[str]:
+def _ros(
+    device: Device[Any, Any], spec: DeviceSpec, reading: Any, scene: Scene, steps: int
+) -> list[str]:
     if not device.ros_messages:
         return []
-    from botyard.protocols.ros_messages.messages import Messages, Stamp  # only who has the extra can be checked
+    # only who has the extra can be checked
+    from botyard.protocols.ros_messages.messages import (
+        Messages,
+        Stamp,
+    )
     from botyard.protocols.ros_messages.types import Types
     from botyard.protocols.ros_messages.types import types as known_types
 
     try:
         types = known_types()
-        if not all(types.knows(name) for ros in device.ros_messages for name in ros.definitions):
-            types = Types()  # whatever is wrong with them, the others are not to know
+        if not all(
+            types.knows(name) for ros in device.ros_messages for name in ros.definitions
+        ):
+            # whatever is wrong with them, the others are not to know
+            types = Types()
+
         header = Messages(types).header(Stamp(1, 2), "frame")
     except WorldError:
         return []
+
     problems = []
     for ros in device.ros_messages:
         try:
             problems += _ros_message(ros, spec, reading, types, header)
         except (BotyardError, KeyError) as error:
             problems.append(f"ros: {error}")
-        if not all(part.isidentifier() for part in Place(type_name="a").named(ros.topic).split("/")):
-            problems.append(f'ros: expected a topic of letters, digits and _, found "{ros.topic}"')
-    topics = [(profile, ros.topic) for ros in device.ros_messages for profile in ros.profiles]
+
+        if not all(
+            part.isidentifier()
+            for part in Place(type_name="a").named(ros.topic).split("/")
+        ):
+            problems.append(
+                f'ros: expected a topic of letters, digits and _, found "{ros.topic}"'
+            )
+
+    topics = [
+        (profile, ros.topic) for ros in device.ros_messages for profile in ros.profiles
+    ]
     if len(set(topics)) < len(topics):
         problems.append(f"ros: expected different topics, found {topics}")
     return problems + [
-        p for profile in {p for p, _ in topics} for p in _ros_from_beams(spec, scene, steps, types, profile)
+        p
+        for profile in {p for p, _ in topics}
+        for p in _ros_from_beams(spec, scene, steps, types, profile)
     ]
 
 
-def _ros_from_beams(spec: DeviceSpec, scene: Scene, steps: int, types: Types, profile: str) -> list[str]:
-    """Messages that are made of all beams of a step are those of the readings; so are they while the sensor is not measured."""
+def _ros_from_beams(
+    spec: DeviceSpec, scene: Scene, steps: int, types: Types, profile: str
+) -> list[str]:
+    """Messages that are made of all beams of a step are those of the readings; so are
+    they while the sensor is not measured.
+    """
     from botyard.protocols.ros_messages.messages import Messages, Stamp
     from botyard.protocols.ros_messages.naming import PROFILES, names_of
     from botyard.protocols.ros_messages.robot import RobotTopics
@@ -384,7 +571,13 @@ def _ros_from_beams(spec: DeviceSpec, scene: Scene, steps: int, types: Types, pr
     if profile not in PROFILES:
         return [f'ros: there is no name profile "{profile}" ({", ".join(PROFILES)})']
     sim, robot = _world(spec, scene)
-    topics = RobotTopics(robot.port("ros"), names_of("a", profile, False), Messages(types), types, StepData())
+    topics = RobotTopics(
+        robot.port("ros"),
+        names_of("a", profile, False),
+        Messages(types),
+        types,
+        StepData(),
+    )
     own = [t for t in topics.topics() if t.device == spec.type and t.quick is not None]
     problems = []
     for is_read in (False, True):
@@ -397,11 +590,16 @@ def _ros_from_beams(spec: DeviceSpec, scene: Scene, steps: int, types: Types, pr
             quick = types.decode_cdr(topic.quick("cdr", Stamp(1, 2)), topic.type_name)
             plain = types.encode_cdr(topic.make(Stamp(1, 2)), topic.type_name)
             if types.encode_cdr(quick, topic.type_name) != plain:
-                problems.append(f"ros: {topic.name}: beams makes another message than fields")
+                problems.append(
+                    f"ros: {topic.name}: beams makes another message than fields"
+                )
+
     return problems
 
 
-def _ros_message(ros: RosMessage[Any, Any], spec: DeviceSpec, reading: Any, types: Types, header: Any) -> list[str]:
+def _ros_message(
+    ros: RosMessage[Any, Any], spec: DeviceSpec, reading: Any, types: Types, header: Any
+) -> list[str]:
     problems = []
     types.learn(ros.definitions)
     fields = dict(ros.fields(spec, reading) or {})
@@ -409,10 +607,17 @@ def _ros_message(ros: RosMessage[Any, Any], spec: DeviceSpec, reading: Any, type
         fields["header"] = header
     message = types.made(ros.type_name, fields)
     for wire in ("ros1", "cdr"):
-        encode, decode = getattr(types, f"encode_{wire}"), getattr(types, f"decode_{wire}")
+        encode, decode = (
+            getattr(types, f"encode_{wire}"),
+            getattr(types, f"decode_{wire}"),
+        )
         data = encode(message, ros.type_name)
-        if encode(decode(data, ros.type_name), ros.type_name) != data and wire == "ros1":
+        if (
+            encode(decode(data, ros.type_name), ros.type_name) != data
+            and wire == "ros1"
+        ):
             problems.append(f"ros: {ros.type_name} does not pass through {wire}")
+
     return problems
 
 

@@ -12,8 +12,11 @@ from botyard.formats.base import Format, Options, Source
 from botyard.sim.simulation import Simulation
 
 
-def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60, seed: int = 1) -> list[str]:
-    """What is wrong with a reader: it must read the examples, and of damaged ones make a world or a `FormatError` that names the file.
+def check_map_format(
+    one: Format, examples: Iterable[bytes], *, rounds: int = 60, seed: int = 1
+) -> list[str]:
+    """What is wrong with a reader: it must read the examples, and of damaged ones make
+    a world or a `FormatError` that names the file.
 
     Parameters
     ----------
@@ -39,6 +42,7 @@ def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60
                 problems.append(f"example {number}: walls that are not finite")
         except FormatError as error:
             problems.append(f"example {number} is not read: {error}")
+
         for damaged in damaged_copies(data, draw, rounds):
             try:
                 one.read(Source(name, damaged), Options(resolution=0.05))
@@ -46,7 +50,10 @@ def check_map_format(one: Format, examples: Iterable[bytes], *, rounds: int = 60
                 if name not in str(error):
                     problems.append(f"an error that does not name the file: {error}")
             except Exception as error:
-                problems.append(f"{type(error).__name__} of a damaged file: {error}: {damaged[:80]!r}")
+                problems.append(
+                    f"{type(error).__name__} of a damaged file: {error}: {damaged[:80]!r}"
+                )
+
     return problems
 
 
@@ -63,9 +70,14 @@ def damaged_copies(data: bytes, draw: random.Random, rounds: int) -> Iterable[by
             elif kind == 1 and at < len(copy):
                 copy[at] = draw.randrange(256)
             elif kind == 2:
-                copy[at:at] = bytes(draw.randrange(256) for _ in range(draw.randint(1, 8)))
+                copy[at:at] = bytes(
+                    draw.randrange(256) for _ in range(draw.randint(1, 8))
+                )
             elif kind == 3:
                 del copy[at : at + draw.randint(1, 20)]
             else:
-                copy[at:at] = copy[draw.randrange(len(copy) + 1) :][: draw.randint(1, 40)]
+                copy[at:at] = copy[draw.randrange(len(copy) + 1) :][
+                    : draw.randint(1, 40)
+                ]
+
         yield bytes(copy)

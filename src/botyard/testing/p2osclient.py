@@ -1,8 +1,11 @@
-"""A client with the habits of Player's p2os driver, for tests of robots and simulators (pioneer-protocol §3, §5, §15).
+"""A client with the habits of Player's p2os driver, for tests of robots and simulators
+(pioneer-protocol §3, §5, §15).
 
-It synchronises with pauses of 200 ms and starts over with a CLOSE whenever an answer is not the one it waits for; it opens without an
-argument; it sends one command at a time and then blocks for a report; it reads positions modulo 4096 units and throws away changes
-of more than 100 mm in one report. Transport is given by two functions, so it works on a null modem as on a socket.
+It synchronises with pauses of 200 ms and starts over with a CLOSE whenever an answer is
+not the one it waits for; it opens without an argument; it sends one command at a time
+and then blocks for a report; it reads positions modulo 4096 units and throws away
+changes of more than 100 mm in one report. Transport is given by two functions, so it
+works on a null modem as on a socket.
 """
 
 from __future__ import annotations
@@ -64,7 +67,8 @@ class P2osClient:
     _last: tuple[int, int] | None = None
 
     def connect(self, tries: int = 4, first: int = 0) -> None:
-        """Handshake and OPEN; `first` is the number that it begins with (the driver is not picky after a restart).
+        """Handshake and OPEN; `first` is the number that it begins with (the driver is
+        not picky after a restart).
 
         Raises
         ------
@@ -79,14 +83,20 @@ class P2osClient:
             if answer is None:
                 self.restarts += 1
                 if self.restarts >= tries:
-                    raise PeerError(f"no answer to SYNC{number}, found {[p.id for p in packets]}")
+                    raise PeerError(
+                        f"no answer to SYNC{number}, found {[p.id for p in packets]}"
+                    )
+
                 self.send(command(C.CLOSE))
                 number = 0
                 continue
+
             if number == 2:
                 r = answer.reader()
                 self.names = (r.text(), r.text(), r.text())
+
             number += 1
+
         self.send(command(C.OPEN))
         self._take(SYNC_PAUSE)
         self.command(C.PULSE)
@@ -110,7 +120,9 @@ class P2osClient:
                 packet = self._pending.pop(0)
                 if 0x30 <= packet.id <= 0x34:
                     return self._parse(packet)
+
             self._pending = self._take(0.1)
+
         raise PeerError("no report for two seconds")
 
     def _take(self, seconds: float) -> list[Packet]:
@@ -118,19 +130,25 @@ class P2osClient:
         for packet in packets:
             if len(packet.data) + 3 > MAX_LENGTH:
                 raise PeerError(
-                    f"packet {packet.id} has length {len(packet.data) + 3}; more than {MAX_LENGTH} are refused"
+                    f"packet {packet.id} has length {len(packet.data) + 3}; more "
+                    f"than {MAX_LENGTH} are refused"
                 )
+
         return packets
 
     def _parse(self, packet: Packet) -> Sip:
         sip = self.sip = Sip.decode(packet)
         now = (sip.x % WRAP, sip.y % WRAP)
         if self._last is not None:
-            dx, dy = ((b - a + WRAP // 2) % WRAP - WRAP // 2 for a, b in zip(self._last, now, strict=True))
+            dx, dy = (
+                (b - a + WRAP // 2) % WRAP - WRAP // 2
+                for a, b in zip(self._last, now, strict=True)
+            )
             if max(abs(dx), abs(dy)) * self.dist_conv > MAX_JUMP_MM:
                 self.tainted += 1
             else:
                 self.x_mm += dx * self.dist_conv
                 self.y_mm += dy * self.dist_conv
+
         self._last = now
         return sip

@@ -1,4 +1,6 @@
-"""Shortest ways on a map, to compare a robot's way with: A* on cells, pulled tight between corners."""
+"""Shortest ways on a map, to compare a robot's way with: A* on cells, pulled tight
+between corners.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import hypot
 from botyard.errors import WorldError
 from botyard.geometry import distance
 from botyard.model.scene import Scene
+from botyard.numerics.elementary import hypot
 
 Cells = NDArray[np.bool_]
 _STEPS = [(dx, dy, hypot(dx, dy)) for dx in (-1, 0, 1) for dy in (-1, 0, 1) if dx or dy]
@@ -27,19 +29,32 @@ def inflated(solid: Cells, radius: float) -> Cells:
     for dy in range(-reach, reach + 1):
         for dx in range(-reach, reach + 1):
             if 0 < dx * dx + dy * dy < radius * radius:
-                to = (slice(max(0, dy), rows + min(0, dy)), slice(max(0, dx), columns + min(0, dx)))
-                of = (slice(max(0, -dy), rows + min(0, -dy)), slice(max(0, -dx), columns + min(0, -dx)))
+                to = (
+                    slice(max(0, dy), rows + min(0, dy)),
+                    slice(max(0, dx), columns + min(0, dx)),
+                )
+                of = (
+                    slice(max(0, -dy), rows + min(0, -dy)),
+                    slice(max(0, -dx), columns + min(0, -dx)),
+                )
                 found[to] |= solid[of]
+
     return found
 
 
 def shortest_path(
-    scene: Scene, start: Sequence[float], end: Sequence[float], radius: float, resolution: float = 0.05
+    scene: Scene,
+    start: Sequence[float],
+    end: Sequence[float],
+    radius: float,
+    resolution: float = 0.05,
 ) -> list[tuple[float, float]]:
-    """The shortest way of a disc between the walls of a map, to a cell; movable objects are not in its way.
+    """The shortest way of a disc between the walls of a map, to a cell; movable objects
+    are not in its way.
 
-    A* over cells with eight neighbours, then corners are cut where nothing is between (any-angle paths; Nash and others, "Theta*: Any-Angle
-    Path Planning on Grids", AAAI 2007, compare such ways: they are within about one per cent of the shortest).
+    A* over cells with eight neighbours, then corners are cut where nothing is between
+    (any-angle paths; Nash and others, "Theta*: Any-Angle Path Planning on Grids", AAAI
+    2007, compare such ways: they are within about one per cent of the shortest).
 
     Parameters
     ----------
@@ -62,20 +77,31 @@ def shortest_path(
     """
     raster = scene.to_array(resolution, filled=False)
     margin = 2 + math.ceil(radius / resolution)
-    points = [((p[0] - raster.x) / resolution, (p[1] - raster.y) / resolution) for p in (start, end)]
+    points = [
+        ((p[0] - raster.x) / resolution, (p[1] - raster.y) / resolution)
+        for p in (start, end)
+    ]
     rows, columns = raster.solid.shape
     low = [max(0, math.ceil(-min(p[k] for p in points))) + margin for k in (0, 1)]
-    high = [max(0, math.ceil(max(p[k] for p in points)) - size) + margin for k, size in ((0, columns), (1, rows))]
+    high = [
+        max(0, math.ceil(max(p[k] for p in points)) - size) + margin
+        for k, size in ((0, columns), (1, rows))
+    ]
     solid = np.pad(raster.solid, ((low[1], high[1]), (low[0], high[0])))
     blocked = inflated(solid, radius / resolution)
     a, b = ((math.floor(x) + low[0], math.floor(y) + low[1]) for x, y in points)
     cells = _search(blocked, a, b)
     if cells is None:
         raise WorldError(
-            f"no way for a disc of {radius:g} m from ({start[0]:g}, {start[1]:g}) to ({end[0]:g}, {end[1]:g})"
+            f"no way for a disc of {radius:g} m from ({start[0]:g}, "
+            f"{start[1]:g}) to ({end[0]:g}, {end[1]:g})"
         )
+
     tight = _pulled(blocked, cells)
-    x0, y0 = raster.x + (0.5 - low[0]) * resolution, raster.y + (0.5 - low[1]) * resolution
+    x0, y0 = (
+        raster.x + (0.5 - low[0]) * resolution,
+        raster.y + (0.5 - low[1]) * resolution,
+    )
     middle = [(x0 + x * resolution, y0 + y * resolution) for x, y in tight[1:-1]]
     return [(float(start[0]), float(start[1])), *middle, (float(end[0]), float(end[1]))]
 
@@ -85,8 +111,12 @@ def path_length(path: Sequence[tuple[float, float]]) -> float:
     return sum(distance(p, q) for p, q in itertools.pairwise(path))
 
 
-def _search(blocked: Cells, start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]] | None:
-    """Cells (x, y) from `start` to `end`; None: there is no way. The cells of both may be blocked: a robot may stand near a wall."""
+def _search(
+    blocked: Cells, start: tuple[int, int], end: tuple[int, int]
+) -> list[tuple[int, int]] | None:
+    """Cells (x, y) from `start` to `end`; None: there is no way. The cells of both may
+    be blocked: a robot may stand near a wall.
+    """
     rows, columns = blocked.shape
     cost = {start: 0.0}
     before: dict[tuple[int, int], tuple[int, int]] = {}
@@ -99,6 +129,7 @@ def _search(blocked: Cells, start: tuple[int, int], end: tuple[int, int]) -> lis
             while way[-1] != start:
                 way.append(before[way[-1]])
             return way[::-1]
+
         if cell in done:
             continue
         done.add(cell)
@@ -107,21 +138,29 @@ def _search(blocked: Cells, start: tuple[int, int], end: tuple[int, int]) -> lis
             n = x + dx, y + dy
             if not (0 <= n[0] < columns and 0 <= n[1] < rows) or n in done:
                 continue
-            if n != end and (blocked[n[1], n[0]] or (dx and dy and blocked[y, n[0]] and blocked[n[1], x])):
+            if n != end and (
+                blocked[n[1], n[0]]
+                or (dx and dy and blocked[y, n[0]] and blocked[n[1], x])
+            ):
                 continue
+
             found = cost[cell] + length
             if found < cost.get(n, math.inf):
                 cost[n], before[n] = found, cell
                 heapq.heappush(queue, (found + distance(n, end), n))
+
     return None
 
 
 def _pulled(blocked: Cells, cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Corners of a way, pulled tight: of all pairs of cells that see each other the shortest chain."""
+    """Corners of a way, pulled tight: of all pairs of cells that see each other the
+    shortest chain.
+    """
     way = [cells[0]]
     for cell, after in zip(cells[1:], [*cells[2:], None], strict=True):
         if after is None or not _sees(blocked, way[-1], after):
             way.append(cell)
+
     return way
 
 

@@ -1,4 +1,6 @@
-"""Programs under test: processes with their output in files, ended with all that they have started."""
+"""Programs under test: processes with their output in files, ended with all that they
+have started.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Program:
     log : Path
         File for its output and errors.
     env : mapping of str
-        Variables beside those of this process. A Python program writes what it prints at once (``PYTHONUNBUFFERED``), unless they say else.
+        Variables beside those of this process. A Python program writes what it prints
+        at once (``PYTHONUNBUFFERED``), unless they say else.
     cwd : Path or None
         Its working folder.
 
@@ -36,15 +39,26 @@ class Program:
         It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], log: Path, env: Mapping[str, str], cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+    ) -> None:
         self.command = [str(word) for word in command]
         self.log = log
         self._stopped = False
         with log.open("wb") as out:
             self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=cwd,
-                env={"PYTHONUNBUFFERED": "1", **os.environ, **env}, start_new_session=os.name != "nt",
-            )  # fmt: skip
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env={"PYTHONUNBUFFERED": "1", **os.environ, **env},
+                start_new_session=os.name != "nt",
+            )
 
     @property
     def pid(self) -> int:

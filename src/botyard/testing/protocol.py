@@ -1,4 +1,6 @@
-"""Conformance check of interfaces of other packages: what their sessions must do with any input."""
+"""Conformance check of interfaces of other packages: what their sessions must do with
+any input.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from botyard.control import Caller, Control, Level
-from botyard.interfaces.interface import Carrier, Door, Interface, Request, Session, caller_of
+from botyard.interfaces.interface import (
+    Carrier,
+    Door,
+    Interface,
+    Request,
+    Session,
+    caller_of,
+)
 from botyard.names import shown
 from botyard.sim.journal import Entry
 from botyard.sim.simulation import Simulation
@@ -58,26 +67,35 @@ class _World:
         """A session."""
         assert self.interface.session is not None
         caller: Caller = replace(
-            caller_of(self.interface, key, key), level=min(self.level if level is None else level, self.interface.level)
+            caller_of(self.interface, key, key),
+            level=min(self.level if level is None else level, self.interface.level),
         )
-        return self.interface.session(Door(self.control, caller, self.interface.chosen({})))
+        return self.interface.session(
+            Door(self.control, caller, self.interface.chosen({}))
+        )
 
     def say(self, session: Any, pieces: Iterable[bytes]) -> bytes:
         """What a session answers."""
         answers = []
         for data in pieces:
             if self.interface.carrier is Carrier.UDP:
-                answers += [b"[%s]" % bytes(a) for a in session.receive_datagram(data, "127.0.0.1", self.now)]
+                answers += [
+                    b"[%s]" % bytes(a)
+                    for a in session.receive_datagram(data, "127.0.0.1", self.now)
+                ]
             elif self.interface.carrier is Carrier.HTTP:
                 answer = session.answer(_request(data), self.now)
                 answers += [b"[%d %s]" % (answer.status, answer.body)]
             elif self.interface.carrier is Carrier.WEBSOCKET:
                 session.receive_data(data, self.now)
-                for message in itertools.islice(iter(session.data_to_send, b""), MAX_MESSAGES):
+                for message in itertools.islice(
+                    iter(session.data_to_send, b""), MAX_MESSAGES
+                ):
                     answers.append(b"[%s]" % message)
             else:
                 session.receive_data(data, self.now)
                 answers += [session.data_to_send()]
+
         return b"".join(answers)
 
 
@@ -89,21 +107,25 @@ def _request(data: bytes) -> Request:
     return Request(method, path, dict(parse_qsl(query)), body)
 
 
-def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: int = 20, seed: int = 1) -> list[str]:
+def check_protocol(
+    interface: Interface, examples: Sequence[bytes], *, rounds: int = 20, seed: int = 1
+) -> list[str]:
     """What is wrong with the sessions of an interface; empty: nothing was found.
 
-    Each session runs in a world of its own, with two robots, ``ann`` and ``bob``; the check says what time it is. Whatever a client
-    sends, a session raises nothing, keeps and answers little, does not care how the bytes were cut into pieces, and disturbs no other
-    client. Its timers go on. When it is over it does nothing more. It changes the world through its door alone, and so not at all when
-    its client may not.
+    Each session runs in a world of its own, with two robots, ``ann`` and ``bob``; the
+    check says what time it is. Whatever a client sends, a session raises nothing, keeps
+    and answers little, does not care how the bytes were cut into pieces, and disturbs
+    no other client. Its timers go on. When it is over it does nothing more. It changes
+    the world through its door alone, and so not at all when its client may not.
 
     Parameters
     ----------
     interface : Interface
         The interface.
     examples : sequence of bytes
-        What a client may say from the beginning of a connection (of UDP: datagrams; of a WebSocket: messages; of HTTP: requests, each
-        a line ``METHOD PATH`` and the content). The robots may be used in them.
+        What a client may say from the beginning of a connection (of UDP: datagrams; of
+        a WebSocket: messages; of HTTP: requests, each a line ``METHOD PATH`` and the
+        content). The robots may be used in them.
     rounds : int
         How many damaged copies of each example are tried.
     seed : int
@@ -126,12 +148,18 @@ def check_protocol(interface: Interface, examples: Sequence[bytes], *, rounds: i
         try:
             found += part()
         except Exception as error:
-            found.append(f"{part.__name__}: {type(error).__name__} came out of a session: {shown(error, 200)}")
+            found.append(
+                f"{part.__name__}: {type(error).__name__} came out of a session: "
+                f"{shown(error, 200)}"
+            )
+
     return list(dict.fromkeys(found))
 
 
 class _Check:
-    def __init__(self, interface: Interface, examples: list[bytes], rounds: int, seed: int) -> None:
+    def __init__(
+        self, interface: Interface, examples: list[bytes], rounds: int, seed: int
+    ) -> None:
         self._interface = interface
         self._examples = examples
         self._rounds = rounds
@@ -155,7 +183,9 @@ class _Check:
     def answers(self) -> list[str]:
         """Something is answered, and the same in the same world."""
         told = [self._answer_to([e]) for e in self._examples]
-        problems = [] if any(answer for answer, _ in told) else ["no example is answered"]
+        problems = (
+            [] if any(answer for answer, _ in told) else ["no example is answered"]
+        )
         if told != [self._answer_to([e]) for e in self._examples]:
             problems.append("the same bytes get different answers in the same world")
         return problems
@@ -163,7 +193,10 @@ class _Check:
     def damage(self) -> list[str]:
         """No bytes raise, or are answered by more than they are worth."""
         problems = []
-        noise = (self._draw.randbytes(self._draw.randint(1, 300)) for _ in range(self._rounds))
+        noise = (
+            self._draw.randbytes(self._draw.randint(1, 300))
+            for _ in range(self._rounds)
+        )
         world = self._world()
         for data in itertools.chain(self._damaged(), noise):
             session = world.client()
@@ -172,11 +205,16 @@ class _Check:
                 self._close(session)
             except Exception as error:
                 problems.append(
-                    f"{type(error).__name__} came out of a session: {shown(error, 200)}: {data[:_SHOWN_BYTES]!r}"
+                    f"{type(error).__name__} came out of a session: "
+                    f"{shown(error, 200)}: {data[:_SHOWN_BYTES]!r}"
                 )
                 continue
+
             if len(answer) > MAX_OUTPUT:
-                problems.append(f"{len(data)} bytes are answered by {len(answer)}: {data[:_SHOWN_BYTES]!r}")
+                problems.append(
+                    f"{len(data)} bytes are answered by {len(answer)}: {data[:_SHOWN_BYTES]!r}"
+                )
+
         world.sim.step()
         return problems
 
@@ -198,15 +236,18 @@ class _Check:
             ):
                 if self._answer_to(pieces) != whole:
                     problems.append(
-                        f"cut into {len(pieces)} pieces, the same bytes get another answer: {data[:_SHOWN_BYTES]!r}"
+                        f"cut into {len(pieces)} pieces, the same bytes get "
+                        f"another answer: {data[:_SHOWN_BYTES]!r}"
                     )
                     break
+
         return problems
 
     def memory(self) -> list[str]:
         """A stream without end is not kept."""
         problems: list[str] = []
-        world = self._world(Level.WATCH)  # what it changes would be kept by the world
+        # what it changes would be kept by the world
+        world = self._world(Level.WATCH)
         longest = max(self._examples, key=len)
         for what, unit, length in (
             ("zeros", b"\0", STREAM_LENGTH),
@@ -218,16 +259,25 @@ class _Check:
             tracemalloc.start()
             try:
                 for _ in range(length // 4096):
-                    data = self._draw.randbytes(4096) if unit is None else (unit * (4096 // len(unit) + 1))[:4096]
+                    data = (
+                        self._draw.randbytes(4096)
+                        if unit is None
+                        else (unit * (4096 // len(unit) + 1))[:4096]
+                    )
                     answer = world.say(session, [data])
-                    if len(answer) > MAX_OUTPUT or (self._is_stream and session.is_closed):
+                    if len(answer) > MAX_OUTPUT or (
+                        self._is_stream and session.is_closed
+                    ):
                         break
+
                 kept, _ = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()
+
             if kept > MAX_MEMORY:
                 problems.append(f"of {length} bytes of {what} a session keeps {kept}")
             self._close(session)
+
         return problems
 
     def timers(self) -> list[str]:
@@ -244,6 +294,7 @@ class _Check:
                 if not math.isfinite(when):
                     problems.append(f"a timer ends at {when}")
                     break
+
                 world.now = max(world.now, when)
                 if world.now > end:
                     break
@@ -251,12 +302,16 @@ class _Check:
                 session.data_to_send()
                 count += 1
                 if count > MAX_TIMERS:
-                    problems.append(f"a timer ends more than {MAX_TIMERS} times in {TIMER_SPAN:g} s")
+                    problems.append(
+                        f"a timer ends more than {MAX_TIMERS} times in {TIMER_SPAN:g} s"
+                    )
                     break
+
             for _ in range(3):
                 world.sim.step()
                 session.on_snapshot(world.now)
                 session.data_to_send()
+
         return problems
 
     def ends(self) -> list[str]:
@@ -278,9 +333,15 @@ class _Check:
             if not session.is_closed:
                 problems.append("a session is not closed after close()")
             if session.data_to_send():
-                problems.append(f"a session that is over answers: {example[:_SHOWN_BYTES]!r}")
+                problems.append(
+                    f"a session that is over answers: {example[:_SHOWN_BYTES]!r}"
+                )
+
             if len(world.entries) > before:
-                problems.append(f"a session that is over changes the world: {example[:_SHOWN_BYTES]!r}")
+                problems.append(
+                    f"a session that is over changes the world: {example[:_SHOWN_BYTES]!r}"
+                )
+
         return problems
 
     def others(self) -> list[str]:
@@ -291,34 +352,53 @@ class _Check:
             world = self._world()
             one = world.client("one")
             other = one if not self._is_stream else world.client("other", Level.WATCH)
-            half = len(example) // 2 if self._interface.carrier is Carrier.TCP else len(example)
+            half = (
+                len(example) // 2
+                if self._interface.carrier is Carrier.TCP
+                else len(example)
+            )
             answer = world.say(one, [example[:half]])
             for data in itertools.islice(self._damaged(), 5):
                 if self._is_stream and not other.is_closed:
                     world.say(other, [data])
+
             if self._is_stream:
                 other.close()
             if half < len(example):
                 answer += world.say(one, [example[half:]])
             if answer != alone:
-                problems.append(f"another client changes what is answered to {example[:_SHOWN_BYTES]!r}")
+                problems.append(
+                    f"another client changes what is answered to {example[:_SHOWN_BYTES]!r}"
+                )
+
         return problems
 
     def permission(self) -> list[str]:
-        """All changes pass the door: none while the client may only look on, and all in the interface's name."""
+        """All changes pass the door: none while the client may only look on, and all in
+        the interface's name.
+        """
         problems = []
         for example in self._examples:
-            for level, read_only in ((Level.WATCH, True), (Level.WATCH, False), (Level.OWN, False)):
+            for level, read_only in (
+                (Level.WATCH, True),
+                (Level.WATCH, False),
+                (Level.OWN, False),
+            ):
                 world = self._world(level, read_only)
                 world.say(world.client(), [example])
                 world.sim.step()
                 sources = {e.source for e in world.entries} - {"engine"}
                 if level is Level.WATCH and world.entries:
-                    problems.append(f"a client that may only look on changes the world: {example[:_SHOWN_BYTES]!r}")
+                    problems.append(
+                        "a client that may only look on changes the world: "
+                        f"{example[:_SHOWN_BYTES]!r}"
+                    )
                 elif sources - {self._interface.name}:
                     problems.append(
-                        f"the world is changed in the name of {', '.join(sorted(sources))}: {example[:_SHOWN_BYTES]!r}"
+                        "the world is changed in the name of "
+                        f"{', '.join(sorted(sources))}: {example[:_SHOWN_BYTES]!r}"
                     )
+
         return problems
 
 

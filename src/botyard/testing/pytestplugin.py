@@ -1,11 +1,13 @@
-"""The plug-in of pytest: the marker ``botyard`` and the fixture ``world`` (entry point ``pytest11``).
+"""The plug-in of pytest: the marker ``botyard`` and the fixture ``world`` (entry point
+``pytest11``).
 
     @pytest.mark.botyard("lab.yaml", seeds=range(5), record="on-failure")
     def test_reaches_the_dock(world):
         world.start(["my_robot_program", "--port", str(world.ports["bob"])])
         world.run_until(near("bob", "Dock", 0.3), no_contact=True, deadline=60)
 
-It is loaded wherever botyard is installed, and imports nothing else until a test asks for ``world``.
+It is loaded wherever botyard is installed, and imports nothing else until a test asks
+for ``world``.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ _WORLD = pytest.StashKey["RobotWorld"]()
 _REPORT = pytest.StashKey[str]()
 
 HELP = (
-    "botyard(map=None, *, seeds=(1,), robots=(), speed=1.0, lockstep=False, ros1=False, ros2=False, record='on-failure', **options): "
-    "a world of its own for the test, as its fixture 'world'; further options are those of botyard.serve"
+    "botyard(map=None, *, seeds=(1,), robots=(), speed=1.0, lockstep=False, "
+    "ros1=False, ros2=False, record='on-failure', **options): "
+    "a world of its own for the test, as its fixture 'world'; further options "
+    "are those of botyard.serve"
 )
 
 
@@ -48,7 +52,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="botyard-recordings",
         help="where recordings of failed tests are kept",
     )
-    group.addoption("--botyard-seed", metavar="N", type=int, help="run tests with this seed alone")
+    group.addoption(
+        "--botyard-seed", metavar="N", type=int, help="run tests with this seed alone"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,11 +69,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     only = metafunc.config.getoption("--botyard-seed")
     seeds = [only] if only is not None else list(marker.kwargs.get("seeds", (1,)))
-    if not seeds or not all(isinstance(seed, int) and not isinstance(seed, bool) for seed in seeds):
+    if not seeds or not all(
+        isinstance(seed, int) and not isinstance(seed, bool) for seed in seeds
+    ):
         raise pytest.UsageError(
             f"{metafunc.definition.nodeid}: botyard: seeds: expected whole numbers, found {seeds!r}"
         )
-    metafunc.parametrize(_SEED, seeds, ids=[f"seed{seed}" for seed in seeds], indirect=True)
+
+    metafunc.parametrize(
+        _SEED, seeds, ids=[f"seed{seed}" for seed in seeds], indirect=True
+    )
 
 
 @pytest.fixture
@@ -77,8 +88,12 @@ def botyard_seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, tmp_path: Path, botyard_seed: int) -> Iterator[RobotWorld]:
-    """A world of its own, as the marker ``botyard`` says: a `botyard.testing.robotworld.RobotWorld`."""
+def world(
+    request: pytest.FixtureRequest, tmp_path: Path, botyard_seed: int
+) -> Iterator[RobotWorld]:
+    """A world of its own, as the marker ``botyard`` says: a
+    `botyard.testing.robotworld.RobotWorld`.
+    """
     from botyard.testing.robotworld import RobotWorld
 
     node = request.node
@@ -94,8 +109,11 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, botyard_seed: int) -> 
             del node.stash[_WORLD]
             if made.page and sys.stdin is not None and sys.stdin.isatty():
                 _ask(request)
+
     path = _recording_path(node)
-    if settings.record == "always" or (_REPORT in node.stash and settings.record != "never"):
+    if settings.record == "always" or (
+        _REPORT in node.stash and settings.record != "never"
+    ):
         made.keep_recording(path)
 
 
@@ -106,15 +124,21 @@ def _settings(node: pytest.Item, seed: int) -> Settings:
     args, given = ((), {}) if marker is None else (marker.args, dict(marker.kwargs))
     given.pop("seeds", None)
     if len(args) > 1:
-        raise pytest.UsageError(f"{node.nodeid}: botyard: expected one map, found {len(args)} arguments")
+        raise pytest.UsageError(
+            f"{node.nodeid}: botyard: expected one map, found {len(args)} arguments"
+        )
+
     where = args[0] if args else given.pop("map", None)
     record = given.get("record", "on-failure")
     if record not in ("always", "on-failure", "never"):
         raise pytest.UsageError(
             f'{node.nodeid}: botyard: record: expected always, on-failure or never, found "{record}"'
         )
+
     if isinstance(where, (str, Path)) and (node.path.parent / where).exists():
-        where = node.path.parent / where  # beside the test, wherever pytest was started
+        # beside the test, wherever pytest was started
+        where = node.path.parent / where
+
     own = {name: given.pop(name) for name in _OWN if name in given}
     if node.config.getoption("--botyard-page"):
         given["page"], own["speed"] = True, 1.0
@@ -162,10 +186,16 @@ def pytest_runtest_makereport(
     found = item.stash.get(_WORLD, None)
     if found is not None and call.when == "call":
         item.user_properties.append(("botyard_seed", found.settings.seed))
-        if call.excinfo is not None and not call.excinfo.errisinstance((pytest.skip.Exception, KeyboardInterrupt)):
+        if call.excinfo is not None and not call.excinfo.errisinstance(
+            (pytest.skip.Exception, KeyboardInterrupt)
+        ):
             if found.settings.record != "never":
-                item.user_properties.append(("botyard_recording", str(_recording_path(item))))
+                item.user_properties.append(
+                    ("botyard_recording", str(_recording_path(item)))
+                )
+
             item.stash[_REPORT] = _report(item, found)
+
     report = yield
     text = item.stash.get(_REPORT, None)
     if text is not None and report.when == "call":
@@ -176,10 +206,15 @@ def pytest_runtest_makereport(
 def _report(item: pytest.Item, found: RobotWorld) -> str:
     try:
         text = (
-            found.call(found.report, _repeat(item, found.settings.seed)) if found.running.is_running else found.report()
+            found.call(found.report, _repeat(item, found.settings.seed))
+            if found.running.is_running
+            else found.report()
         )
-    except Exception as error:  # the test has failed already: this is no reason to hide why
+    except (
+        Exception
+    ) as error:  # the test has failed already: this is no reason to hide why
         text = f"no report: {type(error).__name__}: {error}"
+
     if found.settings.record == "never":
         return text
     path = _recording_path(item)

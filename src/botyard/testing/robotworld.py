@@ -1,7 +1,10 @@
-"""`RobotWorld`: a world of its own for a test of a robot's program, on free ports; the fixture ``world`` of `botyard.testing.pytestplugin`.
+"""`RobotWorld`: a world of its own for a test of a robot's program, on free ports; the
+fixture ``world`` of `botyard.testing.pytestplugin`.
 
-Time stands still until the test lets it run (`RobotWorld.run_until`), and stands still again when that returns. So programs have started
-and connected before the first step, and deadlines are of simulated time. Verdicts are by true poses, looked at after every step.
+Time stands still until the test lets it run (`RobotWorld.run_until`), and stands still
+again when that returns. So programs have started and connected before the first step,
+and deadlines are of simulated time. Verdicts are by true poses, looked at after every
+step.
 """
 
 from __future__ import annotations
@@ -18,19 +21,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.app.running import Running
 from botyard.app.serve import serve
 from botyard.control import USER, Pause
-from botyard.elementary import hypot
 from botyard.engine.snapshot import Snapshot
 from botyard.errors import ArgumentError
+from botyard.numerics.elementary import hypot
 from botyard.sim.contacts import Contact
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 from botyard.testing.conditions import Condition, Scenery
+from botyard.testing.observer import Truth, TruthLog
 from botyard.testing.programs import Program
-from botyard.testing.truth import Truth, TruthLog
 
 T = TypeVar("T")
 
@@ -38,12 +41,16 @@ CONNECT_TIMEOUT_S: Final = 60.0
 """A program has so much wall time to connect."""
 POLL_S: Final = 0.02
 SLACK: Final = 20.0
-"""When the wall time of a run exceeds what its deadline should take by this factor, and `SLACK_S` besides, the run is given up."""
+"""When the wall time of a run exceeds what its deadline should take by this factor, and
+`SLACK_S` besides, the run is given up.
+"""
 SLACK_S: Final = 120.0
 OUTPUT_LINES: Final = 20
 """Last lines of a program's output in a report."""
 _GUARD_PORT: Final = 248
-"""UDP port in the range of a ROS domain that no participant uses before its 119th: whoever has bound it has the domain."""
+"""UDP port in the range of a ROS domain that no participant uses before its 119th:
+whoever has bound it has the domain.
+"""
 
 
 class Failure(AssertionError):
@@ -109,7 +116,8 @@ class RobotWorld:
     running : Running
         The served simulator.
     truth : TruthLog
-        What has really happened to its robots: ``world.truth["bob"].distance``, `Truth`.
+        What has really happened to its robots: ``world.truth["bob"].distance``,
+        `Truth`.
     host : str
         Where it listens.
     env : dict of str
@@ -142,6 +150,7 @@ class RobotWorld:
             sim = Simulation(seed=s.seed)
         else:
             sim = Simulation.load(s.map, seed=s.seed)
+
         names = (
             {}
             if isinstance(s.robots, Mapping)
@@ -149,8 +158,11 @@ class RobotWorld:
         )
         robots: Mapping[str, Any] = s.robots if isinstance(s.robots, Mapping) else names
         for name, what in robots.items():
-            model, pose = what if isinstance(what, tuple) and len(what) == 2 else (what, None)
+            model, pose = (
+                what if isinstance(what, tuple) and len(what) == 2 else (what, None)
+            )
             sim.add_robot(model, name, pose=pose)
+
         return sim
 
     # -- life
@@ -165,21 +177,34 @@ class RobotWorld:
                 options["fast"] = True
             else:
                 options.setdefault("interval", self.sim.dt / self.settings.speed)
-            self.running: Running = stack.enter_context(serve(self.sim, paused=True, **options))
+
+            self.running: Running = stack.enter_context(
+                serve(self.sim, paused=True, **options)
+            )
             self.truth: TruthLog = self.call(TruthLog, self.sim)
             self._scenery = Scenery(self.sim, self.truth)
             self.call(lambda: self.sim.after_step(self._looked))
             if self.settings.record != "never":
                 path = self._folder / "run.mcap"
                 self._recording = self.call(lambda: self.sim.record(path))
+
             stack.callback(self._end)
-            self.ports = Ports({name: address.port for name, address in self.running.ports.items()})
-            self.env |= {f"BOTYARD_PORT_{_variable(name)}": str(port) for name, port in self.ports.items()}
+            self.ports = Ports(
+                {name: address.port for name, address in self.running.ports.items()}
+            )
+            self.env |= {
+                f"BOTYARD_PORT_{_variable(name)}": str(port)
+                for name, port in self.ports.items()
+            }
             self._stack = stack.pop_all()
+
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._stack.__exit__(kind, error, trace)
 
@@ -207,12 +232,16 @@ class RobotWorld:
                 "ROS_IP": self.host,
                 "ROS_HOME": str(self._folder),
             }
+
         if self.settings.ros2:
             domain = _free_domain(stack)
             options |= {"ros2": True, "ros_domain_id": domain}
             self.env |= {
-                "ROS_DOMAIN_ID": str(domain), "ROS_LOCALHOST_ONLY": "1", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"
-            }  # fmt: skip
+                "ROS_DOMAIN_ID": str(domain),
+                "ROS_LOCALHOST_ONLY": "1",
+                "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+            }
+
         return options
 
     # -- programs
@@ -227,15 +256,17 @@ class RobotWorld:
         timeout: float = CONNECT_TIMEOUT_S,
         started: Callable[[int], object] = lambda _pid: None,
     ) -> Program:
-        """Start a program, and wait until it has connected; time stands still meanwhile.
+        """Start a program, and wait until it has connected; time stands still
+        meanwhile.
 
         Parameters
         ----------
         command : sequence of str
             Program and arguments. `RobotWorld.env` is in its environment.
         ready : str, sequence of str, or callable
-            Robots that it drives: it is ready when it is a client of all of them; or a function. Without it: the robots whose ports are
-            among the arguments; if there are none, nothing is waited for.
+            Robots that it drives: it is ready when it is a client of all of them; or a
+            function. Without it: the robots whose ports are among the arguments; if
+            there are none, nothing is waited for.
         env : mapping of str
             Further variables.
         cwd : path
@@ -254,11 +285,18 @@ class RobotWorld:
         """
         words = [str(word) for word in command]
         log = self._folder / f"program-{len(self.programs) + 1}.log"
-        program = Program(words, log, {**self.env, **env}, None if cwd is None else Path(cwd))
+        program = Program(
+            words, log, {**self.env, **env}, None if cwd is None else Path(cwd)
+        )
         self.programs.append(program)
         started(program.pid)
         if ready is None:
-            ready = [name for name, port in self.ports.items() if any(str(port) in _numbers(word) for word in words)]
+            ready = [
+                name
+                for name, port in self.ports.items()
+                if any(str(port) in _numbers(word) for word in words)
+            ]
+
         if callable(ready):
             is_ready, what = ready, "is not ready"
         else:
@@ -269,13 +307,18 @@ class RobotWorld:
                 return all(robot.clients for robot in robots)
 
             what = f"has not connected to {', '.join(names)}"
+
         end = time.monotonic() + timeout
         while not self.call(is_ready):
             if program.status is not None:
-                raise Failure(f"{program} has ended with status {program.status}, and {what}{_told(program)}")
+                raise Failure(
+                    f"{program} has ended with status {program.status}, and {what}{_told(program)}"
+                )
+
             if time.monotonic() > end:
                 raise Failure(f"{program} {what} within {timeout:g} s{_told(program)}")
             time.sleep(POLL_S)
+
         return program
 
     # -- time
@@ -293,12 +336,14 @@ class RobotWorld:
         clearance: float | None = None,
         always: Condition | Sequence[Condition] = (),
     ) -> float:
-        """Let time run until a condition holds; what is demanded meanwhile is looked at after every step.
+        """Let time run until a condition holds; what is demanded meanwhile is looked at
+        after every step.
 
         Parameters
         ----------
         condition : callable
-            What is waited for, such as `botyard.testing.near`; None: the deadline itself.
+            What is waited for, such as `botyard.testing.near`; None: the deadline
+            itself.
         deadline : float
             Simulated time within which it must hold, s.
         no_contact : bool, str or sequence of str
@@ -316,15 +361,28 @@ class RobotWorld:
         Raises
         ------
         Failure
-            The condition did not hold in time, something that is demanded did not hold, or a program has ended with an error.
+            The condition did not hold in time, something that is demanded did not hold,
+            or a program has ended with an error.
         UnknownNameError
             `no_contact` names a robot that is not there.
         """
         deadline = arguments.number(deadline, "deadline", low=0.0, above=True, unit="s")
-        run = _Run(self._scenery, condition, deadline, self._guarded(no_contact), clearance, always)
+        run = _Run(
+            self._scenery,
+            condition,
+            deadline,
+            self._guarded(no_contact),
+            clearance,
+            always,
+        )
         self.call(run.begin)
         self._check = run.look
-        limit = deadline / (1.0 if math.isinf(self.settings.speed) else self.settings.speed) * SLACK + SLACK_S
+        limit = (
+            deadline
+            / (1.0 if math.isinf(self.settings.speed) else self.settings.speed)
+            * SLACK
+            + SLACK_S
+        )
         end = time.monotonic() + limit
         try:
             if not self.settings.lockstep:
@@ -334,14 +392,17 @@ class RobotWorld:
                 if not self.running.is_running:
                     self.running.stop()
                     raise Failure("the simulator has ended")
+
                 if time.monotonic() > end:
                     raise Failure(
-                        f"after {limit:.0f} s of wall time, {self.sim.time - run.since:.2f} of {deadline:g} s were simulated"
+                        f"after {limit:.0f} s of wall time, "
+                        f"{self.sim.time - run.since:.2f} of {deadline:g} s were simulated"
                     )
         finally:
             self._check = None
             if self.running.is_running:
                 self.running.pause()
+
         if run.error is not None:
             raise run.error
         return run.took
@@ -352,7 +413,8 @@ class RobotWorld:
 
     def _looked(self, _: Snapshot) -> None:
         if self._check is not None and self._check() and not self.settings.lockstep:
-            self.running.control.do(USER, Pause())  # here and now: no step more is made
+            # here and now: no step more is made
+            self.running.control.do(USER, Pause())
 
     def _guarded(self, names: bool | str | Sequence[str]) -> list[str]:
         if names is False:
@@ -363,12 +425,15 @@ class RobotWorld:
         for name in found:
             if name not in self.sim.robots:  # it would never touch anything
                 raise arguments.unknown(name, self.sim.robots, "robot")
+
         return found
 
     def _look_after_programs(self) -> None:
         for program in self.programs:
             if program.has_failed:
-                raise Failure(f"{program} has ended with status {program.status}{_told(program)}")
+                raise Failure(
+                    f"{program} has ended with status {program.status}{_told(program)}"
+                )
 
     # -- what happened
 
@@ -378,7 +443,8 @@ class RobotWorld:
         return list(self.truth.contacts)
 
     def shortest(self, robot: str, to: Any, start: Any = None) -> float:
-        """Length of the shortest way of a robot to a target (`botyard.testing.near`), m; by default from where it started.
+        """Length of the shortest way of a robot to a target (`botyard.testing.near`),
+        m; by default from where it started.
 
         WorldError when there is none.
         """
@@ -389,26 +455,49 @@ class RobotWorld:
         begin = body.start if start is None else pose_of(self.sim, start)
         end = pose_of(self.sim, to)
         return path_length(
-            shortest_path(self.sim.scene, (begin.x, begin.y), (end.x, end.y), _inner_radius(body.spec.outline))
+            shortest_path(
+                self.sim.scene,
+                (begin.x, begin.y),
+                (end.x, end.y),
+                _inner_radius(body.spec.outline),
+            )
         )
 
     def report(self, repeat: str = "") -> str:
-        """What a failed test shows: seed, time, poses, contacts, programs, the recording, and how to repeat it."""
+        """What a failed test shows: seed, time, poses, contacts, programs, the
+        recording, and how to repeat it.
+        """
         lines = [
-            f"seed {self.settings.seed}, simulated time {self.sim.time:.2f} s, map {self.sim.scene.source or self.sim.scene.name}"
+            f"seed {self.settings.seed}, simulated time {self.sim.time:.2f} s, "
+            f"map {self.sim.scene.source or self.sim.scene.name}"
         ]
         for name, robot in self.sim.robots.items():
             truth, (x, y, th) = self.truth.robots.get(name, Truth()), robot.truth
-            stalled = f", stopped for {truth.stall_time:.2f} s" if truth.stall_time else ""
-            lines.append(
-                f"{name}: ({x:z.3f}, {y:z.3f}) m, {math.degrees(th):z.1f}°; it went {truth.distance:.2f} m{stalled}"
+            stalled = (
+                f", stopped for {truth.stall_time:.2f} s" if truth.stall_time else ""
             )
+            lines.append(
+                f"{name}: ({x:z.3f}, {y:z.3f}) m, {math.degrees(th):z.1f}°; it "
+                f"went {truth.distance:.2f} m{stalled}"
+            )
+
         lines += [str(contact) for contact in self.truth.contacts[-10:]]
         for program in self.programs:
-            status = "runs" if program.status is None else f"ended with status {program.status}"
-            lines += [f"{program} ({status}); its last lines:", *(f"  {line}" for line in program.lines(OUTPUT_LINES))]
+            status = (
+                "runs"
+                if program.status is None
+                else f"ended with status {program.status}"
+            )
+            lines += [
+                f"{program} ({status}); its last lines:",
+                *(f"  {line}" for line in program.lines(OUTPUT_LINES)),
+            ]
+
         if self.recording is not None:
-            lines.append(f"recording: {self.recording} (botyard replay {self.recording})")
+            lines.append(
+                f"recording: {self.recording} (botyard replay {self.recording})"
+            )
+
         if repeat:
             lines.append(f"again, with the page: {repeat}")
         return "\n".join(lines)
@@ -425,9 +514,14 @@ class _Run:
     """What `RobotWorld.run_until` waits for, looked at after every step."""
 
     def __init__(
-        self, scenery: Scenery, condition: Condition | None, deadline: float, guarded: list[str], clearance: float | None,
+        self,
+        scenery: Scenery,
+        condition: Condition | None,
+        deadline: float,
+        guarded: list[str],
+        clearance: float | None,
         always: Condition | Sequence[Condition],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._scenery, self._condition, self._deadline = scenery, condition, deadline
         self._guarded, self._clearance = guarded, clearance
         self._always = [always] if callable(always) else list(always)
@@ -444,6 +538,7 @@ class _Run:
             for name in self._guarded or scenery.sim.robots:
                 scenery.truth.watch_clearance(name, self._clearance)
                 scenery.truth[name].clearance = math.inf
+
         for condition in (self._condition, *self._always):
             begin = getattr(condition, "begin", None)
             if begin is not None:
@@ -458,9 +553,11 @@ class _Run:
         except BaseException as error:
             self.error = error
             done = True
+
         if done:
             self.took = self._scenery.sim.time - self.since
             self.over.set()
+
         return done
 
     def _holds(self) -> bool:
@@ -470,23 +567,31 @@ class _Run:
             self._seen += 1
             if contact.robot in self._guarded or contact.other in self._guarded:
                 raise Failure(str(contact))
+
         if self._clearance is not None:
             for name in self._guarded or sim.robots:
                 found = truth[name].clearance
                 if found < self._clearance:
                     raise Failure(
-                        f"{sim.time:.2f} s: {name} came as near as {found:.3f} m to something, expected {self._clearance:g} m"
+                        f"{sim.time:.2f} s: {name} came as near as {found:.3f} m "
+                        f"to something, expected {self._clearance:g} m"
                     )
+
         for condition in self._always:
             if not condition(scenery):
-                raise Failure(f"{sim.time:.2f} s: it does not hold any more that {_words(condition)}")
+                raise Failure(
+                    f"{sim.time:.2f} s: it does not hold any more that {_words(condition)}"
+                )
+
         if self._condition is not None and self._condition(scenery):
             return True
         if sim.time - self.since < self._deadline - 1e-9:
             return False
         if self._condition is None:
             return True
-        raise Failure(f"within {self._deadline:g} s it did not come to hold that {_words(self._condition)}")
+        raise Failure(
+            f"within {self._deadline:g} s it did not come to hold that {_words(self._condition)}"
+        )
 
 
 def _words(condition: Condition) -> str:
@@ -497,7 +602,11 @@ def _words(condition: Condition) -> str:
 def _told(program: Program) -> str:
     """The end of its output, for an error."""
     lines = program.lines(OUTPUT_LINES)
-    return "\n  ".join(["; its last lines:", *lines]) if lines else "; it has written nothing"
+    return (
+        "\n  ".join(["; its last lines:", *lines])
+        if lines
+        else "; it has written nothing"
+    )
 
 
 def _numbers(word: str) -> set[str]:
@@ -517,11 +626,14 @@ def _inner_radius(outline: Sequence[tuple[float, float]]) -> float:
         dx, dy = bx - ax, by - ay
         t = max(0.0, min(1.0, -(ax * dx + ay * dy) / max(dx * dx + dy * dy, 1e-300)))
         found = min(found, hypot(ax + t * dx, ay + t * dy))
+
     return found
 
 
 def _free_domain(stack: ExitStack) -> int:
-    """A ROS 2 domain that no other test on this machine has; it is taken until the stack is closed."""
+    """A ROS 2 domain that no other test on this machine has; it is taken until the
+    stack is closed.
+    """
     for domain in range(1, 101):
         guard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -529,8 +641,10 @@ def _free_domain(stack: ExitStack) -> int:
         except OSError:
             guard.close()
             continue
+
         stack.callback(guard.close)
         return domain
+
     raise ArgumentError("no ROS 2 domain is free: 1 … 100 are taken on this machine")
 
 

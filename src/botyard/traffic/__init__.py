@@ -28,10 +28,20 @@ if TYPE_CHECKING:
     from botyard.traffic.task import parse_task as parse_task
 
 _WHERE = {
-    "Rules": "rules", "Traffic": "engine", "generate_task": "generate", "Ending": "outcome", "Outcome": "outcome",
-    "Supervisor": "supervisors.base", "SupervisorError": "supervisors.base", "find_supervisor": "supervisors.registry",
-    "Task": "task", "TaskError": "task", "Vehicle": "task", "load_task": "task", "parse_task": "task",
-}  # fmt: skip
+    "Rules": "rules",
+    "Traffic": "engine",
+    "generate_task": "generate",
+    "Ending": "outcome",
+    "Outcome": "outcome",
+    "Supervisor": "supervisors.base",
+    "SupervisorError": "supervisors.base",
+    "find_supervisor": "supervisors.registry",
+    "Task": "task",
+    "TaskError": "task",
+    "Vehicle": "task",
+    "load_task": "task",
+    "parse_task": "task",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -28,11 +28,14 @@ class Report:
     Attributes
     ----------
     remarks : tuple of str
-        Warnings: disks that reach into the next sector at the start, sectors too short to stop in.
+        Warnings: disks that reach into the next sector at the start, sectors too short
+        to stop in.
     stuck : tuple of int
-        Robots that cannot all finish one after the other; empty if the start is safe (see `stuck_robots`).
+        Robots that cannot all finish one after the other; empty if the start is safe
+        (see `stuck_robots`).
     solvable : bool or None
-        Whether some order of moves lets all robots finish; None without a search, or if the search gave up.
+        Whether some order of moves lets all robots finish; None without a search, or if
+        the search gave up.
     states : int
         Number of states that the search visited.
     """
@@ -48,19 +51,27 @@ def remarks(task: Task) -> tuple[str, ...]:
     found = []
     for i, v in enumerate(task.vehicles):
         head = v.first_sector()
-        if len(v.ends) > 1 and head < len(v.ends) - 1 and v.ends[head] - v.radius < v.start:
+        if (
+            len(v.ends) > 1
+            and head < len(v.ends) - 1
+            and v.ends[head] - v.radius < v.start
+        ):
             found.append(
-                f"robot {i}: its disk reaches into sector {head + 1} at the start, without a permission for it"
+                f"robot {i}: its disk reaches into sector {head + 1} at the "
+                "start, without a permission for it"
             )
+
         # The first and the last sector do not count: a robot starts and ends inside
         # them.
         lengths = np.diff(v.ends, prepend=0.0)
         short = np.flatnonzero(lengths[1:-1] < v.braking_distance) + 1
         if len(short):
             found.append(
-                f"robot {i}: {len(short)} sectors are shorter than its braking distance of {v.braking_distance:.3f} m, the first is "
+                f"robot {i}: {len(short)} sectors are shorter than its braking "
+                f"distance of {v.braking_distance:.3f} m, the first is "
                 f"sector {short[0]}: it asks for the next sector before it enters this one"
             )
+
     for i, s, j, m in task.start_conflicts.tolist():
         found.append(f"robots {i} and {j} start in conflicting sectors {s} and {m}")
     return tuple(found)
@@ -91,7 +102,9 @@ def is_safe(task: Task, leaves: bool = False) -> bool:
     return not stuck_robots(task, leaves)
 
 
-def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[bool | None, int]:
+def search(
+    task: Task, leaves: bool = False, limit: int = STATE_LIMIT
+) -> tuple[bool | None, int]:
     """Search exhaustively whether a task can be solved.
 
     A move takes one robot into its next sector, if no robot is in a conflicting sector;
@@ -127,6 +140,7 @@ def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[
                 if first[j] + state[j] == c and not (leaves and state[j] == last[j]):
                     free = False
                     break
+
             if free:
                 after = (*state[:i], at + 1, *state[i + 1 :])
                 if after not in seen:
@@ -134,6 +148,7 @@ def search(task: Task, leaves: bool = False, limit: int = STATE_LIMIT) -> tuple[
                         return None, len(seen)
                     seen.add(after)
                     queue.append(after)
+
     return False, len(seen)
 
 
@@ -143,16 +158,22 @@ def check(task: Task, leaves: bool = False, exhaustive: bool | None = None) -> R
     Parameters
     ----------
     exhaustive : bool, optional
-        Whether to search exhaustively; by default only with at most `STATE_LIMIT` states.
+        Whether to search exhaustively; by default only with at most `STATE_LIMIT`
+        states.
     """
     stuck = stuck_robots(task, leaves)
-    states = float(np.prod([float(len(v.ends)) for v in task.vehicles])) if len(task) else 1.0
+    states = (
+        float(np.prod([float(len(v.ends)) for v in task.vehicles]))
+        if len(task)
+        else 1.0
+    )
     solvable, seen = None, 0
     if exhaustive or (exhaustive is None and states <= STATE_LIMIT):
         solvable, seen = search(task, leaves)
     # A safe start is solvable: the robots finish one after the other.
     elif not stuck:
         solvable = True
+
     return Report(remarks(task), stuck, solvable, seen)
 
 

@@ -56,7 +56,8 @@ class Row:
     case : Case
         Case that was run.
     outcome : str
-        ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the supervisor rejects the task.
+        ``completed``, ``collision``, ``deadlock``, ``timeout``, or ``refused`` if the
+        supervisor rejects the task.
     text : str
         Readable description of the outcome.
     makespan : float
@@ -88,7 +89,9 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
     """Execute one run; a task file is read within `budget`."""
     try:
         task: Task = (
-            generate(case.family, case.robots, case.seed) if case.robots else load_task(case.family, budget=budget)
+            generate(case.family, case.robots, case.seed)
+            if case.robots
+            else load_task(case.family, budget=budget)
         )
         # Building the task does not count: the wall time compares supervisors.
         begin = time.perf_counter()
@@ -96,11 +99,21 @@ def run_case(case: Case, rules: Rules = Rules(), budget: Budget = Budget()) -> R
         wall = time.perf_counter() - begin
     except BotyardError as error:
         return Row(case, "refused", str(error))
+
     m = out.metrics
     return Row(
-        case, out.ending.value, out.describe(), out.makespan or 0.0, float(m["sum_of_completion_times_s"]), float(m["waiting_time_s"]),
-        int(m["stops"]), int(m["grants"]), out.count, out.cycle, wall,
-    )  # fmt: skip
+        case,
+        out.ending.value,
+        out.describe(),
+        out.makespan or 0.0,
+        float(m["sum_of_completion_times_s"]),
+        float(m["waiting_time_s"]),
+        int(m["stops"]),
+        int(m["grants"]),
+        out.count,
+        out.cycle,
+        wall,
+    )
 
 
 def compile_kernels() -> None:
@@ -115,7 +128,8 @@ def compile_kernels() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Aggregate of the runs of one family, size and supervisor; means are over the completed runs.
+    """Aggregate of the runs of one family, size and supervisor; means are over the
+    completed runs.
 
     Attributes
     ----------
@@ -147,7 +161,10 @@ def summarise(rows: Iterable[Row]) -> list[Summary]:
     """Group rows by family, size and supervisor, in order of first appearance."""
     groups: dict[tuple[str, int, str], list[Row]] = {}
     for row in rows:
-        groups.setdefault((row.case.family, row.case.robots, row.case.supervisor), []).append(row)
+        groups.setdefault(
+            (row.case.family, row.case.robots, row.case.supervisor), []
+        ).append(row)
+
     return [_summary(key, group) for key, group in groups.items()]
 
 
@@ -164,13 +181,32 @@ def _summary(key: tuple[str, int, str], group: Sequence[Row]) -> Summary:
     # A task file has the robot number 0 in its key; its means are totals.
     n = key[1] or 1
     return Summary(
-        *key, len(group), outcomes, mean(r.makespan for r in good), mean(r.completion / n for r in good),
-        mean(r.waiting / n for r in good), mean(r.stops / n for r in good), mean(r.wall for r in group),
-    )  # fmt: skip
+        *key,
+        len(group),
+        outcomes,
+        mean(r.makespan for r in good),
+        mean(r.completion / n for r in good),
+        mean(r.waiting / n for r in good),
+        mean(r.stops / n for r in good),
+        mean(r.wall for r in group),
+    )
 
 
-COLUMNS = ("family", "robots", "supervisor", "runs", "completed", "deadlocks", "collisions", "others", "makespan s", "completion s",
-           "waiting s", "stops", "run ms")  # fmt: skip
+COLUMNS = (
+    "family",
+    "robots",
+    "supervisor",
+    "runs",
+    "completed",
+    "deadlocks",
+    "collisions",
+    "others",
+    "makespan s",
+    "completion s",
+    "waiting s",
+    "stops",
+    "run ms",
+)
 """Column titles of the table."""
 
 
@@ -179,11 +215,21 @@ def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
     out = []
     for s in summaries:
         o = s.outcomes
-        others = s.runs - sum(o.get(k, 0) for k in ("completed", "deadlock", "collision"))
+        others = s.runs - sum(
+            o.get(k, 0) for k in ("completed", "deadlock", "collision")
+        )
         numbers: tuple[Any, ...] = ("–",) * 4
         if o.get("completed"):
-            numbers = (f"{s.makespan:.1f}", f"{s.completion:.1f}", f"{s.waiting:.1f}", f"{s.stops:.2f}")
-        counts = [str(o.get(name, 0)) for name in ("completed", "deadlock", "collision")]
+            numbers = (
+                f"{s.makespan:.1f}",
+                f"{s.completion:.1f}",
+                f"{s.waiting:.1f}",
+                f"{s.stops:.2f}",
+            )
+
+        counts = [
+            str(o.get(name, 0)) for name in ("completed", "deadlock", "collision")
+        ]
         out.append(
             (
                 s.family,
@@ -196,7 +242,17 @@ def table(summaries: Iterable[Summary]) -> list[tuple[str, ...]]:
                 f"{1e3 * s.wall:.1f}",
             )
         )
+
     return out
 
 
-__all__ = ["COLUMNS", "Case", "Row", "Summary", "compile_kernels", "run_case", "summarise", "table"]
+__all__ = [
+    "COLUMNS",
+    "Case",
+    "Row",
+    "Summary",
+    "compile_kernels",
+    "run_case",
+    "summarise",
+    "table",
+]

@@ -6,7 +6,8 @@ The option ``--compat`` selects it. It reproduces the quirks of mmrs.md §4–§
 * critical points are computed from the acceleration,
 * permissions are counted, not bound to sectors, and arrive at least one step after the
   request,
-* collisions are checked only for the last sector that a robot has entered in a step, with
+* collisions are checked only for the last sector that a robot has entered in a step,
+  with
   the other sector's list, and do not end the run,
 * a robot that has finished coasts on.
 """
@@ -76,13 +77,16 @@ class CompatTraffic:
     supervisor : Supervisor
         Grants permissions; it receives the messages of a step during this step.
     latency_steps : int
-        Delay of permissions: the answer to a message of step k arrives right after step k + `latency_steps`.
+        Delay of permissions: the answer to a message of step k arrives right after step
+        k + `latency_steps`.
     grants : sequence of (int, int)
-        Scripted permissions: step after which the permission arrives (−1: before the first), and robot.
+        Scripted permissions: step after which the permission arrives (−1: before the
+        first), and robot.
     max_steps : int
         Step limit: the run ends with a time-out.
     watch : callable, optional
-        Called after each step, before permissions arrive, with the step's number and the robots.
+        Called after each step, before permissions arrive, with the step's number and
+        the robots.
 
     Raises
     ------
@@ -116,9 +120,17 @@ class CompatTraffic:
         self.cars = [Car(v, _points(v), x=v.start) for v in task.vehicles]
         for step, robot in grants:
             if not 0 <= robot < len(task):
-                raise WorldError(f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}")
+                raise WorldError(
+                    f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}"
+                )
+
             self._mail.setdefault(max(step, -1), []).append(robot)
-        supervisor.on_start(task, replace(Rules(), original_braking=True, goes_on=True), self._answers.append)
+
+        supervisor.on_start(
+            task,
+            replace(Rules(), original_braking=True, goes_on=True),
+            self._answers.append,
+        )
         self._post(-1)
 
     def _emit(self, step: int, robot: int, kind: int, sector: int) -> None:
@@ -127,9 +139,13 @@ class CompatTraffic:
     def _post(self, step: int) -> None:
         """Queue the permissions that the supervisor has granted."""
         for robot, _ in take_answers(self._answers, len(self.cars)):
-            self._mail.setdefault(step + (self._latency if step >= 0 else 0), []).append(robot)
+            self._mail.setdefault(
+                step + (self._latency if step >= 0 else 0), []
+            ).append(robot)
 
-    def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+    def run(
+        self, progress: Callable[[float, int], None] = lambda _t, _n: None
+    ) -> Outcome:
         """Run to the end, once; see `botyard.traffic.engine.Traffic.run`."""
         self.start()
         ending: Ending | None = Ending.TIMEOUT if self.cars else Ending.COMPLETED
@@ -139,9 +155,13 @@ class CompatTraffic:
             if self.is_idle:
                 ending = Ending.COLLISION if self._collisions else Ending.DEADLOCK
                 break
+
             # Report about every 1000 s of simulated time.
             if not self.step % 10_000:
-                progress((self.step + 1) / _PER_SECOND, sum(car.done for car in self.cars))
+                progress(
+                    (self.step + 1) / _PER_SECOND, sum(car.done for car in self.cars)
+                )
+
         return self.finish(ending or Ending.TIMEOUT)
 
     def start(self) -> None:
@@ -149,12 +169,15 @@ class CompatTraffic:
         self._deliver(-1)
 
     def advance(self, until: float) -> Ending | None:
-        """Make the steps up to a simulated time, s; see `botyard.traffic.engine.Traffic.advance`."""
+        """Make the steps up to a simulated time, s; see
+        `botyard.traffic.engine.Traffic.advance`.
+        """
         while (self.step + 2) / _PER_SECOND <= until:
             if self.step + 1 >= self._max_steps:
                 return Ending.TIMEOUT
             if not self.cars or (ending := self._one_step()) is not None:
                 return ending if self.cars else Ending.COMPLETED
+
         return None
 
     def permit(self, robot: int) -> None:
@@ -166,17 +189,24 @@ class CompatTraffic:
             The robot does not exist.
         """
         if not 0 <= robot < len(self.cars):
-            raise WorldError(f"permission: expected a robot from 0 to {len(self.cars) - 1}, found {robot}")
+            raise WorldError(
+                f"permission: expected a robot from 0 to {len(self.cars) - 1}, found {robot}"
+            )
+
         self._mail.setdefault(self.step + 1, []).append(robot)
 
     def asked(self) -> list[tuple[int, int]]:
         """Return the waiting robots, each with its number of missing permissions."""
-        return [(i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)]
+        return [
+            (i, 1) for i, car in enumerate(self.cars) if not (car.moving or car.done)
+        ]
 
     @property
     def is_idle(self) -> bool:
         """Whether all robots stand still, and no permission is queued."""
-        return not self._mail and all(car.v == 0.0 and not car.moving for car in self.cars)
+        return not self._mail and all(
+            car.v == 0.0 and not car.moving for car in self.cars
+        )
 
     def _one_step(self) -> Ending | None:
         self.step += 1
@@ -207,6 +237,7 @@ class CompatTraffic:
             car.stops += car.v == 0.0 and not car.done
         elif not car.moving and not car.done:
             car.waited += DT
+
         car.x += DT * car.v
         entered = -1
         # The original compares with ">": a robot exactly on a point has not passed it.
@@ -220,6 +251,7 @@ class CompatTraffic:
                     car.permits -= 1
                 else:
                     car.moving = False
+
                 self.supervisor.on_critical(i, sector)
             elif kind == k.ENTER:
                 car.occupied.append(sector)
@@ -227,6 +259,7 @@ class CompatTraffic:
             else:
                 car.occupied.popleft()
                 self.supervisor.on_release(i, sector)
+
         self._post(step)
         if entered >= 0:
             self._look_for_collisions(step, i, entered)
@@ -236,9 +269,12 @@ class CompatTraffic:
             self._post(step)
 
     def _look_for_collisions(self, step: int, i: int, entered: int) -> None:
-        # Only the last sector that was entered in this step is checked, as in the original.
+        # Only the last sector that was entered in this step is checked, as in the
+        # original.
         for j, other in enumerate(self.cars):
-            if j != i and any((j, sector, i, entered) in self._listed for sector in other.occupied):
+            if j != i and any(
+                (j, sector, i, entered) in self._listed for sector in other.occupied
+            ):
                 self._emit(step, i, k.COLLISION, j)
                 self._collisions += 1
                 self.cars[i].moving = other.moving = False
@@ -249,6 +285,7 @@ class CompatTraffic:
             if car.done and not car.finish_reported:
                 car.finish_reported = True
                 self._emit(step, i, k.FINISH, len(car.vehicle.ends) - 1)
+
             if car.moving != was:
                 self._emit(step, i, k.START if car.moving else k.STOP, car.occupied[-1])
 
@@ -263,6 +300,7 @@ class CompatTraffic:
                 car.permits += 1
             else:
                 car.moving = True
+
         self._emit_flag_changes(step, flags)
 
     def _outcome(self, ending: Ending, step: int) -> Outcome:
@@ -270,17 +308,32 @@ class CompatTraffic:
         cars = self.cars
         done = np.array([car.done for car in cars], np.bool_)
         robots = Robots(
-            np.array([car.finished for car in cars]), np.array([car.waited for car in cars]),
-            np.array([car.stops for car in cars], np.int64), done,
-        )  # fmt: skip
+            np.array([car.finished for car in cars]),
+            np.array([car.waited for car in cars]),
+            np.array([car.stops for car in cars], np.int64),
+            done,
+        )
         state: Any = [
-            (min(car.received, car.asked), car.asked, car.occupied[0] if car.occupied else car.asked, max(car.occupied, default=car.asked))
+            (
+                min(car.received, car.asked),
+                car.asked,
+                car.occupied[0] if car.occupied else car.asked,
+                max(car.occupied, default=car.asked),
+            )
             for car in cars
-        ]  # fmt: skip
+        ]
         rows = np.array(state, np.int64).reshape(-1, 4)
         waiting, cycle = who_waits(self.task, rows, done, ending, self.supervisor)
         return Outcome(
-            self.task, ending, (step + 1) / _PER_SECOND, events, len(events), robots, cycle, waiting, self._collisions
+            self.task,
+            ending,
+            (step + 1) / _PER_SECOND,
+            events,
+            len(events),
+            robots,
+            cycle,
+            waiting,
+            self._collisions,
         )
 
 
@@ -288,7 +341,9 @@ def _points(v: Vehicle) -> list[Point]:
     """Return the special points of a vehicle, sorted by position."""
     # The original computes the critical point from the acceleration, not the
     # deceleration.
-    found = point_list(special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration)))
+    found = point_list(
+        special_points(v, v.velocity * v.velocity / (2.0 * v.acceleration))
+    )
     return sorted(found, key=lambda p: (p[0], p[2] if p[1] != k.RELEASE else p[2] + 1))
 
 

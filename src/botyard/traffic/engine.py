@@ -16,7 +16,14 @@ import numpy as np
 from botyard.errors import WorldError
 from botyard.native.kinds import LastPack
 from botyard.traffic.kernels import events as k
-from botyard.traffic.outcome import Decisions, Ending, Outcome, Robots, join_events, who_waits
+from botyard.traffic.outcome import (
+    Decisions,
+    Ending,
+    Outcome,
+    Robots,
+    join_events,
+    who_waits,
+)
 from botyard.traffic.points import Points, points_from_start
 from botyard.traffic.rules import Rules
 from botyard.traffic.supervisors.base import Policy, Supervisor, take_answers
@@ -62,7 +69,8 @@ class Traffic:
         Whether all events are kept.
     asks : bool
         Whether robots ask for sectors, at a braking distance from full speed. If False,
-        permissions come from outside (`permit`): robots brake for the end of the permitted
+        permissions come from outside (`permit`): robots brake for the end of the
+        permitted
         sectors and come to rest exactly there, also from lower speeds.
 
     Raises
@@ -98,10 +106,15 @@ class Traffic:
         supervisor.on_start(task, rules, self._answers.append)
         # A compiled policy decides inside the kernel, so messages must take no time
         # there.
-        self._set_policy(supervisor.policy() if rules.compiled and rules.is_instant else Policy())
+        self._set_policy(
+            supervisor.policy() if rules.compiled and rules.is_instant else Policy()
+        )
         for when, robot in grants:
             if not 0 <= robot < len(task):
-                raise WorldError(f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}")
+                raise WorldError(
+                    f"grants: expected a robot from 0 to {len(task) - 1}, found {robot}"
+                )
+
             # Times below 0 all mean "before the start"; -1 sorts them before every
             # event.
             self._post(max(when, -1.0), _PERMISSION, robot, -1)
@@ -111,16 +124,32 @@ class Traffic:
     def _build(self, log: bool) -> None:
         task, rules = self.task, self.rules
         n, vehicles, total = len(task), task.vehicles, task.n_sectors
-        f, i = _cache_aligned((n, k.N_F), np.float64), _cache_aligned((n, k.N_I), np.int32)
+        f, i = (
+            _cache_aligned((n, k.N_F), np.float64),
+            _cache_aligned((n, k.N_I), np.int32),
+        )
         c = np.zeros(k.N_C, np.int64)
-        c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = rules.stop_at_end, rules.leaves, rules.goes_on, log
-        columns = {k.VMAX: "velocity", k.ACC: "acceleration", k.DEC: "deceleration", k.RADIUS: "radius", k.X: "start"}
+        c[[k.AT_END, k.LEAVES, k.GOES_ON, k.LOGS]] = (
+            rules.stop_at_end,
+            rules.leaves,
+            rules.goes_on,
+            log,
+        )
+        columns = {
+            k.VMAX: "velocity",
+            k.ACC: "acceleration",
+            k.DEC: "deceleration",
+            k.RADIUS: "radius",
+            k.X: "start",
+        }
         for column, name in columns.items():
             f[:, column] = [getattr(v, name) for v in vehicles]
         f[:, k.REST] = np.inf
         f[:, k.LIMIT] = [v.ends[-1] if rules.stop_at_end else np.inf for v in vehicles]
         i[:, k.MODE] = k.GOING
-        parts = [self._points(v) for v in vehicles] or [(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        parts = [self._points(v) for v in vehicles] or [
+            (np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        ]
         loc, what, sec = (np.concatenate(column) for column in zip(*parts, strict=True))
         points = _cache_aligned((len(loc), 2), np.float64)
         points[:, 0], points[:, 1] = loc, 4 * sec + what
@@ -138,28 +167,59 @@ class Traffic:
             if not self._asks:
                 i[robot, k.ASKED] = len(v.ends) - 1
                 f[robot, k.LIMIT] = self._limit(v, f[robot, k.LIMIT], head)
+
             inside[task.first[robot] + tail : task.first[robot] + head + 1] = 1
+
         # One event can add several rows; the kernel stops while this margin is still
         # free.
         room = EVENT_BUFFER + 4 * n + 8192 if log else 0
         self._w = k.World(
-            f=f, i=i, c=c, d=np.zeros(1), heap=np.zeros(n, np.int64), key=np.zeros(n), slot=np.zeros(n, np.int64),
-            points=points, first=first, owner=owner,
+            f=f,
+            i=i,
+            c=c,
+            d=np.zeros(1),
+            heap=np.zeros(n, np.int64),
+            key=np.zeros(n),
+            slot=np.zeros(n, np.int64),
+            points=points,
+            first=first,
+            owner=owner,
             ends=np.concatenate([v.ends for v in vehicles]) if n else np.zeros(0),
-            starts=starts, others=others, inside=inside, held=inside.copy(), chain=np.arange(total, dtype=np.int32) - first[owner],
-            rank=np.zeros(total, np.int32), need=np.zeros(total, np.int32), after_starts=np.zeros(total + 1, np.int32),
-            after=np.zeros(0, np.int32), sim=np.zeros(total, np.uint8), done=np.zeros(n, np.uint8), why=np.zeros(n, np.int64),
-            queue=np.zeros(n, np.int64), et=np.zeros(room), er=np.zeros(room, np.int32), ek=np.zeros(room, np.int8),
+            starts=starts,
+            others=others,
+            inside=inside,
+            held=inside.copy(),
+            chain=np.arange(total, dtype=np.int32) - first[owner],
+            rank=np.zeros(total, np.int32),
+            need=np.zeros(total, np.int32),
+            after_starts=np.zeros(total + 1, np.int32),
+            after=np.zeros(0, np.int32),
+            sim=np.zeros(total, np.uint8),
+            done=np.zeros(n, np.uint8),
+            why=np.zeros(n, np.int64),
+            queue=np.zeros(n, np.int64),
+            et=np.zeros(room),
+            er=np.zeros(room, np.int32),
+            ek=np.zeros(room, np.int8),
             es=np.zeros(room, np.int32),
-        )  # fmt: skip
+        )
 
     def _points(self, v: Vehicle) -> Points:
         """Return the special points of a vehicle in the order of passing (mmrs.md §3).
 
         The columns are positions, kinds and sectors.
         """
-        ahead = v.velocity * v.velocity / (2.0 * (v.acceleration if self.rules.original_braking else v.deceleration))
-        loc, what, sec = points_from_start(v, ahead, finish=True, stops=self.rules.stop_at_end)
+        ahead = (
+            v.velocity
+            * v.velocity
+            / (
+                2.0
+                * (v.acceleration if self.rules.original_braking else v.deceleration)
+            )
+        )
+        loc, what, sec = points_from_start(
+            v, ahead, finish=True, stops=self.rules.stop_at_end
+        )
         # A robot that does not ask has no critical points.
         kept = (what != k.CRITICAL) | self._asks
         return loc[kept], what[kept], sec[kept]
@@ -169,7 +229,11 @@ class Traffic:
 
         The position is in m along its path; `end` is the limit at the end of the path.
         """
-        return end if allowed == len(v.ends) - 1 else min(end, float(v.ends[allowed]) - v.radius)
+        return (
+            end
+            if allowed == len(v.ends) - 1
+            else min(end, float(v.ends[allowed]) - v.radius)
+        )
 
     def _set_policy(self, policy: Policy) -> None:
         w = self._w
@@ -180,14 +244,19 @@ class Traffic:
         if policy.rank is not None:
             w.c[k.SEQUENCE] = -1
             w.rank[:] = policy.rank[w.owner]
+
         if policy.chain is not None:
             w.chain[:] = policy.chain
         if policy.after is not None:
             before, after = policy.after[:, 0], policy.after[:, 1]
             order = np.argsort(before, kind="stable")
-            starts = np.searchsorted(before[order], np.arange(self.task.n_sectors + 1)).astype(np.int32)
+            starts = np.searchsorted(
+                before[order], np.arange(self.task.n_sectors + 1)
+            ).astype(np.int32)
             np.add.at(w.need, after, 1)
-            self._w = w._replace(after=after[order].astype(np.int32), after_starts=starts)
+            self._w = w._replace(
+                after=after[order].astype(np.int32), after_starts=starts
+            )
 
     # -- messages
 
@@ -213,6 +282,7 @@ class Traffic:
             s.on_release(robot, sector)
         else:
             s.on_finish(robot, sector)
+
         spent = perf_counter() - begin
         self._decisions += 1
         self._deciding += spent
@@ -227,6 +297,7 @@ class Traffic:
             for robot, sector in answers:
                 self._send(_PERMISSION, robot, sector)
             return
+
         # Grants of one decision are applied together: the robot plans its motion once.
         for robot, several in groupby(answers, key=lambda a: a[0]):
             self._allow(robot, max(sector for _, sector in several))
@@ -242,13 +313,16 @@ class Traffic:
 
     # -- the run
 
-    def run(self, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+    def run(
+        self, progress: Callable[[float, int], None] = lambda _t, _n: None
+    ) -> Outcome:
         """Run to the end. Call it once.
 
         Parameters
         ----------
         progress : callable
-            Called at intervals with the simulated time, s, and the number of finished robots.
+            Called at intervals with the simulated time, s, and the number of finished
+            robots.
 
         Raises
         ------
@@ -282,7 +356,14 @@ class Traffic:
         c[k.EVENTS] += n
         if n and c[k.LOGS]:
             kinds = np.full(n, k.COLLISION, np.int8)
-            self._chunks.append((np.zeros(n), pairs[:, 0].astype(np.int32), kinds, pairs[:, 1].astype(np.int32)))
+            self._chunks.append(
+                (
+                    np.zeros(n),
+                    pairs[:, 0].astype(np.int32),
+                    kinds,
+                    pairs[:, 1].astype(np.int32),
+                )
+            )
 
     def advance(self, until: float) -> Ending | None:
         """Process the events up to a simulated time, s, for runs in real time.
@@ -301,6 +382,7 @@ class Traffic:
         if code in (k.TIME, k.IDLE):
             self.now = max(self.now, until)
             return Ending.TIMEOUT if until >= self.rules.time_limit else None
+
         return Ending.COMPLETED if code == k.ALL_DONE else Ending.COLLISION
 
     def permit(self, robot: int) -> None:
@@ -312,7 +394,10 @@ class Traffic:
             There is no such robot.
         """
         if not 0 <= robot < len(self.task):
-            raise WorldError(f"permission: expected a robot from 0 to {len(self.task) - 1}, found {robot}")
+            raise WorldError(
+                f"permission: expected a robot from 0 to {len(self.task) - 1}, found {robot}"
+            )
+
         self._allow(robot, -1)
 
     def is_done(self, robot: int) -> bool:
@@ -327,8 +412,8 @@ class Traffic:
         Parameters
         ----------
         before : Traffic
-            Run whose robots do not ask. Its task differs in the path of one robot, beyond the
-            sectors that are permitted to this robot.
+            Run whose robots do not ask. Its task differs in the path of one robot,
+            beyond the sectors that are permitted to this robot.
         robot : int
             Robot with the new path; it has not finished.
         """
@@ -345,11 +430,18 @@ class Traffic:
         if w.i[robot, k.MODE] == k.GOING:
             end = float(v.ends[-1]) if self.rules.stop_at_end else np.inf
             w.f[robot, k.LIMIT] = self._limit(v, end, int(w.i[robot, k.ALLOWED]))
+
         # Occupied sectors are numbered anew for the same reason.
         sectors = np.arange(self.task.n_sectors) - w.first[w.owner]
-        w.inside[:] = (w.i[w.owner, k.TAIL] <= sectors) & (sectors <= w.i[w.owner, k.HEAD])
+        w.inside[:] = (w.i[w.owner, k.TAIL] <= sectors) & (
+            sectors <= w.i[w.owner, k.HEAD]
+        )
         w.inside[w.i[w.owner, k.MODE] == k.GONE] = 0
-        self._chunks, self.now, self.is_idle = before._chunks, before.now, before.is_idle
+        self._chunks, self.now, self.is_idle = (
+            before._chunks,
+            before.now,
+            before.is_idle,
+        )
         # The queue holds event times of the old path; plan all robots afresh.
         packed = self._pack(w)
         k.begin(packed)
@@ -357,10 +449,14 @@ class Traffic:
 
     def asked(self) -> list[tuple[int, int]]:
         """Return the waiting robots, each with its number of missing permissions."""
-        missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (1 - self._w.i[:, k.DONE])
+        missing = (self._w.i[:, k.ASKED] - self._w.i[:, k.ALLOWED]) * (
+            1 - self._w.i[:, k.DONE]
+        )
         return [(robot, n) for robot, n in enumerate(missing.tolist()) if n > 0]
 
-    def _advance(self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None) -> int:
+    def _advance(
+        self, until: float, progress: Callable[[float, int], None] = lambda _t, _n: None
+    ) -> int:
         """Process the events up to a time; return the kernel's reason to stop."""
         w, packed, mail = self._w, self._pack(self._w), self._mail
         if w.c[k.COLLISIONS] and not w.c[k.GOES_ON]:
@@ -398,25 +494,35 @@ class Traffic:
         Parameters
         ----------
         why : int or Ending
-            Reason of the end: a code of the kernel, or an ending given by a caller that runs it in real time.
+            Reason of the end: a code of the kernel, or an ending given by a caller that
+            runs it in real time.
         """
         self._flush()
         self.supervisor.on_end()
         if self._w.c[k.LOST]:
-            raise AssertionError(f"event buffer overflow: {self._w.c[k.LOST]} events were lost")
+            raise AssertionError(
+                f"event buffer overflow: {self._w.c[k.LOST]} events were lost"
+            )
+
         return self._outcome(why)
 
     def _flush(self) -> None:
         w = self._w
         n = int(w.c[k.OUT])
         if n:
-            self._chunks.append(tuple(column[:n].copy() for column in (w.et, w.er, w.ek, w.es)))
+            self._chunks.append(
+                tuple(column[:n].copy() for column in (w.et, w.er, w.ek, w.es))
+            )
             w.c[k.OUT] = 0
 
     def _outcome(self, why: int | Ending) -> Outcome:
         f, i, c = self._w.f, self._w.i, self._w.c
         done = i[:, k.DONE].astype(bool)
-        codes = {k.ALL_DONE: Ending.COMPLETED, k.COLLIDED: Ending.COLLISION, k.IDLE: Ending.DEADLOCK}
+        codes = {
+            k.ALL_DONE: Ending.COMPLETED,
+            k.COLLIDED: Ending.COLLISION,
+            k.IDLE: Ending.DEADLOCK,
+        }
         ending = why if isinstance(why, Ending) else codes.get(why, Ending.TIMEOUT)
         if c[k.COLLISIONS] and ending is not Ending.TIMEOUT:
             ending = Ending.COLLISION
@@ -426,18 +532,34 @@ class Traffic:
             time = self.now if isinstance(why, Ending) else self.rules.time_limit
         else:
             time = float(self._w.d[0])
+
         # A deadlock starts when the last robot has come to rest.
         if ending is Ending.DEADLOCK:
             time = max(time, float(f[~done, k.REST].max(initial=0.0)))
         # These robots are still stopped at the end, so their last wait is not counted
         # yet.
         stands = ~done & (f[:, k.REST] < time)
-        waited = f[:, k.WAIT] + np.where(stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0)
-        robots = Robots(f[:, k.FINISHED].copy(), waited, (i[:, k.STOPS] + stands).astype(np.int64), done)
+        waited = f[:, k.WAIT] + np.where(
+            stands, time - np.where(stands, f[:, k.REST], 0.0), 0.0
+        )
+        robots = Robots(
+            f[:, k.FINISHED].copy(),
+            waited,
+            (i[:, k.STOPS] + stands).astype(np.int64),
+            done,
+        )
         return Outcome(
-            self.task, ending, time, join_events(self._chunks), int(c[k.EVENTS]), robots, cycle, waiting, int(c[k.COLLISIONS]),
+            self.task,
+            ending,
+            time,
+            join_events(self._chunks),
+            int(c[k.EVENTS]),
+            robots,
+            cycle,
+            waiting,
+            int(c[k.COLLISIONS]),
             Decisions(self._decisions, self._deciding, self._longest),
-        )  # fmt: skip
+        )
 
     @property
     def world(self) -> k.World:

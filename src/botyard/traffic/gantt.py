@@ -16,7 +16,7 @@ from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import loads
 from botyard.names import shown
-from botyard.safefile import MARK, replacing, write_text
+from botyard.processes.safefile import MARK, replacing, write_text
 
 FORMATS: Final = (".svg", ".html", ".png", ".pdf")
 MAX_SECTORS: Final = 60
@@ -28,7 +28,12 @@ MAX_ROWS_HEIGHT_IN: Final = 100.0
 
 Rows of many robots become narrower.
 """
-_COLORS: Final = {"goes": "#4c8dd6", "waits": "#d9534f", "occupied": "#8fbf7f", "critical": "#555555"}
+_COLORS: Final = {
+    "goes": "#4c8dd6",
+    "waits": "#d9534f",
+    "occupied": "#8fbf7f",
+    "critical": "#555555",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class Chart:
     title : str
         Title: the outcome.
     holders : list of (robot, start, robots)
-        Waiting robot, start of the wait, and the robots it waits for, if these are known.
+        Waiting robot, start of the wait, and the robots it waits for, if these are
+        known.
     """
 
     robots: int
@@ -91,7 +97,11 @@ def chart_of(
     holders: list[tuple[int, float, tuple[int, ...]]] = []
     since, state = [0.0] * robots, ["goes"] * robots
     spans = [(0, 0)] * robots if starts is None else starts
-    inside = {(i, s): 0.0 for i, (first, last) in enumerate(spans) for s in range(first, last + 1)}
+    inside = {
+        (i, s): 0.0
+        for i, (first, last) in enumerate(spans)
+        for s in range(first, last + 1)
+    }
     granted: dict[tuple[int, int], float] = {}
 
     def turn(i: int, t: float, to: str) -> None:
@@ -103,7 +113,12 @@ def chart_of(
             since[i], state[i] = t, to
 
     for row in rows:
-        t, i, kind, sector = float(row["t"]), int(row["robot"]), row["kind"], int(row.get("sector", -1))
+        t, i, kind, sector = (
+            float(row["t"]),
+            int(row["robot"]),
+            row["kind"],
+            int(row.get("sector", -1)),
+        )
         if kind == "stop":
             turn(i, t, "waits")
             if row.get("waits_for"):
@@ -123,6 +138,7 @@ def chart_of(
             sectors.append((i, sector, inside.pop((i, sector), 0.0), t))
         elif kind == "critical":
             asks.append((i, t))
+
     for i in range(robots):
         turn(i, end, "done")
     sectors += [(i, sector, t, end) for (i, sector), t in inside.items() if end > t]
@@ -143,20 +159,46 @@ def draw(source: Any, path: Path, *, overwrite: bool = False) -> None:
         matplotlib is not installed; the suffix is unknown; the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
-        raise WorldError(f"{path}: expected a file name that ends in {', '.join(FORMATS)}")
-    result = source if isinstance(source, dict) else source.to_json() | {"text": source.describe()}
+        raise WorldError(
+            f"{path}: expected a file name that ends in {', '.join(FORMATS)}"
+        )
+
+    result = (
+        source
+        if isinstance(source, dict)
+        else source.to_json() | {"text": source.describe()}
+    )
     if "events" not in result or "metrics" not in result:
-        raise WorldError("expected a result with its events, as --result writes it, found a result without events")
+        raise WorldError(
+            "expected a result with its events, as --result writes it, found a "
+            "result without events"
+        )
+
     title = shown(result.get("text") or result["outcome"], MAX_TITLE)
-    starts = None if isinstance(source, dict) else [v.occupied() for v in source.task.vehicles]
-    chart = chart_of(result["events"], int(result["metrics"]["robots"]), float(result["time_s"]), title, starts)
+    starts = (
+        None
+        if isinstance(source, dict)
+        else [v.occupied() for v in source.task.vehicles]
+    )
+    chart = chart_of(
+        result["events"],
+        int(result["metrics"]["robots"]),
+        float(result["time_s"]),
+        title,
+        starts,
+    )
     try:
         if path.suffix.lower() == ".html":
             write_text(path, page(chart, result), force=overwrite)
             return
+
         kind = path.suffix.lower().removeprefix(".")
         with replacing(path, force=overwrite) as file:
-            _figure(chart).savefig(file, format=kind, metadata={"Software" if kind == "png" else "Creator": MARK})
+            _figure(chart).savefig(
+                file,
+                format=kind,
+                metadata={"Software" if kind == "png" else "Creator": MARK},
+            )
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -174,6 +216,7 @@ def load_result(path: Path, budget: Budget = Budget()) -> dict[str, Any]:
         text = read_bytes(path, meter, FormatError).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(f"expected JSON in UTF-8: {error}", path) from None
+
     data = loads(text, meter, FormatError)
     if not isinstance(data, dict) or "outcome" not in data:
         raise FormatError('expected a result of "botyard traffic run --result"', path)
@@ -185,6 +228,7 @@ def _figure(chart: Chart) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise WorldError(lacking("a chart", "plots")) from None
+
     longest: dict[tuple[int, int], float] = {}
     for i, sector, begin, end in chart.sectors:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
@@ -192,8 +236,12 @@ def _figure(chart: Chart) -> Any:
     rows = {s: n for n, s in enumerate(listed)}
     # A figure of many thousand rows would be larger than matplotlib can write.
     high = min(0.22 * chart.robots, MAX_ROWS_HEIGHT_IN)
-    figure = Figure(figsize=(12.0, 1.6 + high + 0.16 * len(listed)), layout="constrained")
-    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[high + 0.3, 0.16 * len(listed) + 0.3])
+    figure = Figure(
+        figsize=(12.0, 1.6 + high + 0.16 * len(listed)), layout="constrained"
+    )
+    top, bottom = figure.subplots(
+        2, 1, sharex=True, height_ratios=[high + 0.3, 0.16 * len(listed) + 0.3]
+    )
     for bars, name in ((chart.goes, "goes"), (chart.waits, "waits")):
         top.barh(
             [b[0] for b in bars],
@@ -203,18 +251,30 @@ def _figure(chart: Chart) -> Any:
             height=0.7,
             label=name,
         )
-    top.plot([a[1] for a in chart.asks], [a[0] for a in chart.asks], "|", color=_COLORS["critical"], label="asks")
+
+    top.plot(
+        [a[1] for a in chart.asks],
+        [a[0] for a in chart.asks],
+        "|",
+        color=_COLORS["critical"],
+        label="asks",
+    )
     # Rows that became narrow get fewer labels, so that the labels do not overlap.
-    named = range(0, chart.robots, math.ceil(0.22 * chart.robots / MAX_ROWS_HEIGHT_IN) or 1)
+    named = range(
+        0, chart.robots, math.ceil(0.22 * chart.robots / MAX_ROWS_HEIGHT_IN) or 1
+    )
     top.set_yticks(named, [f"robot {i}" for i in named], fontsize=7)
     top.invert_yaxis()
     top.legend(loc="upper right", fontsize=7, ncols=3)
     top.set_title(chart.title, fontsize=10, parse_math=False)
     visible = [s for s in chart.sectors if (s[0], s[1]) in rows]
     bottom.barh(
-        [rows[s[0], s[1]] for s in visible], [s[3] - s[2] for s in visible], left=[s[2] for s in visible], color=_COLORS["occupied"],
+        [rows[s[0], s[1]] for s in visible],
+        [s[3] - s[2] for s in visible],
+        left=[s[2] for s in visible],
+        color=_COLORS["occupied"],
         height=0.8,
-    )  # fmt: skip
+    )
     bottom.set_yticks(range(len(listed)), [f"{i}:{s}" for i, s in listed], fontsize=6)
     bottom.set_ylabel("robot : sector", fontsize=8)
     bottom.margins(y=0.01)
@@ -237,9 +297,11 @@ def page(chart: Chart, result: dict[str, Any]) -> str:
     )
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=generator content='{MARK}'>"
-        f"<meta name=viewport content='width=device-width'><title>{html.escape(chart.title)}</title>"
+        "<meta name=viewport "
+        f"content='width=device-width'><title>{html.escape(chart.title)}</title>"
         f"<style>body{{font:14px system-ui,sans-serif;margin:24px}}svg{{max-width:100%;"
-        f"height:auto}}td{{padding:2px 16px 2px 0}}</style><h1>{html.escape(chart.title)}</h1>{svg}<table>{numbers}</table></html>\n"
+        f"height:auto}}td{{padding:2px 16px 2px "
+        f"0}}</style><h1>{html.escape(chart.title)}</h1>{svg}<table>{numbers}</table></html>\n"
     )
 
 

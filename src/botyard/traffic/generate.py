@@ -27,7 +27,12 @@ ATTEMPTS: Final = 200
 """Number of random tasks to try until one has a safe start."""
 
 
-def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
+def task_of_routes(
+    routes: Sequence[Route],
+    name: str,
+    vehicle: Vehicle | None = None,
+    cell: float = CELL,
+) -> Task:
     """Make the task of robots that follow routes.
 
     Parameters
@@ -46,12 +51,19 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
     """
     usual = vehicle or Vehicle(ends=np.ones(1))
     if cell < 2.0 * usual.radius:
-        raise TaskError(f"cells of {cell:g} m are too small for robots of {2.0 * usual.radius:g} m", name)
+        raise TaskError(
+            f"cells of {cell:g} m are too small for robots of {2.0 * usual.radius:g} m",
+            name,
+        )
+
     vehicles = []
     users: dict[Cell, list[tuple[int, int]]] = {}
     for i, route in enumerate(routes):
         if len(route) < 2:
-            raise TaskError(f"route {i}: expected at least two cells, found {len(route)}", name)
+            raise TaskError(
+                f"route {i}: expected at least two cells, found {len(route)}", name
+            )
+
         ends = (np.arange(len(route), dtype=np.float64) + 0.5) * cell
         # The last sector ends in the middle of its cell, where the path ends.
         ends[-1] -= 0.5 * cell
@@ -59,7 +71,15 @@ def task_of_routes(routes: Sequence[Route], name: str, vehicle: Vehicle | None =
         vehicles.append(replace(usual, ends=ends, path=path, start=0.0))
         for k, at in enumerate(route):
             users.setdefault(at, []).append((i, k))
-    listed = [(i, k, j, m) for at in users.values() if len(at) > 1 for i, k in at for j, m in at if i != j]
+
+    listed = [
+        (i, k, j, m)
+        for at in users.values()
+        if len(at) > 1
+        for i, k in at
+        for j, m in at
+        if i != j
+    ]
     rows: I8 = np.array(listed, np.int64).reshape(-1, 4)
     # Sort the rows, so that the order does not depend on which route came first.
     order = np.lexsort(rows.T[::-1])
@@ -85,9 +105,11 @@ def crossings(n: int, random: np.random.Generator) -> list[Route]:
     for y in rows.tolist():
         route = [(x, y) for x in range(-margin, width + margin)]
         routes.append(route if random.random() < 0.5 else route[::-1])
+
     for x in columns.tolist():
         route = [(x, y) for y in range(-margin, height + margin)]
         routes.append(route if random.random() < 0.5 else route[::-1])
+
     return routes
 
 
@@ -100,9 +122,11 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
     # The loop has 4 · side cells: an entry and an exit for each robot.
     side = max(2, -(-n // 2))
     loop = (
-        [(x, 0) for x in range(side)] + [(side, y) for y in range(side)]
-        + [(x, side) for x in range(side, 0, -1)] + [(0, y) for y in range(side, 0, -1)]
-    )  # fmt: skip
+        [(x, 0) for x in range(side)]
+        + [(side, y) for y in range(side)]
+        + [(x, side) for x in range(side, 0, -1)]
+        + [(0, y) for y in range(side, 0, -1)]
+    )
 
     def outward(k: int) -> Cell:
         x, y = loop[k]
@@ -114,12 +138,16 @@ def ring(n: int, random: np.random.Generator) -> list[Route]:
     exits = random.permutation(np.arange(1, len(loop), 2)).tolist()
     routes = []
     for entry, leave in zip(places, exits, strict=False):
-        go = [loop[(entry + k) % len(loop)] for k in range((leave - entry) % len(loop) + 1)]
+        go = [
+            loop[(entry + k) % len(loop)]
+            for k in range((leave - entry) % len(loop) + 1)
+        ]
         (ex, ey), (lx, ly) = outward(entry), outward(leave)
         (ax, ay), (bx, by) = loop[entry], loop[leave]
         come = [(ax + 2 * ex, ay + 2 * ey), (ax + ex, ay + ey)]
         away = [(bx + lx, by + ly), (bx + 2 * lx, by + 2 * ly)]
         routes.append(come + go + away)
+
     return routes
 
 
@@ -134,13 +162,21 @@ def corridor(n: int, random: np.random.Generator) -> list[Route]:
     for k in range(left):
         y = 2 * k
         come = [(-x, y) for x in range(3, 1, -1)] + [(-1, r) for r in range(y, -1, -1)]
-        away = [(length, r) for r in range(0, -2 * k - 2, -1)] + [(length + x, -2 * k - 1) for x in range(1, 4)]
+        away = [(length, r) for r in range(0, -2 * k - 2, -1)] + [
+            (length + x, -2 * k - 1) for x in range(1, 4)
+        ]
         routes.append(come + [(x, 0) for x in range(length)] + away)
+
     for k in range(right):
         y = 2 * k + 2
-        come = [(length + x, y) for x in range(3, 0, -1)] + [(length, r) for r in range(y, -1, -1)]
-        away = [(-1, r) for r in range(0, -2 * k - 3, -1)] + [(-1 - x, -2 * k - 2) for x in range(1, 4)]
+        come = [(length + x, y) for x in range(3, 0, -1)] + [
+            (length, r) for r in range(y, -1, -1)
+        ]
+        away = [(-1, r) for r in range(0, -2 * k - 3, -1)] + [
+            (-1 - x, -2 * k - 2) for x in range(1, 4)
+        ]
         routes.append(come + [(x, 0) for x in range(length - 1, -1, -1)] + away)
+
     return [routes[k] for k in random.permutation(len(routes)).tolist()]
 
 
@@ -153,9 +189,16 @@ def star(n: int, random: np.random.Generator) -> list[Route]:
     exits = random.permutation(n).tolist()
     routes = []
     for k, e in enumerate(exits):
-        come = [(-4, 2 * k), (-3, 2 * k)] + [(-2, r) for r in range(2 * k, -1, -1)] + [(-1, 0)]
-        away = [(1, 0)] + [(2, r) for r in range(0, 2 * e + 1)] + [(3, 2 * e), (4, 2 * e)]
+        come = (
+            [(-4, 2 * k), (-3, 2 * k)]
+            + [(-2, r) for r in range(2 * k, -1, -1)]
+            + [(-1, 0)]
+        )
+        away = (
+            [(1, 0)] + [(2, r) for r in range(0, 2 * e + 1)] + [(3, 2 * e), (4, 2 * e)]
+        )
         routes.append([*come, (0, 0), *away])
+
     return routes
 
 
@@ -167,9 +210,19 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
     side = max(3, -(-n // 2))
     step = 3
     size = step * side
-    streets = {(x, y) for x in range(0, size + 1) for y in range(0, size + 1) if x % step == 0 or y % step == 0}
+    streets = {
+        (x, y)
+        for x in range(0, size + 1)
+        for y in range(0, size + 1)
+        if x % step == 0 or y % step == 0
+    }
     rim = [k for k in range(1, size) if k % step]
-    bays = [(k, -1) for k in rim] + [(k, size + 1) for k in rim] + [(-1, k) for k in rim] + [(size + 1, k) for k in rim]
+    bays = (
+        [(k, -1) for k in rim]
+        + [(k, size + 1) for k in rim]
+        + [(-1, k) for k in rim]
+        + [(size + 1, k) for k in rim]
+    )
     chosen = [bays[k] for k in random.permutation(len(bays))[: 2 * n].tolist()]
     routes = []
     for start, goal in zip(chosen[:n], chosen[n:], strict=True):
@@ -194,11 +247,16 @@ def deadlock(n: int, random: np.random.Generator) -> list[Route]:
             px, py = outward[(k + 1) % 4]
             come = [(ax + d * ox, ay + d * oy) for d in (3, 2, 1)]
             away = [(cx + d * px, cy + d * py) for d in (1, 2, 3)]
-            routes.append([(x0 + x, y) for x, y in [*come, (ax, ay), (bx, by), (cx, cy), *away]])
+            routes.append(
+                [(x0 + x, y) for x, y in [*come, (ax, ay), (bx, by), (cx, cy), *away]]
+            )
+
     return routes
 
 
-def shortest_way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator) -> Route:
+def shortest_way(
+    cells: set[Cell], start: Cell, goal: Cell, random: np.random.Generator
+) -> Route:
     """Search breadth-first for a shortest path over neighbouring cells.
 
     Among several shortest paths it picks a random one. The route is empty if none
@@ -214,15 +272,19 @@ def shortest_way(cells: set[Cell], start: Cell, goal: Cell, random: np.random.Ge
             if after in cells and after not in distance:
                 distance[after] = distance[x, y] + 1
                 queue.append(after)
+
     if start not in distance:
         return []
     route = [start]
     while route[-1] != goal:
         x, y = route[-1]
         near = [
-            c for c in ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1)) if distance.get(c, 1 << 30) < distance[x, y]
+            c
+            for c in ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1))
+            if distance.get(c, 1 << 30) < distance[x, y]
         ]
         route.append(near[int(random.integers(len(near)))])
+
     return route
 
 
@@ -237,7 +299,13 @@ FAMILIES: Final[dict[str, Callable[[int, np.random.Generator], list[Route]]]] = 
 """Generators of routes, by the name of their family."""
 
 
-def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = None, cell: float = CELL) -> Task:
+def generate(
+    family: str,
+    robots: int,
+    seed: int = 1,
+    vehicle: Vehicle | None = None,
+    cell: float = CELL,
+) -> Task:
     """Generate a solvable task of a family.
 
     Parameters
@@ -254,10 +322,14 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
     Raises
     ------
     TaskError
-        The family or the number of robots is not valid; no attempt gave a solvable task.
+        The family or the number of robots is not valid; no attempt gave a solvable
+        task.
     """
     if family not in FAMILIES:
-        raise TaskError(f'family: expected one of {", ".join(FAMILIES)}, found "{family}"')
+        raise TaskError(
+            f'family: expected one of {", ".join(FAMILIES)}, found "{family}"'
+        )
+
     if not 2 <= robots <= 100_000:
         raise TaskError(f"robots: expected a number from 2 to 100000, found {robots}")
     from botyard.traffic.check import is_safe
@@ -265,10 +337,15 @@ def generate(family: str, robots: int, seed: int = 1, vehicle: Vehicle | None = 
     # The robots are part of the seed: tasks of different sizes share no random numbers.
     for attempt in range(ATTEMPTS):
         random = np.random.Generator(np.random.PCG64([seed, attempt, robots]))
-        task = task_of_routes(FAMILIES[family](robots, random), f"{family}-{robots}-{seed}", vehicle, cell)
+        task = task_of_routes(
+            FAMILIES[family](robots, random), f"{family}-{robots}-{seed}", vehicle, cell
+        )
         if is_safe(task):
             return task
-    raise TaskError(f"{family}: found no solvable task of {robots} robots in {ATTEMPTS} attempts")
+
+    raise TaskError(
+        f"{family}: found no solvable task of {robots} robots in {ATTEMPTS} attempts"
+    )
 
 
 __all__ = ["CELL", "FAMILIES", "generate", "shortest_way", "task_of_routes"]

@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard import elementwise
-from botyard.elementary import acos
 from botyard.errors import BudgetError, MapError, WorldError
 from botyard.extras import lacking
 from botyard.formats import svg
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import acos
 from botyard.traffic.motion import Path2
 from botyard.traffic.task import F8, I8, Task, TaskError, Vehicle
 
@@ -38,7 +38,11 @@ The result of a call has at most this many rows per piece of the other path.
 
 
 def arc(
-    centre: tuple[float, float], radius: float, start: float, sweep: float, tolerance: float = CHORD_TOLERANCE
+    centre: tuple[float, float],
+    radius: float,
+    start: float,
+    sweep: float,
+    tolerance: float = CHORD_TOLERANCE,
 ) -> F8:
     """Approximate a circular arc by a polyline, (k, 2), m.
 
@@ -52,7 +56,9 @@ def arc(
         Largest distance between arc and polyline, m: r (1 − cos(step / 2)).
     """
     step = 2.0 * acos(max(-1.0, 1.0 - min(tolerance, radius) / radius))
-    angles = start + sweep * np.linspace(0.0, 1.0, max(2, math.ceil(abs(sweep) / step) + 1))
+    angles = start + sweep * np.linspace(
+        0.0, 1.0, max(2, math.ceil(abs(sweep) / step) + 1)
+    )
     c, s = elementwise.cosine_sine(angles)
     return np.stack([centre[0] + radius * c, centre[1] + radius * s], axis=1)
 
@@ -70,12 +76,17 @@ def spline(points: F8, samples: int = 24) -> F8:
         return points
     # The spline passes only through inner points, so both ends get a mirrored
     # neighbour.
-    padded = np.concatenate([[2 * points[0] - points[1]], points, [2 * points[-1] - points[-2]]])
+    padded = np.concatenate(
+        [[2 * points[0] - points[1]], points, [2 * points[-1] - points[-2]]]
+    )
     out = [points[:1]]
     for p0, p1, p2, p3 in zip(padded, padded[1:], padded[2:], padded[3:], strict=False):
         t0 = 0.0
         t1, t2, t3 = np.cumsum(
-            [math.sqrt(max(float(elementwise.hypot(*(b - a))), 1e-12)) for a, b in ((p0, p1), (p1, p2), (p2, p3))]
+            [
+                math.sqrt(max(float(elementwise.hypot(*(b - a))), 1e-12))
+                for a, b in ((p0, p1), (p1, p2), (p2, p3))
+            ]
         )
         t = np.linspace(t1, t2, samples + 1)[1:, None]
         a1 = (t1 - t) / (t1 - t0) * p0 + (t - t0) / (t1 - t0) * p1
@@ -84,6 +95,7 @@ def spline(points: F8, samples: int = 24) -> F8:
         b1 = (t2 - t) / (t2 - t0) * a1 + (t - t0) / (t2 - t0) * a2
         b2 = (t3 - t) / (t3 - t1) * a2 + (t - t1) / (t3 - t1) * a3
         out.append((t2 - t) / (t2 - t1) * b1 + (t - t1) / (t2 - t1) * b2)
+
     return np.concatenate(out)
 
 
@@ -92,6 +104,7 @@ def _shapely() -> Any:
         import shapely
     except ImportError:
         raise WorldError(lacking("traffic on paths in the plane", "traffic")) from None
+
     return shapely
 
 
@@ -126,7 +139,8 @@ class SearchLimit:
         self._left -= pairs
         if self._left < 0:
             raise TaskError(
-                f"expected at most {self.pairs} pairs of pieces of paths that are near each other, found more"
+                f"expected at most {self.pairs} pairs of pieces of paths that "
+                "are near each other, found more"
             )
 
 
@@ -168,16 +182,24 @@ class SweptPath:
         found = [np.zeros((0, 2), np.int64)]
         # Most paths of a large task are far apart; their bounding boxes show it at
         # once.
-        if (self._low - other._high > reach).any() or (other._low - self._high > reach).any():
+        if (self._low - other._high > reach).any() or (
+            other._low - self._high > reach
+        ).any():
             return found[0]
+
         for begin in range(first, len(self._lines), _SEARCH_CHUNK):
             lines = self._lines[begin : begin + _SEARCH_CHUNK]
             low_x, low_y, high_x, high_y = shapely.bounds(lines).T
-            a, b = other._tree.query(shapely.box(low_x - reach, low_y - reach, high_x + reach, high_y + reach))
+            a, b = other._tree.query(
+                shapely.box(
+                    low_x - reach, low_y - reach, high_x + reach, high_y + reach
+                )
+            )
             # Count before the distances are computed: they cost most of the time.
             limit.take(len(a))
             near = _overlap(lines[a], other._lines[b], reach)
             found.append(np.stack([a[near] + begin, b[near]], axis=1).astype(np.int64))
+
         pairs = np.concatenate(found)
         return pairs[np.lexsort(pairs.T[::-1])]
 
@@ -199,14 +221,24 @@ class _Pieces:
         for i, (path, cuts) in enumerate(zip(paths, breaks, strict=True)):
             places = np.unique(np.concatenate([path.along, cuts]))
             points = path.at(places)
-            begin, end = np.searchsorted(places, cuts[:-1]), np.searchsorted(places, cuts[1:])
+            begin, end = (
+                np.searchsorted(places, cuts[:-1]),
+                np.searchsorted(places, cuts[1:]),
+            )
             sizes = end - begin + 1
-            rows = np.repeat(begin, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            rows = (
+                np.repeat(begin, sizes)
+                + np.arange(sizes.sum())
+                - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            )
             coords.append(points[rows])
             index.append(np.repeat(np.arange(count, count + len(sizes)), sizes))
             owner.append(np.full(len(sizes), i))
             count += len(sizes)
-        self.lines = shapely.linestrings(np.concatenate(coords), indices=np.concatenate(index))
+
+        self.lines = shapely.linestrings(
+            np.concatenate(coords), indices=np.concatenate(index)
+        )
         self.owner = np.concatenate(owner)
 
     def close(self, radii: F8) -> tuple[I8, I8]:
@@ -219,7 +251,11 @@ class _Pieces:
         own = radii[self.owner]
         # The tree takes one distance per piece, so it searches with the largest other
         # radius.
-        a, b = tree.query(self.lines, predicate="dwithin", distance=own + float(radii.max(initial=0.0)))
+        a, b = tree.query(
+            self.lines,
+            predicate="dwithin",
+            distance=own + float(radii.max(initial=0.0)),
+        )
         some = (a < b) & (self.owner[a] != self.owner[b])
         a, b = a[some], b[some]
         near = _overlap(self.lines[a], self.lines[b], own[a] + own[b])
@@ -247,7 +283,8 @@ def task_of_paths(
     vehicles : Vehicle or sequence of Vehicle, optional
         Radius and motion of all, or of each.
     longest, shortest : float
-        Length of the initial pieces, and smallest length, m; by default the smallest length
+        Length of the initial pieces, and smallest length, m; by default the smallest
+        length
         is the greater of diameter and braking distance.
 
     Returns
@@ -265,16 +302,30 @@ def task_of_paths(
     usual = vehicles if isinstance(vehicles, Vehicle) else Vehicle(ends=np.ones(1))
     each = list(vehicles) if isinstance(vehicles, Sequence) else [usual] * len(paths)
     if len(each) != len(paths):
-        raise TaskError(f"vehicles: expected one for each of {len(paths)} paths, found {len(each)}", name)
+        raise TaskError(
+            f"vehicles: expected one for each of {len(paths)} paths, found {len(each)}",
+            name,
+        )
+
     curves = [Path2(np.asarray(p, np.float64)) for p in paths]
     for i, curve in enumerate(curves):
-        if not (np.isfinite(curve.corners).all() and len(curve.corners) > 1 and curve.length > 0.0):
+        if not (
+            np.isfinite(curve.corners).all()
+            and len(curve.corners) > 1
+            and curve.length > 0.0
+        ):
             raise TaskError(f"path {i}: expected at least two different points", name)
+
     if not curves:
         return Task((), name=name)
     radii = np.array([v.radius for v in each])
-    least = np.array([shortest or max(2.0 * v.radius, v.braking_distance) for v in each])
-    breaks = [np.linspace(0.0, c.length, max(1, math.ceil(c.length / longest)) + 1) for c in curves]
+    least = np.array(
+        [shortest or max(2.0 * v.radius, v.braking_distance) for v in each]
+    )
+    breaks = [
+        np.linspace(0.0, c.length, max(1, math.ceil(c.length / longest)) + 1)
+        for c in curves
+    ]
     # Twenty halvings divide any path finer than `shortest`, so this bound is never
     # reached.
     for _ in range(_MAX_HALVINGS):
@@ -285,11 +336,13 @@ def task_of_paths(
         breaks, changed = _halved(breaks, critical, least)
         if not changed:
             break
+
     # A robot must be able to stop in its first sector, or it passes a border unasked.
     breaks = _joined(breaks, critical, [v.radius + v.braking_distance for v in each])
     listed = _conflicts(curves, breaks, radii)
     made = tuple(
-        replace(v, ends=cuts[1:], path=c.corners, start=0.0) for v, cuts, c in zip(each, breaks, curves, strict=True)
+        replace(v, ends=cuts[1:], path=c.corners, start=0.0)
+        for v, cuts, c in zip(each, breaks, curves, strict=True)
     )
     return Task(made, listed, (), name)
 
@@ -321,6 +374,7 @@ def _halved(breaks: list[F8], critical: Any, least: F8) -> tuple[list[F8], bool]
         middles = (cuts[:-1] + 0.5 * lengths)[split]
         changed |= bool(split.any())
         out.append(np.sort(np.concatenate([cuts, middles])))
+
     return out, changed
 
 
@@ -338,10 +392,13 @@ def _joined(breaks: list[F8], critical: Any, first: Sequence[float]) -> list[F8]
         keep[1:-1] = ~(free[:-1] & free[1:])
         keep[1:-1] &= cuts[1:-1] >= room
         out.append(cuts[keep])
+
     return out
 
 
-def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget()) -> list[F8]:
+def paths_of_svg(
+    path: str | Path, scale: float = 0.01, budget: Budget = Budget()
+) -> list[F8]:
     """Read the lines of an SVG drawing as paths; y up.
 
     Each path, line and polyline of the drawing gives one path.
@@ -361,18 +418,24 @@ def paths_of_svg(path: str | Path, scale: float = 0.01, budget: Budget = Budget(
     meter = Meter(budget, str(path), TaskError)
     data = read_bytes(path, meter, TaskError)
     try:
-        layers = svg.lines_of(data, meter, CHORD_TOLERANCE / scale, least=SEGMENTS_PER_CURVE).layers
+        layers = svg.lines_of(
+            data, meter, CHORD_TOLERANCE / scale, least=SEGMENTS_PER_CURVE
+        ).layers
     except BudgetError:
         raise
     except MapError as error:
         raise TaskError(error.reason, path, error.line) from None
+
     found = []
     for corners in (line for lines in layers.values() for line in lines):
         line = np.array(corners) * np.array([scale, -scale])
         # Repeated points have no direction, so they are dropped.
-        line = line[np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])]
+        line = line[
+            np.concatenate([[True], elementwise.hypot(*np.diff(line, axis=0).T) > 1e-9])
+        ]
         if len(line) > 1 and np.isfinite(line).all():
             found.append(line)
+
     if not found:
         raise TaskError("expected lines to drive along, found none", path)
     return found

@@ -63,7 +63,9 @@ class NavGraph:
             return self.names[name]
         if name.isdigit() and int(name) < len(self.places):
             return int(name)
-        raise TaskError(f'place: expected a name of the graph or a number from 0 to {len(self.places) - 1}, found "{name}"')
+        raise TaskError(
+            f'place: expected a name of the graph or a number from 0 to {len(self.places) - 1}, found "{name}"'
+        )
 
     def shortest_path(self, start: int, goal: int) -> list[int]:
         """Return the shortest path between two places (E. W. Dijkstra, 1959).
@@ -83,6 +85,7 @@ class NavGraph:
                 while found[-1] != start:
                     found.append(before[found[-1]])
                 return found[::-1]
+
             # The queue keeps an outdated entry after a shorter path was found.
             if length > best[at]:
                 continue
@@ -91,10 +94,13 @@ class NavGraph:
                 if new < best.get(after, math.inf):
                     best[after], before[after] = new, at
                     heapq.heappush(queue, (new, after))
+
         raise TaskError(f"no path from place {start} to place {goal}")
 
 
-def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budget()) -> NavGraph:
+def read_graph(
+    path: str | Path, level: str | None = None, budget: Budget = Budget()
+) -> NavGraph:
     """Read a level of a navigation graph.
 
     Parameters
@@ -109,20 +115,34 @@ def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budg
     """
     meter = Meter(budget, str(path), TaskError)
     try:
-        data: Any = YamlFile(read_bytes(path, meter, TaskError).decode("utf-8"), meter, TaskError).data
+        data: Any = YamlFile(
+            read_bytes(path, meter, TaskError).decode("utf-8"), meter, TaskError
+        ).data
     except UnicodeDecodeError:
         raise TaskError("expected YAML in UTF-8, found other bytes", path) from None
+
     levels = data.get("levels") if isinstance(data, dict) else None
     if not isinstance(levels, dict) or not levels:
         raise TaskError("expected levels: with vertices and lanes, found none", path)
     chosen = next(iter(levels)) if level is None else level
     if chosen not in levels:
-        raise TaskError(f'level: expected one of {", ".join(map(str, levels))}, found "{chosen}"', path)
+        raise TaskError(
+            f'level: expected one of {", ".join(map(str, levels))}, found "{chosen}"',
+            path,
+        )
+
     table = levels[chosen]
     where = f"levels.{chosen}"
-    places, lanes = (table.get(key) if isinstance(table, dict) else None for key in ("vertices", "lanes"))
+    places, lanes = (
+        table.get(key) if isinstance(table, dict) else None
+        for key in ("vertices", "lanes")
+    )
     if not isinstance(places, list) or not isinstance(lanes, list):
-        raise TaskError(f"{where}: expected lists of vertices and of lanes, found {brief(table)}", path)
+        raise TaskError(
+            f"{where}: expected lists of vertices and of lanes, found {brief(table)}",
+            path,
+        )
+
     # Users often give the building file, from which the editor makes the graph.
     if "drawing" in table or "walls" in table:
         raise TaskError(
@@ -130,26 +150,37 @@ def read_graph(path: str | Path, level: str | None = None, budget: Budget = Budg
             "`ros2 run rmf_building_map_tools building_map_generator nav` makes the graph from it",
             path,
         )
+
     graph = NavGraph([])
     for i, place in enumerate(places):
-        x, y, options = _entry(place, f"{where}.vertices[{i}]", "[x, y, {…}] in m", float, path)
+        x, y, options = _entry(
+            place, f"{where}.vertices[{i}]", "[x, y, {…}] in m", float, path
+        )
         graph.places.append((float(x), float(y)))
         if options.get("name"):
             graph.names[str(options["name"])] = i
+
     for k, lane in enumerate(lanes):
         here = f"{where}.lanes[{k}]"
         a, b, options = _entry(lane, here, "[from, to, {…}]", int, path)
         if not 0 <= min(a, b) <= max(a, b) < len(graph.places):
-            raise TaskError(f"{here}: expected two places from 0 to {len(graph.places) - 1}, found {a} and {b}", path)
+            raise TaskError(
+                f"{here}: expected two places from 0 to {len(graph.places) - 1}, found {a} and {b}",
+                path,
+            )
+
         ways = [(a, b), (b, a)] if options.get("is_bidirectional") else [(a, b)]
         for way in ways:
             graph.lanes.setdefault(way[0], []).append(way[1])
             if options.get("mutex"):
                 graph.mutex[way] = str(options["mutex"])
+
     return graph
 
 
-def _entry(entry: Any, where: str, expected: str, kind: type[Any], path: str | Path) -> tuple[Any, Any, dict[str, Any]]:
+def _entry(
+    entry: Any, where: str, expected: str, kind: type[Any], path: str | Path
+) -> tuple[Any, Any, dict[str, Any]]:
     """Return the two numbers of a vertex or a lane, and its options.
 
     Further values are ignored.
@@ -159,8 +190,12 @@ def _entry(entry: Any, where: str, expected: str, kind: type[Any], path: str | P
     if not (isinstance(entry, list) and len(entry) >= 2):
         raise TaskError(f"{where}: expected {expected}, found {brief(entry)}", path)
     a, b, *rest = entry
-    if not all(isinstance(v, kinds) and not isinstance(v, bool) and abs(v) <= MAX_NUMBER for v in (a, b)):
+    if not all(
+        isinstance(v, kinds) and not isinstance(v, bool) and abs(v) <= MAX_NUMBER
+        for v in (a, b)
+    ):
         raise TaskError(f"{where}: expected {expected}, found {brief(entry)}", path)
+
     return a, b, next((one for one in rest if isinstance(one, dict)), {})
 
 
@@ -191,11 +226,16 @@ def task_of_graph(
     for i, stops in enumerate(routes):
         places = [graph.find(s) for s in stops]
         if len(places) < 2 or any(a == b for a, b in itertools.pairwise(places)):
-            raise TaskError(f"route {i}: expected at least two different places, found {', '.join(stops)}", name)
+            raise TaskError(
+                f"route {i}: expected at least two different places, found {', '.join(stops)}",
+                name,
+            )
+
         way = places[:1]
         for a, b in itertools.pairwise(places):
             way += graph.shortest_path(a, b)[1:]
         ways.append(way)
+
     paths: list[F8] = [np.array([graph.places[p] for p in way]) for way in ways]
     task = task_of_paths(paths, vehicle, longest=longest, name=name)
     groups: dict[str, list[tuple[int, int]]] = {}
@@ -206,10 +246,21 @@ def task_of_graph(
             if (group := graph.mutex.get(lane)) is not None:
                 # The tolerance keeps out a sector that only touches the end of the
                 # lane.
-                inside = np.flatnonzero((begin < along[k + 1] - 1e-9) & (v.ends > along[k] + 1e-9))
+                inside = np.flatnonzero(
+                    (begin < along[k + 1] - 1e-9) & (v.ends > along[k] + 1e-9)
+                )
                 groups.setdefault(group, []).extend((i, int(s)) for s in inside)
-    more = [(i, s, j, m) for members in groups.values() for i, s in members for j, m in members if i != j]
-    listed: I8 = np.unique(np.concatenate([task.listed, np.array(more, np.int64).reshape(-1, 4)]), axis=0)
+
+    more = [
+        (i, s, j, m)
+        for members in groups.values()
+        for i, s in members
+        for j, m in members
+        if i != j
+    ]
+    listed: I8 = np.unique(
+        np.concatenate([task.listed, np.array(more, np.int64).reshape(-1, 4)]), axis=0
+    )
     return Task(task.vehicles, listed, (), name)
 
 

@@ -22,7 +22,9 @@ MAX_STEPS: Final = 10_000_000
 _HEADINGS: Final = {"E": 0, "S": 1, "W": 2, "N": 3, "0": 0, "1": 1, "2": 2, "3": 3}
 _NEXT_CELL: Final = ((0, 1), (1, 0), (0, -1), (-1, 0))
 """Row and column offsets of the next cell to the east, south, west and north."""
-_SEGMENT: Final = re.compile(r"\[\((\d{1,9}),(-?\d{1,9}),(-?\d{1,9}),(\w{1,4}),(\d{1,9})\):\(([^()\[\]]*)\)\]")
+_SEGMENT: Final = re.compile(
+    r"\[\((\d{1,9}),(-?\d{1,9}),(-?\d{1,9}),(\w{1,4}),(\d{1,9})\):\(([^()\[\]]*)\)\]"
+)
 _MOVES: Final = re.compile(r"([A-Z]) ?(\d{1,9})")
 
 
@@ -40,15 +42,21 @@ class _Agent:
         if move in "WT":
             self.cells += [self.cells[-1]] * count
             return
+
         for _ in range(count):
             self.counter += 1
             if self.counter >= self._ticks:
                 self.counter = 0
                 row, column, heading = self.state
                 if move == "F":
-                    self.state = row + _NEXT_CELL[heading][0], column + _NEXT_CELL[heading][1], heading
+                    self.state = (
+                        row + _NEXT_CELL[heading][0],
+                        column + _NEXT_CELL[heading][1],
+                        heading,
+                    )
                 else:
                     self.state = row, column, (heading + (1 if move == "R" else 3)) % 4
+
             self.cells.append((self.state[1], -self.state[0]))
 
 
@@ -61,7 +69,9 @@ class _Reader:
 
     def fail(self, key: str, expected: str, found: object) -> TaskError:
         """Return the error for a key."""
-        return TaskError(f"{key}: expected {expected}, found {brief(found)}", self._path)
+        return TaskError(
+            f"{key}: expected {expected}, found {brief(found)}", self._path
+        )
 
     def plan(self, data: Any) -> list[list[Cell]]:
         """Return the cell (x, y) of each agent at each step, y up."""
@@ -71,25 +81,48 @@ class _Reader:
             # The input of a planner looks similar, and users often give it by mistake.
             if "mapFile" in data:
                 raise TaskError(
-                    f"expected the output of a planner of the League of Robot Runners, with {key}: found its input, with mapFile",
+                    "expected the output of a planner of the League of Robot "
+                    f"Runners, with {key}: found its input, with mapFile",
                     self._path,
                 )
-            raise TaskError(f"expected a plan of the League of Robot Runners: {key} is missing", self._path)
+
+            raise TaskError(
+                f"expected a plan of the League of Robot Runners: {key} is missing",
+                self._path,
+            )
+
         starts, paths = data["start"], data["actualPaths"]
         for key, value in (("start", starts), ("actualPaths", paths)):
             if not isinstance(value, list):
                 raise self.fail(key, "an array with an entry for each robot", value)
+
         if len(starts) != len(paths):
-            raise self.fail("actualPaths", f"a path for each of {len(starts)} starts", f"{len(paths)} paths")
+            raise self.fail(
+                "actualPaths",
+                f"a path for each of {len(starts)} starts",
+                f"{len(paths)} paths",
+            )
+
         if data.get("actionModel", "MAPF_T") != "MAPF_T":
             raise self.fail("actionModel", "MAPF_T", data["actionModel"])
         ticks = data.get("agentMaxCounter", 1)
         if type(ticks) is not int or not 1 <= ticks <= MAX_STEPS:
-            raise self.fail("agentMaxCounter", f"ticks of a move, 1 … {MAX_STEPS}", ticks)
-        return [self._cells(i, start, path, ticks) for i, (start, path) in enumerate(zip(starts, paths, strict=True))]
+            raise self.fail(
+                "agentMaxCounter", f"ticks of a move, 1 … {MAX_STEPS}", ticks
+            )
+
+        return [
+            self._cells(i, start, path, ticks)
+            for i, (start, path) in enumerate(zip(starts, paths, strict=True))
+        ]
 
     def _cells(self, i: int, start: Any, path: Any, ticks: int) -> list[Cell]:
-        good = isinstance(start, list) and len(start) >= 3 and type(start[0]) is int and type(start[1]) is int
+        good = (
+            isinstance(start, list)
+            and len(start) >= 3
+            and type(start[0]) is int
+            and type(start[1]) is int
+        )
         if not good or str(start[2]) not in _HEADINGS:
             raise self.fail(f"start[{i}]", "[row, column, E, S, W or N]", start)
         where = f"actualPaths[{i}]"
@@ -97,12 +130,15 @@ class _Reader:
             raise self.fail(where, "a text of moves", path)
         is_segments = path.lstrip().startswith("[")
         # In the old form each move takes one step, whatever the document says.
-        agent = _Agent(start[0], start[1], _HEADINGS[str(start[2])], ticks if is_segments else 1)
+        agent = _Agent(
+            start[0], start[1], _HEADINGS[str(start[2])], ticks if is_segments else 1
+        )
         if is_segments:
             self._segments(where, path, agent)
         else:
             for move in path.replace(",", "").replace(" ", ""):
                 self._move(where, agent, move, 1)
+
         return agent.cells
 
     def _move(self, where: str, agent: _Agent, move: str, count: int) -> None:
@@ -110,7 +146,10 @@ class _Reader:
             raise self.fail(where, "moves F, R, C, W or T", move)
         self._steps += count
         if self._steps > MAX_STEPS:
-            raise TaskError(f"expected a plan of at most {MAX_STEPS} steps, found more", self._path)
+            raise TaskError(
+                f"expected a plan of at most {MAX_STEPS} steps, found more", self._path
+            )
+
         agent.move(move, count)
 
     def _segments(self, where: str, path: str, agent: _Agent) -> None:
@@ -123,21 +162,33 @@ class _Reader:
         while at < len(text):
             found = _SEGMENT.match(text, at)
             if found is None:
-                raise self.fail(where, "[(t,row,column,heading,counter):(F 10,W 2)]", text[at : at + 40])
+                raise self.fail(
+                    where,
+                    "[(t,row,column,heading,counter):(F 10,W 2)]",
+                    text[at : at + 40],
+                )
+
             t, row, column, heading, counter, moves = found.groups()
             if heading not in _HEADINGS:
                 raise self.fail(where, "a heading E, S, W or N", heading)
-            state, ticks = (int(row), int(column), _HEADINGS[heading]), len(agent.cells) - 1
+            state, ticks = (
+                (int(row), int(column), _HEADINGS[heading]),
+                len(agent.cells) - 1,
+            )
             if (int(t), state) != (ticks, agent.state):
                 raise self.fail(
-                    f"{where}: tick {t}", f"the state after the moves before it, tick {ticks}, {agent.state}", state
+                    f"{where}: tick {t}",
+                    f"the state after the moves before it, tick {ticks}, {agent.state}",
+                    state,
                 )
+
             agent.counter = int(counter)
             for part in filter(None, moves.split(",")):
                 move = _MOVES.fullmatch(part)
                 if move is None:
                     raise self.fail(where, "moves with their ticks, F 10", part)
                 self._move(where, agent, move[1], int(move[2]))
+
             at = found.end()
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from botyard import elementwise
+from botyard.numerics import elementwise
 from botyard.traffic.kernels import events as k
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task, TaskError, Vehicle
@@ -50,7 +50,10 @@ class Motion:
 
         def until(t: float) -> None:
             """Add the piece that starts at the greatest speed or at rest, before t."""
-            if a[-1] > 0.0 and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t:
+            if (
+                a[-1] > 0.0
+                and (end := begin[-1] + (vehicle.velocity - v[-1]) / a[-1]) <= t
+            ):
                 piece(end, at(end)[0], vehicle.velocity, 0.0)
             elif a[-1] < 0.0 and (end := begin[-1] - v[-1] / a[-1]) <= t:
                 piece(end, at(end)[0], 0.0, 0.0)
@@ -61,11 +64,19 @@ class Motion:
             # Rounding of event times can leave the speed slightly outside its limits.
             speed = min(max(speed, 0.0), vehicle.velocity)
             if goes:
-                piece(t, place, speed, vehicle.acceleration if speed < vehicle.velocity else 0.0)
+                piece(
+                    t,
+                    place,
+                    speed,
+                    vehicle.acceleration if speed < vehicle.velocity else 0.0,
+                )
             else:
                 piece(t, place, speed, -vehicle.deceleration if speed > 0.0 else 0.0)
+
         until(math.inf)
-        self._t, self._x, self._v, self._a = (np.array(column) for column in (begin, x, v, a))
+        self._t, self._x, self._v, self._a = (
+            np.array(column) for column in (begin, x, v, a)
+        )
 
     def pieces(self) -> dict[str, list[float]]:
         """Return the pieces of constant acceleration, by column.
@@ -88,9 +99,15 @@ def motions(outcome: Outcome) -> list[Motion]:
     turns: list[list[tuple[float, bool]]] = [[] for _ in outcome.task.vehicles]
     e = outcome.events
     rows = np.flatnonzero((e.kind == k.STOP) | (e.kind == k.START))
-    for t, robot, kind in zip(e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), strict=True):
+    for t, robot, kind in zip(
+        e.t[rows].tolist(), e.robot[rows].tolist(), e.kind[rows].tolist(), strict=True
+    ):
         turns[robot].append((t, kind == k.START))
-    return [Motion(v, _without_cancelled(own)) for v, own in zip(outcome.task.vehicles, turns, strict=True)]
+
+    return [
+        Motion(v, _without_cancelled(own))
+        for v, own in zip(outcome.task.vehicles, turns, strict=True)
+    ]
 
 
 def _without_cancelled(turns: list[tuple[float, bool]]) -> list[tuple[float, bool]]:
@@ -104,6 +121,7 @@ def _without_cancelled(turns: list[tuple[float, bool]]) -> list[tuple[float, boo
             out.pop()
         else:
             out.append((t, goes))
+
     return out
 
 
@@ -132,11 +150,19 @@ class Path2:
         Beyond its end the last segment is extended.
         """
         s = np.asarray(s, np.float64)
-        inside = np.stack([elementwise.interpolate(s, self.along, self.corners[:, i]) for i in (0, 1)], axis=-1)
+        inside = np.stack(
+            [
+                elementwise.interpolate(s, self.along, self.corners[:, i])
+                for i in (0, 1)
+            ],
+            axis=-1,
+        )
         # A robot that brakes at the end of its path rolls beyond it.
         beyond = np.maximum(s - self.along[-1], 0.0)
         last = self.corners[-1] - self.corners[-2]
-        found: F8 = inside + beyond[..., None] * last / max(float(elementwise.hypot(*last)), 1e-12)
+        found: F8 = inside + beyond[..., None] * last / max(
+            float(elementwise.hypot(*last)), 1e-12
+        )
         return found
 
 
@@ -179,7 +205,11 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
     task: Task = outcome.task
     paths = [Path2(v.path) for v in task.vehicles if v.path is not None]
     if len(paths) < len(task):
-        raise TaskError("Geometry: expected a path for every robot to check disks, found robots without one", task.name)
+        raise TaskError(
+            "Geometry: expected a path for every robot to check disks, found robots without one",
+            task.name,
+        )
+
     moving, last = motions(outcome), outcome.time if end is None else end
     found = []
     for i, a in enumerate(task.vehicles):
@@ -190,14 +220,19 @@ def touches(outcome: Outcome, end: float | None = None) -> list[Touch]:
             t, closing = 0.0, a.velocity + b.velocity
             while t <= last:
                 now = np.array([t])
-                p, q = paths[i].at(moving[i].place(now))[0], paths[j].at(moving[j].place(now))[0]
+                p, q = (
+                    paths[i].at(moving[i].place(now))[0],
+                    paths[j].at(moving[j].place(now))[0],
+                )
                 gap = float(elementwise.hypot(*(p - q))) - a.radius - b.radius
                 # Disks that only touch overlap by rounding errors; a micrometre is far
                 # above them.
                 if gap < -1e-6:
                     found.append(Touch(t, i, j, -gap))
                     break
+
                 t += max(gap / closing, CONTACT_STEP)
+
     return found
 
 

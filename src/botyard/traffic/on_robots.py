@@ -18,12 +18,12 @@ from typing import Final
 
 import numpy as np
 
-from botyard import elementwise
-from botyard.elementary import atan2, hypot, sin
 from botyard.errors import WorldError
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model.robot import RobotSpec
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import atan2, hypot, sin
 from botyard.sim.simulation import Robot, Simulation
 from botyard.traffic.kernels import events as k
 from botyard.traffic.motion import Path2
@@ -75,7 +75,11 @@ class _Driver:
         """Position up to which it may drive, m along the path."""
         v = self.vehicle
         end = float(v.ends[-1])
-        return end if self.allowed >= self.asked else min(end, float(v.ends[self.allowed]) - v.radius - STOP_MARGIN)
+        return (
+            end
+            if self.allowed >= self.asked
+            else min(end, float(v.ends[self.allowed]) - v.radius - STOP_MARGIN)
+        )
 
 
 def _limited(spec: RobotSpec, v: Vehicle) -> RobotSpec:
@@ -133,36 +137,61 @@ class RobotTraffic:
         self.sim = sim or Simulation()
         self._by_odometry = knows == "odometry"
         self._answers: list[tuple[int, int]] = []
-        self.on_event: Callable[[float, int, int, int], None] = lambda _t, _robot, _kind, _sector: None
-        """Called for every event: time, s, robot, index in `KINDS`, sector (for a collision, the other robot)."""
+        self.on_event: Callable[[float, int, int, int], None] = (
+            lambda _t, _robot, _kind, _sector: None
+        )
+        """Called for every event: time, s, robot, index in `KINDS`, sector (for a
+        collision, the other robot).
+        """
         self._rows: list[tuple[float, int, int, int]] = []
         self._collisions = 0
-        self._start_pairs: list[list[int]] = np.unique(task.start_conflicts[:, [0, 2]], axis=0).tolist()
+        self._start_pairs: list[list[int]] = np.unique(
+            task.start_conflicts[:, [0, 2]], axis=0
+        ).tolist()
         self._standstill = 0.0
         self.drivers = [self._driver(i, v, model) for i, v in enumerate(task.vehicles)]
         self._starts, self._others = (a.tolist() for a in task.conflicts)
-        supervisor.on_start(task, replace(Rules(), compiled=False), self._answers.append)
+        supervisor.on_start(
+            task, replace(Rules(), compiled=False), self._answers.append
+        )
 
     def _driver(self, i: int, v: Vehicle, model: str) -> _Driver:
         if v.path is None:
-            raise TaskError(f"robot {i} has no path in the plane (Geometry.Vehicle{i})", self.task.name)
+            raise TaskError(
+                f"robot {i} has no path in the plane (Geometry.Vehicle{i})",
+                self.task.name,
+            )
+
         path = Path2(v.path)
         # A centimetre covers paths whose corners were rounded when they were written.
         if path.length < float(v.ends[-1]) - 0.01:
             raise TaskError(
-                f"Geometry.Vehicle{i}: expected a path of {v.ends[-1]:g} m, as long as its sectors, found {path.length:g} m",
+                f"Geometry.Vehicle{i}: expected a path of {v.ends[-1]:g} m, as "
+                f"long as its sectors, found {path.length:g} m",
                 self.task.name,
             )
+
         # The robot starts with the heading of the path, taken over its first 5 cm.
         a, b = path.at(np.array([v.start, v.start + 0.05]))
         start = Pose(float(a[0]), float(a[1]), atan2(b[1] - a[1], b[0] - a[0]))
-        robot = self.sim.add_robot(_limited(find_robot(model), v), f"traffic{i}", pose=start)
+        robot = self.sim.add_robot(
+            _limited(find_robot(model), v), f"traffic{i}", pose=start
+        )
         tail, head = v.occupied()
         late = STOP_MARGIN + RESPONSE_STEPS * v.velocity * self.sim.dt
         points = point_list(points_from_start(v, v.braking_distance + late))
         inside = set(range(tail, head + 1))
         return _Driver(
-            v, robot, path, points, at=v.start, allowed=head, asked=head, tail=tail, head=head, inside=inside
+            v,
+            robot,
+            path,
+            points,
+            at=v.start,
+            allowed=head,
+            asked=head,
+            tail=tail,
+            head=head,
+            inside=inside,
         )
 
     def _emit(self, robot: int, kind: int, sector: int) -> None:
@@ -171,7 +200,11 @@ class RobotTraffic:
 
     # -- the run
 
-    def run(self, time_limit: float = 3600.0, progress: Callable[[float, int], None] = lambda _t, _n: None) -> Outcome:
+    def run(
+        self,
+        time_limit: float = 3600.0,
+        progress: Callable[[float, int], None] = lambda _t, _n: None,
+    ) -> Outcome:
         """Run to the end.
 
         Parameters
@@ -186,6 +219,7 @@ class RobotTraffic:
                 ending = Ending.TIMEOUT
             if not self.sim.tick % 100:
                 progress(self.sim.time, sum(d.done for d in self.drivers))
+
         self.supervisor.on_end()
         return self._outcome(ending)
 
@@ -205,10 +239,12 @@ class RobotTraffic:
                 self._emit(i, k.COLLISION, j)
             self._collisions, self._start_pairs = len(self._start_pairs), []
             return Ending.COLLISION
+
         self._take_grants()
         for d in self.drivers:
             v, w = self._command(d)
             d.robot.command(v=v, w=w)
+
         self.sim.step()
         moved = False
         for i, d in enumerate(self.drivers):
@@ -217,11 +253,16 @@ class RobotTraffic:
             return Ending.COLLISION
         if all(d.done for d in self.drivers):
             return Ending.COMPLETED
-        if moved or self._answers or not all(d.done or d.robot.motors_on for d in self.drivers):
+        if (
+            moved
+            or self._answers
+            or not all(d.done or d.robot.motors_on for d in self.drivers)
+        ):
             # Robots that wait for a switched-off robot are not in a deadlock.
             self._standstill = 0.0
         else:
             self._standstill += self.sim.dt
+
         return Ending.DEADLOCK if self._standstill >= DEADLOCK_TIME else None
 
     def _take_grants(self) -> None:
@@ -243,7 +284,9 @@ class RobotTraffic:
         left = d.limit - d.at
         if d.done or left <= 0.0:
             return 0.0, 0.0
-        x, y = d.path.at(np.array([min(d.at + LOOKAHEAD, d.path.length + LOOKAHEAD)]))[0].tolist()
+        x, y = d.path.at(np.array([min(d.at + LOOKAHEAD, d.path.length + LOOKAHEAD)]))[
+            0
+        ].tolist()
         # Pure pursuit needs the bearing of the look-ahead point relative to the
         # heading.
         aside = math.remainder(atan2(y - pose.y, x - pose.x) - pose.th, 2.0 * math.pi)
@@ -274,6 +317,7 @@ class RobotTraffic:
             d.waited += 0.0 if moves else dt
             d.stops += not moves and not d.stands
             d.stands = not moves
+
         while d.next < len(d.points) and d.at > d.points[d.next][0]:
             _, kind, sector = d.points[d.next]
             d.next += 1
@@ -291,6 +335,7 @@ class RobotTraffic:
                 d.head = sector
                 d.inside.add(sector)
                 self._check_conflicts(i, sector)
+
         if d.robot.state.stalled:
             self._check_contact(i, d)
         # The robot stops within 5 cm of the end, because the braking profile fades out
@@ -299,6 +344,7 @@ class RobotTraffic:
             d.done, d.finished = True, self.sim.time
             self._emit(i, k.FINISH, d.head)
             self.supervisor.on_finish(i, d.head)
+
         return moves
 
     def _nearest(self, d: _Driver, pose: Pose) -> float:
@@ -309,9 +355,19 @@ class RobotTraffic:
         # A search of the whole path could jump to another branch where the path crosses
         # itself.
         step = d.vehicle.velocity * self.sim.dt
-        places = np.linspace(max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41)
+        places = np.linspace(
+            max(0.0, d.at - 0.2), min(d.at + 2.0 * step + 0.2, d.path.length), 41
+        )
         points = d.path.at(places)
-        return float(places[int(np.argmin(elementwise.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)))])
+        return float(
+            places[
+                int(
+                    np.argmin(
+                        elementwise.hypot(points[:, 0] - pose.x, points[:, 1] - pose.y)
+                    )
+                )
+            ]
+        )
 
     def _check_conflicts(self, i: int, sector: int) -> None:
         g = int(self.task.first[i]) + sector
@@ -324,7 +380,10 @@ class RobotTraffic:
     def _check_contact(self, i: int, d: _Driver) -> None:
         """Count a collision if another robot touches a stalled one."""
         for j, other in enumerate(self.drivers):
-            gap = hypot(other.robot.truth.x - d.robot.truth.x, other.robot.truth.y - d.robot.truth.y)
+            gap = hypot(
+                other.robot.truth.x - d.robot.truth.x,
+                other.robot.truth.y - d.robot.truth.y,
+            )
             # The margin of 10 cm covers bodies that are not disks.
             if j != i and gap < d.robot.spec.radius + other.robot.spec.radius + 0.1:
                 self._emit(i, k.COLLISION, j)
@@ -336,11 +395,26 @@ class RobotTraffic:
         ds = self.drivers
         done = np.array([d.done for d in ds], np.bool_)
         robots = Robots(
-            np.array([d.finished for d in ds]), np.array([d.waited for d in ds]), np.array([d.stops for d in ds], np.int64), done
-        )  # fmt: skip
-        state = np.array([(d.allowed, d.asked, d.tail, d.head) for d in ds], np.int64).reshape(-1, 4)
+            np.array([d.finished for d in ds]),
+            np.array([d.waited for d in ds]),
+            np.array([d.stops for d in ds], np.int64),
+            done,
+        )
+        state = np.array(
+            [(d.allowed, d.asked, d.tail, d.head) for d in ds], np.int64
+        ).reshape(-1, 4)
         waiting, cycle = who_waits(self.task, state, done, ending, self.supervisor)
-        return Outcome(self.task, ending, self.sim.time, events, len(events), robots, cycle, waiting, self._collisions)
+        return Outcome(
+            self.task,
+            ending,
+            self.sim.time,
+            events,
+            len(events),
+            robots,
+            cycle,
+            waiting,
+            self._collisions,
+        )
 
 
 __all__ = ["RobotTraffic"]

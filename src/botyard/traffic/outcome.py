@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.errors import WorldError
-from botyard.safefile import replacing
+from botyard.processes.safefile import replacing
 from botyard.traffic.kernels import events as k
 from botyard.traffic.task import F8, I8, Task
 
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 
 EVENTS_BEGIN: Final = b'{"t":'
 """First bytes of a file of events."""
-KINDS: Final = ("release", "critical", "enter", "finish", "grant", "stop", "start", "collision")
+KINDS: Final = (
+    "release",
+    "critical",
+    "enter",
+    "finish",
+    "grant",
+    "stop",
+    "start",
+    "collision",
+)
 """Names of the kinds of events, by number."""
 
 
@@ -39,7 +48,9 @@ class Ending(Enum):
     @property
     def exit_status(self) -> int:
         """Exit status of the program: 0 for completed, then 10, 11, 12."""
-        return {"completed": 0, "collision": 10, "deadlock": 11, "timeout": 12}[self.value]
+        return {"completed": 0, "collision": 10, "deadlock": 11, "timeout": 12}[
+            self.value
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +62,8 @@ class Events:
     t : (n,) float64
         Time, s.
     robot, kind, sector : (n,) int
-        Robot; index in `KINDS`; sector that was asked for, entered, left or granted, or that the robot was in; for a collision the
-        other robot.
+        Robot; index in `KINDS`; sector that was asked for, entered, left or granted, or
+        that the robot was in; for a collision the other robot.
     """
 
     t: F8
@@ -64,9 +75,15 @@ class Events:
         return len(self.t)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield one dictionary per event: ``t``, ``robot``, ``kind``, ``sector``, and for collisions ``other``."""
+        """Yield one dictionary per event: ``t``, ``robot``, ``kind``, ``sector``, and
+        for collisions ``other``.
+        """
         for t, robot, kind, sector in zip(
-            self.t.tolist(), self.robot.tolist(), self.kind.tolist(), self.sector.tolist(), strict=True
+            self.t.tolist(),
+            self.robot.tolist(),
+            self.kind.tolist(),
+            self.sector.tolist(),
+            strict=True,
         ):
             name = KINDS[kind]
             row = {"t": round(t, 9), "robot": robot, "kind": name}
@@ -85,7 +102,10 @@ class Events:
         """
         try:
             with replacing(path, force=overwrite, begins=EVENTS_BEGIN) as out:
-                out.writelines(f"{json.dumps(row, separators=(',', ':'))}\n".encode() for row in self.rows())
+                out.writelines(
+                    f"{json.dumps(row, separators=(',', ':'))}\n".encode()
+                    for row in self.rows()
+                )
         except OSError as error:
             raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -155,9 +175,11 @@ class Outcome:
     robots : Robots
         Final state of the robots.
     cycle : tuple of int
-        Deadlock cycle: each robot waits for the next, and the last for the first; empty if there is no cycle.
+        Deadlock cycle: each robot waits for the next, and the last for the first; empty
+        if there is no cycle.
     waiting : dict
-        Robots that wait at the end, each with the sector that it waits for and the robots that block it.
+        Robots that wait at the end, each with the sector that it waits for and the
+        robots that block it.
     collisions : int
         Number of collisions.
     decisions : Decisions
@@ -178,13 +200,21 @@ class Outcome:
     @property
     def makespan(self) -> float | None:
         """Time at which the last robot finished, s; None if some did not finish."""
-        return float(self.robots.finished.max(initial=0.0)) if self.ending is Ending.COMPLETED else None
+        return (
+            float(self.robots.finished.max(initial=0.0))
+            if self.ending is Ending.COMPLETED
+            else None
+        )
 
     @cached_property
     def metrics(self) -> dict[str, float | int]:
         """Metrics to compare runs; times in s."""
         r = self.robots
-        kinds = np.bincount(self.events.kind, minlength=len(KINDS)) if len(self.events) else np.zeros(len(KINDS), int)
+        kinds = (
+            np.bincount(self.events.kind, minlength=len(KINDS))
+            if len(self.events)
+            else np.zeros(len(KINDS), int)
+        )
         done = r.finished[r.done]
         present = np.where(r.done, r.finished, self.time)
         return {
@@ -195,7 +225,9 @@ class Outcome:
             "waiting_time_s": float(r.waited.sum()),
             "longest_wait_of_a_robot_s": float(r.waited.max(initial=0.0)),
             "stops": int(r.stops.sum()),
-            "robots_on_the_move": float((present - r.waited).sum() / self.time) if self.time else 0.0,
+            "robots_on_the_move": float((present - r.waited).sum() / self.time)
+            if self.time
+            else 0.0,
             "busiest_sector_share": self.busiest_share,
             "grants": int(kinds[k.GRANT]),
             "collisions": self.collisions,
@@ -205,9 +237,21 @@ class Outcome:
     def robot_rows(self) -> list[dict[str, Any]]:
         """Return one row per robot, for tables."""
         r = self.robots
-        columns = zip(r.done.tolist(), r.finished.tolist(), r.waited.tolist(), r.stops.tolist(), strict=True)
+        columns = zip(
+            r.done.tolist(),
+            r.finished.tolist(),
+            r.waited.tolist(),
+            r.stops.tolist(),
+            strict=True,
+        )
         return [
-            {"robot": i, "done": done, "completion_s": round(t, 6), "waited_s": round(w, 6), "stops": stops}
+            {
+                "robot": i,
+                "done": done,
+                "completion_s": round(t, 6),
+                "waited_s": round(w, 6),
+                "stops": stops,
+            }
             for i, (done, t, w, stops) in enumerate(columns)
         ]
 
@@ -222,9 +266,11 @@ class Outcome:
         for i, v in enumerate(task.vehicles):
             tail, head = v.occupied()
             begin[task.first[i] + tail : task.first[i] + head + 1] = 0.0
+
         for kind, times in ((k.ENTER, begin), (k.RELEASE, end)):
             rows = e.kind == kind
             times[task.first[e.robot[rows]] + e.sector[rows]] = e.t[rows]
+
         return begin, end
 
     def sector_rows(self) -> list[dict[str, Any]]:
@@ -236,13 +282,21 @@ class Outcome:
         found = []
         for g in seen[np.argsort(-busy[seen], kind="stable")].tolist():
             robot, sector = self.task.robot_of(g)
-            row = {"robot": robot, "sector": sector, "visits": 1, "occupied_s": round(float(busy[g]), 6)}
+            row = {
+                "robot": robot,
+                "sector": sector,
+                "visits": 1,
+                "occupied_s": round(float(busy[g]), 6),
+            }
             found.append(row | {"share": round(float(busy[g]) / (self.time or 1.0), 6)})
+
         return found
 
     @property
     def busiest_share(self) -> float:
-        """Greatest share of the run's time for which a sector with conflicts was occupied."""
+        """Greatest share of the run's time for which a sector with conflicts was
+        occupied.
+        """
         begin, end = self.occupancy()
         starts, _ = self.task.conflicts
         busy = (end - begin)[(np.diff(starts) > 0) & ~np.isnan(begin)]
@@ -256,7 +310,8 @@ class Outcome:
             "time_s": self.time,
             "deadlock_cycle": list(self.cycle),
             "waiting": [
-                {"robot": i, "sector": sector, "for": list(others)} for i, (sector, others) in self.waiting.items()
+                {"robot": i, "sector": sector, "for": list(others)}
+                for i, (sector, others) in self.waiting.items()
             ],
             "metrics": self.metrics,
             "decisions": {
@@ -278,20 +333,32 @@ class Outcome:
             if len(rows):
                 i, j = int(self.events.robot[rows[0]]), int(self.events.sector[rows[0]])
                 return f"collision of robots {i} and {j} at {float(self.events.t[rows[0]]):.3f} s"
+
             return f"collision at {self.time:.3f} s"
+
         if self.ending is Ending.DEADLOCK:
-            who = " → ".join(map(str, (*self.cycle, self.cycle[0]))) if self.cycle else ""
-            why = f": robots {who} wait for each other" if who else ": the supervisor grants no sector that robots wait for"
+            who = (
+                " → ".join(map(str, (*self.cycle, self.cycle[0]))) if self.cycle else ""
+            )
+            why = (
+                f": robots {who} wait for each other"
+                if who
+                else ": the supervisor grants no sector that robots wait for"
+            )
             return f"deadlock at {self.time:.3f} s{why}"
+
         return f"given up at {self.time:.3f} s"
 
 
-def waiting_robots(task: Task, state: I8, done: NDArray[np.bool_]) -> dict[int, tuple[int, tuple[int, ...]]]:
+def waiting_robots(
+    task: Task, state: I8, done: NDArray[np.bool_]
+) -> dict[int, tuple[int, tuple[int, ...]]]:
     """Find the waiting robots, the sector each waits for, and their blockers."""
     found = {}
     for i, (allowed, asked, _, _) in enumerate(state.tolist()):
         if not done[i] and asked > allowed:
             found[i] = (allowed + 1, blockers_of(task, state, i))
+
     return found
 
 
@@ -310,11 +377,16 @@ def blockers_of(task: Task, state: I8, robot: int) -> tuple[int, ...]:
         # not.
         if state[j, 2] <= sector <= max(state[j, 0], state[j, 3]):
             blockers.add(j)
+
     return tuple(sorted(blockers))
 
 
 def who_waits(
-    task: Task, state: I8, done: NDArray[np.bool_], ending: Ending, supervisor: Supervisor
+    task: Task,
+    state: I8,
+    done: NDArray[np.bool_],
+    ending: Ending,
+    supervisor: Supervisor,
 ) -> tuple[dict[int, tuple[int, tuple[int, ...]]], tuple[int, ...]]:
     """Return the waiting robots at the end, and the cycle of a deadlock.
 
@@ -322,14 +394,19 @@ def who_waits(
     cycle.
     """
     waiting = waiting_robots(task, state, done)
-    return waiting, find_cycle(waiting) if ending is Ending.DEADLOCK and supervisor.decides else ()
+    return waiting, find_cycle(
+        waiting
+    ) if ending is Ending.DEADLOCK and supervisor.decides else ()
 
 
 def events_of(rows: list[tuple[float, int, int, int]]) -> Events:
     """Make events from rows (time, robot, kind, sector)."""
     table = np.array(rows, np.float64).reshape(-1, 4)
     return Events(
-        table[:, 0].copy(), table[:, 1].astype(np.int32), table[:, 2].astype(np.int8), table[:, 3].astype(np.int32)
+        table[:, 0].copy(),
+        table[:, 1].astype(np.int32),
+        table[:, 2].astype(np.int8),
+        table[:, 3].astype(np.int32),
     )
 
 
@@ -358,12 +435,15 @@ def find_cycle(waiting: dict[int, tuple[int, tuple[int, ...]]]) -> tuple[int, ..
                         best = cycle
                     found = True
                     break
+
                 if j in waiting and j not in before:
                     before[j] = i
                     queue.append((j, length + 1))
+
         # No robot waits for itself, so two is the shortest possible cycle.
         if len(best) == 2:
             break
+
     if not best:
         return ()
     least = best.index(min(best))
@@ -374,7 +454,13 @@ def join_events(chunks: Iterable[tuple[Any, ...]]) -> Events:
     """Concatenate chunks of events."""
     parts = list(chunks)
     if not parts:
-        return Events(np.zeros(0), np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int32))
+        return Events(
+            np.zeros(0),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.int8),
+            np.zeros(0, np.int32),
+        )
+
     return Events(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

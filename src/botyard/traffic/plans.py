@@ -42,10 +42,14 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
         raise TaskError("expected text in UTF-8, found other bytes", path) from None
+
     meter.add("entities", text.count("\n"))
     # No line of the text form starts with a brace.
     if text.lstrip().startswith("{"):
-        return plan_of_league(loads(text, Meter(budget, str(path), TaskError), TaskError), str(path))
+        return plan_of_league(
+            loads(text, Meter(budget, str(path), TaskError), TaskError), str(path)
+        )
+
     agents: dict[int, list[Cell]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         match = _LINE.match(line)
@@ -54,15 +58,27 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
         places = _PLACE.findall(match[2])
         rest = _PLACE.sub("", match[2]).replace("->", "").strip()
         if not places or rest:
-            raise TaskError(f'expected cells as (x,y)->(x,y), found "{(rest or match[2])[:40]}"', path, number)
+            raise TaskError(
+                f'expected cells as (x,y)->(x,y), found "{(rest or match[2])[:40]}"',
+                path,
+                number,
+            )
+
         agents[int(match[1])] = [(int(x), int(y)) for x, y in places]
+
     if not agents or sorted(agents) != list(range(len(agents))):
-        raise TaskError("expected lines Agent 0: …, Agent 1: … and so on without gaps", path)
+        raise TaskError(
+            "expected lines Agent 0: …, Agent 1: … and so on without gaps", path
+        )
+
     return [agents[i] for i in range(len(agents))]
 
 
 def task_of_plan(
-    plan: list[list[Cell]], name: str = "plan", vehicle: Vehicle | None = None, cell: float = CELL
+    plan: list[list[Cell]],
+    name: str = "plan",
+    vehicle: Vehicle | None = None,
+    cell: float = CELL,
 ) -> Task:
     """Make the task of a plan, with its order.
 
@@ -88,25 +104,35 @@ def task_of_plan(
         for t, at in enumerate(cells):
             other = taken.setdefault((t, at), agent)
             if other != agent:
-                raise TaskError(f"agents {other} and {agent} are both at {at} at step {t}", name)
+                raise TaskError(
+                    f"agents {other} and {agent} are both at {at} at step {t}", name
+                )
+
         route, times = [cells[0]], [0]
         for t, at in enumerate(cells):
             if at == route[-1]:
                 continue
             if abs(at[0] - route[-1][0]) + abs(at[1] - route[-1][1]) != 1:
-                raise TaskError(f"agent {agent} jumps from {route[-1]} to {at} at step {t}", name)
+                raise TaskError(
+                    f"agent {agent} jumps from {route[-1]} to {at} at step {t}", name
+                )
+
             route.append(at)
             times.append(t)
+
         if len(route) > 1:
             entries += [(t, len(routes), k) for k, t in enumerate(times)]
             routes.append(route)
+
     task = task_of_routes(routes, name, vehicle, cell)
     # Robots start inside their first sector, so it needs no place in the order.
     order = tuple((robot, k) for _, robot, k in sorted(entries) if k > 0)
     return Task(task.vehicles, task.listed, order, name)
 
 
-def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget = Budget()) -> list[list[Cell]]:
+def read_scenario(
+    path: str | Path, robots: int, seed: int = 1, budget: Budget = Budget()
+) -> list[list[Cell]]:
     """Return shortest paths of the first robots of a MovingAI scenario.
 
     The map is read from the folder of the scenario. Lines are ``bucket map width height
@@ -125,10 +151,18 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
         lines = read_bytes(path, meter, TaskError).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise TaskError(f"cannot be read: {error}", path) from None
+
     meter.add("entities", len(lines))
-    rows = [(n, line.split()) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("version")]
+    rows = [
+        (n, line.split())
+        for n, line in enumerate(lines, 1)
+        if line.strip() and not line.startswith("version")
+    ]
     if len(rows) < robots:
-        raise TaskError(f"expected a scenario of at least {robots} robots, found {len(rows)}", path)
+        raise TaskError(
+            f"expected a scenario of at least {robots} robots, found {len(rows)}", path
+        )
+
     free: set[Cell] = set()
     height = 0
     routes = []
@@ -137,7 +171,12 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
         try:
             name, x0, y0, x1, y1 = words[1], *(int(w) for w in words[4:8])
         except (IndexError, ValueError):
-            raise TaskError("expected bucket, map, width, height, start x and y, goal x and y", path, number) from None
+            raise TaskError(
+                "expected bucket, map, width, height, start x and y, goal x and y",
+                path,
+                number,
+            ) from None
+
         if not free:
             # Use only the last part of the name: the file must not lead out of its
             # folder.
@@ -147,16 +186,21 @@ def read_scenario(path: str | Path, robots: int, seed: int = 1, budget: Budget =
             except BudgetError:
                 raise
             except TaskError as error:
-                raise TaskError(f"its map {beside} {error.reason}", path, number) from None
+                raise TaskError(
+                    f"its map {beside} {error.reason}", path, number
+                ) from None
+
             solid = movingai.parse(data.decode("latin-1"), str(beside), meter)
             # Scenarios count rows from the top; cells count from the bottom.
             height = len(solid)
             free = {(x, y) for y, x in np.argwhere(~solid).tolist()}
+
         start, goal = (x0, height - 1 - y0), (x1, height - 1 - y1)
         route = shortest_way(free, start, goal, random) if {start, goal} <= free else []
         if len(route) < 2:
             raise TaskError(f"no path from ({x0}, {y0}) to ({x1}, {y1})", path, number)
         routes.append(route)
+
     return routes
 
 

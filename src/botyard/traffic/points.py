@@ -26,12 +26,16 @@ def special_points(v: Vehicle, ahead: float) -> Points:
     """
     borders = v.ends[:-1]
     sectors = np.arange(len(borders))
-    loc = np.concatenate([borders - v.radius - ahead, borders - v.radius, borders + v.radius])
+    loc = np.concatenate(
+        [borders - v.radius - ahead, borders - v.radius, borders + v.radius]
+    )
     what = np.repeat([k.CRITICAL, k.ENTER, k.RELEASE], len(borders))
     return loc, what, np.concatenate([sectors + 1, sectors + 1, sectors])
 
 
-def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False, stops: bool = False) -> Points:
+def points_from_start(
+    v: Vehicle, ahead: float, *, finish: bool = False, stops: bool = False
+) -> Points:
     """Return the special points ahead of the start, in the order of passing.
 
     Parameters
@@ -41,14 +45,20 @@ def points_from_start(v: Vehicle, ahead: float, *, finish: bool = False, stops: 
     finish : bool
         Whether the end of the path is one of the points.
     stops : bool
-        Whether the robot comes to rest at the end: it then reaches the end, but no other
+        Whether the robot comes to rest at the end: it then reaches the end, but no
+        other
         point at the same position.
     """
     loc, what, sec = special_points(v, ahead)
     ahead_of_it = np.where(what == k.RELEASE, loc > v.start, sec > v.first_sector())
     loc, what, sec = loc[ahead_of_it], what[ahead_of_it], sec[ahead_of_it]
     if finish:
-        loc, what, sec = np.append(loc, v.ends[-1]), np.append(what, k.FINISH), np.append(sec, len(v.ends) - 1)
+        loc, what, sec = (
+            np.append(loc, v.ends[-1]),
+            np.append(what, k.FINISH),
+            np.append(sec, len(v.ends) - 1),
+        )
+
     # The end sorts before points at the same position if the robot stops there.
     where = np.where((what == k.FINISH) & stops, loc - 2.0 * k.PLACE_TOLERANCE, loc)
     order = np.lexsort((sec, what, where))

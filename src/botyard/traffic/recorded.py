@@ -19,10 +19,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.elementary import atan2, cos, sin
 from botyard.errors import WorldError
 from botyard.model.scene import Scene
 from botyard.model.world import thing
+from botyard.numerics.elementary import atan2, cos, sin
 from botyard.sim.recordings import Recording
 from botyard.sim.simulation import Simulation
 from botyard.traffic.motion import Path2, motions
@@ -88,25 +88,46 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     if outcome.count and not len(outcome.events):
         raise WorldError("a recording needs the events of the run")
     task = outcome.task
-    sim = Simulation(Scene(name=task.name or "traffic"), step=STEP_S, odometry_error="none", warn=lambda _: None)
+    sim = Simulation(
+        Scene(name=task.name or "traffic"),
+        step=STEP_S,
+        odometry_error="none",
+        warn=lambda _: None,
+    )
     paths, along = [Path2(lane) for lane in lanes(task)], motions(outcome)
     count = max(1, math.ceil(outcome.time / STEP_S))
     times = np.minimum(np.arange(count + 1) * STEP_S, outcome.time)
     places = (
-        np.stack([way.at(motion.place(times)) for way, motion in zip(paths, along, strict=True)]) if len(task) else None
+        np.stack(
+            [
+                way.at(motion.place(times))
+                for way, motion in zip(paths, along, strict=True)
+            ]
+        )
+        if len(task)
+        else None
     )
     names = robot_names(task)
     for i, vehicle in enumerate(task.vehicles):
         disc = tuple(
-            (vehicle.radius * cos(2.0 * math.pi * k / _CORNERS), vehicle.radius * sin(2.0 * math.pi * k / _CORNERS))
+            (
+                vehicle.radius * cos(2.0 * math.pi * k / _CORNERS),
+                vehicle.radius * sin(2.0 * math.pi * k / _CORNERS),
+            )
             for k in range(_CORNERS)
         )
         assert places is not None
-        sim.add_robot(thing(disc, color=COLORS[i % len(COLORS)]), names[i], pose=(*places[i, 0].tolist(), 0.0))
+        sim.add_robot(
+            thing(disc, color=COLORS[i % len(COLORS)]),
+            names[i],
+            pose=(*places[i, 0].tolist(), 0.0),
+        )
+
     try:
         recording = sim.record(path, overwrite=overwrite)
     except OSError as error:
         raise WorldError(f"{path}: cannot be written: {error.strerror}") from None
+
     with recording:
         notes = Notes(recording, task)
         said, events = 0, outcome.events
@@ -118,14 +139,20 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
                 # it to 0.
                 step = places[:, k] - places[:, k - 1]
                 for i in np.flatnonzero(np.abs(step).max(axis=1) > _MOVED_M).tolist():
-                    sim.put(names[i], (*places[i, k].tolist(), atan2(step[i, 1], step[i, 0])))
+                    sim.put(
+                        names[i],
+                        (*places[i, k].tolist(), atan2(step[i, 1], step[i, 0])),
+                    )
+
             sim.step()
             # The last step writes all remaining events, because rounding can put one
             # just after it.
             while said < len(rows) and (rows[said][0] <= times[k] or k == count):
                 notes.event(*rows[said])
                 said += 1
+
         notes.end(outcome)
+
     if recording.error:
         raise WorldError(f"{path}: {recording.error}")
 
@@ -148,11 +175,21 @@ class Notes:
 
     def __init__(self, recording: Recording, task: Task) -> None:
         self._recording, self._task = recording, task
-        names, occupied = robot_names(task), [list(vehicle.occupied()) for vehicle in task.vehicles]
+        names, occupied = (
+            robot_names(task),
+            [list(vehicle.occupied()) for vehicle in task.vehicles],
+        )
         # Columns: highest sector permitted, highest asked for, oldest and newest
         # occupied; see `waiting_robots`.
-        self._state = np.array([[last, last, first, last] for first, last in occupied], np.int64).reshape(-1, 4)
-        recording.event(BEGIN, f"{len(names)} robots on sector paths", robots=names, occupied=occupied)
+        self._state = np.array(
+            [[last, last, first, last] for first, last in occupied], np.int64
+        ).reshape(-1, 4)
+        recording.event(
+            BEGIN,
+            f"{len(names)} robots on sector paths",
+            robots=names,
+            occupied=occupied,
+        )
 
     def event(self, t: float, robot: int, kind: int, sector: int) -> None:
         """Write an event in the form of the engines.
@@ -164,12 +201,14 @@ class Notes:
             more["other"] = sector
         else:
             more["sector"] = sector
+
         words = _WORDS[name].format(robot=robot, **more)
         if name == "stop":
             others = self._blockers(robot)
             if others:
                 more["waits_for"] = others
                 words += f" for {', '.join(f'robot {other}' for other in others)}"
+
         # Blockers are found first: they are the robots in the way before this event.
         self._follow(name, robot, sector)
         self._recording.event(name, words, t=round(t, 9), robot=robot, **more)
@@ -181,7 +220,9 @@ class Notes:
     def _blockers(self, robot: int) -> list[int]:
         """Return the robots that a robot waits for when it stops."""
         allowed, asked = self._state[robot, :2].tolist()
-        return list(blockers_of(self._task, self._state, robot)) if asked > allowed else []
+        return (
+            list(blockers_of(self._task, self._state, robot)) if asked > allowed else []
+        )
 
     def _follow(self, kind: str, robot: int, sector: int) -> None:
         state = self._state[robot]

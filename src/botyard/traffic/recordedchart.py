@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from botyard.errors import RecordingError
 from botyard.names import shown
-from botyard.recording.own import unpack_json
+from botyard.recording.own_channels import unpack_json
 from botyard.recording.track import Track
 from botyard.traffic.gantt import MAX_TITLE, Chart, chart_of
 from botyard.traffic.outcome import KINDS
@@ -51,13 +51,16 @@ def recorded_chart(track: Track) -> RecordedChart | None:
             end = _number(event.get("t"))
         elif (row := _row(event)) is not None:
             rows.append(row)
+
     if not rows:
         return None
     highest = max(max(row["robot"], *row.get("waits_for", ()), 0) for row in rows)
     names = _names(begin.get("robots"), highest + 1)
     spans = _spans(begin.get("occupied"), len(names))
     # A recording that was cut off has no last event; it ends with its last tick.
-    end = max(end if end > 0.0 else track.end * track.step, max(row["t"] for row in rows))
+    end = max(
+        end if end > 0.0 else track.end * track.step, max(row["t"] for row in rows)
+    )
     return RecordedChart(chart_of(rows, len(names), end, title, spans), names)
 
 
@@ -71,14 +74,27 @@ def _events(track: Track) -> Iterator[dict[str, Any]]:
 
 def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return an event of traffic as `chart_of` takes it; None for other events."""
-    kind, robot, sector = event.get("event"), event.get("robot"), event.get("sector", event.get("other"))
+    kind, robot, sector = (
+        event.get("event"),
+        event.get("robot"),
+        event.get("sector", event.get("other")),
+    )
     time = _number(event.get("t"))
-    if kind not in KINDS or time < 0.0 or not _is_index(robot, MAX_ROBOTS) or not _is_index(sector, MAX_SECTOR):
+    if (
+        kind not in KINDS
+        or time < 0.0
+        or not _is_index(robot, MAX_ROBOTS)
+        or not _is_index(sector, MAX_SECTOR)
+    ):
         return None
+
     row = {"t": time, "robot": robot, "kind": kind, "sector": sector}
     told = event.get("waits_for")
     if isinstance(told, list) and kind == "stop":
-        row["waits_for"] = [other for other in told[:MAX_HOLDERS] if _is_index(other, MAX_ROBOTS)]
+        row["waits_for"] = [
+            other for other in told[:MAX_HOLDERS] if _is_index(other, MAX_ROBOTS)
+        ]
+
     return row
 
 
@@ -95,7 +111,10 @@ def _is_index(value: Any, limit: int) -> bool:
 def _names(robots: Any, least: int) -> tuple[str, ...]:
     """Return at least `least` names of robots; missing names are the numbers."""
     told = robots[:MAX_ROBOTS] if isinstance(robots, list) else []
-    found = [shown(name, MAX_NAME) if isinstance(name, str) else f"robot {i}" for i, name in enumerate(told)]
+    found = [
+        shown(name, MAX_NAME) if isinstance(name, str) else f"robot {i}"
+        for i, name in enumerate(told)
+    ]
     return (*found, *(f"robot {i}" for i in range(len(found), least)))
 
 
@@ -106,9 +125,14 @@ def _spans(occupied: Any, robots: int) -> list[tuple[int, int]]:
 
 
 def _span(value: Any) -> tuple[int, int]:
-    if isinstance(value, list) and len(value) == 2 and all(_is_index(sector, MAX_SECTOR) for sector in value):
+    if (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(_is_index(sector, MAX_SECTOR) for sector in value)
+    ):
         first, last = value
         return first, min(last, first + MAX_OCCUPIED - 1)
+
     return 0, 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from botyard.errors import WorldError
-from botyard.safefile import write_text
+from botyard.processes.safefile import write_text
 from botyard.traffic.motion import Path2, motions
 from botyard.traffic.outcome import Outcome
 from botyard.traffic.task import F8, Task
@@ -30,7 +30,12 @@ def lanes(task: Task) -> list[F8]:
     found = []
     for i, v in enumerate(task.vehicles):
         y = -2.5 * v.radius * i
-        found.append(np.array([[0.0, y], [float(v.ends[-1]) + 1.0, y]]) if v.path is None else v.path)
+        found.append(
+            np.array([[0.0, y], [float(v.ends[-1]) + 1.0, y]])
+            if v.path is None
+            else v.path
+        )
+
     return found
 
 
@@ -42,7 +47,8 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
     dict
         ``title``, ``end`` (s) and ``robots``, each with ``path``, ``along``, ``ends``,
         ``critical``, ``radius``, ``finished``, ``gone``, ``motion`` (pieces of constant
-        acceleration), ``held`` and ``inside`` (start, end, sector), ``waits`` (start, end,
+        acceleration), ``held`` and ``inside`` (start, end, sector), ``waits`` (start,
+        end,
         robots).
     """
     # The page divides by the length of the run, so an empty run gets a millisecond.
@@ -51,7 +57,9 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
     critical = np.diff(starts) > 0
     held, inside, waits = _intervals(outcome, end)
     robots = []
-    for i, (v, path, motion) in enumerate(zip(task.vehicles, lanes(task), motions(outcome), strict=True)):
+    for i, (v, path, motion) in enumerate(
+        zip(task.vehicles, lanes(task), motions(outcome), strict=True)
+    ):
         first = int(task.first[i])
         robots.append(
             {
@@ -60,15 +68,24 @@ def replay_data(outcome: Outcome) -> dict[str, Any]:
                 "ends": np.round(v.ends, _DIGITS).tolist(),
                 "critical": critical[first : first + len(v.ends)].astype(int).tolist(),
                 "radius": v.radius,
-                "finished": float(outcome.robots.finished[i]) if outcome.robots.done[i] else 1e12,
-                "gone": any(s == len(v.ends) - 1 and to <= end for _, to, s in inside[i]),
+                "finished": float(outcome.robots.finished[i])
+                if outcome.robots.done[i]
+                else 1e12,
+                "gone": any(
+                    s == len(v.ends) - 1 and to <= end for _, to, s in inside[i]
+                ),
                 "motion": motion.pieces(),
                 "held": held[i],
                 "inside": inside[i],
                 "waits": waits[i],
             }
         )
-    return {"title": f"{Path(task.name).name}: {outcome.describe()}", "end": end, "robots": robots}
+
+    return {
+        "title": f"{Path(task.name).name}: {outcome.describe()}",
+        "end": end,
+        "robots": robots,
+    }
 
 
 Spans = list[list[list[Any]]]
@@ -98,7 +115,10 @@ class _Intervals:
         self.held: Spans = [[] for _ in range(n)]
         self.waits: Spans = [[] for _ in range(n)]
         occupied = [v.occupied() for v in task.vehicles]
-        self.tail, self._head = [tail for tail, _ in occupied], [head for _, head in occupied]
+        self.tail, self._head = (
+            [tail for tail, _ in occupied],
+            [head for _, head in occupied],
+        )
         self._allowed = self._head.copy()
         self._granted: dict[tuple[int, int], float] = {}
         self._waiting: dict[int, tuple[float, tuple[int, ...]]] = {}
@@ -120,6 +140,7 @@ class _Intervals:
             self._end_wait(i, t)
             if kind == "finish":
                 self._finished.add(i)
+
         # A grant or a release may change which robots block which.
         if kind in ("grant", "release"):
             self._update_blockers(t)
@@ -129,6 +150,7 @@ class _Intervals:
         for i in list(self._waiting):
             if not done[i]:
                 self._end_wait(i, end)
+
         for (i, sector), t in self._granted.items():
             self.held[i].append([t, end, sector])
 
@@ -145,6 +167,7 @@ class _Intervals:
             j, sector = self._task.robot_of(c)
             if self.tail[j] <= sector <= max(self._allowed[j], self._head[j]):
                 found.add(j)
+
         return tuple(sorted(found))
 
     def _update_blockers(self, t: float) -> None:
@@ -178,7 +201,14 @@ def _intervals(outcome: Outcome, end: float) -> tuple[Spans, Spans, Spans]:
         i, sector = task.robot_of(g)
         # A sector that the robot still occupies stays shaded past the end of the
         # animation.
-        inside[i].append([float(begins[g]), float(ends[g]) if sector < intervals.tail[i] else end + 1.0, sector])
+        inside[i].append(
+            [
+                float(begins[g]),
+                float(ends[g]) if sector < intervals.tail[i] else end + 1.0,
+                sector,
+            ]
+        )
+
     return intervals.held, inside, intervals.waits
 
 
@@ -196,7 +226,9 @@ def write_replay(outcome: Outcome, path: Path, *, overwrite: bool = False) -> No
         raise WorldError("a replay needs the events of the run")
     page = files("botyard.traffic").joinpath("replay.html").read_text("utf-8")
     # "</script>" inside a name would end the script of the page, so "<" is escaped.
-    data = json.dumps(replay_data(outcome), separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(replay_data(outcome), separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     try:
         write_text(path, page.replace("DATA", data, 1), force=overwrite)
     except OSError as error:

@@ -14,19 +14,24 @@ class Rules:
     Attributes
     ----------
     original_braking : bool
-        Place critical points as the original program does, v²/(2 · acceleration) ahead instead of by the deceleration.
+        Place critical points as the original program does, v²/(2 · acceleration) ahead
+        instead of by the deceleration.
     stop_at_end : bool
-        Robots brake in time to stop exactly at the end of their path; otherwise they start to brake there.
+        Robots brake in time to stop exactly at the end of their path; otherwise they
+        start to brake there.
     leaves : bool
-        A robot is removed when it has finished; otherwise its last sector stays occupied.
+        A robot is removed when it has finished; otherwise its last sector stays
+        occupied.
     goes_on : bool
-        After a collision both robots brake, and the run goes on; otherwise a collision ends the run.
+        After a collision both robots brake, and the run goes on; otherwise a collision
+        ends the run.
     time_limit : float
         Simulated time after which the run ends with a time-out, s.
     latency : float
         Latency of each message, in both directions, s.
     jitter : float
-        Greatest additional latency, uniformly distributed, s; messages can overtake one another.
+        Greatest additional latency, uniformly distributed, s; messages can overtake one
+        another.
     loss : float
         Probability that a message is lost, 0 … 1.
     seed : int
@@ -47,7 +52,12 @@ class Rules:
     compiled: bool = True
 
     def __post_init__(self) -> None:
-        for name, high in (("time_limit", 1e12), ("latency", 1e6), ("jitter", 1e6), ("loss", 1.0)):
+        for name, high in (
+            ("time_limit", 1e12),
+            ("latency", 1e6),
+            ("jitter", 1e6),
+            ("loss", 1.0),
+        ):
             value = getattr(self, name)
             if not 0.0 <= value <= high:
                 raise WorldError(f"{name}: expected 0 … {high:g}, found {value:g}")

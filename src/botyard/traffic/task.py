@@ -3,12 +3,13 @@
 See the reference mmrs.md §1 and §2. A task file is the JSON of the original program.
 botyard adds three keys that the original program ignores:
 
-* ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity`` (m/s),
-  ``Acceleration``, ``Deceleration`` (m/s²) and ``Start`` (m along the path),
-* ``Geometry``: ``Vehicle<i>`` with the corners of the path, ``[[x, y], …]``, m; used for
+* ``Parameters``: ``Default`` and ``Vehicle<i>`` with ``Radius`` (m), ``Velocity``
+  (m/s), ``Acceleration``, ``Deceleration`` (m/s²) and ``Start`` (m along the path),
+* ``Geometry``: ``Vehicle<i>`` with the corners of the path, ``[[x, y], …]``, m; used
+  for
   pictures and for robots of the 2-D engine,
-* ``Order``: ``[[robot, sector], …]``, the order of a plan in which robots enter conflicting
-  sectors.
+* ``Order``: ``[[robot, sector], …]``, the order of a plan in which robots enter
+  conflicting sectors.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from botyard.errors import FormatError
 from botyard.formats.base import read_bytes
 from botyard.formats.budget import Budget, Meter
 from botyard.formats.jsonfile import loads
-from botyard.safefile import MARK, write_text
+from botyard.processes.safefile import MARK, write_text
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -50,7 +51,8 @@ class TaskError(FormatError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vehicle:
-    """A robot and its path. Its defaults are the constants of the original program (mmrs.md §2).
+    """A robot and its path. Its defaults are the constants of the original program
+    (mmrs.md §2).
 
     Attributes
     ----------
@@ -61,7 +63,8 @@ class Vehicle:
     start : float
         Start position, m along the path.
     path : (k, 2) float64 array or None
-        Corners of the path in the plane, m, for pictures and for robots of the 2-D engine.
+        Corners of the path in the plane, m, for pictures and for robots of the 2-D
+        engine.
     """
 
     ends: F8
@@ -79,7 +82,10 @@ class Vehicle:
 
     def first_sector(self) -> int:
         """Return the sector in which it starts."""
-        return min(int(np.searchsorted(self.ends, self.start, side="right")), len(self.ends) - 1)
+        return min(
+            int(np.searchsorted(self.ends, self.start, side="right")),
+            len(self.ends) - 1,
+        )
 
     def occupied(self) -> tuple[int, int]:
         """Return the oldest and the newest sector that it occupies at the start.
@@ -88,7 +94,10 @@ class Vehicle:
         front at time 0.
         """
         head = self.first_sector()
-        return min(int(np.searchsorted(self.ends + self.radius, self.start, side="right")), head), head
+        return min(
+            int(np.searchsorted(self.ends + self.radius, self.start, side="right")),
+            head,
+        ), head
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +111,8 @@ class Task:
     listed : (m, 4) int64 array
         Conflicts as listed in the file: robot, sector, other robot, other sector.
     order : tuple of (int, int)
-        Order (robot, sector) in which robots enter conflicting sectors; empty if the file gives none.
+        Order (robot, sector) in which robots enter conflicting sectors; empty if the
+        file gives none.
     name : str
         Name of the source, for messages.
     """
@@ -117,8 +127,12 @@ class Task:
 
     @cached_property
     def first(self) -> I8:
-        """Global number of each robot's sector 0, (n + 1,): sector k of robot i is ``first[i] + k``."""
-        return np.concatenate([[0], np.cumsum([len(v.ends) for v in self.vehicles])]).astype(np.int64)
+        """Global number of each robot's sector 0, (n + 1,): sector k of robot i is
+        ``first[i] + k``.
+        """
+        return np.concatenate(
+            [[0], np.cumsum([len(v.ends) for v in self.vehicles])]
+        ).astype(np.int64)
 
     @property
     def n_sectors(self) -> int:
@@ -156,7 +170,9 @@ class Task:
         a = np.repeat(np.arange(self.n_sectors), np.diff(starts))
         both = (a < others) & occupied[a] & occupied[others]
         a, b = a[both], others[both]
-        return np.stack([robot[a], sector[a], robot[b], sector[b]], axis=1).astype(np.int64)
+        return np.stack([robot[a], sector[a], robot[b], sector[b]], axis=1).astype(
+            np.int64
+        )
 
     @cached_property
     def one_sided(self) -> I8:
@@ -188,8 +204,13 @@ class Task:
         parameters = {f"Vehicle{i}": _changed(v) for i, v in enumerate(self.vehicles)}
         if parameters := {k: p for k, p in parameters.items() if p}:
             out["Parameters"] = parameters
-        if geometry := {f"Vehicle{i}": v.path.tolist() for i, v in enumerate(self.vehicles) if v.path is not None}:
+        if geometry := {
+            f"Vehicle{i}": v.path.tolist()
+            for i, v in enumerate(self.vehicles)
+            if v.path is not None
+        }:
             out["Geometry"] = geometry
+
         if self.order:
             out["Order"] = [list(entry) for entry in self.order]
         return out
@@ -205,7 +226,9 @@ class Task:
             The file cannot be written.
         """
         try:
-            text = json.dumps(self.to_json() | {"Generator": MARK}, separators=(",", ":"))
+            text = json.dumps(
+                self.to_json() | {"Generator": MARK}, separators=(",", ":")
+            )
             write_text(path, f"{text}\n", force=overwrite)
         except OSError as error:
             raise TaskError(f"cannot be written: {error.strerror}", path) from None
@@ -219,7 +242,11 @@ def _plain(value: float) -> float | int:
 def _changed(vehicle: Vehicle) -> dict[str, float]:
     """Return the parameters that differ from the defaults."""
     usual = Vehicle(ends=vehicle.ends)
-    return {k: getattr(vehicle, a) for k, a in _PARAMETERS.items() if getattr(vehicle, a) != getattr(usual, a)}
+    return {
+        k: getattr(vehicle, a)
+        for k, a in _PARAMETERS.items()
+        if getattr(vehicle, a) != getattr(usual, a)
+    }
 
 
 class _Reader:
@@ -238,14 +265,24 @@ class _Reader:
         """Return the error for a key."""
         text = json.dumps(found, default=str)
         return TaskError(
-            f"{key}: expected {expected}, found {text if len(text) < 60 else text[:57] + '...'}", self.path
+            f"{key}: expected {expected}, found {text if len(text) < 60 else text[:57] + '...'}",
+            self.path,
         )
 
     def number(self, value: Any, key: str, *, positive: bool = True) -> float:
         """Validate a finite number of at most 1e9."""
-        good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        good = (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+        )
         if not good or abs(value) > 1e9 or (positive and value <= 0.0) or value < 0.0:
-            raise self.fail(key, "a number greater than 0" if positive else "a number, 0 or greater", value)
+            raise self.fail(
+                key,
+                "a number greater than 0" if positive else "a number, 0 or greater",
+                value,
+            )
+
         return float(value)
 
     def table(self, value: Any, key: str) -> Mapping[str, Any]:
@@ -274,9 +311,13 @@ class _Reader:
             end = self.number(row["Endpoint"], f"{where}.Endpoint")
             if end <= before:
                 raise self.fail(
-                    f"{where}.Endpoint", f"more than the end of the previous sector ({before:g} m)", end
+                    f"{where}.Endpoint",
+                    f"more than the end of the previous sector ({before:g} m)",
+                    end,
                 )
+
             ends[k] = before = end
+
         return ends
 
     def conflicts(
@@ -287,18 +328,34 @@ class _Reader:
         for k, row in enumerate(sectors):
             if "Colliding" not in row:
                 raise self.fail(f"{key}[{k}]", "Colliding (it may be empty)", row)
-            for j, pair in enumerate(self.rows(row["Colliding"], f"{key}[{k}].Colliding")):
+            for j, pair in enumerate(
+                self.rows(row["Colliding"], f"{key}[{k}].Colliding")
+            ):
                 where = f"{key}[{k}].Colliding[{j}]"
-                if not (isinstance(pair, list) and len(pair) == 2 and all(type(p) is int for p in pair)):
+                if not (
+                    isinstance(pair, list)
+                    and len(pair) == 2
+                    and all(type(p) is int for p in pair)
+                ):
                     raise self.fail(where, "[robot, sector]", pair)
+
                 robot, sector = pair
                 if not 0 <= robot < len(lengths):
-                    raise self.fail(where, f"a robot from 0 to {len(lengths) - 1}", pair)
+                    raise self.fail(
+                        where, f"a robot from 0 to {len(lengths) - 1}", pair
+                    )
+
                 if not 0 <= sector < lengths[robot]:
-                    raise self.fail(where, f"a sector of robot {robot}, from 0 to {lengths[robot] - 1}", pair)
+                    raise self.fail(
+                        where,
+                        f"a sector of robot {robot}, from 0 to {lengths[robot] - 1}",
+                        pair,
+                    )
+
                 if robot == i:
                     raise self.fail(where, "a sector of another robot", pair)
                 found.append((i, k, robot, sector))
+
         return found
 
     def parameters(self, value: Any, key: str) -> dict[str, float]:
@@ -306,8 +363,14 @@ class _Reader:
         found = {}
         for name, number in self.table(value, key).items():
             if name not in _PARAMETERS:
-                raise self.fail(f"{key}.{name}", f"one of {', '.join(_PARAMETERS)}", name)
-            found[_PARAMETERS[name]] = self.number(number, f"{key}.{name}", positive=name != "Start")
+                raise self.fail(
+                    f"{key}.{name}", f"one of {', '.join(_PARAMETERS)}", name
+                )
+
+            found[_PARAMETERS[name]] = self.number(
+                number, f"{key}.{name}", positive=name != "Start"
+            )
+
         return found
 
     def corners(self, value: Any, key: str) -> F8:
@@ -321,12 +384,15 @@ class _Reader:
             )
             if not good:
                 raise self.fail(f"{key}[{k}]", "[x, y]", row)
+
         if len(rows) < 2:
             raise self.fail(key, "at least two corners", value)
         return np.array(rows, np.float64)
 
 
-def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lambda _: None) -> Task:
+def parse_task(
+    data: Any, name: str = "task", warn: Callable[[str], None] = lambda _: None
+) -> Task:
     """Make a task from a parsed JSON document.
 
     Parameters
@@ -339,22 +405,34 @@ def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lamb
     Raises
     ------
     TaskError
-        The document is not a valid task. The message gives the path of the key, what was
+        The document is not a valid task. The message gives the path of the key, what
+        was
         expected and what was found.
     """
     r = _Reader(name)
     top = r.table(data, "the file")
     count = top.get("NumberOfVehicles")
     if type(count) is not int or not 0 <= count <= MAX_VEHICLES:
-        raise r.fail("NumberOfVehicles", f"a number of vehicles from 0 to {MAX_VEHICLES}", count)
+        raise r.fail(
+            "NumberOfVehicles", f"a number of vehicles from 0 to {MAX_VEHICLES}", count
+        )
+
     tables = r.table(top.get("Vehicles"), "Vehicles")
     keys = [f"Vehicle{i}" for i in range(count)]
     for key in keys:
         if key not in tables:
-            raise TaskError(f"Vehicles: expected {key} (NumberOfVehicles is {count}), found none", name)
+            raise TaskError(
+                f"Vehicles: expected {key} (NumberOfVehicles is {count}), found none",
+                name,
+            )
+
     ends = [r.ends(tables[key], f"Vehicles.{key}") for key in keys]
     lengths = [len(e) for e in ends]
-    listed = [c for i, key in enumerate(keys) for c in r.conflicts(tables[key], i, f"Vehicles.{key}", lengths)]
+    listed = [
+        c
+        for i, key in enumerate(keys)
+        for c in r.conflicts(tables[key], i, f"Vehicles.{key}", lengths)
+    ]
 
     # Both tables may be missing: files of the original program have neither.
     given = r.table(top.get("Parameters", {}), "Parameters")
@@ -363,38 +441,63 @@ def parse_task(data: Any, name: str = "task", warn: Callable[[str], None] = lamb
         for key in table:
             if key not in tables and not (key == "Default" and where == "Parameters"):
                 raise r.fail(f"{where}.{key}", "the name of a vehicle", key)
+
     default = r.parameters(given.get("Default", {}), "Parameters.Default")
     vehicles = []
     for i, key in enumerate(keys):
         own = default | r.parameters(given.get(key, {}), f"Parameters.{key}")
         path = r.corners(geometry[key], f"Geometry.{key}") if key in geometry else None
         if own.get("start", 0.0) >= ends[i][-1]:
-            raise r.fail(f"Parameters.{key}.Start", f"less than the path's end ({ends[i][-1]:g})", own["start"])
+            raise r.fail(
+                f"Parameters.{key}.Start",
+                f"less than the path's end ({ends[i][-1]:g})",
+                own["start"],
+            )
+
         vehicles.append(Vehicle(ends=ends[i], path=path, **own))
+
     order = _order(r, top.get("Order", []), lengths)
     task = Task(tuple(vehicles), np.array(listed, np.int64).reshape(-1, 4), order, name)
     if len(task.one_sided):
         robot, sector, other, where_ = task.one_sided[0].tolist()
         warn(
-            f"{name}: {len(task.one_sided)} conflicts are listed by one side only and count for both: the first is sector {sector} of "
+            f"{name}: {len(task.one_sided)} conflicts are listed by one side "
+            f"only and count for both: the first is sector {sector} of "
             f"robot {robot} with sector {where_} of robot {other}"
         )
+
     return task
 
 
-def _order(r: _Reader, value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def _order(
+    r: _Reader, value: Any, lengths: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
     found = []
     for k, pair in enumerate(r.rows(value, "Order")):
-        good = isinstance(pair, list) and len(pair) == 2 and all(type(p) is int for p in pair)
-        if not good or not 0 <= pair[0] < len(lengths) or not 0 <= pair[1] < lengths[pair[0]]:
+        good = (
+            isinstance(pair, list)
+            and len(pair) == 2
+            and all(type(p) is int for p in pair)
+        )
+        if (
+            not good
+            or not 0 <= pair[0] < len(lengths)
+            or not 0 <= pair[1] < lengths[pair[0]]
+        ):
             raise r.fail(f"Order[{k}]", "[robot, sector] of this task", pair)
+
         found.append((pair[0], pair[1]))
+
     if len(set(found)) != len(found):
         raise r.fail("Order", "each sector once", "one of them twice")
     return tuple(found)
 
 
-def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None, budget: Budget = Budget()) -> Task:
+def load_task(
+    path: str | Path,
+    warn: Callable[[str], None] = lambda _: None,
+    budget: Budget = Budget(),
+) -> Task:
     """Read a task file within a budget.
 
     Raises
@@ -407,5 +510,6 @@ def load_task(path: str | Path, warn: Callable[[str], None] = lambda _: None, bu
         text = read_bytes(path, meter, TaskError).decode("utf-8")
     except UnicodeDecodeError:
         raise TaskError("expected text in UTF-8, found other bytes", path) from None
+
     data = loads(text, meter, TaskError)
     return parse_task(data, str(path), warn)

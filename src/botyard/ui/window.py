@@ -1,4 +1,6 @@
-"""Opens the page in a browser, or in its own window: with pywebview if installed, else in Chromium's app mode."""
+"""Opens the page in a browser, or in its own window: with pywebview if installed, else
+in Chromium's app mode.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ from typing import Any, Final
 
 from botyard.errors import WorldError
 from botyard.extras import install_command, is_installed
-from botyard.interpreter import python_command
+from botyard.processes.interpreter import python_command
 
 TITLE: Final = "botyard"
 SIZE: Final = (1280, 860)
 BROWSERS: Final = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge", "microsoft-edge",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "msedge",
+    "microsoft-edge",
     "brave-browser",
-)  # fmt: skip
+)
 """Programs that know Chromium's app mode."""
 PLACES: Final = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -47,7 +55,9 @@ class Window:
         Folder that goes with it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], profile: Path | None = None) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], profile: Path | None = None
+    ) -> None:
         self._process = process
         self._profile = profile
         self._began = time.monotonic()
@@ -58,7 +68,10 @@ class Window:
         """Whether the window is there."""
         status = self._process.poll()
         if status is not None and self._failed is None:
-            self._failed = status != 0 and time.monotonic() - self._began < LAUNCH_WINDOW_S
+            self._failed = (
+                status != 0 and time.monotonic() - self._began < LAUNCH_WINDOW_S
+            )
+
         return status is None
 
     @property
@@ -79,6 +92,7 @@ class Window:
                 self._process.wait(3)
             except subprocess.TimeoutExpired:
                 self._process.kill()
+
         if self._profile is not None:
             shutil.rmtree(self._profile, ignore_errors=True)
 
@@ -113,33 +127,54 @@ def open_window(url: str, mode: str = "normal") -> Window:
         Neither pywebview nor Chromium is installed.
     """
     if is_installed("window") and _has_toolkit():
-        # in a process group of its own, Ctrl-C in a terminal does not reach it; the simulator closes it
+        # in a process group of its own, Ctrl-C in a terminal does not reach it; the
+        # simulator closes it
         apart: Any = {"process_group": 0} if os.name == "posix" else {}
-        return Window(subprocess.Popen(python_command("botyard.ui.window:main", url, mode), **apart))
+        return Window(
+            subprocess.Popen(
+                python_command("botyard.ui.window:main", url, mode), **apart
+            )
+        )
+
     program = find_chromium()
     if program is None:
         raise WorldError(
-            f"no window for the page: neither pywebview ({install_command(['window'])}) nor a Chromium was found; "
+            "no window for the page: neither pywebview "
+            f"({install_command(['window'])}) nor a Chromium was found; "
             "open its address in any browser"
         )
+
     profile = Path(tempfile.mkdtemp(prefix="botyard-window-"))
     _remember_placement(profile, mode)
     arguments = [
-        program, f"--app={url}", f"--user-data-dir={profile}", "--no-first-run", "--no-default-browser-check",
+        program,
+        f"--app={url}",
+        f"--user-data-dir={profile}",
+        "--no-first-run",
+        "--no-default-browser-check",
         f"--window-size={SIZE[0]},{SIZE[1]}",
-    ]  # fmt: skip
+    ]
     if mode == "fullscreen":
         arguments.append("--start-fullscreen")
     elif mode == "maximized":
         arguments.append("--start-maximized")
+
     if hasattr(os, "geteuid") and os.geteuid() == 0:
-        arguments.append("--no-sandbox")  # Chromium refuses to run as root otherwise; the page is our own
+        arguments.append(
+            "--no-sandbox"
+        )  # Chromium refuses to run as root otherwise; the page is our own
+
     devnull = subprocess.DEVNULL
-    return Window(subprocess.Popen(arguments, stdin=devnull, stdout=devnull, stderr=devnull), profile)
+    return Window(
+        subprocess.Popen(arguments, stdin=devnull, stdout=devnull, stderr=devnull),
+        profile,
+    )
 
 
 def _remember_placement(profile: Path, mode: str) -> None:
-    """Write the placement of a minimised window to the profile; Chromium has no command-line option for it."""
+    """Write the placement of a minimised window to the profile; Chromium has no
+    command-line option for it.
+    """
     if mode != "minimized":
         return
     folder = profile / "Default"
@@ -152,24 +187,38 @@ def _remember_placement(profile: Path, mode: str) -> None:
         "maximized": False,
         "minimized": True,
     }
-    (folder / "Preferences").write_text(json.dumps({"browser": {"window_placement": place}}), "utf-8")
+    (folder / "Preferences").write_text(
+        json.dumps({"browser": {"window_placement": place}}), "utf-8"
+    )
 
 
 def _has_toolkit() -> bool:
-    """Whether pywebview can show anything: on Linux it needs GTK or Qt bindings, which pip does not bring."""
+    """Whether pywebview can show anything: on Linux it needs GTK or Qt bindings, which
+    pip does not bring.
+    """
     if sys.platform in ("win32", "darwin"):
         return True
-    return any(importlib.util.find_spec(name) is not None for name in ("gi", "PyQt6", "PySide6", "PyQt5"))
+    return any(
+        importlib.util.find_spec(name) is not None
+        for name in ("gi", "PyQt6", "PySide6", "PyQt5")
+    )
 
 
 def show(url: str, mode: str) -> None:
-    """Show a window with pywebview until it is closed; must run in the main thread of a process."""
+    """Show a window with pywebview until it is closed; must run in the main thread of a
+    process.
+    """
     import webview
 
     webview.create_window(
-        TITLE, url, width=SIZE[0], height=SIZE[1], fullscreen=mode == "fullscreen", maximized=mode == "maximized",
+        TITLE,
+        url,
+        width=SIZE[0],
+        height=SIZE[1],
+        fullscreen=mode == "fullscreen",
+        maximized=mode == "maximized",
         minimized=mode == "minimized",
-    )  # fmt: skip
+    )
     webview.start()
 
 

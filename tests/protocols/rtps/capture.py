@@ -1,7 +1,9 @@
-"""Captures: what real peers sent to a participant of ours with these endpoints, recorded by `tests.ros.captures` and replayed by a test.
+"""Captures: what real peers sent to a participant of ours with these endpoints,
+recorded by `tests.ros.captures` and replayed by a test.
 
-A file has a line for each event, compressed with gzip: seconds since the start and ``tick`` (a sample was written), or the source's host
-and port and the packet in hexadecimal.
+A file has a line for each event, compressed with gzip: seconds since the start and
+``tick`` (a sample was written), or the source's host and port and the packet in
+hexadecimal.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ PREFIX: Final = wire.VENDOR + b"recorded.."
 ADDRESS: Final = ("127.0.0.1", 7410)
 TEXT: Final = "std_msgs::msg::dds_::String_"
 LATCHED: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
-SERVICE: Final = ("/mini/trigger", "std_srvs/srv/Trigger_Request", "std_srvs/srv/Trigger_Response")
+SERVICE: Final = (
+    "/mini/trigger",
+    "std_srvs/srv/Trigger_Request",
+    "std_srvs/srv/Trigger_Response",
+)
 ANSWER: Final = b"\0\1\0\0\1\0\0\0\x12\0\0\0served by botyard\0"
 WORDS: Final = "0123456789"
 TIMES: Final = 8000
@@ -66,11 +72,14 @@ def read(path: Path) -> list[Moment]:
             if rest == ["tick"]
             else Moment(float(at), (rest[0], int(rest[1])), bytes.fromhex(rest[2]))
         )
+
     return found
 
 
 class Scene:
-    """Our endpoints: made in the same order, they have the same identifiers when a capture is recorded and when it is replayed."""
+    """Our endpoints: made in the same order, they have the same identifiers when a
+    capture is recorded and when it is replayed.
+    """
 
     def __init__(self, part: Participant, now: float) -> None:
         self.samples: dict[str, list[bytes]] = {"rt/stream": [], "rt/latched": []}
@@ -80,8 +89,22 @@ class Scene:
         self.now = now
         self.ours = part.writer("rt/ours", TEXT, Qos(), now)
         for topic, qos in (("rt/stream", Qos()), ("rt/latched", LATCHED)):
-            part.reader(topic, TEXT, lambda sample, topic=topic: self.samples[topic].append(sample.payload), qos, now)  # type: ignore[misc]
-        self.server = ServiceServer(part, *SERVICE, self._serve, self.refused.append, now, identity=b"recorded" * 2)
+            part.reader(
+                topic,
+                TEXT,
+                lambda sample, topic=topic: self.samples[topic].append(sample.payload),
+                qos,
+                now,
+            )  # type: ignore[misc]
+
+        self.server = ServiceServer(
+            part,
+            *SERVICE,
+            self._serve,
+            self.refused.append,
+            now,
+            identity=b"recorded" * 2,
+        )
 
     def _serve(self, call: Call) -> None:
         self.calls.append(call)

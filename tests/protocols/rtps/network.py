@@ -1,4 +1,6 @@
-"""Participants on a network of their own with a clock of its own, which loses, repeats and reorders packets as it is told."""
+"""Participants on a network of their own with a clock of its own, which loses, repeats
+and reorders packets as it is told.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Network:
     loss, twice : float
         Probability that a packet is lost, or comes twice.
     delay : float
-        Longest time that a packet takes, s: the shortest is 0, so they overtake each other.
+        Longest time that a packet takes, s: the shortest is 0, so they overtake each
+        other.
     deaf : Node or None
         This one gets nothing.
     """
@@ -56,8 +59,12 @@ class Network:
     def add(self, **more: object) -> Node:
         """A participant that comes now."""
         self._made += 1
-        taken = {node.address for node in self.nodes}  # those that are free again are used again
-        address = next(a for k in range(250) if (a := (f"10.0.0.{k + 1}", 7410)) not in taken)
+        taken = {
+            node.address for node in self.nodes
+        }  # those that are free again are used again
+        address = next(
+            a for k in range(250) if (a := (f"10.0.0.{k + 1}", 7410)) not in taken
+        )
         prefix = wire.VENDOR + self._made.to_bytes(10, "big")
         part = Participant(prefix, [address], [GROUP], self.now, EPOCH, **more)  # type: ignore[arg-type]
         node = Node(part, address, self.now)
@@ -69,6 +76,7 @@ class Network:
         if politely:
             node.part.leave(self.now)
             self._collect(node)
+
         self.nodes.remove(node)
 
     def _collect(self, node: Node) -> None:
@@ -79,27 +87,46 @@ class Network:
             for _ in range(copies):
                 if self._random.random() >= self.loss:
                     at = self.now + self._random.random() * self.delay
-                    heapq.heappush(self._flying, (at, self._random.getrandbits(40), address, node.address, packet))
+                    heapq.heappush(
+                        self._flying,
+                        (
+                            at,
+                            self._random.getrandbits(40),
+                            address,
+                            node.address,
+                            packet,
+                        ),
+                    )
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
         end = self.now + seconds
         while True:
-            for node in self.nodes:  # what was written in between must leave
+            # what was written in between must leave
+            for node in self.nodes:
                 node.due = min(node.due, node.part.due(self.now))
                 self._collect(node)
-            times = [node.due for node in self.nodes] + [self._flying[0][0] if self._flying else end]
+
+            times = [node.due for node in self.nodes] + [
+                self._flying[0][0] if self._flying else end
+            ]
             at = max(min(times), self.now + 1e-4)
             if at > end:
                 self.now = end
                 return
+
             self.now = at
             while self._flying and self._flying[0][0] <= at:
                 _, _, to, source, packet = heapq.heappop(self._flying)
                 for node in self.nodes:
-                    if to in (node.address, GROUP) and node.address != source and node is not self.deaf:
+                    if (
+                        to in (node.address, GROUP)
+                        and node.address != source
+                        and node is not self.deaf
+                    ):
                         node.received += len(packet)
                         node.part.feed(packet, source, at)
+
             for node in self.nodes:
                 node.due = node.part.due(at)
                 self._collect(node)

@@ -1,4 +1,6 @@
-"""What programs do in their callables: they raise, and close the endpoint that calls and others. Nothing stalls, nothing is left."""
+"""What programs do in their callables: they raise, and close the endpoint that calls
+and others. Nothing stalls, nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def fail(number: int) -> None:
     raise ValueError(number)
 
 
-def listening(part: Participant, count: int) -> tuple[list[Taken], list[Reader], Attacker, bytes]:
+def listening(
+    part: Participant, count: int
+) -> tuple[list[Taken], list[Reader], Attacker, bytes]:
     """Readers of one topic, and a writer of it; its entity id."""
     takes = [Taken() for _ in range(count)]
     readers = [part.reader("rt/a", "T", take, RELIABLE, 0.0) for take in takes]
@@ -61,15 +65,22 @@ def test_readers_closed_in_a_take(first: int, kind: str) -> None:
     part = alone()
     takes, readers, attacker, writer = listening(part, 2)
     pair = wire.ANY + writer
-    takes[0].act = lambda number: [part.remove(reader, attacker.now) for reader in readers[first:]]
+    takes[0].act = lambda number: [
+        part.remove(reader, attacker.now) for reader in readers[first:]
+    ]
     if kind == "fragments":
         for fragment in (1, 2):
             attacker.send(wire.data_frag(pair, 1, fragment, 1000, 2000, bytes(1000)))
     else:
         for number in (2, 3, 5):
             attacker.send(wire.data(pair, number, CDR))
-        last = wire.data(pair, 1, CDR) if kind == "held" else wire.heartbeat(wire.ANY, writer, 7, 9, 2)
+        last = (
+            wire.data(pair, 1, CDR)
+            if kind == "held"
+            else wire.heartbeat(wire.ANY, writer, 7, 9, 2)
+        )
         attacker.send(last)
+
     attacker.run(3.0)
     every = {"held": [1, 2, 3], "fragments": [1], "skipped": [2, 3, 5]}[kind]
     assert takes == [every[:1] if first == 0 else every, []]
@@ -78,7 +89,9 @@ def test_readers_closed_in_a_take(first: int, kind: str) -> None:
 
 
 def test_endpoints_closed_when_they_are_matched() -> None:
-    """In the `changed` of one of them; those that come while there is already somebody, too."""
+    """In the `changed` of one of them; those that come while there is already somebody,
+    too.
+    """
     part = alone()
     readers: list[Reader] = []
     writers: list[TopicWriter] = []
@@ -87,8 +100,12 @@ def test_endpoints_closed_when_they_are_matched() -> None:
         for endpoint in (*readers, *writers):
             part.remove(endpoint, 1.0)
 
-    readers += [part.reader("rt/a", "T", Got(), RELIABLE, 0.0, changed=close) for _ in range(2)]
-    writers += [part.writer("rt/b", "T", RELIABLE, 0.0, changed=close) for _ in range(2)]
+    readers += [
+        part.reader("rt/a", "T", Got(), RELIABLE, 0.0, changed=close) for _ in range(2)
+    ]
+    writers += [
+        part.writer("rt/b", "T", RELIABLE, 0.0, changed=close) for _ in range(2)
+    ]
     attacker = Attacker(part, SOURCE)
     attacker.endpoint(4, "rt/none", is_writer=False)
     before = len(part._routes)
@@ -100,18 +117,25 @@ def test_endpoints_closed_when_they_are_matched() -> None:
     attacker.run(10.0)
     assert len(part._routes) == before
     assert not any(endpoint.matched for endpoint in (*readers, *writers))
-    assert not any(proxy.reader is reader for proxy in part._inbox.asking for reader in readers)
+    assert not any(
+        proxy.reader is reader for proxy in part._inbox.asking for reader in readers
+    )
 
 
 def test_a_changed_that_raises_keeps_nothing_from_being_matched() -> None:
-    """All endpoints of a participant that comes are matched, whatever the first one's callable does; so they are parted when it is lost."""
+    """All endpoints of a participant that comes are matched, whatever the first one's
+    callable does; so they are parted when it is lost.
+    """
     network = Network()
     one, other = network.add(), network.add()
 
     def broken() -> None:
         raise ValueError("broken")
 
-    endpoints: list[Any] = [one.part.writer(f"rt/{k}", "T", RELIABLE, network.now, changed=broken) for k in range(3)]
+    endpoints: list[Any] = [
+        one.part.writer(f"rt/{k}", "T", RELIABLE, network.now, changed=broken)
+        for k in range(3)
+    ]
     gots = [Got() for _ in endpoints]
     for k, got in enumerate(gots):
         other.part.reader(f"rt/{k}", "T", got, RELIABLE, network.now)
@@ -127,6 +151,7 @@ def test_a_changed_that_raises_keeps_nothing_from_being_matched() -> None:
                 return args[-1]
 
         setattr(one.part, name, caught)
+
     wait(network, lambda: all(writer.matched for writer in endpoints))
     for writer in endpoints:
         writer.write(payload(1), network.now)

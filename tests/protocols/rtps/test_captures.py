@@ -1,4 +1,5 @@
-"""What Fast DDS and Cyclone DDS peers once sent, fed to a participant again: discovery, matching, samples, fragments, requests, leaving.
+"""What Fast DDS and Cyclone DDS peers once sent, fed to a participant again: discovery,
+matching, samples, fragments, requests, leaving.
 
 `tests.ros.captures` records them anew.
 """
@@ -45,7 +46,9 @@ class Replay:
                 self.scene.tick(moment.at)
             else:
                 self.part.feed(moment.packet, moment.source, moment.at)
+
             self._look()
+
         for _ in range(100):
             self.now += 0.01
             self._look()
@@ -58,6 +61,7 @@ class Replay:
                 self.met.add(event.guid[:12])
             elif event.kind is EventKind.MATCHED:
                 self.matched.add(event.text)
+
         acked = [p.acked for p in self.scene.ours._proxies.values()]
         self.acknowledged = max(self.acknowledged, *acked, 0)
 
@@ -68,9 +72,19 @@ def test_what_peers_sent_is_understood(vendor: str) -> None:
     replay = Replay(capture.read(capture.path_of(vendor)))
     part, scene = replay.part, replay.scene
     assert len(replay.met) >= 2
-    assert part.count(EventKind.MALFORMED) == part.count(EventKind.REFUSED) == part.count(EventKind.QOS) == 0
+    assert (
+        part.count(EventKind.MALFORMED)
+        == part.count(EventKind.REFUSED)
+        == part.count(EventKind.QOS)
+        == 0
+    )
     streams = {"rt/stream"} if vendor == "fastdds" else set()
-    assert {"rt/ours", "rt/latched", "rq/mini/triggerRequest", "rr/mini/triggerReply"} | streams <= replay.matched
+    assert {
+        "rt/ours",
+        "rt/latched",
+        "rq/mini/triggerRequest",
+        "rr/mini/triggerReply",
+    } | streams <= replay.matched
     text = (WORDS * TIMES).encode() + b"\0"
     latched = b"\0\1\0\0" + len(text).to_bytes(4, "little") + text
     assert scene.samples["rt/latched"]
@@ -84,7 +98,8 @@ def test_what_peers_sent_is_understood(vendor: str) -> None:
         for packet, address in replay.out
         for kind, _, at, end in wire.submessages(packet)
         if kind == wire.DATA
-        and (data := wire.read_data(packet, at, end, wire.OURS)).writer == scene.server.writer.entity
+        and (data := wire.read_data(packet, at, end, wire.OURS)).writer
+        == scene.server.writer.entity
         and ANSWER[8:] in packet[at:end]
         for number in [data.number]
     }
@@ -95,20 +110,30 @@ def test_what_peers_sent_is_understood(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_captures_twice_and_out_of_order(vendor: str) -> None:
-    """As over a network that repeats and reorders what peers sent: the same, no sample twice."""
+    """As over a network that repeats and reorders what peers sent: the same, no sample
+    twice.
+    """
     moments = capture.read(capture.path_of(vendor))
     dice = random.Random(3)
     late = [(m.at + dice.random() * 0.004, m) for m in moments] + [
         (m.at + dice.random() * 0.004, m) for m in moments if m.packet is not None
     ]
-    order = [Moment(at, m.source, m.packet) for at, m in sorted(late, key=lambda entry: entry[0])]
+    order = [
+        Moment(at, m.source, m.packet)
+        for at, m in sorted(late, key=lambda entry: entry[0])
+    ]
     replay, once = Replay(order), Replay(moments)
     for (
         topic,
         samples,
-    ) in once.scene.samples.items():  # one whose fragments came before their writer was known is not sent again here
+    ) in (
+        once.scene.samples.items()
+    ):  # one whose fragments came before their writer was known is not sent again here
         again = replay.scene.samples[topic]
-        assert set(again) == set(samples) and len(samples) - 3 <= len(again) <= len(samples)
+        assert set(again) == set(samples) and len(samples) - 3 <= len(again) <= len(
+            samples
+        )
+
     calls = [call.sample[1:3] for call in replay.scene.calls]
     assert len(calls) == len(set(calls)) and 1 <= len(calls) <= len(once.scene.calls)
     assert replay.part.count(EventKind.MALFORMED) == 0
@@ -116,7 +141,9 @@ def test_captures_twice_and_out_of_order(vendor: str) -> None:
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_captures_with_bytes_flipped(vendor: str) -> None:
-    """One bit of each packet, and each packet cut: nothing is raised, and what was not damaged still counts."""
+    """One bit of each packet, and each packet cut: nothing is raised, and what was not
+    damaged still counts.
+    """
     moments = capture.read(capture.path_of(vendor))
     for seed in range(3):
         dice = random.Random(seed)
@@ -126,8 +153,15 @@ def test_captures_with_bytes_flipped(vendor: str) -> None:
             if moment.packet is not None:
                 changed = bytearray(moment.packet)
                 changed[dice.randrange(20, len(changed))] ^= 1 << dice.randrange(8)
-                order += [Moment(moment.at, moment.source, bytes(changed[: dice.randrange(len(changed))]))]
+                order += [
+                    Moment(
+                        moment.at,
+                        moment.source,
+                        bytes(changed[: dice.randrange(len(changed))]),
+                    )
+                ]
                 order += [Moment(moment.at, moment.source, bytes(changed))]
+
         replay = Replay(order)
         assert replay.part.count(EventKind.MALFORMED) > 10
         assert replay.met

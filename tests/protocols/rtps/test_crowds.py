@@ -1,4 +1,5 @@
-"""Crowds of participants and endpoints: the work of one call is bounded, and one address leaves room for the others.
+"""Crowds of participants and endpoints: the work of one call is bounded, and one
+address leaves room for the others.
 
 Work is counted in calls of Python functions, not in time.
 """
@@ -23,7 +24,9 @@ from tests.protocols.rtps.test_hostile import alone, announcement
 
 MANY = 1500
 MOST_CALLS = 15_000
-"""Calls of functions that one call of `feed` or `due` may take with a crowd: about 2 ms."""
+"""Calls of functions that one call of `feed` or `due` may take with a crowd: about 2
+ms.
+"""
 
 
 def calls_of(act: Callable[[], Any]) -> int:
@@ -39,13 +42,21 @@ def calls_of(act: Callable[[], Any]) -> int:
         act()
     finally:
         sys.setprofile(None)
+
     return count
 
 
 class Stranger:
     """A participant of which each packet is written by hand."""
 
-    def __init__(self, part: Participant, number: int, host: str, now: float = 1.0, port: int = 7410) -> None:
+    def __init__(
+        self,
+        part: Participant,
+        number: int,
+        host: str,
+        now: float = 1.0,
+        port: int = 7410,
+    ) -> None:
         self.part, self.now = part, now
         self.number = number
         self.address: Address = (host, port)
@@ -66,17 +77,25 @@ class Stranger:
     @property
     def endpoints(self) -> int:
         """How many of its endpoints are known."""
-        return sum(len(peer.endpoints) for peer in self.part.peers if peer.prefix == self.prefix)
+        return sum(
+            len(peer.endpoints)
+            for peer in self.part.peers
+            if peer.prefix == self.prefix
+        )
 
     def packet(self, *parts: bytes) -> bytes:
         """A packet for the participant."""
-        return b"".join((wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts))
+        return b"".join(
+            (wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts)
+        )
 
     def send(self, *parts: bytes) -> None:
         """Send a packet."""
         self.part.feed(self.packet(*parts), self.address, self.now)
 
-    def endpoint(self, topic: str, kind: int = 4, port: int = 0, qos: Qos = RELIABLE) -> bytes:
+    def endpoint(
+        self, topic: str, kind: int = 4, port: int = 0, qos: Qos = RELIABLE
+    ) -> bytes:
         """Announce a reader (4) or a writer (3)."""
         self.announced += 1
         guid = self.prefix + self.announced.to_bytes(3, "big") + bytes((kind,))
@@ -90,11 +109,19 @@ class Stranger:
         """The packet that says that it leaves."""
         guid = self.prefix + guids.PARTICIPANT
         pair = guids.SPDP_READER + guids.SPDP_WRITER
-        return self.packet(wire.data_key(pair, 2, p.disposal(guid), encode_key(p.PARTICIPANT_GUID, guid)))
+        return self.packet(
+            wire.data_key(
+                pair, 2, p.disposal(guid), encode_key(p.PARTICIPANT_GUID, guid)
+            )
+        )
 
 
 def crowd(
-    part: Participant, strangers: int, readers: int, topic: str = "rt/a", host: str = "10.9.9.9"
+    part: Participant,
+    strangers: int,
+    readers: int,
+    topic: str = "rt/a",
+    host: str = "10.9.9.9",
 ) -> list[Stranger]:
     """Participants of one host with so many readers each."""
     found = []
@@ -105,11 +132,14 @@ def crowd(
         part.due(one.now)
         part.out()
         found.append(one)
+
     return found
 
 
 def settle(part: Participant, now: float, done: Callable[[], bool]) -> int:
-    """Call `due` as it says until something is so; the most function calls that one of them took."""
+    """Call `due` as it says until something is so; the most function calls that one of
+    them took.
+    """
     worst = 0
     for _ in range(10_000):
         if done():
@@ -118,10 +148,13 @@ def settle(part: Participant, now: float, done: Callable[[], bool]) -> int:
         worst = max(worst, calls_of(lambda at=now, to=later: to.append(part.due(at))))
         part.out()
         now = max(now + 1e-3, min(later[0], now + 1.0))
+
     pytest.fail("it never came to that")
 
 
-def crowded_writer(strangers: int = 2, readers: int = MANY) -> tuple[Participant, TopicWriter, list[Stranger]]:
+def crowded_writer(
+    strangers: int = 2, readers: int = MANY
+) -> tuple[Participant, TopicWriter, list[Stranger]]:
     """A participant with a writer that a crowd reads."""
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
@@ -157,13 +190,19 @@ def test_a_match_costs_the_same_whatever_the_number_of_readers() -> None:
 
 
 def test_one_call_does_not_unmatch_a_crowd() -> None:
-    """Neither when participants leave nor when their leases end; at the end nothing of them is left."""
+    """Neither when participants leave nor when their leases end; at the end nothing of
+    them is left.
+    """
     part, writer, (one, _two) = crowded_writer()
     assert calls_of(lambda: part.feed(one.goodbye(), one.address, 3.0)) < MOST_CALLS
     assert not one.is_served
     assert settle(part, 3.0, lambda: len(writer.matched) == MANY) < MOST_CALLS
     assert settle(part, 1000.0, lambda: not writer.matched) < MOST_CALLS
-    assert not part.peers and not part._discovery._remote and part._discovery._remote_count == 0
+    assert (
+        not part.peers
+        and not part._discovery._remote
+        and part._discovery._remote_count == 0
+    )
 
 
 def test_who_is_back_before_all_is_unmatched_is_served() -> None:
@@ -187,7 +226,10 @@ def test_one_call_does_not_match_a_crowd() -> None:
     for one in found:
         one.endpoint("rt/b", kind=3)
     made: list[Any] = []
-    assert calls_of(lambda: made.append(part.writer("rt/a", "T", RELIABLE, 4.0))) < MOST_CALLS
+    assert (
+        calls_of(lambda: made.append(part.writer("rt/a", "T", RELIABLE, 4.0)))
+        < MOST_CALLS
+    )
     assert settle(part, 4.0, lambda: len(made[0].matched) == 2 * MANY) < MOST_CALLS
     assert calls_of(lambda: part.remove(made[0], 5.0)) < MOST_CALLS
     assert settle(part, 5.0, lambda: not made[0].matched) < MOST_CALLS
@@ -207,7 +249,9 @@ def test_one_call_does_not_remind_a_crowd() -> None:
 
 
 def test_one_call_does_not_ask_a_crowd() -> None:
-    """Writers that never answer are asked in turns, and left alone at the end; so is a crowd of them that is awaited."""
+    """Writers that never answer are asked in turns, and left alone at the end; so is a
+    crowd of them that is awaited.
+    """
     part = alone()
     part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
     one = Stranger(part, 1, "10.9.9.9")
@@ -218,13 +262,20 @@ def test_one_call_does_not_ask_a_crowd() -> None:
 
 
 def test_a_moving_crowd() -> None:
-    """A participant that announces other addresses for data has them sent there, in parts."""
+    """A participant that announces other addresses for data has them sent there, in
+    parts.
+    """
     part, writer, (one, _) = crowded_writer()
     there = ("10.9.9.9", 9000)
     moved = announcement(1, one.address, 3, default=(there,))
     assert calls_of(lambda: part.feed(moved, one.address, 3.0)) < MOST_CALLS
     mine = [proxy for guid, proxy in writer._proxies.items() if guid[:12] == one.prefix]
-    assert settle(part, 3.0, lambda: all(proxy.destination.address == there for proxy in mine)) < MOST_CALLS
+    assert (
+        settle(
+            part, 3.0, lambda: all(proxy.destination.address == there for proxy in mine)
+        )
+        < MOST_CALLS
+    )
 
 
 # -- shares
@@ -232,17 +283,22 @@ def test_a_moving_crowd() -> None:
 
 @pytest.mark.parametrize("has_own_host", [True, False])
 def test_a_crowd_of_participants_leaves_room(has_own_host: bool) -> None:
-    """All places are taken by one host: others get in, from elsewhere at once, from the same host if those have matched nothing."""
+    """All places are taken by one host: others get in, from elsewhere at once, from the
+    same host if those have matched nothing.
+    """
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
     for number in range(limits.MAX_PARTICIPANTS):
         Stranger(part, number + 1, "10.9.9.9", now=1.0 + number / 40)
     assert len(part.peers) == limits.MAX_PARTICIPANTS
-    honest = Stranger(part, 999, "10.7.7.7" if has_own_host else "10.9.9.9", now=10.0 + limits.IDLE_S)
+    honest = Stranger(
+        part, 999, "10.7.7.7" if has_own_host else "10.9.9.9", now=10.0 + limits.IDLE_S
+    )
     assert honest.is_served and len(part.peers) == limits.MAX_PARTICIPANTS
     honest.endpoint("rt/a")
     assert len(writer.matched) == 1
-    for number in range(40):  # those that had to go come again
+    # those that had to go come again
+    for number in range(40):
         Stranger(part, number + 1, "10.9.9.9", now=20.0 + limits.IDLE_S)
     assert honest.is_served and len(writer.matched) == 1
 
@@ -255,14 +311,21 @@ def test_participants_that_read_give_way_to_other_hosts_alone() -> None:
     for number in range(limits.MAX_PARTICIPANTS):
         crowded.append(Stranger(part, number + 1, "10.9.9.9", now=1.0 + number / 40))
         crowded[-1].endpoint("rt/a")
+
     assert not Stranger(part, 998, "10.9.9.9", now=30.0).is_served
     assert Stranger(part, 999, "10.7.7.7", now=30.0).is_served
-    assert [one.number for one in crowded if not one.is_served] == [limits.MAX_PARTICIPANTS]
+    assert [one.number for one in crowded if not one.is_served] == [
+        limits.MAX_PARTICIPANTS
+    ]
 
 
 @pytest.mark.parametrize("host", ["10.7.7.7", "10.9.9.9"])
-def test_a_crowd_of_endpoints_leaves_room(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All places are taken by some participants: another one gets as many as they have, and no more."""
+def test_a_crowd_of_endpoints_leaves_room(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All places are taken by some participants: another one gets as many as they have,
+    and no more.
+    """
     monkeypatch.setattr("botyard.protocols.rtps.discovery.MAX_ENDPOINTS", 400)
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
@@ -294,7 +357,9 @@ def test_addresses_of_a_participant_are_bounded() -> None:
 
 
 def test_fragments_of_one_host_leave_room() -> None:
-    """Who never completes its samples does not keep those of others from being put together."""
+    """Who never completes its samples does not keep those of others from being put
+    together.
+    """
     part = alone()
     got = Got()
     part.reader("rt/a", "T", got, RELIABLE, 0.0)
@@ -303,16 +368,24 @@ def test_fragments_of_one_host_leave_room() -> None:
     for _ in range(40):
         guid = hostile.endpoint("rt/a", kind=3)
         for sample in range(1, 10):
-            hostile.send(wire.data_frag(wire.ANY + guid[12:], sample, 3, 1000, size, bytes(1000)))
+            hostile.send(
+                wire.data_frag(wire.ANY + guid[12:], sample, 3, 1000, size, bytes(1000))
+            )
+
     guid = honest.endpoint("rt/a", kind=3)
     for number in range(3):
         part_of_it = CDR + bytes(996) if not number else bytes(1000)
-        honest.send(wire.data_frag(wire.ANY + guid[12:], 1, number + 1, 1000, 3000, part_of_it))
+        honest.send(
+            wire.data_frag(wire.ANY + guid[12:], 1, number + 1, 1000, 3000, part_of_it)
+        )
+
     assert len(got) == 1
 
 
 def test_held_samples_of_one_host_leave_room() -> None:
-    """Who leaves out its first samples does not keep those of others from being held until their first one comes."""
+    """Who leaves out its first samples does not keep those of others from being held
+    until their first one comes.
+    """
     part = alone()
     got = Got()
     part.reader("rt/a", "T", got, RELIABLE, 0.0)
@@ -321,6 +394,7 @@ def test_held_samples_of_one_host_leave_room() -> None:
         guid = hostile.endpoint("rt/a", kind=3)
         for sample in range(2, 80):
             hostile.send(wire.data(wire.ANY + guid[12:], sample, CDR + bytes(50_000)))
+
     guid = honest.endpoint("rt/a", kind=3)
     for number in (2, 1):
         honest.send(wire.data(wire.ANY + guid[12:], number, CDR + bytes(50_000)))

@@ -1,4 +1,6 @@
-"""Whatever a network loses, repeats and reorders: reliable readers get all in order, and what is latched reaches those who come later."""
+"""Whatever a network loses, repeats and reorders: reliable readers get all in order,
+and what is latched reaches those who come later.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,18 @@ def pair(network: Network, qos: Qos = RELIABLE) -> tuple[Node, Node]:
     return network.add(), network.add()
 
 
-@given(networks, st.lists(st.integers(1, 30000), min_size=1, max_size=30), st.integers(0, 5))
+@given(
+    networks,
+    st.lists(st.integers(1, 30000), min_size=1, max_size=30),
+    st.integers(0, 5),
+)
 @settings(max_examples=30)
-def test_reliable_delivery_in_order(network: Network, sizes: list[int], burst: int) -> None:
-    """All samples, each once, in order, small ones and fragments; the slots between are given by the network."""
+def test_reliable_delivery_in_order(
+    network: Network, sizes: list[int], burst: int
+) -> None:
+    """All samples, each once, in order, small ones and fragments; the slots between are
+    given by the network.
+    """
     one, other = pair(network)
     got = Got()
     other.part.reader("rt/a", "T", got, RELIABLE, network.now)
@@ -70,17 +80,31 @@ def test_reliable_delivery_in_order(network: Network, sizes: list[int], burst: i
         writer.write(sent[-1], network.now)
         if number % (burst + 1) == 0:
             network.run(0.01)
+
     wait(network, lambda: len(got) >= len(sent))
     wait(network, lambda: writer not in one.part._pending.unacknowledged)
     network.run(1.0)
     assert [g[: len(s)] for g, s in zip(got, sent, strict=True)] == sent
-    assert one.part.count(EventKind.MALFORMED) == other.part.count(EventKind.MALFORMED) == 0
+    assert (
+        one.part.count(EventKind.MALFORMED)
+        == other.part.count(EventKind.MALFORMED)
+        == 0
+    )
 
 
-@given(networks, st.integers(0, 12), st.integers(1, 8), st.sampled_from([1, 500, 9000, 20000]))
+@given(
+    networks,
+    st.integers(0, 12),
+    st.integers(1, 8),
+    st.sampled_from([1, 500, 9000, 20000]),
+)
 @settings(max_examples=30)
-def test_latched_samples_reach_those_who_come_later(network: Network, count: int, depth: int, size: int) -> None:
-    """The last ones that the writer keeps, in order; a volatile reader gets none of them."""
+def test_latched_samples_reach_those_who_come_later(
+    network: Network, count: int, depth: int, size: int
+) -> None:
+    """The last ones that the writer keeps, in order; a volatile reader gets none of
+    them.
+    """
     one, other = pair(network)
     qos = Qos(durability=Durability.TRANSIENT_LOCAL, depth=depth)
     writer = one.part.writer("rt/map", "T", qos, network.now)
@@ -94,7 +118,9 @@ def test_latched_samples_reach_those_who_come_later(network: Network, count: int
     wait(network, lambda: len(writer.matched) == 2)
     wait(network, lambda: len(late) >= min(count, depth))
     network.run(1.0)
-    assert [g[: len(s)] for g, s in zip(late, sent[-depth:], strict=True)] == sent[-depth:]
+    assert [g[: len(s)] for g, s in zip(late, sent[-depth:], strict=True)] == sent[
+        -depth:
+    ]
     assert volatile == []
     last = payload(count, size)
     writer.write(last, network.now)
@@ -115,6 +141,7 @@ def test_best_effort_never_goes_back(network: Network) -> None:
     for number in range(50):
         writer.write(payload(number), network.now)
         network.run(0.01)
+
     network.run(1.0)
     numbers = [int.from_bytes(g[4:8], "little") for g in got]
     assert numbers == sorted(set(numbers))
@@ -124,7 +151,9 @@ def test_best_effort_never_goes_back(network: Network) -> None:
 @given(networks, st.integers(0, 3))
 @settings(max_examples=15)
 def test_restarts(network: Network, restarts: int) -> None:
-    """A writer's process that is killed and started again delivers from its new life; the old one is forgotten when its lease ends."""
+    """A writer's process that is killed and started again delivers from its new life;
+    the old one is forgotten when its lease ends.
+    """
     reader_node = network.add()
     got = Got()
     reader = reader_node.part.reader("rt/a", "T", got, LATCHED, network.now)
@@ -135,6 +164,7 @@ def test_restarts(network: Network, restarts: int) -> None:
         wait(network, lambda n=life: len(got) == n + 1)
         if life < restarts:
             network.remove(node)
+
     assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(restarts + 1))
     network.run(30.0)
     assert len(reader_node.part.peers) == len(reader.matched) == 1
@@ -143,7 +173,9 @@ def test_restarts(network: Network, restarts: int) -> None:
 @pytest.mark.parametrize("is_reader_deaf", [True, False])
 @pytest.mark.parametrize("seconds", [10.0, 60.0])
 def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> None:
-    """A link that works one way only, for shorter and longer than a lease: afterwards all goes on, and nothing old comes twice."""
+    """A link that works one way only, for shorter and longer than a lease: afterwards
+    all goes on, and nothing old comes twice.
+    """
     network = Network()
     one, other = pair(network)
     got, latched = Got(), Got()
@@ -170,7 +202,9 @@ def test_one_loses_sight_of_the_other(is_reader_deaf: bool, seconds: float) -> N
 
 
 def test_a_slow_reader_gets_what_is_still_kept() -> None:
-    """A writer that keeps 10 samples never waits; what has gone is told as gone. Young ones are kept even if they are more."""
+    """A writer that keeps 10 samples never waits; what has gone is told as gone. Young
+    ones are kept even if they are more.
+    """
     network = Network()
     one, other = pair(network)
     got = Got()
@@ -182,6 +216,7 @@ def test_a_slow_reader_gets_what_is_still_kept() -> None:
     for number in range(100):
         writer.write(payload(number), network.now)
         network.run(0.01)
+
     network.loss = 0.0
     wait(network, lambda: got and got[-1] == payload(99))
     numbers = [int.from_bytes(g[4:8], "little") for g in got]
@@ -191,13 +226,18 @@ def test_a_slow_reader_gets_what_is_still_kept() -> None:
     for number in range(100, 200):
         writer.write(payload(number), network.now)
         network.run(0.1)
+
     network.loss = 0.0
     wait(network, lambda: got[-1] == payload(199))
-    assert [int.from_bytes(g[4:8], "little") for g in got[len(numbers) :]] == list(range(190, 200))
+    assert [int.from_bytes(g[4:8], "little") for g in got[len(numbers) :]] == list(
+        range(190, 200)
+    )
 
 
 def test_a_fast_stream_bears_a_loss() -> None:
-    """At 1 kHz ten samples are ten milliseconds: what a packet took away is still there when the reader asks for it."""
+    """At 1 kHz ten samples are ten milliseconds: what a packet took away is still there
+    when the reader asks for it.
+    """
     network = Network(delay=0.004)
     one, other = pair(network)
     got = Got()
@@ -209,12 +249,15 @@ def test_a_fast_stream_bears_a_loss() -> None:
         network.loss = 1.0 if number % 200 == 100 else 0.0
         writer.write(payload(number), network.now)
         network.run(0.001)
+
     wait(network, lambda: got[-1] == payload(999))
     assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(1000))
 
 
 def test_a_fast_stream_has_few_heartbeats() -> None:
-    """One for several samples; the last one is announced soon, before a reminder is due, so that it is asked for if it was lost."""
+    """One for several samples; the last one is announced soon, before a reminder is
+    due, so that it is asked for if it was lost.
+    """
     network = Network()
     one, other = pair(network)
     got = Got()
@@ -227,6 +270,7 @@ def test_a_fast_stream_has_few_heartbeats() -> None:
         network.loss = 1.0 if number >= 999 else 0.0
         writer.write(payload(number), network.now)
         network.run(0.001)
+
     assert 0 < writer._count - before <= 1.1 / HEARTBEAT_EVERY_S
     network.loss = 0.0
     network.run(REMIND_AFTER_S / 2)
@@ -235,11 +279,14 @@ def test_a_fast_stream_has_few_heartbeats() -> None:
     for number in range(10):
         writer.write(payload(number), network.now)
         network.run(0.1)
+
     assert writer._count - before >= 10, "one with each sample of a slow stream"
 
 
 def test_for_readers_of_best_effort_nothing_is_kept() -> None:
-    """Nobody could ask for it; a reliable reader that comes later gets what comes from then on."""
+    """Nobody could ask for it; a reliable reader that comes later gets what comes from
+    then on.
+    """
     network = Network()
     one, other = pair(network)
     loose, strict = Got(), Got()
@@ -258,26 +305,39 @@ def test_for_readers_of_best_effort_nothing_is_kept() -> None:
     for number in range(20, 60):
         writer.write(payload(number, 1 + number % 7), network.now)
         network.run(0.01)
+
     network.loss = 0.0
     wait(network, lambda: len(strict) == 40)
     assert [int.from_bytes(g[4:8], "little") for g in strict] == list(range(20, 60))
 
 
 def test_what_all_have_acknowledged_is_not_kept() -> None:
-    """Volatile samples, also those for one reader, which others never acknowledge; latched ones stay."""
+    """Volatile samples, also those for one reader, which others never acknowledge;
+    latched ones stay.
+    """
     network = Network()
     one, other, third = network.add(), network.add(), network.add()
-    readers = [n.part.reader("rr/a", "T", Got(), RELIABLE, network.now) for n in (other, third)]
+    readers = [
+        n.part.reader("rr/a", "T", Got(), RELIABLE, network.now) for n in (other, third)
+    ]
     writer = one.part.writer("rr/a", "T", RELIABLE, network.now)
     latched = one.part.writer("rt/map", "T", LATCHED, network.now)
     other.part.reader("rt/map", "T", Got(), LATCHED, network.now)
-    wait(network, lambda: len(writer.matched) == 2 and latched.matched and all(r.matched for r in readers))
+    wait(
+        network,
+        lambda: (
+            len(writer.matched) == 2
+            and latched.matched
+            and all(r.matched for r in readers)
+        ),
+    )
     network.run(1.0)
     for number in range(20):
         writer.write(payload(number, 20_000), network.now)
         writer.write_to(readers[0].guid, payload(number, 20_000), network.now)
         latched.write(payload(number), network.now)
         network.run(0.02)
+
     assert len(writer.kept) > 0
     wait(network, lambda: len(writer.kept) == 0)
     assert len(latched.kept) == LATCHED.depth
@@ -291,7 +351,9 @@ def test_what_all_have_acknowledged_is_not_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_one_that_is_announced_to_by_nobody_else(seed: int) -> None:
-    """A static peer that does not name us in turn hears of us by our answer alone, which may be lost again and again."""
+    """A static peer that does not name us in turn hears of us by our answer alone,
+    which may be lost again and again.
+    """
     network = Network(seed=seed, loss=0.4)
     one, other = pair(network)
     one.part._discovery._announce_to = ()
@@ -301,11 +363,15 @@ def test_one_that_is_announced_to_by_nobody_else(seed: int) -> None:
 
 
 def test_samples_say_when_they_were_sent() -> None:
-    """Since 1970, by the writer's clock, also after a pause, and for several datagrams that are written in one go."""
+    """Since 1970, by the writer's clock, also after a pause, and for several datagrams
+    that are written in one go.
+    """
     network = Network()
     one, other = pair(network)
     stamps: list[float] = []
-    other.part.reader("rt/a", "T", lambda sample: stamps.append(sample.stamp), RELIABLE, network.now)
+    other.part.reader(
+        "rt/a", "T", lambda sample: stamps.append(sample.stamp), RELIABLE, network.now
+    )
     writer = one.part.writer("rt/a", "T", RELIABLE, network.now)
     wait(network, lambda: writer.matched)
     network.run(2.0)
@@ -314,7 +380,9 @@ def test_samples_say_when_they_were_sent() -> None:
         for number in range(5):
             writer.write(payload(number, 3000), network.now)
         network.run(0.05)
-        assert stamps[-5:] == pytest.approx([network.now - 0.05 + EPOCH] * 5, rel=0, abs=2e-3)
+        assert stamps[-5:] == pytest.approx(
+            [network.now - 0.05 + EPOCH] * 5, rel=0, abs=2e-3
+        )
 
 
 def test_samples_for_one_reader() -> None:
@@ -332,6 +400,7 @@ def test_samples_for_one_reader() -> None:
     for number in range(40):
         assert writer.write_to(readers[number % 2].guid, payload(number), network.now)
         network.run(0.02)
+
     writer.write(payload(99), network.now)
     wait(network, lambda: all(len(g) == 21 for g in gots))
     for k, got in enumerate(gots):
@@ -340,7 +409,9 @@ def test_samples_for_one_reader() -> None:
 
 
 def test_samples_for_one_reader_come_at_once() -> None:
-    """Those for others before it are told with it as irrelevant, and a loss at the end is noticed soon."""
+    """Those for others before it are told with it as irrelevant, and a loss at the end
+    is noticed soon.
+    """
     network = Network()
     one, other, third = network.add(), network.add(), network.add()
     gots = [Got(), Got()]
@@ -355,6 +426,7 @@ def test_samples_for_one_reader_come_at_once() -> None:
         writer.write_to(readers[number % 2].guid, payload(number), network.now)
         network.run(0.002)
         assert len(gots[number % 2]) == number // 2 + 1
+
     network.loss = 1.0
     writer.write_to(readers[0].guid, payload(10), network.now)
     network.run(0.01)
@@ -364,7 +436,9 @@ def test_samples_for_one_reader_come_at_once() -> None:
 
 
 def test_a_large_map() -> None:
-    """Twenty megabytes through a network that loses packets, to two late readers of one process."""
+    """Twenty megabytes through a network that loses packets, to two late readers of one
+    process.
+    """
     network = Network(loss=0.05, seed=1)
     one, other = pair(network)
     writer = one.part.writer("rt/map", "T", LATCHED, network.now)

@@ -1,4 +1,6 @@
-"""Bytes of anybody: nothing is raised, what is kept and sent is bounded, and nobody can be made to send to somebody else."""
+"""Bytes of anybody: nothing is raised, what is kept and sent is bounded, and nobody can
+be made to send to somebody else.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botyard.protocols.rtps import guids, limits, parameters, wire
-from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData, encode_key
+from botyard.protocols.rtps.discoverydata import (
+    EndpointData,
+    ParticipantData,
+    encode_key,
+)
 from botyard.protocols.rtps.events import EventKind
 from botyard.protocols.rtps.participant import Participant
 from botyard.protocols.rtps.qos import Durability, Qos
 from botyard.protocols.shares import SHARES
 from tests.protocols.rtps.network import EPOCH, GROUP, Network, Node
-from tests.protocols.rtps.test_delivery import CDR, LATCHED, RELIABLE, Got, payload, wait
+from tests.protocols.rtps.test_delivery import (
+    CDR,
+    LATCHED,
+    RELIABLE,
+    Got,
+    payload,
+    wait,
+)
 
 SOURCE = ("10.9.9.9", 7410)
 VICTIM = ("10.8.8.8", 7410)
 
 
 class Recorder:
-    """A conversation with every kind of submessage, and one of its participants in the state at its end."""
+    """A conversation with every kind of submessage, and one of its participants in the
+    state at its end.
+    """
 
     def __init__(self) -> None:
         network = Network(seed=7, loss=0.2, delay=0.01)
@@ -54,11 +69,16 @@ class Recorder:
             for number in range(5):
                 directed.write(payload(number), network.now)
                 directed.write_to(
-                    reader.guid, CDR, network.now, parameters.related_identity(parameters.Identity(reader.guid, 1))
+                    reader.guid,
+                    CDR,
+                    network.now,
+                    parameters.related_identity(parameters.Identity(reader.guid, 1)),
                 )
                 network.run(0.05)
+
             network.run(3.0)
             part.remove(directed, network.now)
+
         network.run(2.0)
         self.node, self.source, self.now = other, one.address, network.now
         other.part.feed = feed  # type: ignore[method-assign]
@@ -70,6 +90,7 @@ class Recorder:
             for kind, flags, _, _ in wire.submessages(packet):
                 if len(packet) < len(best.get((kind, flags), bytes(2000))):
                     best[kind, flags] = packet
+
         return list(dict.fromkeys(best.values()))
 
 
@@ -80,7 +101,9 @@ def recorder() -> Recorder:
 
 
 def swapped(packet: bytes) -> bytes:
-    """The same submessages said to be big-endian, with lengths that fit: other numbers, well formed."""
+    """The same submessages said to be big-endian, with lengths that fit: other numbers,
+    well formed.
+    """
     parts = [packet[:20]]
     for kind, flags, at, end in wire.submessages(packet):
         parts.append(struct.pack(">BBH", kind, flags & ~1, end - at) + packet[at:end])
@@ -89,10 +112,21 @@ def swapped(packet: bytes) -> bytes:
 
 def test_every_kind_was_recorded(recorder: Recorder) -> None:
     """Otherwise the tests below look at less than they say."""
-    kinds = {kind for packet in recorder.packets for kind, _, _, _ in wire.submessages(packet)}
+    kinds = {
+        kind
+        for packet in recorder.packets
+        for kind, _, _, _ in wire.submessages(packet)
+    }
     assert {
-        wire.ACKNACK, wire.HEARTBEAT, wire.GAP, wire.INFO_TS, wire.INFO_DST, wire.NACK_FRAG, wire.DATA, wire.DATA_FRAG
-    } <= kinds  # fmt: skip
+        wire.ACKNACK,
+        wire.HEARTBEAT,
+        wire.GAP,
+        wire.INFO_TS,
+        wire.INFO_DST,
+        wire.NACK_FRAG,
+        wire.DATA,
+        wire.DATA_FRAG,
+    } <= kinds
 
 
 def test_cut_and_flipped(recorder: Recorder) -> None:
@@ -109,8 +143,10 @@ def test_cut_and_flipped(recorder: Recorder) -> None:
                 changed[k] ^= 1 << noise.randrange(8)
                 part.feed(bytes(changed), recorder.source, now)
                 fed += 2
+
             part.due(now)
             part.out()
+
     assert fed > 4000
     assert part.count(EventKind.MALFORMED) > 100
 
@@ -118,11 +154,16 @@ def test_cut_and_flipped(recorder: Recorder) -> None:
 headers = st.sampled_from([b"", wire.header(wire.VENDOR + bytes(10))])
 kinds = st.sampled_from([1, 6, 7, 8, 9, 12, 14, 15, 18, 19, 21, 22, 48, 128])
 submessages = st.builds(
-    lambda kind, flags, body, lie: struct.pack("<BB", kind, flags)
-    + struct.pack("<H" if flags & 1 else ">H", (len(body) + lie) & 0xFFFF)
-    + body,
-    kinds, st.integers(0, 15), st.binary(max_size=90), st.sampled_from([0, 0, 0, 1, 400]),
-)  # fmt: skip
+    lambda kind, flags, body, lie: (
+        struct.pack("<BB", kind, flags)
+        + struct.pack("<H" if flags & 1 else ">H", (len(body) + lie) & 0xFFFF)
+        + body
+    ),
+    kinds,
+    st.integers(0, 15),
+    st.binary(max_size=90),
+    st.sampled_from([0, 0, 0, 1, 400]),
+)
 
 
 @given(headers, st.lists(submessages, max_size=5))
@@ -132,8 +173,13 @@ def test_anything(recorder: Recorder, head: bytes, parts: list[bytes]) -> None:
     part = recorder.node.part
     tail = b"".join(parts)
     known = wire.header(part.peers[0].prefix)
-    for packet in (head + tail, known + tail, known + wire.info_dst(part.guid[:12]) + tail):
+    for packet in (
+        head + tail,
+        known + tail,
+        known + wire.info_dst(part.guid[:12]) + tail,
+    ):
         part.feed(packet, recorder.source, recorder.now)
+
     part.due(recorder.now)
     part.out()
 
@@ -149,26 +195,39 @@ def test_any_lists(data: bytes) -> None:
                 continue
 
 
-def announcement(number: int, address: tuple[str, int] = SOURCE, sample: int = 1, **more: Any) -> bytes:
+def announcement(
+    number: int, address: tuple[str, int] = SOURCE, sample: int = 1, **more: Any
+) -> bytes:
     """SPDP of a participant."""
     prefix = b"\1\x0f" + number.to_bytes(10, "big")
-    about = replace(ParticipantData(prefix + guids.PARTICIPANT, (address,), (address,)), **more)
+    about = replace(
+        ParticipantData(prefix + guids.PARTICIPANT, (address,), (address,)), **more
+    )
     pair = guids.SPDP_READER + guids.SPDP_WRITER
     return wire.header(prefix) + wire.data(pair, sample, about.encode())
 
 
 def alone() -> Participant:
     """A participant, and nobody else."""
-    return Participant(wire.VENDOR + bytes(10), [("10.0.0.1", 7410)], [GROUP], 0.0, EPOCH)
+    return Participant(
+        wire.VENDOR + bytes(10), [("10.0.0.1", 7410)], [GROUP], 0.0, EPOCH
+    )
 
 
 def test_participants_are_bounded() -> None:
-    """However many are announced from however many addresses; what was announced too often is not even read."""
+    """However many are announced from however many addresses; what was announced too
+    often is not even read.
+    """
     part = alone()
     for number in range(5000):
-        part.feed(announcement(number), (f"10.1.{number >> 8}.{number & 255}", 7410), number * 0.01)
+        part.feed(
+            announcement(number),
+            (f"10.1.{number >> 8}.{number & 255}", 7410),
+            number * 0.01,
+        )
         part.due(number * 0.01)
         part.out()
+
     assert len(part.peers) <= limits.MAX_PARTICIPANTS
     assert len(part.take_events()) <= limits.MAX_EVENTS
     flooded = alone()
@@ -178,28 +237,54 @@ def test_participants_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"domain": 3}, {"tag": "x"}, {"metatraffic": (), "default": ()}, {"builtin": None}, {"lease": 1e9}]
+    "more",
+    [
+        {"domain": 3},
+        {"tag": "x"},
+        {"metatraffic": (), "default": ()},
+        {"builtin": None},
+        {"lease": 1e9},
+    ],
 )
 def test_strange_participants(more: dict[str, Any]) -> None:
-    """Those of another domain and the like are told once and forgotten; an endless lease ends."""
+    """Those of another domain and the like are told once and forgotten; an endless
+    lease ends.
+    """
     part = alone()
-    packet = announcement(1, **{k: v for k, v in more.items() if k in ("metatraffic", "default", "lease")})
+    packet = announcement(
+        1, **{k: v for k, v in more.items() if k in ("metatraffic", "default", "lease")}
+    )
     at = packet.index(bytes.fromhex("0100 0000"), 60)
     if "domain" in more:
-        packet = packet[:-4] + parameters.parameter(parameters.DOMAIN_ID, parameters.int32s(3)) + parameters.END
+        packet = (
+            packet[:-4]
+            + parameters.parameter(parameters.DOMAIN_ID, parameters.int32s(3))
+            + parameters.END
+        )
+
     if "tag" in more:
-        packet = packet[:-4] + parameters.parameter(parameters.DOMAIN_TAG, parameters.string("x")) + parameters.END
+        packet = (
+            packet[:-4]
+            + parameters.parameter(parameters.DOMAIN_TAG, parameters.string("x"))
+            + parameters.END
+        )
+
     if "builtin" in more:
         at = packet.index(struct.pack("<HH", parameters.BUILTIN_ENDPOINT_SET, 4))
         packet = packet[:at] + packet[at + 8 :]
-    packet = packet[:22] + b"\0\0" + packet[24:]  # the submessage reaches to the end
+
+    # the submessage reaches to the end
+    packet = packet[:22] + b"\0\0" + packet[24:]
     for _ in range(5):
         part.feed(packet, SOURCE, 1.0)
     if "lease" in more:
         assert len(part.peers) == 1
         part.due(1.0 + limits.MAX_LEASE_S + 2.0)
+
     assert part.peers == []
-    assert part.count(EventKind.REFUSED) == ("domain" in more or "tag" in more or "metatraffic" in more)
+    assert part.count(EventKind.REFUSED) == (
+        "domain" in more or "tag" in more or "metatraffic" in more
+    )
     assert at > 0
 
 
@@ -207,7 +292,11 @@ class Attacker:
     """Somebody who sends by hand what a participant would."""
 
     def __init__(
-        self, part: Participant, announced: tuple[str, int], source: tuple[str, int] = SOURCE, **more: Any
+        self,
+        part: Participant,
+        announced: tuple[str, int],
+        source: tuple[str, int] = SOURCE,
+        **more: Any,
     ) -> None:
         self.part, self.source, self.now = part, source, 1.0
         self.prefix = b"\1\x0f" + (7).to_bytes(10, "big")
@@ -218,7 +307,9 @@ class Attacker:
 
     def send(self, *parts: bytes) -> None:
         """Send a packet."""
-        packet = b"".join((wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts))
+        packet = b"".join(
+            (wire.header(self.prefix), wire.info_dst(self.part.guid[:12]), *parts)
+        )
         self.sent += len(packet)
         self.part.feed(packet, self.source, self.now)
 
@@ -229,7 +320,15 @@ class Attacker:
             self.part.due(self.now)
             self.got += self.part.out()
 
-    def endpoint(self, number: int, topic: str, *, is_writer: bool, qos: Qos = RELIABLE, locators: Any = ()) -> bytes:
+    def endpoint(
+        self,
+        number: int,
+        topic: str,
+        *,
+        is_writer: bool,
+        qos: Qos = RELIABLE,
+        locators: Any = (),
+    ) -> bytes:
         """Announce an endpoint; its GUID."""
         guid = self.prefix + number.to_bytes(3, "big") + bytes((3 if is_writer else 4,))
         writer = guids.PUBLICATIONS_WRITER if is_writer else guids.SUBSCRIPTIONS_WRITER
@@ -244,7 +343,9 @@ class Attacker:
 
 
 def test_nobody_lets_us_send_to_a_victim() -> None:
-    """Who announces another's address, and asks for all that there is, makes us send hardly more than was sent to us."""
+    """Who announces another's address, and asks for all that there is, makes us send
+    hardly more than was sent to us.
+    """
     part = alone()
     for number in range(1000):
         part.writer(f"rt/r{number}", "T", RELIABLE, 0.0)
@@ -253,9 +354,18 @@ def test_nobody_lets_us_send_to_a_victim() -> None:
     attacker = Attacker(part, VICTIM)
     attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED, locators=(VICTIM,))
     for count in range(1, 100):
-        attacker.send(wire.acknack(guids.PUBLICATIONS_READER, guids.PUBLICATIONS_WRITER, 1, range(1, 257), count))
+        attacker.send(
+            wire.acknack(
+                guids.PUBLICATIONS_READER,
+                guids.PUBLICATIONS_WRITER,
+                1,
+                range(1, 257),
+                count,
+            )
+        )
         attacker.send(wire.acknack(b"\0\0\1\4", latched.entity, 1, [1], count))
         attacker.run(0.2)
+
     assert attacker.to(VICTIM) < attacker.sent / 2
     assert attacker.to(VICTIM) < 3000
     assert attacker.to(SOURCE) == 0
@@ -263,40 +373,68 @@ def test_nobody_lets_us_send_to_a_victim() -> None:
 
 
 victims = st.lists(
-    st.tuples(st.sampled_from(["10.8.8.8", "10.8.8.9", "127.0.0.1"]), st.integers(1, 65535)), min_size=1, max_size=20
+    st.tuples(
+        st.sampled_from(["10.8.8.8", "10.8.8.9", "127.0.0.1"]), st.integers(1, 65535)
+    ),
+    min_size=1,
+    max_size=20,
 )
 spoofed = st.lists(
-    st.tuples(st.integers(0, 3), st.integers(1, 4), victims, st.binary(max_size=300), st.floats(0.0, 4.0)), min_size=1, max_size=30
-)  # fmt: skip
+    st.tuples(
+        st.integers(0, 3),
+        st.integers(1, 4),
+        victims,
+        st.binary(max_size=300),
+        st.floats(0.0, 4.0),
+    ),
+    min_size=1,
+    max_size=30,
+)
 
 
 @given(spoofed)
 def test_little_is_sent_to_whoever_is_announced(
     packets: list[tuple[int, int, list[tuple[str, int]], bytes, float]],
 ) -> None:
-    """However often, with however many addresses, and by whatever names: at most three bytes for each one that came."""
+    """However often, with however many addresses, and by whatever names: at most three
+    bytes for each one that came.
+    """
     part = alone()
     for k in range(20):
         part.writer(f"rt/r{k}", "T", LATCHED, 0.0).write(CDR + bytes(1000), 0.0)
     now, fed, sent = 0.0, 0, 0
     for who, number, addresses, user, pause in packets:
         prefix = b"\1\x0f" + who.to_bytes(10, "big")
-        about = ParticipantData(prefix + guids.PARTICIPANT, tuple(addresses), tuple(addresses), user_data=user)
-        packet = wire.header(prefix) + wire.data(guids.SPDP_READER + guids.SPDP_WRITER, number, about.encode())
+        about = ParticipantData(
+            prefix + guids.PARTICIPANT,
+            tuple(addresses),
+            tuple(addresses),
+            user_data=user,
+        )
+        packet = wire.header(prefix) + wire.data(
+            guids.SPDP_READER + guids.SPDP_WRITER, number, about.encode()
+        )
         fed += len(packet)
         part.feed(packet, VICTIM, now)
         for _ in range(1 + int(pause * 20)):
             now += 0.05
             part.due(now)
             out = [(len(p), where) for p, where in part.out() if where != GROUP]
-            assert all(not host.startswith("127.") for _, (host, _) in out), "it came from elsewhere"
+            assert all(not host.startswith("127.") for _, (host, _) in out), (
+                "it came from elsewhere"
+            )
             sent += sum(size for size, _ in out)
+
         assert sent <= limits.MAX_AMPLIFICATION * fed
+
     part.leave(now)
     assert [where for _, where in part.out()] == [GROUP]
 
 
-@pytest.mark.parametrize("number", [2**63 - 1, 2**63 - 2, 2**63 - 256, 2**63 - 257, 2**63 - 258, 2**32 - 1, 2**31])
+@pytest.mark.parametrize(
+    "number",
+    [2**63 - 1, 2**63 - 2, 2**63 - 256, 2**63 - 257, 2**63 - 258, 2**32 - 1, 2**31],
+)
 def test_numbers_at_the_end_of_what_there_is(number: int) -> None:
     """Nothing is raised by what is computed from them, in whatever order they come."""
     part = alone()
@@ -315,24 +453,30 @@ def test_numbers_at_the_end_of_what_there_is(number: int) -> None:
             wire.gap(wire.ANY, guid[12:], 1, number, [number, number + 255]),
             wire.data_frag(pair, number, 1, 100, 200, bytes(100)),
             wire.heartbeat(wire.ANY, guid[12:], 1, number, 3 * count + 1),
-            wire.acknack(b"\0\0\2\4", writer.entity, number, [number, number + 255], count),
+            wire.acknack(
+                b"\0\0\2\4", writer.entity, number, [number, number + 255], count
+            ),
             wire.nack_frag(b"\0\0\2\4", writer.entity, number, [1], count),
         ):
             attacker.send(packet)
             attacker.run(0.3)
+
     writer.write(CDR, attacker.now)
     attacker.run(1.0)
 
 
 def test_two_participants_of_one_guid() -> None:
-    """As of virtual machines that were copied. The first one is served on; the other one when the first is silent for its lease."""
+    """As of virtual machines that were copied. The first one is served on; the other
+    one when the first is silent for its lease.
+    """
     network = Network()
     server, one = network.add(), network.add()
     got = Got()
     server.part.reader("rt/a", "T", got, RELIABLE, network.now)
     first = one.part.writer("rt/a", "T", RELIABLE, network.now)
     wait(network, lambda: first.matched)
-    network._made -= 1  # so that the next one has the same prefix
+    # so that the next one has the same prefix
+    network._made -= 1
     twin = network.add()
     assert twin.part.guid == one.part.guid and twin.address != one.address
     second = twin.part.writer("rt/a", "T", RELIABLE, network.now)
@@ -340,6 +484,7 @@ def test_two_participants_of_one_guid() -> None:
         first.write(payload(number), network.now)
         second.write(payload(1000 + number), network.now)
         network.run(0.5)
+
     assert [int.from_bytes(g[4:8], "little") for g in got] == list(range(50))
     assert 1 <= server.part.count(EventKind.REFUSED) < 5
     network.remove(one)
@@ -350,7 +495,9 @@ def test_two_participants_of_one_guid() -> None:
 
 @pytest.mark.parametrize("lease", [0.0, 0.5, 2.0])
 def test_short_leases(lease: float) -> None:
-    """A participant whose lease is over before it says anything again comes and goes, and nothing of it stays."""
+    """A participant whose lease is over before it says anything again comes and goes,
+    and nothing of it stays.
+    """
     part = alone()
     before = kept(part, set())
     got = Got()
@@ -361,6 +508,7 @@ def test_short_leases(lease: float) -> None:
         attacker.endpoint(1, "rt/a", is_writer=True)
         attacker.run(max(3.0, 2.0 * lease))
         assert not part.peers and not reader.matched
+
     part.remove(reader, 1000.0)
     part.take_events()
     assert kept(part, set()) < before + 50
@@ -372,14 +520,18 @@ def test_user_data_of_any_length(size: int) -> None:
     part = alone()
     attacker = Attacker(part, SOURCE, user_data=bytes(size))
     reader = part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
-    about = EndpointData(attacker.prefix + b"\0\0\1\3", "rt/a", "T", RELIABLE, bytes(size))
+    about = EndpointData(
+        attacker.prefix + b"\0\0\1\3", "rt/a", "T", RELIABLE, bytes(size)
+    )
     attacker.send(wire.data(wire.ANY + guids.PUBLICATIONS_WRITER, 1, about.encode()))
     assert part.peers[0].data.user_data == b""
     assert len(reader.matched) == 1
 
 
 def test_all_held_samples_are_bounded() -> None:
-    """Of many writers of which each leaves out its first sample; what was delivered, or has gone, is not counted any more."""
+    """Of many writers of which each leaves out its first sample; what was delivered, or
+    has gone, is not counted any more.
+    """
     part = alone()
     got = Got()
     part.reader("rt/a", "T", got, RELIABLE, 0.0)
@@ -388,12 +540,14 @@ def test_all_held_samples_are_bounded() -> None:
     for writer in writers:
         for number in range(2, 60):
             attacker.send(wire.data(wire.ANY + writer, number, CDR + bytes(50_000)))
+
     inbox = part._inbox
     share = limits.MAX_TOTAL_HELD_BYTES // SHARES
     assert share - 60_000 < inbox.held.used <= share
     for writer in writers[:5]:
         attacker.send(wire.data(wire.ANY + writer, 1, CDR))
         attacker.send(wire.heartbeat(wire.ANY, writer, 1, 60, 1))
+
     assert len(got) > 100
     attacker.now += 1000.0
     part.due(attacker.now)
@@ -401,12 +555,16 @@ def test_all_held_samples_are_bounded() -> None:
 
 
 def test_an_endpoint_elsewhere_is_not_served() -> None:
-    """A participant that has proved where it is may not name other hosts for its endpoints."""
+    """A participant that has proved where it is may not name other hosts for its
+    endpoints.
+    """
     part = alone()
     latched = part.writer("rt/map", "T", LATCHED, 0.0)
     latched.write(CDR + bytes(10**6), 0.0)
     attacker = Attacker(part, SOURCE)
-    guid = attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED, locators=(VICTIM,))
+    guid = attacker.endpoint(
+        1, "rt/map", is_writer=False, qos=LATCHED, locators=(VICTIM,)
+    )
     attacker.run(5.0)
     assert attacker.to(VICTIM) == 0
     assert guid in latched.matched, "it is served at its participant's address"
@@ -423,6 +581,7 @@ def test_asking_again_and_again_is_limited() -> None:
     for count in range(1, 2000):
         attacker.send(wire.acknack(b"\0\0\1\4", writer.entity, 1, range(1, 101), count))
         attacker.run(0.01)
+
     allowed = 600_000 + limits.RESEND_BURST_BYTES + 20.0 * limits.RESEND_BYTES_PER_S
     assert 0.5 * allowed < attacker.to(SOURCE) < 1.1 * allowed
 
@@ -430,14 +589,17 @@ def test_asking_again_and_again_is_limited() -> None:
 def heartbeats(packets: list[tuple[bytes, Any]], writer: bytes) -> int:
     """How many HEARTBEATs of a writer there are."""
     return sum(
-        kind == wire.HEARTBEAT and wire.read_heartbeat(packet, at, end, wire.OURS).writer == writer
+        kind == wire.HEARTBEAT
+        and wire.read_heartbeat(packet, at, end, wire.OURS).writer == writer
         for packet, _ in packets
         for kind, _, at, end in wire.submessages(packet)
     )
 
 
 def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
-    """One that does not ask again by itself, as those of Fast DDS, is asked again soon after it has spoken."""
+    """One that does not ask again by itself, as those of Fast DDS, is asked again soon
+    after it has spoken.
+    """
     part = alone()
     writer = part.writer("rt/a", "T", RELIABLE, 0.0)
     attacker = Attacker(part, SOURCE)
@@ -458,13 +620,17 @@ def test_a_silent_reader_is_asked_ever_less_often_until_it_speaks() -> None:
 
 @pytest.mark.parametrize("with_volatile", [False, True])
 def test_latched_fragments_are_for_those_who_want_them(with_volatile: bool) -> None:
-    """All readers of a participant share them; but with one that is not to get what is old, they name the other one."""
+    """All readers of a participant share them; but with one that is not to get what is
+    old, they name the other one.
+    """
     part = alone()
     writer = part.writer("rt/map", "T", LATCHED, 0.0)
     writer.write(CDR + bytes(20_000), 0.0)
     attacker = Attacker(part, SOURCE)
     latched = attacker.endpoint(1, "rt/map", is_writer=False, qos=LATCHED)
-    attacker.endpoint(2, "rt/map", is_writer=False, qos=RELIABLE if with_volatile else LATCHED)
+    attacker.endpoint(
+        2, "rt/map", is_writer=False, qos=RELIABLE if with_volatile else LATCHED
+    )
     attacker.send(wire.acknack(latched[12:], writer.entity, 1, [1], 1))
     attacker.run(0.1)
     readers = {
@@ -502,12 +668,21 @@ def test_datagrams_leave_at_a_pace_that_a_socket_buffer_takes() -> None:
     while len(numbers) < 100 and attacker.now < begin + 1.0:
         part.due(attacker.now)
         packets = part.out()
-        assert sum(len(p) for p, _ in packets) <= limits.PACE_BURST_BYTES + limits.MAX_DATAGRAM_BYTES + 1000
+        assert (
+            sum(len(p) for p, _ in packets)
+            <= limits.PACE_BURST_BYTES + limits.MAX_DATAGRAM_BYTES + 1000
+        )
         for packet, _ in packets:
             for kind, _, at, end in wire.submessages(packet):
-                if kind == wire.DATA and (data := wire.read_data(packet, at, end, wire.OURS)).writer == writer.entity:
+                if (
+                    kind == wire.DATA
+                    and (data := wire.read_data(packet, at, end, wire.OURS)).writer
+                    == writer.entity
+                ):
                     numbers.append(data.number)
+
         attacker.now += 0.005
+
     assert numbers == list(range(1, 101))
     assert attacker.now > begin + 0.02
 
@@ -527,7 +702,9 @@ def test_endpoints_are_bounded() -> None:
 
 
 def test_fragments_are_bounded() -> None:
-    """Samples that are announced as long and never completed; after some seconds nothing of them is left."""
+    """Samples that are announced as long and never completed; after some seconds
+    nothing of them is left.
+    """
     part = alone()
     part.reader("rt/a", "T", Got(), RELIABLE, 0.0)
     attacker = Attacker(part, SOURCE)
@@ -539,6 +716,7 @@ def test_fragments_are_bounded() -> None:
             attacker.send(wire.data_frag(pair, sample, 3, 1000, size, bytes(1000)))
             attacker.send(wire.data_frag(pair, sample, 3, 1000, 2**32 - 1, bytes(1000)))
             attacker.send(wire.data_frag(pair, sample, 3, 1, size, bytes(1000)))
+
     inbox = part._inbox
     assert 0 < inbox.budget.used <= limits.MAX_ASSEMBLY_BYTES
     assert len(inbox.assemblies) <= limits.MAX_ASSEMBLY_BYTES // size
@@ -565,8 +743,13 @@ def test_held_samples_are_bounded() -> None:
 
 def kept(thing: object, seen: set[int]) -> int:
     """How many objects there are in what a participant holds."""
-    if id(thing) in seen or isinstance(thing, (str, bytes, bytearray, int, float, type(None), type)) or callable(thing):
+    if (
+        id(thing) in seen
+        or isinstance(thing, (str, bytes, bytearray, int, float, type(None), type))
+        or callable(thing)
+    ):
         return 1
+
     seen.add(id(thing))
     if isinstance(thing, Mapping):
         return 1 + sum(kept(k, seen) + kept(v, seen) for k, v in thing.items())
@@ -576,11 +759,18 @@ def kept(thing: object, seen: set[int]) -> int:
     for kind in type(thing).__mro__:
         slots = getattr(kind, "__slots__", ())
         names += [slots] if isinstance(slots, str) else list(slots)
-    return 1 + sum(kept(getattr(thing, n), seen) for n in names if n != "__weakref__" and hasattr(thing, n))
+
+    return 1 + sum(
+        kept(getattr(thing, n), seen)
+        for n in names
+        if n != "__weakref__" and hasattr(thing, n)
+    )
 
 
 def test_a_day_of_coming_and_going() -> None:
-    """Participants and endpoints that come, are used and go, some without a word: nothing of them is left."""
+    """Participants and endpoints that come, are used and go, some without a word:
+    nothing of them is left.
+    """
     network = Network(seed=2, loss=0.05)
     server = network.add()
     latched = server.part.writer("rt/map", "T", LATCHED, network.now)
@@ -594,7 +784,9 @@ def test_a_day_of_coming_and_going() -> None:
         node.part.reader("rt/map", "T", late, LATCHED, network.now)
         writer = node.part.writer("rt/cmd_vel", "T", RELIABLE, network.now)
         reader = server.part.reader("rt/cmd_vel", "T", got, RELIABLE, network.now)
-        own = server.part.writer(f"rt/r{number}", "T", Qos(durability=Durability.VOLATILE), network.now)
+        own = server.part.writer(
+            f"rt/r{number}", "T", Qos(durability=Durability.VOLATILE), network.now
+        )
         wait(network, lambda: writer.matched and late)
         writer.write(payload(number), network.now)
         wait(network, lambda: got)
@@ -606,17 +798,22 @@ def test_a_day_of_coming_and_going() -> None:
 
     for number in range(240):
         life(number)
-        network.run(360.0 if number % 60 == 59 else 25.0)  # all leases have ended by then
+        network.run(
+            360.0 if number % 60 == 59 else 25.0
+        )  # all leases have ended by then
         server.part.take_events()
         if number % 60 == 59:
             counts.append(kept(server.part, set()))
+
     assert not server.part.peers
     assert max(counts) - min(counts) < 200, counts
     assert len(server.part._discovery.publications.kept) < 5  # type: ignore[arg-type]
 
 
 def test_who_has_left_is_not_met_again_by_the_rest_of_the_packet() -> None:
-    """A participant that says in one packet that it leaves, and is addressed to us: nothing of it stays."""
+    """A participant that says in one packet that it leaves, and is addressed to us:
+    nothing of it stays.
+    """
     part = alone()
     before = kept(part, set())
     for number in range(100):
@@ -624,12 +821,19 @@ def test_who_has_left_is_not_met_again_by_the_rest_of_the_packet() -> None:
         guid = prefix + guids.PARTICIPANT
         part.feed(announcement(number), SOURCE, float(number))
         leaving = wire.data_key(
-            guids.SPDP_READER + guids.SPDP_WRITER, 2, parameters.disposal(guid),
+            guids.SPDP_READER + guids.SPDP_WRITER,
+            2,
+            parameters.disposal(guid),
             encode_key(parameters.PARTICIPANT_GUID, guid),
-        )  # fmt: skip
-        part.feed(wire.header(prefix) + leaving + wire.info_dst(part.guid[:12]), SOURCE, float(number))
+        )
+        part.feed(
+            wire.header(prefix) + leaving + wire.info_dst(part.guid[:12]),
+            SOURCE,
+            float(number),
+        )
         part.due(float(number))
         part.out()
+
     part.take_events()
     assert not part.peers
     assert kept(part, set()) < before + 50

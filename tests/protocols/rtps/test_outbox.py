@@ -14,10 +14,16 @@ BUFFER_BYTES = 212_992
 """Linux's default socket buffer."""
 
 
-def sent(period: float, count: int, seconds: float) -> tuple[list[tuple[float, int]], int]:
-    """When datagrams left, and how long each was, where so many submessages are written in each period; bytes that were left over."""
+def sent(
+    period: float, count: int, seconds: float
+) -> tuple[list[tuple[float, int]], int]:
+    """When datagrams left, and how long each was, where so many submessages are written
+    in each period; bytes that were left over.
+    """
     outbox = Outbox(bytes(12), (), 0.0)
-    destination = outbox.destination(READER)  # as long as an endpoint is there, it is kept
+    destination = outbox.destination(
+        READER
+    )  # as long as an endpoint is there, it is kept
     left: list[tuple[float, int]] = []
     steps = 0
     for k in range(round(seconds * 1000.0)):
@@ -27,23 +33,34 @@ def sent(period: float, count: int, seconds: float) -> tuple[list[tuple[float, i
             steps += 1
             for _ in range(count):
                 destination.add(SUBMESSAGE)
+
         out: list[tuple[bytes, Address]] = outbox.drain(now)[0]
         left += [(now, len(datagram)) for datagram, _ in out]
+
     return left, steps * count * len(SUBMESSAGE) - sum(size for _, size in left)
 
 
 def most_within(left: list[tuple[float, int]], seconds: float) -> int:
     """Most bytes in any such time."""
-    return max(sum(size for at, size in left if begin <= at < begin + seconds) for begin, _ in left)
+    return max(
+        sum(size for at, size in left if begin <= at < begin + seconds)
+        for begin, _ in left
+    )
 
 
-@pytest.mark.parametrize(("period", "count", "stall"), [(0.1, 300, 0.025), (0.02, 100, 0.025)])
+@pytest.mark.parametrize(
+    ("period", "count", "stall"), [(0.1, 300, 0.025), (0.02, 100, 0.025)]
+)
 def test_bursts_are_spread(period: float, count: int, stall: float) -> None:
-    """A reader that is not scheduled for a while loses nothing, and a step has left before the next one comes."""
+    """A reader that is not scheduled for a while loses nothing, and a step has left
+    before the next one comes.
+    """
     left, rest = sent(period, count, 20 * period)
     assert most_within(left, stall) < BUFFER_BYTES
     assert rest <= 0, "headers count as sent"
-    late = [(at + 1e-6) % period for at, _ in left if at > 5 * period]  # then it knows the period
+    late = [
+        (at + 1e-6) % period for at, _ in left if at > 5 * period
+    ]  # then it knows the period
     assert max(late) <= 0.7 * period
 
 
@@ -75,7 +92,9 @@ class Repairs:
 
 
 def test_what_was_lost_is_sent_again_while_new_samples_wait() -> None:
-    """Else a stream that fills its share of the network would never be repaired: half of the datagrams are for that, well filled."""
+    """Else a stream that fills its share of the network would never be repaired: half
+    of the datagrams are for that, well filled.
+    """
     outbox = Outbox(bytes(12), (), 0.0)
     destination = outbox.destination(READER)
     repairs = Repairs()
@@ -88,7 +107,9 @@ def test_what_was_lost_is_sent_again_while_new_samples_wait() -> None:
         if k == 100:
             for _ in range(300):
                 destination.start(repairs)
+
         left += [datagram for datagram, _ in outbox.drain(now)[0]]
+
     assert repairs.left == 300
     repaired = [datagram for datagram in left if b"RRRR" in datagram]
     assert len(repaired) < 6, "they share datagrams"
@@ -104,8 +125,13 @@ def test_what_waits_is_bounded() -> None:
     for destination in destinations:
         for _ in range(2 * MAX_QUEUED_BYTES // len(SUBMESSAGE)):
             destination.add(SUBMESSAGE)
+
     assert max(destination._queued for destination in destinations) <= MAX_QUEUED_BYTES
-    assert MAX_TOTAL_QUEUED_BYTES - MAX_QUEUED_BYTES < outbox.queued <= MAX_TOTAL_QUEUED_BYTES
+    assert (
+        MAX_TOTAL_QUEUED_BYTES - MAX_QUEUED_BYTES
+        < outbox.queued
+        <= MAX_TOTAL_QUEUED_BYTES
+    )
     assert outbox.dropped
     for k in range(10_000):
         outbox.drain(k * 0.01)

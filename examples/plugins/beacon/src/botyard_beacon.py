@@ -1,10 +1,14 @@
-"""A beacon finder: range, bearing and received power of beacons, and whether they are in line of sight.
+"""A beacon finder: range, bearing and received power of beacons, and whether they are
+in line of sight.
 
-Beacons are the things and robots of a world with a mark (``fiducial`` in their returns). Radio passes walls and bodies, which weaken it;
-so a beacon is heard through them, unless the finder wants line of sight. Power follows the log-distance model (T. S. Rappaport, *Wireless
-Communications*, 2nd ed., §4.9.1): P(d) = P(1 m) − 10 n log10(d / 1 m), less what is in the way. `finder` makes kinds with other functions.
+Beacons are the things and robots of a world with a mark (``fiducial`` in their
+returns). Radio passes walls and bodies, which weaken it; so a beacon is heard through
+them, unless the finder wants line of sight. Power follows the log-distance model (T. S.
+Rappaport, *Wireless Communications*, 2nd ed., §4.9.1): P(d) = P(1 m) − 10 n log10(d / 1
+m), less what is in the way. `finder` makes kinds with other functions.
 
-This file is all there is to a sensor: what robot files call its parameters, how it reads, and what ROS and the page show of it.
+This file is all there is to a sensor: what robot files call its parameters, how it
+reads, and what ROS and the page show of it.
 """
 
 from __future__ import annotations
@@ -56,7 +60,9 @@ class BeaconFinderSpec(DeviceSpec):
     type: str = field(default="beacon_finder", init=False)
     pose: Pose = parameter(IDENTITY)
     range_max: float = parameter(20.0, unit="m", low=0.0)
-    fov: float = parameter(2.0 * math.pi, unit="rad", low=0.0, high=2.0 * math.pi + 1e-9)
+    fov: float = parameter(
+        2.0 * math.pi, unit="rad", low=0.0, high=2.0 * math.pi + 1e-9
+    )
     power: float = parameter(-40.0, unit="dBm")
     exponent: float = parameter(2.0, low=0.0, high=10.0)
     obstruction: float = parameter(12.0, unit="dB", low=0.0)
@@ -89,8 +95,11 @@ class Beacon(NamedTuple):
     in_sight: bool
 
 
-Power = Callable[[BeaconFinderSpec, NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]]
-"""Received power (dBm) from the finder, distances (m), and which are in line of sight."""
+Power = Callable[
+    [BeaconFinderSpec, NDArray[np.float64], NDArray[np.bool_]], NDArray[np.float64]
+]
+"""Received power (dBm) from the finder, distances (m), and which are in line of sight.
+"""
 
 
 def log_distance(
@@ -101,7 +110,9 @@ def log_distance(
     return spec.power - fall - np.where(in_sight, 0.0, spec.obstruction)
 
 
-def find_beacons(spec: BeaconFinderSpec, view: View, power: Power = log_distance) -> list[Beacon]:
+def find_beacons(
+    spec: BeaconFinderSpec, view: View, power: Power = log_distance
+) -> list[Beacon]:
     """The beacons that are heard, the strongest first."""
     state, at, marks = view.state, view.pose, view.fiducials
     rows = np.flatnonzero(marks)
@@ -110,14 +121,22 @@ def find_beacons(spec: BeaconFinderSpec, view: View, power: Power = log_distance
     ranges, bearings = np.hypot(dx, dy), np.arctan2(dy, dx)
     turned = np.remainder(bearings - at.th + math.pi, 2.0 * math.pi) - math.pi
     near = (ranges <= spec.range_max) & (np.abs(turned) <= spec.fov / 2 + 1e-9)
-    rows, ranges, bearings, turned = rows[near], ranges[near], bearings[near], turned[near]
+    rows, ranges, bearings, turned = (
+        rows[near],
+        ranges[near],
+        bearings[near],
+        turned[near],
+    )
     if not len(rows):
         return []
     met, what = view.sight(bearings, spec.range_max)
     in_sight = (what == rows) | (met >= ranges - 1e-9)
-    # errors are drawn for each body, so that they do not depend on which others are heard
+    # errors are drawn for each body, so that they do not depend on which others are
+    # heard
     n = len(marks)
-    strength = power(spec, ranges, in_sight) + spec.power_noise * view.normal(n, part=2)[rows]
+    strength = (
+        power(spec, ranges, in_sight) + spec.power_noise * view.normal(n, part=2)[rows]
+    )
     seems = np.maximum(0.0, ranges + spec.range_noise * view.normal(n)[rows])
     turned = turned + spec.bearing_noise * view.normal(n, part=1)[rows]
     seems, turned = view.measured(seems, turned)
@@ -142,14 +161,18 @@ def _message(_: BeaconFinderSpec, found: list[Beacon]) -> dict[str, Any]:
 def _marks(spec: BeaconFinderSpec, found: list[Beacon]) -> list[Mark]:
     return [
         Mark(
-            *transform_point(spec.pose, b.range * math.cos(b.bearing), b.range * math.sin(b.bearing)),
+            *transform_point(
+                spec.pose, b.range * math.cos(b.bearing), b.range * math.sin(b.bearing)
+            ),
             f"{b.id}: {b.power:.0f} dBm",
         )
         for b in found
     ]
 
 
-def finder(name: str, spec: type[BeaconFinderSpec], power: Power) -> Device[BeaconFinderSpec, list[Beacon]]:
+def finder(
+    name: str, spec: type[BeaconFinderSpec], power: Power
+) -> Device[BeaconFinderSpec, list[Beacon]]:
     """A kind of beacon finder with a power function of its own.
 
     Parameters
@@ -180,8 +203,10 @@ def finder(name: str, spec: type[BeaconFinderSpec], power: Power) -> Device[Beac
             fields=_message,
             frame=name,
             definitions={
-                "botyard_beacon/Beacon": "int32 id\nfloat64 range\nfloat64 bearing\nfloat64 power\nbool in_sight",
-                "botyard_beacon/BeaconArray": "std_msgs/Header header\nbotyard_beacon/Beacon[] beacons",
+                "botyard_beacon/Beacon": "int32 id\nfloat64 range\nfloat64 "
+                "bearing\nfloat64 power\nbool in_sight",
+                "botyard_beacon/BeaconArray": "std_msgs/Header "
+                "header\nbotyard_beacon/Beacon[] beacons",
             },
         ),
         marks=_marks,

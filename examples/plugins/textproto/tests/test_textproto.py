@@ -9,11 +9,18 @@ from botyard.control import Control
 from botyard.interfaces.interface import Door, caller_of
 from botyard.testing import check_protocol
 
-EXAMPLES = [b"list\npose ann\n", b"drive ann 0.3 0.1\n", b"place ann 1 2 0\npose ann\nquit\n", b"nonsense\n"]
+EXAMPLES = [
+    b"list\npose ann\n",
+    b"drive ann 0.3 0.1\n",
+    b"place ann 1 2 0\npose ann\nquit\n",
+    b"nonsense\n",
+]
 
 
 def session(sim: Simulation) -> TextSession:
-    return TextSession(Door(Control(sim), caller_of(interface, "me", "me"), interface.chosen({})))
+    return TextSession(
+        Door(Control(sim), caller_of(interface, "me", "me"), interface.chosen({}))
+    )
 
 
 def test_it_keeps_what_clients_rely_on() -> None:

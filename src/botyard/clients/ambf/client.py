@@ -1,4 +1,6 @@
-"""`Client`: a TCP connection to the simulator's AMBF interface, and a handle for each object."""
+"""`Client`: a TCP connection to the simulator's AMBF interface, and a handle for each
+object.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ from typing import Any, Final
 
 from botyard.clients.ambf.handles import KINDS, Handle, World
 from botyard.errors import PeerError
-from botyard.protocols.ambf.link import PORT, Frame, FrameReader, Kind, LinkTopic, frame, parse_topics
+from botyard.protocols.ambf.link import (
+    PORT,
+    Frame,
+    FrameReader,
+    Kind,
+    LinkTopic,
+    frame,
+    parse_topics,
+)
 from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types
 
@@ -32,7 +42,11 @@ class Client:
     """
 
     def __init__(
-        self, client_name: str = "client", host: str = "127.0.0.1", port: int = PORT, timeout: float = 5.0
+        self,
+        client_name: str = "client",
+        host: str = "127.0.0.1",
+        port: int = PORT,
+        timeout: float = 5.0,
     ) -> None:
         self.client_name = client_name
         self.generation = ""
@@ -58,7 +72,8 @@ class Client:
         Parameters
         ----------
         default_publish_rate : float, optional
-            Rate at which commands are sent, Hz; by default that of the generation's own client (`RATES`).
+            Rate at which commands are sent, Hz; by default that of the generation's own
+            client (`RATES`).
 
         Raises
         ------
@@ -69,8 +84,10 @@ class Client:
             self._socket = socket.create_connection(self._address, self._timeout)
         except OSError as error:
             raise PeerError(
-                f"no simulator at {self._address[0]}:{self._address[1]} (botyard run --ambf 2.0): {error}"
+                f"no simulator at {self._address[0]}:{self._address[1]} (botyard "
+                f"run --ambf 2.0): {error}"
             ) from None
+
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.settimeout(0.2)
         self._stop.clear()
@@ -78,14 +95,18 @@ class Client:
         if not self._known.wait(self._timeout):
             self.clean_up()
             raise PeerError(
-                f"{self._address[0]}:{self._address[1]} has not announced its topics within {self._timeout:g} s"
+                f"{self._address[0]}:{self._address[1]} has not announced its "
+                f"topics within {self._timeout:g} s"
             )
+
         self.refresh()
         rate = default_publish_rate or RATES[self.generation]
         self._begin(lambda: self._publish(rate))
 
     def _begin(self, work: Any) -> None:
-        thread = threading.Thread(target=work, daemon=True, name=f"ambf {self.client_name}")
+        thread = threading.Thread(
+            target=work, daemon=True, name=f"ambf {self.client_name}"
+        )
         self._threads.append(thread)
         thread.start()
 
@@ -99,6 +120,7 @@ class Client:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(2.0)
+
         self._threads.clear()
         if self._socket is not None:
             self._socket.close()
@@ -121,6 +143,7 @@ class Client:
                 continue
             except OSError:
                 break
+
             if not data:
                 break
             try:
@@ -128,6 +151,7 @@ class Client:
                     self._received(found)
             except PeerError:
                 break
+
         self._stop.set()
 
     def _received(self, found: Frame) -> None:
@@ -136,12 +160,15 @@ class Client:
             if self._types is None:
                 self.generation = generation
                 self._types = Types(more=definitions(generation))
+
             self._topics = topics
             self._known.set()
         elif found.kind is Kind.MESSAGE:
             handle = self._by_number.get(found.number)
             if handle is not None and self._types is not None:
-                handle.on_state(self._types.decode_ros1(found.data, handle.topic.type_name))
+                handle.on_state(
+                    self._types.decode_ros1(found.data, handle.topic.type_name)
+                )
 
     def _publish(self, rate: float) -> None:
         """Send the last command of every active object."""
@@ -150,25 +177,34 @@ class Client:
             now = time.monotonic()
             try:
                 self._repeat_all(now)
-            except PeerError:  # the connection is lost; the next call of the user raises the error
+            except (
+                PeerError
+            ):  # the connection is lost; the next call of the user raises the error
                 return
+
             due = max(due + 1.0 / rate, now)
             time.sleep(max(0.0, due - time.monotonic()))
 
     def _repeat_all(self, now: float) -> None:
         for handle in tuple(self._handles.values()):
             if handle.is_active():
-                # before `expire`, so that each command is sent at least once, however late this thread runs
+                # before `expire`, so that each command is sent at least once, however
+                # late this thread runs
                 handle.repeat()
-                # while the client steps the world `update` looks, so that commands end with the same step in each run
+                # while the client steps the world `update` looks, so that commands end
+                # with the same step in each run
                 if self.stepped_time is None:
                     handle.expire(now)
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while this client steps the world; None: time passes by itself."""
+        """Simulated time, s, while this client steps the world; None: time passes by
+        itself.
+        """
         world = self._world
-        return world.get_sim_time() if world is not None and world.is_throttled else None
+        return (
+            world.get_sim_time() if world is not None and world.is_throttled else None
+        )
 
     def expire(self) -> None:
         """End commands whose watchdog has expired, before the world is stepped.
@@ -192,7 +228,13 @@ class Client:
             The connection is lost.
         """
         assert self._types is not None
-        self._write(frame(Kind.MESSAGE, topic.number, self._types.encode_ros1(message, topic.type_name)))
+        self._write(
+            frame(
+                Kind.MESSAGE,
+                topic.number,
+                self._types.encode_ros1(message, topic.type_name),
+            )
+        )
 
     def send_empty(self, name: str) -> None:
         """Send an empty message.
@@ -202,9 +244,14 @@ class Client:
         PeerError
             There is no such topic, or the connection is lost.
         """
-        topic = next((t for t in self._topics if t.name == name and not t.is_state), None)
+        topic = next(
+            (t for t in self._topics if t.name == name and not t.is_state), None
+        )
         if topic is None:
-            raise PeerError(f"there is no {name}: only the newest generation of messages has resets")
+            raise PeerError(
+                f"there is no {name}: only the newest generation of messages has resets"
+            )
+
         self._write(frame(Kind.MESSAGE, topic.number))
 
     def _write(self, data: bytes) -> None:
@@ -216,7 +263,9 @@ class Client:
                 sock.sendall(data)
             except OSError as error:
                 self._stop.set()
-                raise PeerError(f"the connection to the simulator broke: {error}") from None
+                raise PeerError(
+                    f"the connection to the simulator broke: {error}"
+                ) from None
 
     def blank(self, type_name: str) -> Any:
         """Return an empty message of a type."""
@@ -238,7 +287,9 @@ class Client:
         for topic in states:
             kind = topic.type_name.partition("/")[2].removesuffix("State")
             path = topic.name.removesuffix("/State")
-            name = path.removeprefix(self._common) if self.generation == "master" else path
+            name = (
+                path.removeprefix(self._common) if self.generation == "master" else path
+            )
             if kind == "World":
                 name = "World"
             handle = old.get(path)
@@ -248,6 +299,7 @@ class Client:
             else:
                 handle.topic = topic
                 handle.command_topic = commands.get(f"{path}/Command")
+
             if isinstance(handle, World):
                 self._world = handle
             if kind != "World" or self.generation != "master":
@@ -276,7 +328,8 @@ class Client:
         return self._world
 
     def get_obj_handle(self, a_name: str) -> Any:
-        """Return an object by its name, the last part of its name, or a unique part of its name; None if none or several match.
+        """Return an object by its name, the last part of its name, or a unique part of
+        its name; None if none or several match.
 
         From now on its last command is sent periodically.
         """
@@ -285,6 +338,7 @@ class Client:
             if handle is None:
                 found = [h for n, h in self._handles.items() if fits(n)]
                 handle = found[0] if len(found) == 1 else None
+
         if handle is not None and not isinstance(handle, World):
             handle.set_active()
         return handle

@@ -1,4 +1,6 @@
-"""Handles of AMBF objects: the last state received, and the command that is sent periodically (ambf-messages.md §8)."""
+"""Handles of AMBF objects: the last state received, and the command that is sent
+periodically (ambf-messages.md §8).
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,16 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from botyard.elementary import asin, atan2, cos, cosine_sine, sin
 from botyard.errors import PeerError
 from botyard.geometry import yaw_of_quaternion
+from botyard.numerics.elementary import asin, atan2, cos, cosine_sine, sin
 from botyard.protocols.ambf.link import LinkTopic
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 
 WRENCH_TIMEOUT_S: Final = 0.1
-"""Client-side watchdog: a wrench ends this long after the last call, s of wall time; of simulated time while the client steps the world."""
+"""Client-side watchdog: a wrench ends this long after the last call, s of wall time; of
+simulated time while the client steps the world.
+"""
 TIME_TOLERANCE_S: Final = 1e-4
 """Simulated times of states have 24 bits: this much of them does not count, s."""
 
@@ -28,7 +32,9 @@ class Sender(Protocol):
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while this client steps the world; None: time passes by itself."""
+        """Simulated time, s, while this client steps the world; None: time passes by
+        itself.
+        """
         ...
 
     def expire(self) -> None:
@@ -55,19 +61,33 @@ def rpy_of(q: Any) -> tuple[float, float, float]:
     return roll, pitch, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
-def quaternion_of(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
-    """Convert roll, pitch and yaw, rad (about fixed axes x, y, z), to a quaternion (x, y, z, w)."""
+def quaternion_of(
+    roll: float, pitch: float, yaw: float
+) -> tuple[float, float, float, float]:
+    """Convert roll, pitch and yaw, rad (about fixed axes x, y, z), to a quaternion (x,
+    y, z, w).
+    """
     cr, sr, cp, sp = cos(roll / 2), sin(roll / 2), cos(pitch / 2), sin(pitch / 2)
     cy, sy = cosine_sine(yaw / 2)
     return (
-        sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy, cr * cp * cy + sr * sp * sy,
-    )  # fmt: skip
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+        cr * cp * cy + sr * sp * sy,
+    )
 
 
 class Handle:
     """An object: its last state, and the command that is sent periodically."""
 
-    def __init__(self, client: Sender, name: str, kind: str, state: LinkTopic, command: LinkTopic | None) -> None:
+    def __init__(
+        self,
+        client: Sender,
+        name: str,
+        kind: str,
+        state: LinkTopic,
+        command: LinkTopic | None,
+    ) -> None:
         self._client = client
         self.topic, self.command_topic = state, command
         self._kind = kind
@@ -75,7 +95,9 @@ class Handle:
         self._name = name
         self.type = kind
         self._state = client.blank(f"ambf_msgs/{kind}State")
-        self._cmd: Any = client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
+        self._cmd: Any = (
+            client.blank(f"ambf_msgs/{kind}Cmd") if command is not None else None
+        )
         self._active = False
         self._heard = 0
         self._last_call: tuple[float, float | None] | None = None
@@ -85,15 +107,25 @@ class Handle:
 
     def get_name(self) -> str:
         """Name of the object in the last state."""
-        return str(self._state.name.data) if hasattr(self._state, "name") else self._name
+        return (
+            str(self._state.name.data) if hasattr(self._state, "name") else self._name
+        )
 
     def get_identifier(self) -> str:
         """Identifier of the object (only in the newest generation)."""
-        return str(self._state.identifier.data) if hasattr(self._state, "identifier") else self.get_name()
+        return (
+            str(self._state.identifier.data)
+            if hasattr(self._state, "identifier")
+            else self.get_name()
+        )
 
     def get_parent_name(self) -> str:
         """Name of the body that carries it; empty if there is none."""
-        return str(self._state.parent_name.data) if hasattr(self._state, "parent_name") else ""
+        return (
+            str(self._state.parent_name.data)
+            if hasattr(self._state, "parent_name")
+            else ""
+        )
 
     def get_sim_step(self) -> int:
         """Number of simulation steps so far."""
@@ -120,10 +152,16 @@ class Handle:
         return rpy_of(self._state.pose.orientation)
 
     def get_pose(self) -> list[float]:
-        """x, y, z (m) and roll, pitch, yaw (rad); yaw, pitch, roll in the older generations (§8)."""
+        """x, y, z (m) and roll, pitch, yaw (rad); yaw, pitch, roll in the older
+        generations (§8).
+        """
         p = self._state.pose.position
         roll, pitch, yaw = self.get_rpy()
-        angles = [roll, pitch, yaw] if self._client.generation == "2.0" else [yaw, pitch, roll]
+        angles = (
+            [roll, pitch, yaw]
+            if self._client.generation == "2.0"
+            else [yaw, pitch, roll]
+        )
         return [float(p.x), float(p.y), float(p.z), *angles]
 
     @property
@@ -145,9 +183,11 @@ class Handle:
         self._last_call = time.monotonic(), self._client.stepped_time
 
     def expire(self, now: float) -> bool:
-        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed since the last call; whether it has.
+        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed
+        since the last call; whether it has.
 
-        While the client steps the world that is simulated time, so that a loop may take as long as it likes.
+        While the client steps the world that is simulated time, so that a loop may take
+        as long as it likes.
         """
         if self._last_call is None:
             return False
@@ -155,11 +195,13 @@ class Handle:
         time_now = self._client.stepped_time
         if time_now is None:
             passed = now - wall
-        elif stepped is None:  # the client has taken hold of time since
+        elif stepped is None:
+            # the client has taken hold of time since
             self._last_call = wall, time_now
             return False
         else:
             passed = time_now - stepped
+
         if 0.0 <= passed <= WRENCH_TIMEOUT_S + TIME_TOLERANCE_S:
             return False
         self._last_call = None
@@ -170,7 +212,9 @@ class Handle:
         """Clear the parts of the command that end with the watchdog."""
 
     def send(self) -> None:
-        """Send the command now. Like a call that sets it, that starts the watchdog anew."""
+        """Send the command now. Like a call that sets it, that starts the watchdog
+        anew.
+        """
         if self._last_call is not None:
             self._note_call()
         self.repeat()
@@ -196,11 +240,14 @@ class Pose(Handle):
         return bool(self._cmd.enable_position_controller)
 
     def _enter_position_mode(self) -> None:
-        """Switch to position control; on the first command, components that are not set are taken from the last state."""
+        """Switch to position control; on the first command, components that are not set
+        are taken from the last state.
+        """
         if not self._is_positioned():
             p, q = self._state.pose.position, self._state.pose.orientation
             self._set_position(p.x, p.y, p.z)
             self._set_turn(q.x, q.y, q.z, q.w)
+
         self._position_mode()
         self._note_call()
 
@@ -235,15 +282,26 @@ class Pose(Handle):
         self.set_rot(q)
 
     def pose_command(
-        self, px: float, py: float, pz: float, roll: float, pitch: float, yaw: float, *joints: float
+        self,
+        px: float,
+        py: float,
+        pz: float,
+        roll: float,
+        pitch: float,
+        yaw: float,
+        *joints: float,
     ) -> None:
-        """Go to a pose; the first of the three angles is the rotation about z, as in the original (§8). Further numbers command joints."""
+        """Go to a pose; the first of the three angles is the rotation about z, as in
+        the original (§8). Further numbers command joints.
+        """
         self.set_pos(px, py, pz)
         self.set_rpy(yaw, pitch, roll)
         if joints and hasattr(self._cmd, "joint_cmds"):
             self._joints_command(range(len(joints)), joints, POSITION)
 
-    def _joints_command(self, joints: Sequence[int], values: Sequence[float], kind: int) -> None:
+    def _joints_command(
+        self, joints: Sequence[int], values: Sequence[float], kind: int
+    ) -> None:
         raise NotImplementedError
 
 
@@ -257,7 +315,11 @@ class Body(Pose):
     def set_active(self) -> None:
         """Send commands, and request all lists in the states (§5)."""
         super().set_active()
-        for flag in ("publish_children_names", "publish_joint_names", "publish_joint_positions"):
+        for flag in (
+            "publish_children_names",
+            "publish_joint_names",
+            "publish_joint_positions",
+        ):
             setattr(self._cmd, flag, True)
 
     def _position_mode(self) -> None:
@@ -305,17 +367,29 @@ class Body(Pose):
         return len(self._state.joint_positions)
 
     def get_joint_idx_from_name(self, name: str) -> int | None:
-        """Index of a joint by its name, or by a unique part of it; None if there is none."""
+        """Index of a joint by its name, or by a unique part of it; None if there is
+        none.
+        """
         names = self.get_joint_names()
-        found = [k for k, n in enumerate(names) if n == name] or [k for k, n in enumerate(names) if name in n]
+        found = [k for k, n in enumerate(names) if n == name] or [
+            k for k, n in enumerate(names) if name in n
+        ]
         return found[0] if len(found) == 1 else None
 
     def _index(self, joint: int | str) -> int:
-        index = self.get_joint_idx_from_name(joint) if isinstance(joint, str) else int(joint)
-        if index is None or not 0 <= index < max(self.get_num_joints(), len(self._state.joint_names)):
+        index = (
+            self.get_joint_idx_from_name(joint)
+            if isinstance(joint, str)
+            else int(joint)
+        )
+        if index is None or not 0 <= index < max(
+            self.get_num_joints(), len(self._state.joint_names)
+        ):
             raise PeerError(
-                f"{self._name}: expected a joint out of {', '.join(self.get_joint_names())}, found {joint!r}"
+                f"{self._name}: expected a joint out of "
+                f"{', '.join(self.get_joint_names())}, found {joint!r}"
             )
+
         return index
 
     def get_joint_pos(self, joint_name_or_idx: int | str) -> float:
@@ -353,6 +427,7 @@ class Body(Pose):
             self._cmd.enable_position_controller = False
         else:
             self._cmd.cartesian_cmd_type = FORCE
+
         self._note_call()
 
     def set_force(self, fx: float, fy: float, fz: float) -> None:
@@ -373,18 +448,24 @@ class Body(Pose):
         self.set_force(f.x, f.y, f.z)
         self.set_torque(t.x, t.y, t.z)
 
-    def wrench_command(self, fx: float, fy: float, fz: float, nx: float, ny: float, nz: float) -> None:
+    def wrench_command(
+        self, fx: float, fy: float, fz: float, nx: float, ny: float, nz: float
+    ) -> None:
         """Apply a force, N, and a torque, N·m."""
         self.set_force(fx, fy, fz)
         self.set_torque(nx, ny, nz)
 
     def _velocity_mode(self) -> None:
         if self._is_first_generation:
-            raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
+            raise PeerError(
+                f"{self._name}: the oldest generation of messages has no velocities"
+            )
+
         if self._cmd.cartesian_cmd_type != VELOCITY:
             now, t = self._state.twist, self._cmd.twist
             for part, given in ((t.linear, now.linear), (t.angular, now.angular)):
                 part.x, part.y, part.z = given.x, given.y, given.z
+
         self._cmd.cartesian_cmd_type = VELOCITY
         self._note_call()
 
@@ -400,17 +481,27 @@ class Body(Pose):
         v = self._cmd.twist.angular
         v.x, v.y, v.z = float(ax), float(ay), float(az)
 
-    def set_twist(self, vx: float, vy: float, vz: float, ax: float, ay: float, az: float) -> None:
+    def set_twist(
+        self, vx: float, vy: float, vz: float, ax: float, ay: float, az: float
+    ) -> None:
         """Move with a velocity, m/s, and a turn rate, rad/s."""
         self.set_linear_vel(vx, vy, vz)
         self.set_angular_vel(ax, ay, az)
 
-    def _joints_command(self, joints: Sequence[int], values: Sequence[float], kind: int) -> None:
-        n = max(self.get_num_joints(), len(self._state.joint_names), max(joints, default=-1) + 1)
+    def _joints_command(
+        self, joints: Sequence[int], values: Sequence[float], kind: int
+    ) -> None:
+        n = max(
+            self.get_num_joints(),
+            len(self._state.joint_names),
+            max(joints, default=-1) + 1,
+        )
         cmds, kinds = np.zeros(n, np.float32), np.zeros(n, np.int8)
         old, old_kinds = (
             self._cmd.joint_cmds,
-            self._cmd.position_controller_mask if self._is_first_generation else self._cmd.joint_cmds_types,
+            self._cmd.position_controller_mask
+            if self._is_first_generation
+            else self._cmd.joint_cmds_types,
         )
         cmds[: len(old)] = old[:n]
         kinds[: len(old_kinds)] = old_kinds[:n]
@@ -421,6 +512,7 @@ class Body(Pose):
             self._cmd.position_controller_mask = kinds.astype(np.bool_)
         else:
             self._cmd.joint_cmds_types = kinds
+
         self._note_call()
 
     def set_joint_pos(self, joint: int | str, pos: float) -> None:
@@ -434,18 +526,27 @@ class Body(Pose):
     def set_joint_vel(self, joint: int | str, vel: float) -> None:
         """Move a joint with a velocity, rad/s or m/s."""
         if self._is_first_generation:
-            raise PeerError(f"{self._name}: the oldest generation of messages has no velocities")
+            raise PeerError(
+                f"{self._name}: the oldest generation of messages has no velocities"
+            )
+
         self._joints_command([self._index(joint)], [vel], VELOCITY)
 
-    def set_multiple_joint_pos(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+    def set_multiple_joint_pos(
+        self, joints: Sequence[int | str], values: Sequence[float]
+    ) -> None:
         """Take joints to positions."""
         self._joints_command([self._index(j) for j in joints], values, POSITION)
 
-    def set_multiple_joint_effort(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+    def set_multiple_joint_effort(
+        self, joints: Sequence[int | str], values: Sequence[float]
+    ) -> None:
         """Drive joints with efforts."""
         self._joints_command([self._index(j) for j in joints], values, FORCE)
 
-    def set_multiple_joint_vel(self, joints: Sequence[int | str], values: Sequence[float]) -> None:
+    def set_multiple_joint_vel(
+        self, joints: Sequence[int | str], values: Sequence[float]
+    ) -> None:
         """Move joints with velocities."""
         for joint, value in zip(joints, values, strict=True):
             self.set_joint_vel(joint, value)
@@ -576,7 +677,9 @@ class World(Handle):
         """Time passes by `update` alone."""
 
     def enable_throttling(self, check: bool) -> None:
-        """Lockstep: hold time, and step it with `update`; or let it run free. Takes effect with the next `update`."""
+        """Lockstep: hold time, and step it with `update`; or let it run free. Takes
+        effect with the next `update`.
+        """
         self._cmd.enable_step_throttling = bool(check)
 
     def set_num_step_skips(self, num: int) -> None:
@@ -586,14 +689,17 @@ class World(Handle):
         self._cmd.n_skip_steps = int(num)
 
     def update(self) -> None:
-        """Toggle the step clock: the simulator makes the set number of steps. Commands whose watchdog has expired end before."""
+        """Toggle the step clock: the simulator makes the set number of steps. Commands
+        whose watchdog has expired end before.
+        """
         self.is_throttled = bool(self._cmd.enable_step_throttling)
         self._client.expire()
         self._cmd.step_clock = not self._cmd.step_clock
         self.send()
 
     def update_and_wait(self, timeout: float = 5.0) -> None:
-        """Call `update`, and wait up to `timeout`, s, until the steps are done and all states are there (the original has only polling).
+        """Call `update`, and wait up to `timeout`, s, until the steps are done and all
+        states are there (the original has only polling).
 
         Raises
         ------
@@ -606,7 +712,10 @@ class World(Handle):
         end = time.monotonic() + timeout
         while self.get_sim_step() < want:
             if not self._done.wait(max(0.0, end - time.monotonic())):
-                raise PeerError(f"the world has not made its steps within {timeout:g} s")
+                raise PeerError(
+                    f"the world has not made its steps within {timeout:g} s"
+                )
+
             self._done.clear()
 
     def on_state(self, state: Any) -> None:
@@ -624,9 +733,27 @@ class World(Handle):
 
 
 KINDS: Final[dict[str, type[Handle]]] = {
-    "Object": Body, "RigidBody": Body, "SoftBody": Body, "Sensor": Sensor, "Actuator": Actuator, "Vehicle": Vehicle, "Camera": Pose,
-    "Light": Pose, "World": World,
-}  # fmt: skip
+    "Object": Body,
+    "RigidBody": Body,
+    "SoftBody": Body,
+    "Sensor": Sensor,
+    "Actuator": Actuator,
+    "Vehicle": Vehicle,
+    "Camera": Pose,
+    "Light": Pose,
+    "World": World,
+}
 
 
-__all__ = ["KINDS", "Actuator", "Body", "Handle", "Pose", "Sensor", "Vehicle", "World", "quaternion_of", "rpy_of"]
+__all__ = [
+    "KINDS",
+    "Actuator",
+    "Body",
+    "Handle",
+    "Pose",
+    "Sensor",
+    "Vehicle",
+    "World",
+    "quaternion_of",
+    "rpy_of",
+]

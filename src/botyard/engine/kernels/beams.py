@@ -1,4 +1,5 @@
-"""The beams of range sensors: how they are described, where they go, and what readings are made of their ranges.
+"""The beams of range sensors: how they are described, where they go, and what readings
+are made of their ranges.
 
 Ranges are float64 metres; a beam that meets nothing keeps its greatest range.
 """
@@ -10,27 +11,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.kernels.noise import gaussian, symmetric
 from botyard.engine.layout import F8, I2, I8, U2, U8
+from botyard.numerics.elementary import cosine_sine
 
 MIN_COMPONENT = 1e-12
-"""Direction components smaller than this are made this large, so that 1/d stays finite."""
+"""Direction components smaller than this are made this large, so that 1/d stays finite.
+"""
 BEARING_ERROR = 2e-5
 """Bound of the error of `about_atan2`, rad."""
 MISSING_DRAWS = 1 << 32
-"""Number of the first draw for missing readings in the stream of a device: those of ranges and bearings are before it."""
+"""Number of the first draw for missing readings in the stream of a device: those of
+ranges and bearings are before it.
+"""
 GAUSSIAN_DRAWS = 1 << 33
-"""Number of the first Gaussian draw in that stream: it takes the uniform draws from twice this number on."""
+"""Number of the first Gaussian draw in that stream: it takes the uniform draws from
+twice this number on.
+"""
 SECTORS = 32
 """Directions in which a device notes how far its beams reach; see `sector_of`."""
 
 
 class Fans(NamedTuple):
-    """All devices of one kind of sensor, and what their beams are: devices with the same beams share a *kind*.
+    """All devices of one kind of sensor, and what their beams are: devices with the
+    same beams share a *kind*.
 
-    A kind has bundles (beams from one origin), a bundle has beams. Everything is in the frame of the body that carries the device.
+    A kind has bundles (beams from one origin), a bundle has beams. Everything is in the
+    frame of the body that carries the device.
 
     Attributes
     ----------
@@ -59,15 +67,18 @@ class Fans(NamedTuple):
     r_noise, a_noise : (n_bundles,) float64
         Half-widths of the uniform errors of range, m, and bearing, rad.
     r_std, r_share : (n_bundles,) float64
-        Standard deviation of the Gaussian error of range, m, and its part in proportion to the range: both add up as variances.
+        Standard deviation of the Gaussian error of range, m, and its part in proportion
+        to the range: both add up as variances.
     missing : (n_bundles,) float64
         Share of readings without a return, 0 … 1.
     bright_range, bright_cos : (n_bundles,) float64
-        Bright returns count only up to this range, m, and where the cosine of the incidence is at least this.
+        Bright returns count only up to this range, m, and where the cosine of the
+        incidence is at least this.
     bright_as : (n_bundles,) int16
         What a laser return of 2 is reported as.
     readings : (n_bundles + 1,) int64
-        Bundle b gives readings[b + 1] − readings[b] readings; one with one reading and several beams gives the shortest.
+        Bundle b gives readings[b + 1] − readings[b] readings; one with one reading and
+        several beams gives the shortest.
     beam_x, beam_y : (n_beams,) float64
         Origin of each beam, m.
     beam_cos, beam_sin : (n_beams,) float64
@@ -109,7 +120,8 @@ class Fans(NamedTuple):
 
 
 class Beams(NamedTuple):
-    """Workspace for the beams of one device, in the world; threads have one each. It is small, and stays in the L1 cache.
+    """Workspace for the beams of one device, in the world; threads have one each. It is
+    small, and stays in the L1 cache.
 
     Attributes
     ----------
@@ -124,11 +136,13 @@ class Beams(NamedTuple):
     cosine : (n,) float64
         Cosine of the incidence at bright surfaces.
     ahead : (n,) float64
-        Ranges in cells of the grid, while walls are looked for at once; see `wallspans`.
+        Ranges in cells of the grid, while walls are looked for at once; see
+        `wallspans`.
     slots : (`wallspans.WALL_SLOTS`,) int64
         Entries of the grid that were looked at last.
     reach : (m, SECTORS) float64
-        How far, m, the beams of each bundle reach in each sector and the two beside it; m is the greatest number of bundles of a device.
+        How far, m, the beams of each bundle reach in each sector and the two beside it;
+        m is the greatest number of bundles of a device.
     """
 
     org_x: F8
@@ -152,43 +166,67 @@ def away_from_zero(d: float) -> float:
 
 
 @merged_kernel
-def aim_beams(fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int) -> None:
-    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1, as long as they can be.
+def aim_beams(
+    fans: Fans, beams: Beams, b0: int, b1: int, x: float, y: float, th: float, key: int
+) -> None:
+    """Write origins and directions of all beams of the bundles `b0` … `b1` − 1, as long
+    as they can be.
 
-    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the device.
+    `x`, `y`, `th`: pose of the body that carries them; `key`: random stream of the
+    device.
     """
     dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
     raw, bright, cosine = beams.raw, beams.bright, beams.cosine
-    beam_cos, beam_sin, beam_x, beam_y, r_max = fans.beam_cos, fans.beam_sin, fans.beam_x, fans.beam_y, fans.beam_r_max
+    beam_cos, beam_sin, beam_x, beam_y, r_max = (
+        fans.beam_cos,
+        fans.beam_sin,
+        fans.beam_x,
+        fans.beam_y,
+        fans.beam_r_max,
+    )
     beam_first, wobbles = fans.beam_first, fans.a_noise
     first, last = beam_first[b0], beam_first[b1]
     c, s = cosine_sine(th)
     # short loops over few arrays, which the compiler turns into vector instructions
     for j in range(first, last):
         bc, bs = beam_cos[j], beam_sin[j]
-        dir_x[j - first], dir_y[j - first] = away_from_zero(c * bc - s * bs), away_from_zero(s * bc + c * bs)
+        dir_x[j - first], dir_y[j - first] = (
+            away_from_zero(c * bc - s * bs),
+            away_from_zero(s * bc + c * bs),
+        )
+
     for j in range(first, last):
         bx, by = beam_x[j], beam_y[j]
         org_x[j - first], org_y[j - first] = x + c * bx - s * by, y + s * bx + c * by
+
     for j in range(first, last):
         raw[j - first], bright[j - first], cosine[j - first] = r_max[j], 0, 0.0
     for b in range(b0, b1):
         wobble = wobbles[b]
-        if wobble > 0.0:  # errors of bearing: a rotation of each beam by its own draw
+        # errors of bearing: a rotation of each beam by its own draw
+        if wobble > 0.0:
             for j in range(beam_first[b] - first, beam_first[b + 1] - first):
                 error = wobble * symmetric(np.uint64(key), np.uint64(2 * j))
                 ec, es = cosine_sine(error)
                 dx, dy = dir_x[j], dir_y[j]
-                dir_x[j], dir_y[j] = away_from_zero(dx * ec - dy * es), away_from_zero(dx * es + dy * ec)
+                dir_x[j], dir_y[j] = (
+                    away_from_zero(dx * ec - dy * es),
+                    away_from_zero(dx * es + dy * ec),
+                )
 
 
 @inline_kernel
 def about_atan2(y: float, x: float) -> float:
-    """atan2(y, x), off by less than `BEARING_ERROR`, for a third of its time (Abramowitz & Stegun, 4.4.49)."""
+    """atan2(y, x), off by less than `BEARING_ERROR`, for a third of its time
+    (Abramowitz & Stegun, 4.4.49).
+    """
     ax, ay = abs(x), abs(y)
     z = min(ax, ay) / max(ax, ay)
     q = z * z
-    a = z * (0.9998660 + q * (-0.3302995 + q * (0.1801410 + q * (-0.0851330 + q * 0.0208351))))
+    a = z * (
+        0.9998660
+        + q * (-0.3302995 + q * (0.1801410 + q * (-0.0851330 + q * 0.0208351)))
+    )
     a = 0.5 * math.pi - a if ay > ax else a
     a = math.pi - a if x < 0.0 else a
     return -a if y < 0.0 else a
@@ -196,7 +234,9 @@ def about_atan2(y: float, x: float) -> float:
 
 @inline_kernel
 def seen_half(u: float) -> float:
-    """A bound for half the angle in which a circle is seen whose radius is `u` of its distance, 0 ≤ u < 1: above asin(u)."""
+    """A bound for half the angle in which a circle is seen whose radius is `u` of its
+    distance, 0 ≤ u < 1: above asin(u).
+    """
     return u * (1.0 + 0.25 * u * u if u < 0.6 else 0.5 * math.pi) + BEARING_ERROR
 
 
@@ -204,8 +244,8 @@ def seen_half(u: float) -> float:
 def sector_of(x: float, y: float) -> int:
     """Number of the sector, 0 … SECTORS − 1, in which the direction (x, y) lies.
 
-    A quarter of a circle has a quarter of them; in it they are equal parts of y / (x + y), which needs no arctangent. None is narrower
-    than 4 / SECTORS rad.
+    A quarter of a circle has a quarter of them; in it they are equal parts of y / (x +
+    y), which needs no arctangent. None is narrower than 4 / SECTORS rad.
     """
     ax, ay = abs(x), abs(y)
     part = ay / max(ax + ay, MIN_COMPONENT)
@@ -226,7 +266,12 @@ def longest(raw: F8, count: int) -> float:
 @merged_kernel
 def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
     """Write `Beams.reach` for the bundles `b0` … `b1` − 1; the greatest of all, m."""
-    raw, reach, sectors, beam_first = beams.raw, beams.reach, fans.beam_sector, fans.beam_first
+    raw, reach, sectors, beam_first = (
+        beams.raw,
+        beams.reach,
+        fans.beam_sector,
+        fans.beam_first,
+    )
     first = beam_first[b0]
     most = 0.0
     for b in range(b0, b1):
@@ -236,7 +281,9 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
         for j in range(beam_first[b], beam_first[b + 1]):
             k = sectors[j]
             reach[n, k] = max(reach[n, k], raw[j - first])
-        # a body at the border of its sector may be met by beams of the next one: each gets the greatest of itself and both neighbours
+
+        # a body at the border of its sector may be met by beams of the next one: each
+        # gets the greatest of itself and both neighbours
         head, before = reach[n, 0], reach[n, SECTORS - 1]
         for k in range(SECTORS):
             here = reach[n, k]
@@ -244,11 +291,14 @@ def note_reach(fans: Fans, beams: Beams, b0: int, b1: int) -> float:
             reach[n, k] = max(max(before, here), after)
             most = max(most, here)
             before = here
+
     return most
 
 
 class Noise(NamedTuple):
-    """Errors of range of a bundle: half-width of the uniform one, m; standard deviation of the Gaussian one, m; its share of the range."""
+    """Errors of range of a bundle: half-width of the uniform one, m; standard deviation
+    of the Gaussian one, m; its share of the range.
+    """
 
     half: float
     std: float
@@ -256,38 +306,72 @@ class Noise(NamedTuple):
 
 
 @kernel
-def finish_reading(r: float, r_min: float, r_max: float, noise: Noise, key: int, j: int) -> float:
-    """Range errors and limits applied to the exact range `r`, m; a beam that met nothing stays without error."""
+def finish_reading(
+    r: float, r_min: float, r_max: float, noise: Noise, key: int, j: int
+) -> float:
+    """Range errors and limits applied to the exact range `r`, m; a beam that met
+    nothing stays without error.
+    """
     if r < r_max:
         exact = r
         if noise.half > 0.0:
             r += noise.half * symmetric(np.uint64(key), np.uint64(2 * j + 1))
         if noise.std > 0.0 or noise.share > 0.0:
-            spread = math.sqrt(noise.std * noise.std + noise.share * exact * (noise.share * exact))
+            spread = math.sqrt(
+                noise.std * noise.std + noise.share * exact * (noise.share * exact)
+            )
             r += spread * gaussian(np.uint64(key), np.uint64(GAUSSIAN_DRAWS + j))
+
     return min(max(r, r_min), r_max)
 
 
 @inline_kernel
 def is_missing(share: float, key: int, j: int) -> bool:
     """Whether reading `j` of a bundle gets no return, of which this is the share."""
-    return share > 0.0 and 0.5 * (symmetric(np.uint64(key), np.uint64(MISSING_DRAWS + j)) + 1.0) < share
+    return (
+        share > 0.0
+        and 0.5 * (symmetric(np.uint64(key), np.uint64(MISSING_DRAWS + j)) + 1.0)
+        < share
+    )
 
 
 @kernel
-def finish_bright(bright: int, r: float, cosine: float, max_range: float, min_cos: float, strength: int) -> int:
-    """Laser return reported: bright surfaces only within the device's range and incidence (SEN-007)."""
+def finish_bright(
+    bright: int,
+    r: float,
+    cosine: float,
+    max_range: float,
+    min_cos: float,
+    strength: int,
+) -> int:
+    """Laser return reported: bright surfaces only within the device's range and
+    incidence (SEN-007).
+    """
     if bright > 1:
-        if r > max_range or cosine < min_cos:  # too far, or too oblique: like any wall
+        # too far, or too oblique: like any wall
+        if r > max_range or cosine < min_cos:
             return 1
-        if bright == 2:  # a plain reflector: reported as `ReflectorRule.strength`
+        # a plain reflector: reported as `ReflectorRule.strength`
+        if bright == 2:
             return strength
+
     return bright
 
 
 @merged_kernel
-def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: int, ranges: F8, bright: I2) -> None:
-    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their beams, from place `out` on."""
+def finish_bundles(
+    fans: Fans,
+    beams: Beams,
+    b0: int,
+    b1: int,
+    out: int,
+    key: int,
+    ranges: F8,
+    bright: I2,
+) -> None:
+    """Write the readings of the bundles `b0` … `b1` − 1 from the exact ranges of their
+    beams, from place `out` on.
+    """
     raw, raw_bright, raw_cos = beams.raw, beams.bright, beams.cosine
     beam_first, readings = fans.beam_first, fans.readings
     r_mins, r_maxs = fans.r_min, fans.r_max
@@ -298,16 +382,25 @@ def finish_bundles(fans: Fans, beams: Beams, b0: int, b1: int, out: int, key: in
         far, cosine, strength = fars[b], cosines[b], int(strengths[b])
         first, last = beam_first[b] - beam_first[b0], beam_first[b + 1] - beam_first[b0]
         at = out + readings[b] - readings[b0]
-        if readings[b + 1] - readings[b] == last - first:  # a reading for each beam: lasers
+        if (
+            readings[b + 1] - readings[b] == last - first
+        ):  # a reading for each beam: lasers
             for j in range(first, last):
-                ranges[at + j - first] = finish_reading(raw[j], r_min, r_max, noise, key, j)
-                bright[at + j - first] = finish_bright(int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength)
-        else:  # one for the bundle, the shortest: the beams fill the cone of a sonar transducer
+                ranges[at + j - first] = finish_reading(
+                    raw[j], r_min, r_max, noise, key, j
+                )
+                bright[at + j - first] = finish_bright(
+                    int(raw_bright[j]), raw[j], raw_cos[j], far, cosine, strength
+                )
+        else:
+            # one for the bundle, the shortest: the beams fill the cone of a sonar
+            # transducer
             nearest = r_max
             for j in range(first, last):
                 nearest = min(nearest, raw[j])
             ranges[at] = finish_reading(nearest, r_min, r_max, noise, key, first)
             bright[at] = 1 if nearest < r_max else 0
+
         if missing > 0.0:
             for j in range(readings[b + 1] - readings[b]):
                 if is_missing(missing, key, first + j):

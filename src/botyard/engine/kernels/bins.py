@@ -1,4 +1,6 @@
-"""Sorting bodies into coarse cells, once a step (counting sort; reference performance.md §3.3). Allocates nothing."""
+"""Sorting bodies into coarse cells, once a step (counting sort; reference
+performance.md §3.3). Allocates nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,19 @@ MIN_CELL = 2.0
 
 @merged_kernel
 def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
-    """Sort all rows by position into `bins`, and write `Bins.reach`: greatest radius and way within `dt` s; dt < 0 leaves that as it is."""
+    """Sort all rows by position into `bins`, and write `Bins.reach`: greatest radius
+    and way within `dt` s; dt < 0 leaves that as it is.
+    """
     pose, vel, mask, radius = state.pose, state.vel, state.mask, bodies.radius
     n = pose.shape[0]
-    frame, shape, start, rows, at, cell = bins.frame, bins.shape, bins.start, bins.rows, bins.at, bins.cell
+    frame, shape, start, rows, at, cell = (
+        bins.frame,
+        bins.shape,
+        bins.start,
+        bins.rows,
+        bins.at,
+        bins.cell,
+    )
     slot, classes, seen = bins.slot, bins.classes, np.uint16(0)
     r_max = 0.0
     v_max = 0.0
@@ -27,20 +38,39 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
     for i in range(n):
         r_max = max(r_max, radius[i])
         v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]))
-        if bodies.exact[i] == 1 and dt > 0.0:  # a body that brakes goes farther than its velocity at the end says
-            v_max = max(v_max, abs(vel[i, 0]) + abs(vel[i, 1]) + (abs(bodies.lead[i, 0]) + abs(bodies.lead[i, 1])) / dt)
+        if (
+            bodies.exact[i] == 1 and dt > 0.0
+        ):  # a body that brakes goes farther than its velocity at the end says
+            v_max = max(
+                v_max,
+                abs(vel[i, 0])
+                + abs(vel[i, 1])
+                + (abs(bodies.lead[i, 0]) + abs(bodies.lead[i, 1])) / dt,
+            )
+
         x_lo = min(x_lo, pose[i, 0])
         x_hi = max(x_hi, pose[i, 0])
         y_lo = min(y_lo, pose[i, 1])
         y_hi = max(y_hi, pose[i, 1])
-    if dt >= 0.0:  # else this is the second time in a step, and they are known
-        bins.reach[0], bins.reach[1], bins.reach[2] = r_max, v_max * dt, max(bins.reach[1], v_max * dt)
+
+    # else this is the second time in a step, and they are known
+    if dt >= 0.0:
+        bins.reach[0], bins.reach[1], bins.reach[2] = (
+            r_max,
+            v_max * dt,
+            max(bins.reach[1], v_max * dt),
+        )
+
     if n == 0:  # there is no extent to divide
         shape[0] = shape[1] = 0
         bins.seen[0] = seen
         return
-    # as many cells as there are bodies, roughly, whatever the extent; start has room for 4·(n + 16)
-    edge = max(MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0)))
+
+    # as many cells as there are bodies, roughly, whatever the extent; start has room
+    # for 4·(n + 16)
+    edge = max(
+        MIN_CELL, math.sqrt((x_hi - x_lo + 1.0) * (y_hi - y_lo + 1.0) / (n + 16.0))
+    )
     # long thin worlds have a row of cells, whose number this bounds
     edge = max(edge, (x_hi - x_lo + y_hi - y_lo) / (n + 16.0))
     inv = 1.0 / edge
@@ -54,9 +84,11 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         c = int((pose[i, 1] - y_lo) * inv) * nx + int((pose[i, 0] - x_lo) * inv)
         cell[i] = c
         start[c + 1] += 1
+
     for c in range(nx * ny):
         start[c + 1] += start[c]
-    for i in range(n - 1, -1, -1):  # back to front keeps rows in order within a cell
+    # back to front keeps rows in order within a cell
+    for i in range(n - 1, -1, -1):
         c = cell[i]
         start[c + 1] -= 1
         k = start[c + 1]
@@ -64,6 +96,7 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
         at[k, 0], at[k, 1], at[k, 2] = pose[i, 0], pose[i, 1], radius[i]
         classes[k] = mask[i]
         seen |= mask[i]
+
     bins.seen[0] = seen
     # each start[c + 1] now holds the first entry of cell c: shift back by one
     for c in range(nx * ny):
@@ -72,10 +105,15 @@ def fill_bins(state: State, bodies: Bodies, bins: Bins, dt: float) -> None:
 
 
 @kernel
-def bin_span(lo: float, hi: float, origin: float, inv: float, count: int) -> tuple[int, int]:
-    """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count − 1; last < first when there is none."""
+def bin_span(
+    lo: float, hi: float, origin: float, inv: float, count: int
+) -> tuple[int, int]:
+    """First and last bin along one axis that [`lo`, `hi`] touches, within 0 … count −
+    1; last < first when there is none.
+    """
     a = (lo - origin) * inv
     b = (hi - origin) * inv
-    if b < 0.0 or a >= count:  # clipped, it would be a bin that it does not touch
+    # clipped, it would be a bin that it does not touch
+    if b < 0.0 or a >= count:
         return 0, -1
     return int(max(a, 0.0)), int(min(b, count - 1.0))

@@ -1,6 +1,8 @@
-"""Broad phase: which walls and bodies are near enough to be tested exactly, and how far a body can go before it must be asked again.
+"""Broad phase: which walls and bodies are near enough to be tested exactly, and how far
+a body can go before it must be asked again.
 
-Walls come from the grid of the map, bodies from `Bins`; both are tested as circles around the body that moves. Allocates nothing.
+Walls come from the grid of the map, bodies from `Bins`; both are tested as circles
+around the body that moves. Allocates nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +16,28 @@ from botyard.engine.layout import Bins, Bodies, Grid
 
 OBSTACLE = 1  # Visible.OBSTACLE
 LEEWAY = 0.75
-"""How far from a body others are looked for, m: the more, the longer it need not look again, and the more there are."""
+"""How far from a body others are looked for, m: the more, the longer it need not look
+again, and the more there are.
+"""
 
 
 @inline_kernel
 def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, float]:
-    """Note in `Grid.near` the solid segments within `reach` m of (x, y), as entries of the grid.
+    """Note in `Grid.near` the solid segments within `reach` m of (x, y), as entries of
+    the grid.
 
-    Returns how many, and how far the nearest one is at the least, m: others are beyond the cells that were looked at.
+    Returns how many, and how far the nearest one is at the least, m: others are beyond
+    the cells that were looked at.
     """
-    start, seg, classes, near, x0, y0, nx = grid.start, grid.seg, grid.mask, grid.near, grid.x0, grid.y0, grid.nx
+    start, seg, classes, near, x0, y0, nx = (
+        grid.start,
+        grid.seg,
+        grid.mask,
+        grid.near,
+        grid.x0,
+        grid.y0,
+        grid.nx,
+    )
     inv = 1.0 / grid.h
     gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
     count = 0
@@ -32,55 +46,97 @@ def near_segments(grid: Grid, x: float, y: float, reach: float) -> tuple[int, fl
     nearest = min(min(gx - i0, i1 + 1 - gx), min(gy - j0, j1 + 1 - gy))
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            if not (int(classes[k]) & OBSTACLE):  # sensors may see it, but robots pass through
+            if not (
+                int(classes[k]) & OBSTACLE
+            ):  # sensors may see it, but robots pass through
                 continue
+
             ax, ay = seg[k, 0], seg[k, 1]
             distance = segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3])
             nearest = min(nearest, distance)
             if distance <= limit:
                 near[count] = k
                 count += 1
+
     return count, nearest * grid.h
 
 
 @inline_kernel
-def near_bodies(bodies: Bodies, bins: Bins, row: int, x: float, y: float, reach: float) -> int:
-    """Note in `Bodies.near` the other solid bodies whose circle is within `reach` m of (x, y); how many."""
-    rows, at, classes, start, frame, shape = bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape
+def near_bodies(
+    bodies: Bodies, bins: Bins, row: int, x: float, y: float, reach: float
+) -> int:
+    """Note in `Bodies.near` the other solid bodies whose circle is within `reach` m of
+    (x, y); how many.
+    """
+    rows, at, classes, start, frame, shape = (
+        bins.rows,
+        bins.at,
+        bins.classes,
+        bins.start,
+        bins.frame,
+        bins.shape,
+    )
     count = 0
     # bodies may have moved in this step, and stand beside their bin
     wide = reach + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     for j in range(j0, j1 + 1):
-        for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+        for k in range(
+            start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0
+        ):
             ox, oy, apart = at[k, 0] - x, at[k, 1] - y, reach + at[k, 2]
-            if ox * ox + oy * oy <= apart * apart and int(classes[k]) & OBSTACLE and rows[k] != row:
+            if (
+                ox * ox + oy * oy <= apart * apart
+                and int(classes[k]) & OBSTACLE
+                and rows[k] != row
+            ):
                 bodies.near[count] = rows[k]
                 count += 1
+
     return count
 
 
 @inline_kernel
 def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> float:
-    """How far body `row`, whose corners stand in `Bodies.world` for a place at (x, y), is from other solid bodies there, m: by its circle.
+    """How far body `row`, whose corners stand in `Bodies.world` for a place at (x, y),
+    is from other solid bodies there, m: by its circle.
 
-    At most `LEEWAY`; negative where it may touch one: for bodies whose circles overlap only one axis is tried, that from the one's
-    middle to the other's, which separates most that do not touch.
+    At most `LEEWAY`; negative where it may touch one: for bodies whose circles overlap
+    only one axis is tried, that from the one's middle to the other's, which separates
+    most that do not touch.
     """
-    rows, at, classes, start, frame, shape = bins.rows, bins.at, bins.classes, bins.start, bins.frame, bins.shape
-    part_start, vert_start, world, radius = bodies.part_start, bodies.vert_start, bodies.world, bodies.radius[row]
+    rows, at, classes, start, frame, shape = (
+        bins.rows,
+        bins.at,
+        bins.classes,
+        bins.start,
+        bins.frame,
+        bins.shape,
+    )
+    part_start, vert_start, world, radius = (
+        bodies.part_start,
+        bodies.vert_start,
+        bodies.world,
+        bodies.radius[row],
+    )
     found = LEEWAY
     wide = radius + LEEWAY + bins.reach[0] + bins.reach[1]
     i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], shape[0])
     j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], shape[1])
     v0, v1 = vert_start[part_start[row]], vert_start[part_start[row + 1]]
     for j in range(j0, j1 + 1):
-        for k in range(start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0):
+        for k in range(
+            start[j * shape[0] + i0], start[j * shape[0] + i1 + 1] if i1 >= i0 else 0
+        ):
             ex, ey, apart = at[k, 0] - x, at[k, 1] - y, radius + at[k, 2]
             # most are farther than the nearest so far: a test without a square root
-            if ex * ex + ey * ey > (apart + found) * (apart + found) or not int(classes[k]) & OBSTACLE:
+            if (
+                ex * ex + ey * ey > (apart + found) * (apart + found)
+                or not int(classes[k]) & OBSTACLE
+            ):
                 continue
+
             other = rows[k]
             if other == row:
                 continue
@@ -88,25 +144,44 @@ def leeway_among(bodies: Bodies, bins: Bins, row: int, x: float, y: float) -> fl
             if beyond > 0.0:  # the circles are apart
                 found = min(found, beyond)
                 continue
+
             found = 0.0
             mine, theirs = -math.inf, math.inf
             for v in range(v0, v1):
                 mine = max(mine, (world[v, 0] - x) * ex + (world[v, 1] - y) * ey)
-            for w in range(vert_start[part_start[other]], vert_start[part_start[other + 1]]):
+            for w in range(
+                vert_start[part_start[other]], vert_start[part_start[other + 1]]
+            ):
                 theirs = min(theirs, (world[w, 0] - x) * ex + (world[w, 1] - y) * ey)
-            if theirs <= mine:  # that axis does not separate them: the narrow phase must say
+
+            if (
+                theirs <= mine
+            ):  # that axis does not separate them: the narrow phase must say
                 return -1.0
+
     return found
 
 
 @inline_kernel
 def clear_of_segments(grid: Grid, bodies: Bodies, row: int, n_segments: int) -> bool:
-    """Whether none of the first segments of `Grid.near` can touch body `row`, whose corners stand in `Bodies.world`.
+    """Whether none of the first segments of `Grid.near` can touch body `row`, whose
+    corners stand in `Bodies.world`.
 
-    Two axes are tried: all corners lie on one side of the segment, or before or behind it.
+    Two axes are tried: all corners lie on one side of the segment, or before or behind
+    it.
     """
-    seg, near, x0, y0, h, world = grid.seg, grid.near, grid.x0, grid.y0, grid.h, bodies.world
-    v0, v1 = bodies.vert_start[bodies.part_start[row]], bodies.vert_start[bodies.part_start[row + 1]]
+    seg, near, x0, y0, h, world = (
+        grid.seg,
+        grid.near,
+        grid.x0,
+        grid.y0,
+        grid.h,
+        bodies.world,
+    )
+    v0, v1 = (
+        bodies.vert_start[bodies.part_start[row]],
+        bodies.vert_start[bodies.part_start[row + 1]],
+    )
     for n in range(n_segments):
         k = near[n]
         ax, ay = x0 + seg[k, 0] * h, y0 + seg[k, 1] * h
@@ -117,6 +192,8 @@ def clear_of_segments(grid: Grid, bodies: Bodies, row: int, n_segments: int) -> 
             across, along = ex * py - ey * px, ex * px + ey * py
             right, left = min(right, across), max(left, across)
             first, last = min(first, along), max(last, along)
+
         if not (right > 0.0 or left < 0.0 or last < 0.0 or first > ex * ex + ey * ey):
             return False
+
     return True

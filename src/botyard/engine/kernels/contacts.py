@@ -1,13 +1,18 @@
-"""Contacts of bodies with mass: which are near each other, where they touch, and the impulses that keep them apart.
+"""Contacts of bodies with mass: which are near each other, where they touch, and the
+impulses that keep them apart.
 
-Impulses are found one contact after the other, again and again (sequential impulses; Catto, "Iterative dynamics with temporal
-coherence", 2005): along the normal they never pull, along the edge they are limited by Coulomb's law. They begin with those of the small
-step before. What overlaps is taken apart by a velocity of its own that is forgotten afterwards, so that it brings no energy.
+Impulses are found one contact after the other, again and again (sequential impulses;
+Catto, "Iterative dynamics with temporal coherence", 2005): along the normal they never
+pull, along the edge they are limited by Coulomb's law. They begin with those of the
+small step before. What overlaps is taken apart by a velocity of its own that is
+forgotten afterwards, so that it brings no energy.
 
-A mover cannot yield. Between two of them, or between one and a wall, no impulses fulfil all conditions: they would grow
-with each round. Three rules keep them finite. The impulse of a moving mover is bounded by what the bodies before it can
-need (`bound_islands`). A mover makes no body faster than an elastic impact does (`limit_speeds`). A mover that presses
-into what does not yield is stopped (`botyard.engine.kernels.masses.jam_movers`).
+A mover cannot yield. Between two of them, or between one and a wall, no impulses fulfil
+all conditions: they would grow with each round. Three rules keep them finite. The
+impulse of a moving mover is bounded by what the bodies before it can need
+(`bound_islands`). A mover makes no body faster than an elastic impact does
+(`limit_speeds`). A mover that presses into what does not yield is stopped
+(`botyard.engine.kernels.masses.jam_movers`).
 Allocates nothing; one thread.
 """
 
@@ -18,9 +23,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botyard.elementary import exp, log
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
-from botyard.engine.kernels.manifolds import KEEP, SKIP, feature_key, manifold, manifold_with_side, side_at_joint
+from botyard.engine.kernels.manifolds import (
+    KEEP,
+    SKIP,
+    feature_key,
+    manifold,
+    manifold_with_side,
+    side_at_joint,
+)
 from botyard.engine.kernels.neighbours import overlap
 from botyard.engine.layout import F8, I8, U8
 from botyard.engine.masslayout import (
@@ -93,10 +104,13 @@ from botyard.engine.masslayout import (
     Workspace,
     X,
     Y,
-)  # fmt: skip
+)
+from botyard.numerics.elementary import exp, log
 
 SLOP = 5e-4
-"""Bodies may overlap so much where they rest against each other, m: it keeps contacts from coming and going."""
+"""Bodies may overlap so much where they rest against each other, m: it keeps contacts
+from coming and going.
+"""
 ITERATIONS = 20
 """So often, at most, impulses are gone through in a substep."""
 CONVERGED = 1e-10
@@ -104,13 +118,19 @@ CONVERGED = 1e-10
 CORRECTION_RATE = 60.0 * log(1.0 / 0.9)
 """An overlap is taken back at this rate, 1/s: a tenth of it in 1/60 s."""
 IMPACT_RATIO = 2.0
-"""A mover makes a body at rest at most this many times as fast as itself: an elastic impact with an infinite mass."""
+"""A mover makes a body at rest at most this many times as fast as itself: an elastic
+impact with an infinite mass.
+"""
 MAX_LEVERAGE = 4.0
-"""Greatest impulse of a mover, as a multiple of what takes all that it pushes to the greatest speed against forces.
+"""Greatest impulse of a mover, as a multiple of what takes all that it pushes to the
+greatest speed against forces.
 
-Levers and wedges need more than one."""
+Levers and wedges need more than one.
+"""
 RESTITUTION_THRESHOLD = 0.01
-"""Slower impacts give nothing back, m/s: what lies against something would never come to rest."""
+"""Slower impacts give nothing back, m/s: what lies against something would never come
+to rest.
+"""
 WALL_BIT = np.uint64(1 << 63)
 """In a contact's key: the second one is a wall."""
 
@@ -119,7 +139,8 @@ WALL_BIT = np.uint64(1 << 63)
 
 
 class Before(NamedTuple):
-    """Contacts of the substep before, with whose impulses this one begins (warm starting).
+    """Contacts of the substep before, with whose impulses this one begins (warm
+    starting).
 
     Attributes
     ----------
@@ -134,8 +155,12 @@ class Before(NamedTuple):
 
 
 @merged_kernel
-def is_before(old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.uint64) -> bool:
-    """Whether a contact of the last substep comes before this one: walls behind bodies, then by both and by feature."""
+def is_before(
+    old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.uint64
+) -> bool:
+    """Whether a contact of the last substep comes before this one: walls behind bodies,
+    then by both and by feature.
+    """
     old_wall, wall = old[o, 2] & WALL_BIT, feature & WALL_BIT
     if old_wall != wall:
         return old_wall < wall
@@ -147,30 +172,65 @@ def is_before(old: U8, o: int, first: np.uint64, second: np.uint64, feature: np.
 
 
 @inline_kernel
-def add_contacts(work: Workspace, a: int, b: int, ids: tuple[np.uint64, np.uint64, np.uint64], n: int, at: int, before: Before,
-                 o: int) -> int:  # fmt: skip
-    """Write the `n` contacts of `Workspace.point` between two slots from row `at` on; there is room for them.
+def add_contacts(
+    work: Workspace,
+    a: int,
+    b: int,
+    ids: tuple[np.uint64, np.uint64, np.uint64],
+    n: int,
+    at: int,
+    before: Before,
+    o: int,
+) -> int:
+    """Write the `n` contacts of `Workspace.point` between two slots from row `at` on;
+    there is room for them.
 
-    `ids`: uid of the first one, of the second one or hash of the wall, and feature. Impulses of the substep before are looked for from
-    row `o` on, as both are sorted, and scaled (warm starting). Returns the row from which to look for the next ones.
+    `ids`: uid of the first one, of the second one or hash of the wall, and feature.
+    Impulses of the substep before are looked for from row `o` on, as both are sorted,
+    and scaled (warm starting). Returns the row from which to look for the next ones.
     """
-    slots, point, touch, ends, key, old_key = work.slots, work.point, work.touch, work.ends, work.key, work.old_key
+    slots, point, touch, ends, key, old_key = (
+        work.slots,
+        work.point,
+        work.touch,
+        work.ends,
+        work.key,
+        work.old_key,
+    )
     for k in range(n):
         t = at + k
         feature = ids[2] | np.uint64(point[k, 3])
         key[t, 0], key[t, 1], key[t, 2] = ids[0], ids[1], feature
         ends[t, 0], ends[t, 1] = a, b
         touch[t, NX], touch[t, NY] = point[2, 0], point[2, 1]
-        touch[t, AX], touch[t, AY] = point[k, 0] - slots[a, X], point[k, 1] - slots[a, Y]
-        touch[t, CX], touch[t, CY] = point[k, 0] - slots[b, X], point[k, 1] - slots[b, Y]
+        touch[t, AX], touch[t, AY] = (
+            point[k, 0] - slots[a, X],
+            point[k, 1] - slots[a, Y],
+        )
+        touch[t, CX], touch[t, CY] = (
+            point[k, 0] - slots[b, X],
+            point[k, 1] - slots[b, Y],
+        )
         touch[t, DEEPNESS] = point[k, 2]
-        touch[t, GRIP], touch[t, SOFT] = slots[a, MU] * slots[b, MU], slots[a, E] * slots[b, E]
+        touch[t, GRIP], touch[t, SOFT] = (
+            slots[a, MU] * slots[b, MU],
+            slots[a, E] * slots[b, E],
+        )
         touch[t, JN] = touch[t, JT] = touch[t, JP] = 0.0
         touch[t, MOST] = math.inf
         while o < before.size and is_before(old_key, o, ids[0], ids[1], feature):
             o += 1
-        if o < before.size and old_key[o, 0] == ids[0] and old_key[o, 1] == ids[1] and old_key[o, 2] == feature:
-            touch[t, JN], touch[t, JT] = work.old[o, 0] * before.scale, work.old[o, 1] * before.scale
+        if (
+            o < before.size
+            and old_key[o, 0] == ids[0]
+            and old_key[o, 1] == ids[1]
+            and old_key[o, 2] == feature
+        ):
+            touch[t, JN], touch[t, JT] = (
+                work.old[o, 0] * before.scale,
+                work.old[o, 1] * before.scale,
+            )
+
     return o
 
 
@@ -180,7 +240,8 @@ def find_body_contacts(
 ) -> tuple[int, int]:
     """Write the contacts of all pairs of bodies.
 
-    Returns how many, −1 when there is no room for all, and where to look for older impulses.
+    Returns how many, −1 when there is no room for all, and where to look for older
+    impulses.
     """
     slots, flags, pair, corners = work.slots, work.flags, work.pair, work.corners
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
@@ -189,33 +250,59 @@ def find_body_contacts(
         a = int(pair[p]) // count
         b = int(pair[p]) - a * count
         # nothing happens between two that do not move by themselves
-        if (flags[a, KIND] != AWAKE and flags[b, KIND] != AWAKE) or not overlap(slots, a, b):
+        if (flags[a, KIND] != AWAKE and flags[b, KIND] != AWAKE) or not overlap(
+            slots, a, b
+        ):
             continue
+
         ra, rb = flags[a, ROW], flags[b, ROW]
         off_a = flags[a, CORNERS] - corner_start[piece_start[ra]]
         off_b = flags[b, CORNERS] - corner_start[piece_start[rb]]
         for pa in range(piece_start[ra], piece_start[ra + 1]):
             for pb in range(piece_start[rb], piece_start[rb + 1]):
                 n, turned, edge, other = manifold(
-                    corners, corner_start[pa] + off_a, corner_start[pa + 1] + off_a, corner_start[pb] + off_b,
-                    corner_start[pb + 1] + off_b, work.point,
-                )  # fmt: skip
+                    corners,
+                    corner_start[pa] + off_a,
+                    corner_start[pa + 1] + off_a,
+                    corner_start[pb] + off_b,
+                    corner_start[pb + 1] + off_b,
+                    work.point,
+                )
                 if n == 0:  # only their bounds overlap
                     continue
                 if at + n > work.touch.shape[0]:
                     return -1, 0
-                feature = feature_key(pa - piece_start[ra], pb - piece_start[rb], turned, edge, other, 0)
-                o = add_contacts(work, a, b, (uid[ra], uid[rb], feature), n, at, before, o)
+                feature = feature_key(
+                    pa - piece_start[ra], pb - piece_start[rb], turned, edge, other, 0
+                )
+                o = add_contacts(
+                    work, a, b, (uid[ra], uid[rb], feature), n, at, before, o
+                )
                 at += n
+
     return int(at), int(o)
 
 
 @merged_kernel
 def find_wall_contacts(
-    work: Workspace, shapes: MassShapes, uid: U8, count: int, at: int, before: Before, o: int
+    work: Workspace,
+    shapes: MassShapes,
+    uid: U8,
+    count: int,
+    at: int,
+    before: Before,
+    o: int,
 ) -> int:
-    """Write the contacts with walls behind those of bodies. Returns how many there are in all; −1 when there is no room for them."""
-    slots, flags, wall, corners, point = work.slots, work.flags, work.wall, work.corners, work.point
+    """Write the contacts with walls behind those of bodies. Returns how many there are
+    in all; −1 when there is no room for them.
+    """
+    slots, flags, wall, corners, point = (
+        work.slots,
+        work.flags,
+        work.wall,
+        work.corners,
+        work.point,
+    )
     piece_start, corner_start = shapes.piece_start, shapes.corner_start
     w0, w1 = np.int64(0), np.int64(2)  # the rows of a wall
     for s in range(count):
@@ -228,11 +315,27 @@ def find_wall_contacts(
             ex, ey = bx - ax, by - ay
             size = math.sqrt(ex * ex + ey * ey)
             # one without length has no normal; of the others most are beyond the bounds
-            if (size == 0.0 or max(ax, bx) < slots[s, X_LO] or min(ax, bx) > slots[s, X_HI]
-                    or max(ay, by) < slots[s, Y_LO] or min(ay, by) > slots[s, Y_HI]):  # fmt: skip
+            if (
+                size == 0.0
+                or max(ax, bx) < slots[s, X_LO]
+                or min(ax, bx) > slots[s, X_HI]
+                or max(ay, by) < slots[s, Y_LO]
+                or min(ay, by) > slots[s, Y_HI]
+            ):
                 continue
-            corners[0, 0], corners[0, 1], corners[0, 2], corners[0, 3] = ax, ay, ey / size, -ex / size
-            corners[1, 0], corners[1, 1], corners[1, 2], corners[1, 3] = bx, by, -ey / size, ex / size
+
+            corners[0, 0], corners[0, 1], corners[0, 2], corners[0, 3] = (
+                ax,
+                ay,
+                ey / size,
+                -ex / size,
+            )
+            corners[1, 0], corners[1, 1], corners[1, 2], corners[1, 3] = (
+                bx,
+                by,
+                -ey / size,
+                ex / size,
+            )
             for p in range(piece_start[row], piece_start[row + 1]):
                 v0, v1 = corner_start[p] + off, corner_start[p + 1] + off
                 n, turned, edge, other = manifold(corners, v0, v1, w0, w1, point)
@@ -240,21 +343,44 @@ def find_wall_contacts(
                     n > 0 and turned == 0
                 ):  # the normal is the body's: it touches an end of the wall, where others may go on
                     side = side_at_joint(
-                        corners, v0, v1, wall, flags[s, WALL_0], flags[s, WALL_1], w, point[2, 0], point[2, 1]
+                        corners,
+                        v0,
+                        v1,
+                        wall,
+                        flags[s, WALL_0],
+                        flags[s, WALL_1],
+                        w,
+                        point[2, 0],
+                        point[2, 1],
                     )
                     if side == SKIP:
                         continue
                     if side != KEEP:
                         there, facing = manifold_with_side(corners, side, v0, v1, point)
-                        if there >= 0:  # else it lies too deep to slide along that side: the contact stays as it is
+                        if (
+                            there >= 0
+                        ):  # else it lies too deep to slide along that side: the contact stays as it is
                             n, turned, edge, other = there, 1, side, facing
+
                 if n == 0:
                     continue
                 if at + n > work.touch.shape[0]:
                     return -1
-                feature = WALL_BIT | feature_key(p - piece_start[row], 0, turned, edge, other, 0)
-                o = add_contacts(work, s, count, (uid[row], work.wall_id[w], feature), n, at, before, o)
+                feature = WALL_BIT | feature_key(
+                    p - piece_start[row], 0, turned, edge, other, 0
+                )
+                o = add_contacts(
+                    work,
+                    s,
+                    count,
+                    (uid[row], work.wall_id[w], feature),
+                    n,
+                    at,
+                    before,
+                    o,
+                )
                 at += n
+
     return at
 
 
@@ -262,8 +388,12 @@ def find_wall_contacts(
 
 
 @merged_kernel
-def apply_impulse(slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: float) -> None:
-    """Let an impulse act on the second body of a contact, and its opposite on the first."""
+def apply_impulse(
+    slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: float
+) -> None:
+    """Let an impulse act on the second body of a contact, and its opposite on the
+    first.
+    """
     slots[a, VX] -= jx * slots[a, IM]
     slots[a, VY] -= jy * slots[a, IM]
     slots[a, W] -= slots[a, II] * (touch[t, AX] * jy - touch[t, AY] * jx)
@@ -273,10 +403,24 @@ def apply_impulse(slots: F8, a: int, b: int, touch: F8, t: int, jx: float, jy: f
 
 
 @merged_kernel
-def relative_velocity(slots: F8, a: int, b: int, touch: F8, t: int) -> tuple[float, float]:
-    """Velocity of the second body against the first at a contact, in the world's axes, m/s."""
-    vx = slots[b, VX] - slots[b, W] * touch[t, CY] - slots[a, VX] + slots[a, W] * touch[t, AY]
-    vy = slots[b, VY] + slots[b, W] * touch[t, CX] - slots[a, VY] - slots[a, W] * touch[t, AX]
+def relative_velocity(
+    slots: F8, a: int, b: int, touch: F8, t: int
+) -> tuple[float, float]:
+    """Velocity of the second body against the first at a contact, in the world's axes,
+    m/s.
+    """
+    vx = (
+        slots[b, VX]
+        - slots[b, W] * touch[t, CY]
+        - slots[a, VX]
+        + slots[a, W] * touch[t, AY]
+    )
+    vy = (
+        slots[b, VY]
+        + slots[b, W] * touch[t, CX]
+        - slots[a, VY]
+        - slots[a, W] * touch[t, AX]
+    )
     return vx, vy
 
 
@@ -293,8 +437,12 @@ def is_stopped(flags: I8, s: int) -> bool:
 
 
 @merged_kernel
-def contact_velocity(slots: F8, s: int, touch: F8, t: int, side: int) -> tuple[float, float]:
-    """Velocity of the first (`side` 0) or second slot of a contact there, in the world's axes, m/s."""
+def contact_velocity(
+    slots: F8, s: int, touch: F8, t: int, side: int
+) -> tuple[float, float]:
+    """Velocity of the first (`side` 0) or second slot of a contact there, in the
+    world's axes, m/s.
+    """
     ax, ay = touch[t, AX + 2 * side], touch[t, AY + 2 * side]
     return slots[s, VX] - slots[s, W] * ay, slots[s, VY] + slots[s, W] * ax
 
@@ -315,18 +463,23 @@ def energy_speed(slots: F8, s: int) -> float:
 
 
 @kernel
-def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> tuple[bool, bool]:
+def find_islands(
+    slots: F8, flags: I8, touch: F8, ends: I8, touches: int
+) -> tuple[bool, bool]:
     """Find the islands: bodies with mass that touch each other.
 
-    Writes the deepest overlap at all contacts of an island, with walls and movers too, to the slot that stands for it.
-    Returns whether a moving mover touches a body, otherwise it writes nothing; and whether an island is pinched: it touches
-    two things that cannot yield, movers or walls. Goes through contacts alone: few of many bodies touch anything.
+    Writes the deepest overlap at all contacts of an island, with walls and movers too,
+    to the slot that stands for it. Returns whether a moving mover touches a body,
+    otherwise it writes nothing; and whether an island is pinched: it touches two things
+    that cannot yield, movers or walls. Goes through contacts alone: few of many bodies
+    touch anything.
     """
     pushed = False
     for t in range(touches):
         if is_pusher(slots, flags, ends[t, 0]) or is_pusher(slots, flags, ends[t, 1]):
             pushed = True
             break
+
     if not pushed:
         return False, False
     pinched = False
@@ -334,60 +487,79 @@ def find_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int) -> tup
         for side in range(2):
             s = ends[t, side]
             flags[s, ISLAND], flags[s, ANCHOR], slots[s, DEEP] = s, -1, 0.0
+
     for t in range(touches):
         if flags[ends[t, 0], KIND] == AWAKE and flags[ends[t, 1], KIND] == AWAKE:
             a, b = island_of(flags, ends[t, 0]), island_of(flags, ends[t, 1])
             flags[max(a, b), ISLAND] = min(a, b)
+
     for t in range(touches):
         for side in range(2):
             s, other = ends[t, side], ends[t, 1 - side]
             if flags[s, KIND] == AWAKE:
                 i = flags[s, ISLAND] = island_of(flags, s)
                 slots[i, DEEP] = max(slots[i, DEEP], touch[t, DEEPNESS])
-                if flags[other, KIND] != AWAKE:  # a mover, or a wall: all walls are one
+                # a mover, or a wall: all walls are one
+                if flags[other, KIND] != AWAKE:
                     pinched |= flags[i, ANCHOR] >= 0 and flags[i, ANCHOR] != other
                     flags[i, ANCHOR] = other
+
     return True, pinched
 
 
 @kernel
-def bound_islands(slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float) -> None:
-    """Bound the impulses of moving movers, after forces and before impulses, where an island is pinched.
+def bound_islands(
+    slots: F8, flags: I8, touch: F8, ends: I8, touches: int, h: float
+) -> None:
+    """Bound the impulses of moving movers, after forces and before impulses, where an
+    island is pinched.
 
-    Writes for each island: its mass; the impulse of all forces in this substep; the speed of the fastest mover where it
-    touches the island; the greatest speed that a body of it may have afterwards. This is `IMPACT_RATIO` times the speed
-    of that mover, or the greatest speed of its bodies before the contacts.
+    Writes for each island: its mass; the impulse of all forces in this substep; the
+    speed of the fastest mover where it touches the island; the greatest speed that a
+    body of it may have afterwards. This is `IMPACT_RATIO` times the speed of that
+    mover, or the greatest speed of its bodies before the contacts.
     """
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
             slots[s, HEFT] = slots[s, SHOVE] = slots[s, TOP] = slots[s, DRIVEN] = 0.0
             flags[s, COUNTED] = 0
+
     for t in range(touches):
         for side in range(2):
             s, other = ends[t, side], ends[t, 1 - side]
             if flags[s, KIND] == AWAKE and flags[s, COUNTED] == 0:
                 i, flags[s, COUNTED] = flags[s, ISLAND], 1
-                force = math.sqrt(slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY])
+                force = math.sqrt(
+                    slots[s, FX] * slots[s, FX] + slots[s, FY] * slots[s, FY]
+                )
                 slots[i, HEFT] += slots[s, KG]
-                slots[i, SHOVE] += (slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]) * h
+                slots[i, SHOVE] += (
+                    slots[s, LF] + force + abs(slots[s, FT]) / slots[s, R]
+                ) * h
                 slots[i, TOP] = max(slots[i, TOP], energy_speed(slots, s))
+
             if flags[other, KIND] == AWAKE and is_pusher(slots, flags, s):
                 i = flags[other, ISLAND]
                 vx, vy = contact_velocity(slots, s, touch, t, side)
                 speed = math.sqrt(vx * vx + vy * vy)
                 slots[i, DRIVEN] = max(slots[i, DRIVEN], speed)
                 slots[i, TOP] = max(slots[i, TOP], IMPACT_RATIO * speed)
+
     for t in range(touches):
         for side in range(2):
             s, i = ends[t, side], flags[ends[t, 1 - side], ISLAND]
             if flags[i, KIND] == AWAKE and is_pusher(slots, flags, s):
-                touch[t, MOST] = MAX_LEVERAGE * (slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE])
+                touch[t, MOST] = MAX_LEVERAGE * (
+                    slots[i, HEFT] * slots[i, TOP] + slots[i, SHOVE]
+                )
 
 
 @kernel
 def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None:
-    """Take from pushed bodies the energy that movers cannot have given: what rounds of impulses leave in a jam."""
+    """Take from pushed bodies the energy that movers cannot have given: what rounds of
+    impulses leave in a jam.
+    """
     for t in range(touches):
         for side in range(2):
             s = ends[t, side]
@@ -398,39 +570,69 @@ def limit_speeds(slots: F8, flags: I8, ends: I8, touches: int, h: float) -> None
                 if flags[s, CONTROL] == MOTORS:  # its wheels accelerate it, too
                     reach = slots[s, LT] / math.sqrt(slots[s, KGM2] * slots[s, IM])
                     most += (slots[s, LF] + reach) * slots[s, IM] * h
+
                 part = min(1.0, most / speed)
-                slots[s, VX], slots[s, VY], slots[s, W] = slots[s, VX] * part, slots[s, VY] * part, slots[s, W] * part
+                slots[s, VX], slots[s, VY], slots[s, W] = (
+                    slots[s, VX] * part,
+                    slots[s, VY] * part,
+                    slots[s, W] * part,
+                )
 
 
 @kernel
 def prepare_impulses(
-    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, scale: float, pinched: bool
+    slots: F8,
+    flags: I8,
+    count: int,
+    touch: F8,
+    ends: I8,
+    touches: int,
+    h: float,
+    scale: float,
+    pinched: bool,
 ) -> None:
-    """Before the impulses of a substep: bounces, by the velocities before; forces; bounds; earlier impulses."""
+    """Before the impulses of a substep: bounces, by the velocities before; forces;
+    bounds; earlier impulses.
+    """
     part = (1.0 - exp(-CORRECTION_RATE * h)) / h
     for t in range(touches):
         a, b = ends[t, 0], ends[t, 1]
         nx, ny = touch[t, NX], touch[t, NY]
         im = slots[a, IM] + slots[b, IM]
-        ra, rb = touch[t, AX] * ny - touch[t, AY] * nx, touch[t, CX] * ny - touch[t, CY] * nx
+        ra, rb = (
+            touch[t, AX] * ny - touch[t, AY] * nx,
+            touch[t, CX] * ny - touch[t, CY] * nx,
+        )
         touch[t, MN] = 1.0 / (im + slots[a, II] * ra * ra + slots[b, II] * rb * rb)
-        ra, rb = touch[t, AX] * nx + touch[t, AY] * ny, touch[t, CX] * nx + touch[t, CY] * ny
+        ra, rb = (
+            touch[t, AX] * nx + touch[t, AY] * ny,
+            touch[t, CX] * nx + touch[t, CY] * ny,
+        )
         touch[t, MT] = 1.0 / (im + slots[a, II] * ra * ra + slots[b, II] * rb * rb)
         touch[t, PUSH] = part * max(0.0, touch[t, DEEPNESS] - SLOP)
         vx, vy = relative_velocity(slots, a, b, touch, t)
         speed = vx * nx + vy * ny
-        touch[t, BOUNCE] = touch[t, SOFT] * speed if speed < -RESTITUTION_THRESHOLD else 0.0
+        touch[t, BOUNCE] = (
+            touch[t, SOFT] * speed if speed < -RESTITUTION_THRESHOLD else 0.0
+        )
         ends[t, 3] = 1 if flags[a, KIND] == AWAKE and flags[b, KIND] == AWAKE else 2
         if is_pusher(slots, flags, a) or is_pusher(slots, flags, b):
             ends[t, 3] = 0
-        # they part: what was between them before was an impact; or the mover has been stopped
-        if speed > RESTITUTION_THRESHOLD or is_stopped(flags, a) or is_stopped(flags, b):
+        # they part: what was between them before was an impact; or the mover has been
+        # stopped
+        if (
+            speed > RESTITUTION_THRESHOLD
+            or is_stopped(flags, a)
+            or is_stopped(flags, b)
+        ):
             touch[t, JN] = touch[t, JT] = 0.0
+
     for s in range(count):
         if flags[s, KIND] == AWAKE:
             slots[s, VX] += slots[s, FX] * slots[s, IM] * h
             slots[s, VY] += slots[s, FY] * slots[s, IM] * h
             slots[s, W] += slots[s, FT] * slots[s, II] * h
+
     if pinched:
         bound_islands(slots, flags, touch, ends, touches, h)
     for s in range(count):
@@ -446,21 +648,33 @@ def prepare_impulses(
                 slots[s, W] += slots[s, JW] * slots[s, II]
             else:
                 slots[s, JX] = slots[s, JY] = slots[s, JW] = 0.0
+
     for t in range(touches):
         nx, ny, jn, jt = touch[t, NX], touch[t, NY], touch[t, JN], touch[t, JT]
         if jn > touch[t, MOST]:
             jn = touch[t, JN] = touch[t, MOST]
             jt = touch[t, JT] = min(touch[t, GRIP] * jn, max(-touch[t, GRIP] * jn, jt))
+
         if jn != 0.0 or jt != 0.0:
-            apply_impulse(slots, ends[t, 0], ends[t, 1], touch, t, jn * nx - jt * ny, jn * ny + jt * nx)
+            apply_impulse(
+                slots,
+                ends[t, 0],
+                ends[t, 1],
+                touch,
+                t,
+                jn * nx - jt * ny,
+                jn * ny + jt * nx,
+            )
 
 
 @merged_kernel
 def order_contacts(ends: I8, touches: int) -> None:
-    """Write the order of contacts to the last column of `ends`: moving movers, bodies with mass, all that stands.
+    """Write the order of contacts to the last column of `ends`: moving movers, bodies
+    with mass, all that stands.
 
-    Between a mover and a wall, or a mover that stands, there may be no way out. The last contact holds then: nothing is
-    pressed through what stands. All between comes nearer in each substep until the mover is found to be jammed.
+    Between a mover and a wall, or a mover that stands, there may be no way out. The
+    last contact holds then: nothing is pressed through what stands. All between comes
+    nearer in each substep until the mover is found to be jammed.
     """
     n = 0
     for turn in range(3):
@@ -479,7 +693,10 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
         a, b = ends[t, 0], ends[t, 1]
         nx, ny = touch[t, NX], touch[t, NY]
         if touch[t, PUSH] > 0.0:  # take the overlap back
-            ra, rb = touch[t, AX] * ny - touch[t, AY] * nx, touch[t, CX] * ny - touch[t, CY] * nx
+            ra, rb = (
+                touch[t, AX] * ny - touch[t, AY] * nx,
+                touch[t, CX] * ny - touch[t, CY] * nx,
+            )
             speed = (
                 (slots[b, PX] - slots[a, PX]) * nx
                 + (slots[b, PY] - slots[a, PY]) * ny
@@ -496,47 +713,75 @@ def solve_contacts(slots: F8, touch: F8, ends: I8, touches: int) -> bool:
             slots[b, PX] += j * nx * slots[b, IM]
             slots[b, PY] += j * ny * slots[b, IM]
             slots[b, PW] += j * rb * slots[b, II]
+
         vx, vy = relative_velocity(slots, a, b, touch, t)
         was, was_t = touch[t, JN], touch[t, JT]
         # they only push each other
-        touch[t, JN] = min(touch[t, MOST], max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN]))
+        touch[t, JN] = min(
+            touch[t, MOST],
+            max(0.0, was - (vx * nx + vy * ny + touch[t, BOUNCE]) * touch[t, MN]),
+        )
         # and rub no more than friction allows
         most = touch[t, GRIP] * touch[t, JN]
         touch[t, JT] = min(most, max(-most, was_t - (vy * nx - vx * ny) * touch[t, MT]))
         jn, jt = touch[t, JN] - was, touch[t, JT] - was_t
         if jn != 0.0 or jt != 0.0:
-            changed |= abs(jn) > CONVERGED * touch[t, MN] or abs(jt) > CONVERGED * touch[t, MT]
+            changed |= (
+                abs(jn) > CONVERGED * touch[t, MN] or abs(jt) > CONVERGED * touch[t, MT]
+            )
             apply_impulse(slots, a, b, touch, t, jn * nx - jt * ny, jn * ny + jt * nx)
+
     return changed
 
 
 @kernel
 def solve_floor_friction(slots: F8, flags: I8, count: int, h: float) -> bool:
-    """Go through the friction of all bodies on the floor, or of their wheels, once. Returns whether an impulse has changed a velocity."""
+    """Go through the friction of all bodies on the floor, or of their wheels, once.
+    Returns whether an impulse has changed a velocity.
+    """
     changed = False
     for s in range(count):
         if flags[s, KIND] != AWAKE or slots[s, LF] == 0.0:
             continue
-        most, most_w, m, inertia = slots[s, LF] * h, slots[s, LT] * h, slots[s, KG], slots[s, KGM2]
-        jx, jy = slots[s, JX] + (slots[s, GX] - slots[s, VX]) * m, slots[s, JY] + (slots[s, GY] - slots[s, VY]) * m
+        most, most_w, m, inertia = (
+            slots[s, LF] * h,
+            slots[s, LT] * h,
+            slots[s, KG],
+            slots[s, KGM2],
+        )
+        jx, jy = (
+            slots[s, JX] + (slots[s, GX] - slots[s, VX]) * m,
+            slots[s, JY] + (slots[s, GY] - slots[s, VY]) * m,
+        )
         size = math.sqrt(jx * jx + jy * jy)
         if size > most:  # it slides
             jx, jy = jx * (most / size), jy * (most / size)
-        jw = min(most_w, max(-most_w, slots[s, JW] + (slots[s, GW] - slots[s, W]) * inertia))
+        jw = min(
+            most_w, max(-most_w, slots[s, JW] + (slots[s, GW] - slots[s, W]) * inertia)
+        )
         dx, dy, dw = jx - slots[s, JX], jy - slots[s, JY], jw - slots[s, JW]
         changed |= abs(dx) + abs(dy) > CONVERGED * m or abs(dw) > CONVERGED * inertia
         slots[s, JX], slots[s, JY], slots[s, JW] = jx, jy, jw
         slots[s, VX] += dx * slots[s, IM]
         slots[s, VY] += dy * slots[s, IM]
         slots[s, W] += dw * slots[s, II]
+
     return changed
 
 
 @kernel
 def solve_impulses(
-    slots: F8, flags: I8, count: int, touch: F8, ends: I8, touches: int, h: float, pinched: bool
+    slots: F8,
+    flags: I8,
+    count: int,
+    touch: F8,
+    ends: I8,
+    touches: int,
+    h: float,
+    pinched: bool,
 ) -> None:
-    """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take overlaps back.
+    """Find the impulses of a substep, as well as `ITERATIONS` rounds can; then take
+    overlaps back.
 
     `pinched`: see `find_islands`.
     """
@@ -545,6 +790,7 @@ def solve_impulses(
         changed = solve_contacts(slots, touch, ends, touches)
         if not (solve_floor_friction(slots, flags, count, h) or changed):
             break
+
     if pinched:
         limit_speeds(slots, flags, ends, touches, h)
     for s in range(count):

@@ -1,6 +1,8 @@
-"""The static world's grid: which segments touch which cell, and how much is free around each cell.
+"""The static world's grid: which segments touch which cell, and how much is free around
+each cell.
 
-Method and figures: reference performance.md §2–3. All but `wall_distance` runs when a map is loaded, never in a step.
+Method and figures: reference performance.md §2–3. All but `wall_distance` runs when a
+map is loaded, never in a step.
 """
 
 from __future__ import annotations
@@ -13,15 +15,28 @@ from botyard.engine.kernels.jit import entry_kernel, inline_kernel
 from botyard.engine.layout import F8, I2, I4, U1, U2
 
 COVER_MARGIN = 1e-6
-"""Segments are entered into cells this much beyond their edges, in cells, so that rounding cannot lose one at a border."""
+"""Segments are entered into cells this much beyond their edges, in cells, so that
+rounding cannot lose one at a border.
+"""
 
 
 @entry_kernel
-def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, entries: I4, fill: bool) -> None:
+def cover(
+    seg: F8,
+    x0: float,
+    y0: float,
+    h: float,
+    nx: int,
+    ny: int,
+    start: I4,
+    entries: I4,
+    fill: bool,
+) -> None:
     """Visit every cell that each segment touches.
 
-    With `fill` false the visits are counted in ``start[cell + 1]``; with `fill` true the segment's number is stored in
-    ``entries[start[cell]]`` and ``start[cell]`` advances. `seg` is (n, 4): x1, y1, x2, y2 in m.
+    With `fill` false the visits are counted in ``start[cell + 1]``; with `fill` true
+    the segment's number is stored in ``entries[start[cell]]`` and ``start[cell]``
+    advances. `seg` is (n, 4): x1, y1, x2, y2 in m.
     """
     inv = 1.0 / h
     e = COVER_MARGIN
@@ -36,13 +51,16 @@ def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, 
         i1 = min(nx - 1, int(math.floor(max(ax, bx) + e)))
         for i in range(i0, i1 + 1):
             ya, yb = ay, by
-            if abs(dx) > 1e-12:  # the part within this column: of a vertical segment all of it
+            if (
+                abs(dx) > 1e-12
+            ):  # the part within this column: of a vertical segment all of it
                 u0 = (i - e - ax) / dx
                 u1 = (i + 1 + e - ax) / dx
                 if u0 > u1:  # it goes towards −x
                     u0, u1 = u1, u0
                 ya = ay + max(u0, 0.0) * dy
                 yb = ay + min(u1, 1.0) * dy
+
             if ya > yb:  # it goes towards −y
                 ya, yb = yb, ya
             j0 = max(0, int(math.floor(ya - e)))
@@ -58,10 +76,12 @@ def cover(seg: F8, x0: float, y0: float, h: float, nx: int, ny: int, start: I4, 
 
 @entry_kernel
 def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
-    """Write `clear` (see `Grid.clear`): the largest-empty-square recurrence, once for each quadrant of directions.
+    """Write `clear` (see `Grid.clear`): the largest-empty-square recurrence, once for
+    each quadrant of directions.
 
-    Side of the square ahead of a cell = 1 + the least side of its three neighbours ahead; 0 where the cell has entries; cells
-    beyond the grid count as free. Sides are capped at 255.
+    Side of the square ahead of a cell = 1 + the least side of its three neighbours
+    ahead; 0 where the cell has entries; cells beyond the grid count as free. Sides are
+    capped at 255.
     """
     for q in range(4):
         sx = 1 if q & 1 else -1
@@ -74,7 +94,9 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
                 if start[c + 1] > start[c]:
                     clear[q, j, i] = 0
                     continue
-                side = 254  # with the cell itself 255, the most that a byte holds
+
+                # with the cell itself 255, the most that a byte holds
+                side = 254
                 inx = 0 <= i + sx < nx
                 iny = 0 <= j + sy < ny
                 if inx:
@@ -87,21 +109,41 @@ def quadrant_clearance(start: I4, nx: int, ny: int, clear: U1) -> None:
 
 
 @inline_kernel
-def wall_distance(clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float) -> float:
-    """A lower bound of the distance from (`x`, `y`) to the nearest segment, m, by the free squares around its cell; may be negative."""
+def wall_distance(
+    clear: U1, x0: float, y0: float, h: float, nx: int, ny: int, x: float, y: float
+) -> float:
+    """A lower bound of the distance from (`x`, `y`) to the nearest segment, m, by the
+    free squares around its cell; may be negative.
+    """
     cx, cy = (x - x0) / h, (y - y0) / h
     if 0.0 <= cx < nx and 0.0 <= cy < ny:
         ix, iy = int(cx), int(cy)
-        free = min(min(clear[0, iy, ix], clear[1, iy, ix]), min(clear[2, iy, ix], clear[3, iy, ix]))
+        free = min(
+            min(clear[0, iy, ix], clear[1, iy, ix]),
+            min(clear[2, iy, ix], clear[3, iy, ix]),
+        )
         return (int(free) - 1) * h
+
     # beside the grid: the distance from its border; without walls there is none
     return max(max(-cx, cx - nx), max(-cy, cy - ny)) * h if nx > 0 else math.inf
 
 
 @entry_kernel
-def gather(seg: F8, mask: U2, bright: I2, entries: I4, x0: float, y0: float, h: float,
-           out: F8, out_mask: U2, out_bright: I2) -> None:  # fmt: skip
-    """Copy each entry's segment into cell units beside its neighbours, so that a ray reads memory in one stretch."""
+def gather(
+    seg: F8,
+    mask: U2,
+    bright: I2,
+    entries: I4,
+    x0: float,
+    y0: float,
+    h: float,
+    out: F8,
+    out_mask: U2,
+    out_bright: I2,
+) -> None:
+    """Copy each entry's segment into cell units beside its neighbours, so that a ray
+    reads memory in one stretch.
+    """
     inv = 1.0 / h
     for n in range(entries.shape[0]):
         k = entries[n]

@@ -1,4 +1,5 @@
-"""Beams that walk the grid of the static world from cell to cell, jumping over free squares, and test the walls of the cells they enter.
+"""Beams that walk the grid of the static world from cell to cell, jumping over free
+squares, and test the walls of the cells they enter.
 
 Method and figures: reference performance.md §2–3.
 """
@@ -9,62 +10,88 @@ import math
 
 import numpy as np
 
-from botyard.elementary import hypot
 from botyard.engine.kernels.beams import Beams
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.layout import F8, I4, U2, Grid
+from botyard.numerics.elementary import hypot
 
 END_TOLERANCE = 1e-12
-"""Segments are this much longer at both ends, relative to their length, so that no ray slips through a corner."""
-Walk = tuple[float, float, float, float, float, float, int, int, int, int, int, int, float]
+"""Segments are this much longer at both ends, relative to their length, so that no ray
+slips through a corner.
+"""
+Walk = tuple[
+    float, float, float, float, float, float, int, int, int, int, int, int, float
+]
 """A ray in a grid that is mirrored so that it goes towards +x and +y.
 
-Origin and direction; 1 / direction; what one cell ahead in x, one in y, and the first cell add to the number of a cell; where the
-clearances of its quadrant begin; the cell in which it begins, and the length at which it enters it. All lengths in cells.
+Origin and direction; 1 / direction; what one cell ahead in x, one in y, and the first
+cell add to the number of a cell; where the clearances of its quadrant begin; the cell
+in which it begins, and the length at which it enters it. All lengths in cells.
 """
 
 
 @inline_kernel
-def segment_range(ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float) -> float:
-    """Distance along the ray (dx, dy) from the origin to the segment that starts at (ax, ay) with vector (ex, ey).
+def segment_range(
+    ax: float, ay: float, ex: float, ey: float, dx: float, dy: float, best: float
+) -> float:
+    """Distance along the ray (dx, dy) from the origin to the segment that starts at
+    (ax, ay) with vector (ex, ey).
 
-    Returns `best` when the segment is missed or not nearer. Solves origin + t·d = a + u·e for t ≥ 0 and 0 ≤ u ≤ 1. A parallel
-    segment gives infinite or undefined t and u, which fail the comparisons; these are joined without branches, because nobody can
+    Returns `best` when the segment is missed or not nearer. Solves origin + t·d = a +
+    u·e for t ≥ 0 and 0 ≤ u ≤ 1. A parallel segment gives infinite or undefined t and u,
+    which fail the comparisons; these are joined without branches, because nobody can
     predict which of them fails.
     """
     scale = 1.0 / (dx * ey - dy * ex)
     t = (ax * ey - ay * ex) * scale
     u = (ax * dy - ay * dx) * scale
-    return t if (t >= 0.0) & (t < best) & (u >= -END_TOLERANCE) & (u <= 1.0 + END_TOLERANCE) else best
+    return (
+        t
+        if (t >= 0.0) & (t < best) & (u >= -END_TOLERANCE) & (u <= 1.0 + END_TOLERANCE)
+        else best
+    )
 
 
 @inline_kernel
-def aim(gx: float, gy: float, dx: float, dy: float, nx: int, ny: int, t_max: float) -> Walk:
-    """Begin the walk of a ray through the grid (Amanatides & Woo, 1987, with jumps over free squares); see `Walk`."""
+def aim(
+    gx: float, gy: float, dx: float, dy: float, nx: int, ny: int, t_max: float
+) -> Walk:
+    """Begin the walk of a ray through the grid (Amanatides & Woo, 1987, with jumps over
+    free squares); see `Walk`.
+    """
     px, sx, base = (gx, 1, 0) if dx > 0.0 else (nx - gx, -1, nx - 1)
     py, sy, low = (gy, nx, 0) if dy > 0.0 else (ny - gy, -nx, (ny - 1) * nx)
     mx, my = abs(dx), abs(dy)
     inv_x, inv_y = 1.0 / mx, 1.0 / my
     t = 0.0
     ix, iy = 0, 0
-    if (px < 0.0) | (py < 0.0) | (px >= nx) | (py >= ny):  # it enters the grid later, or never
+    if (
+        (px < 0.0) | (py < 0.0) | (px >= nx) | (py >= ny)
+    ):  # it enters the grid later, or never
         t = max(-px * inv_x, -py * inv_y, 0.0)
         if t < min((nx - px) * inv_x, (ny - py) * inv_y, t_max):
-            ix, iy = min(int(max(px + t * mx, 0.0)), nx - 1), min(int(max(py + t * my, 0.0)), ny - 1)
+            ix, iy = (
+                min(int(max(px + t * mx, 0.0)), nx - 1),
+                min(int(max(py + t * my, 0.0)), ny - 1),
+            )
         else:
             t = math.inf
     else:
         ix, iy = int(px), int(py)
+
     quadrant = ((1 if dx > 0.0 else 0) + (2 if dy > 0.0 else 0)) * nx * ny
     return px, py, mx, my, inv_x, inv_y, sx, sy, base + low, quadrant, ix, iy, t
 
 
 @inline_kernel
-def stride(walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int) -> tuple[int, int, float]:
-    """The cell after a free square of `side` cells, and the length at which the ray enters it: infinite beyond the grid.
+def stride(
+    walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int
+) -> tuple[int, int, float]:
+    """The cell after a free square of `side` cells, and the length at which the ray
+    enters it: infinite beyond the grid.
 
-    The coordinate that does not decide is computed anew, but may only grow: at a corner rounding could put the ray one cell back, and
-    it would bounce for ever.
+    The coordinate that does not decide is computed anew, but may only grow: at a corner
+    rounding could put the ray one cell back, and it would bounce for ever.
     """
     px, py, mx, my, inv_x, inv_y = walk[0], walk[1], walk[2], walk[3], walk[4], walk[5]
     tx, ty = (ix + side - px) * inv_x, (iy + side - py) * inv_y
@@ -76,23 +103,51 @@ def stride(walk: Walk, ix: int, iy: int, side: int, nx: int, ny: int) -> tuple[i
 
 
 @kernel
-def nearest_seen(start: I4, seg: F8, classes: U2, wanted: np.uint16, cell: np.uint64, gx: float, gy: float, dx: float, dy: float,
-                 best: float, hit: int) -> tuple[float, int]:  # fmt: skip
-    """The nearest segment of the classes `wanted` in a cell on a ray, if it is nearer than `best`: range in cells, and entry."""
+def nearest_seen(
+    start: I4,
+    seg: F8,
+    classes: U2,
+    wanted: np.uint16,
+    cell: np.uint64,
+    gx: float,
+    gy: float,
+    dx: float,
+    dy: float,
+    best: float,
+    hit: int,
+) -> tuple[float, int]:
+    """The nearest segment of the classes `wanted` in a cell on a ray, if it is nearer
+    than `best`: range in cells, and entry.
+    """
     for k in range(start[cell], start[cell + np.uint64(1)]):
-        t = segment_range(seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best)
-        if t < best and classes[k] & wanted:  # the device passes through walls of other classes
+        t = segment_range(
+            seg[k, 0] - gx, seg[k, 1] - gy, seg[k, 2], seg[k, 3], dx, dy, best
+        )
+        if (
+            t < best and classes[k] & wanted
+        ):  # the device passes through walls of other classes
             best, hit = t, k
+
     return best, hit
 
 
 @inline_kernel
 def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
-    """Let beam `j` end at the wall of a grid's entry, `best` cells from its origin. In a plain grid it does not matter which entry."""
-    h, seg, brights, raw, bright = grid.h, grid.seg, grid.bright, beams.raw, beams.bright
+    """Let beam `j` end at the wall of a grid's entry, `best` cells from its origin. In
+    a plain grid it does not matter which entry.
+    """
+    h, seg, brights, raw, bright = (
+        grid.h,
+        grid.seg,
+        grid.bright,
+        beams.raw,
+        beams.bright,
+    )
     raw[j] = min(best * h, raw[j])
     bright[j] = 1 if grid.plain else brights[entry]
-    if bright[j] > 1:  # a reflector: whether it is seen depends on the incidence, see `finish_bright`
+    if (
+        bright[j] > 1
+    ):  # a reflector: whether it is seen depends on the incidence, see `finish_bright`
         dx, dy, ex, ey = beams.dir_x[j], beams.dir_y[j], seg[entry, 2], seg[entry, 3]
         beams.cosine[j] = abs(dx * ey - dy * ex) / hypot(ex, ey)
 
@@ -101,8 +156,10 @@ def note_hit(grid: Grid, beams: Beams, j: int, best: float, entry: int) -> None:
 def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> None:
     """Shorten the beams `first` … `end` − 1 to what they meet of the static world.
 
-    Beams go in pairs: the steps of the one fill the time in which the processor waits for the other's, which makes them a fifth
-    faster. In a plain grid, where all entries are alike to any sensor, it is not noted which entry was hit. All lengths are in cells.
+    Beams go in pairs: the steps of the one fill the time in which the processor waits
+    for the other's, which makes them a fifth faster. In a plain grid, where all entries
+    are alike to any sensor, it is not noted which entry was hit. All lengths are in
+    cells.
     """
     dir_x, dir_y, org_x, org_y = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y
     raw = beams.raw
@@ -112,30 +169,63 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
     wanted = np.uint16(mask)
     inv = 1.0 / grid.h
     for j in range(first, end, 2):
-        # the last beam of an odd number goes with itself; what is written twice is the same
+        # the last beam of an odd number goes with itself; what is written twice is the
+        # same
         j2 = min(j + 1, end - 1)
-        gx, gy, dx, dy, best = (org_x[j] - x0) * inv, (org_y[j] - y0) * inv, dir_x[j], dir_y[j], raw[j] * inv
-        gx2, gy2, dx2, dy2 = (org_x[j2] - x0) * inv, (org_y[j2] - y0) * inv, dir_x[j2], dir_y[j2]
+        gx, gy, dx, dy, best = (
+            (org_x[j] - x0) * inv,
+            (org_y[j] - y0) * inv,
+            dir_x[j],
+            dir_y[j],
+            raw[j] * inv,
+        )
+        gx2, gy2, dx2, dy2 = (
+            (org_x[j2] - x0) * inv,
+            (org_y[j2] - y0) * inv,
+            dir_x[j2],
+            dir_y[j2],
+        )
         best2 = raw[j2] * inv
         before, before2 = best, best2
         hit, hit2 = -1, -1
-        walk, walk2 = aim(gx, gy, dx, dy, nx, ny, best), aim(gx2, gy2, dx2, dy2, nx, ny, best2)
+        walk, walk2 = (
+            aim(gx, gy, dx, dy, nx, ny, best),
+            aim(gx2, gy2, dx2, dy2, nx, ny, best2),
+        )
         ix, iy, t = walk[10], walk[11], walk[12]
         ix2, iy2, t2 = walk2[10], walk2[11], walk2[12]
         while (t < best) | (t2 < best2):
             # unsigned: saves the test for an index that counts from the end
             cell = np.uint64(walk[8] + ix * walk[6] + iy * walk[7])
             cell2 = np.uint64(walk2[8] + ix2 * walk2[6] + iy2 * walk2[7])
-            side, side2 = int(clear[np.uint64(walk[9]) + cell]), int(clear[np.uint64(walk2[9]) + cell2])
-            if side == 0:  # the cell has entries: test them, then go on to the next cell
+            side, side2 = (
+                int(clear[np.uint64(walk[9]) + cell]),
+                int(clear[np.uint64(walk2[9]) + cell2]),
+            )
+            if (
+                side == 0
+            ):  # the cell has entries: test them, then go on to the next cell
                 side = 1
-                if t < best:  # else this beam has ended, and only the other one of the pair goes on
+                if (
+                    t < best
+                ):  # else this beam has ended, and only the other one of the pair goes on
                     if plain:
                         for k in range(start[cell], start[cell + np.uint64(1)]):
                             e = np.uint64(k)
-                            best = segment_range(seg[e, 0] - gx, seg[e, 1] - gy, seg[e, 2], seg[e, 3], dx, dy, best)
+                            best = segment_range(
+                                seg[e, 0] - gx,
+                                seg[e, 1] - gy,
+                                seg[e, 2],
+                                seg[e, 3],
+                                dx,
+                                dy,
+                                best,
+                            )
                     else:
-                        best, hit = nearest_seen(start, seg, classes, wanted, cell, gx, gy, dx, dy, best, hit)
+                        best, hit = nearest_seen(
+                            start, seg, classes, wanted, cell, gx, gy, dx, dy, best, hit
+                        )
+
             if side2 == 0:
                 side2 = 1
                 if t2 < best2:
@@ -143,12 +233,32 @@ def walk_beams(grid: Grid, beams: Beams, first: int, end: int, mask: int) -> Non
                         for k in range(start[cell2], start[cell2 + np.uint64(1)]):
                             e = np.uint64(k)
                             best2 = segment_range(
-                                seg[e, 0] - gx2, seg[e, 1] - gy2, seg[e, 2], seg[e, 3], dx2, dy2, best2
+                                seg[e, 0] - gx2,
+                                seg[e, 1] - gy2,
+                                seg[e, 2],
+                                seg[e, 3],
+                                dx2,
+                                dy2,
+                                best2,
                             )
                     else:
-                        best2, hit2 = nearest_seen(start, seg, classes, wanted, cell2, gx2, gy2, dx2, dy2, best2, hit2)
+                        best2, hit2 = nearest_seen(
+                            start,
+                            seg,
+                            classes,
+                            wanted,
+                            cell2,
+                            gx2,
+                            gy2,
+                            dx2,
+                            dy2,
+                            best2,
+                            hit2,
+                        )
+
             ix, iy, t = stride(walk, ix, iy, side, nx, ny)
             ix2, iy2, t2 = stride(walk2, ix2, iy2, side2, nx, ny)
+
         if best < before:  # it has met a wall
             note_hit(grid, beams, j, best, hit)
         if best2 < before2:

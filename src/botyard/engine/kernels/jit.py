@@ -14,11 +14,25 @@ PACKAGE = Package(
     [
         *_ENGINE.glob("*.py"),
         *_ENGINE.glob("kernels/*.py"),
-        *(_ENGINE.parent / name for name in ("elementary.py", "model/dynamics.py")),
+        *(
+            _ENGINE.parent / name
+            for name in ("numerics/elementary.py", "model/dynamics.py")
+        ),
     ],
 )
 
-entry_kernel, rows_kernel, kernel = entry_kernels(PACKAGE), rows_kernels(PACKAGE), PACKAGE.kernel
+entry_kernel, rows_kernel, kernel = (
+    entry_kernels(PACKAGE),
+    rows_kernels(PACKAGE),
+    PACKAGE.kernel,
+)
 inline_kernel, merged_kernel = PACKAGE.inline_kernel, PACKAGE.merged_kernel
 
-__all__ = ["PACKAGE", "entry_kernel", "inline_kernel", "kernel", "merged_kernel", "rows_kernel"]
+__all__ = [
+    "PACKAGE",
+    "entry_kernel",
+    "inline_kernel",
+    "kernel",
+    "merged_kernel",
+    "rows_kernel",
+]

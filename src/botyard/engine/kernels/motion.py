@@ -1,19 +1,22 @@
-"""How a commanded velocity becomes the velocity of this step: targets, limits, ramps (pioneer-protocol §11.1–11.2).
+"""How a commanded velocity becomes the velocity of this step: targets, limits, ramps
+(pioneer-protocol §11.1–11.2).
 
-The scalar kernels read like the formulas; `plan_velocities` applies them to all rows. Allocate nothing; any thread.
+The scalar kernels read like the formulas; `plan_velocities` applies them to all rows.
+Allocate nothing; any thread.
 
-A step goes at its velocity at the end (semi-implicit Euler, as in the original): from rest to v by a ramp a, the distance
-is v dt / 2 longer than v² / (2 a). Robots with exact ramps (`Bodies.exact`) go the integral of the velocity, which changes
-evenly until it has its target.
+A step goes at its velocity at the end (semi-implicit Euler, as in the original): from
+rest to v by a ramp a, the distance is v dt / 2 longer than v² / (2 a). Robots with
+exact ramps (`Bodies.exact`) go the integral of the velocity, which changes evenly until
+it has its target.
 """
 
 from __future__ import annotations
 
 import math
 
-from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.layout import Bodies, State
+from botyard.numerics.elementary import cosine_sine
 
 SNAP_LINEAR = 0.010
 """A velocity this near to its target takes it at once, m/s (§11.2)."""
@@ -39,12 +42,16 @@ C1, C2, C3, C4 = -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800
 @kernel
 def wrap(angle: float) -> float:
     """`angle` in (−π, π], rad."""
-    if -math.pi < angle <= math.pi:  # the usual case: the angle keeps all its bits
+    # the usual case: the angle keeps all its bits
+    if -math.pi < angle <= math.pi:
         return angle
     turns = math.floor((angle + math.pi) / (2.0 * math.pi))
     angle -= 2.0 * math.pi * turns
-    if angle <= -math.pi or angle > math.pi:  # −π itself, or rounding has left it just outside
+    if (
+        angle <= -math.pi or angle > math.pi
+    ):  # −π itself, or rounding has left it just outside
         return math.pi
+
     return angle
 
 
@@ -55,29 +62,42 @@ def clip(value: float, limit: float) -> float:
 
 
 @kernel
-def ramp(current: float, desired: float, accel: float, decel: float, dt: float, snap: float) -> float:
-    """Velocity after `dt` s of ramping from `current` towards `desired` (pioneer-protocol §11.2).
+def ramp(
+    current: float, desired: float, accel: float, decel: float, dt: float, snap: float
+) -> float:
+    """Velocity after `dt` s of ramping from `current` towards `desired`
+    (pioneer-protocol §11.2).
 
-    Within `snap` of the target it is taken at once; a change of sign passes through zero; an acceleration of 0 is immediate.
+    Within `snap` of the target it is taken at once; a change of sign passes through
+    zero; an acceleration of 0 is immediate.
     """
     if abs(current - desired) <= snap:
         return desired
-    if current * desired < 0.0 or abs(desired) < abs(current):  # slowing down, towards zero or a smaller speed
+    if current * desired < 0.0 or abs(desired) < abs(
+        current
+    ):  # slowing down, towards zero or a smaller speed
         if decel <= 0.0:  # immediate
             return desired
         speed = abs(current) - decel * dt
-        floor = 0.0 if current * desired < 0.0 else abs(desired)  # a change of direction stops at zero first
+        floor = (
+            0.0 if current * desired < 0.0 else abs(desired)
+        )  # a change of direction stops at zero first
         return math.copysign(max(speed, floor), current)
+
     if accel <= 0.0:  # immediate
         return desired
     return math.copysign(min(abs(current) + accel * dt, abs(desired)), desired)
 
 
 @kernel
-def ramp_lead(before: float, after: float, accel: float, decel: float, dt: float) -> float:
-    """Integral of a velocity that ramps from `before` to `after` within a step of `dt` s, minus `after` times dt, m or rad.
+def ramp_lead(
+    before: float, after: float, accel: float, decel: float, dt: float
+) -> float:
+    """Integral of a velocity that ramps from `before` to `after` within a step of `dt`
+    s, minus `after` times dt, m or rad.
 
-    It ramps at once, and then stays; a ramp of 0 is immediate. Where `after` was taken at once within the snap, it is the same.
+    It ramps at once, and then stays; a ramp of 0 is immediate. Where `after` was taken
+    at once within the snap, it is the same.
     """
     slows = before * after < 0.0 or abs(after) < abs(before)
     rate = decel if slows else accel
@@ -88,22 +108,28 @@ def ramp_lead(before: float, after: float, accel: float, decel: float, dt: float
 
 @kernel
 def move_speed(remaining: float, limit: float, decel: float, dt: float) -> float:
-    """Speed of a distance move, m/s, signed as `remaining` (m): as fast as allowed, but able to stop at the target.
+    """Speed of a distance move, m/s, signed as `remaining` (m): as fast as allowed, but
+    able to stop at the target.
 
-    The largest v with v·dt + v²/(2·decel) ≤ abs(remaining): one more step at v and then braking ends exactly at the target, so
-    v² ≤ 2·decel·remaining always holds (decisions, "MOVE") and the ramp never has to brake harder than `decel`.
+    The largest v with v·dt + v²/(2·decel) ≤ abs(remaining): one more step at v and then
+    braking ends exactly at the target, so v² ≤ 2·decel·remaining always holds
+    (decisions, "MOVE") and the ramp never has to brake harder than `decel`.
     """
     distance = abs(remaining)
-    if decel <= 0.0:  # it can stop at once: it may arrive at full speed
+    # it can stop at once: it may arrive at full speed
+    if decel <= 0.0:
         speed = distance / dt
     else:
         speed = decel * (math.sqrt(dt * dt + 2.0 * distance / decel) - dt)
+
     return math.copysign(min(speed, limit), remaining)
 
 
 @kernel
 def heading_rate(error: float, limit: float, dt: float) -> float:
-    """Turn rate of a heading target, rad/s, for a heading error in rad: proportional, limited, never past the target."""
+    """Turn rate of a heading target, rad/s, for a heading error in rad: proportional,
+    limited, never past the target.
+    """
     size = abs(error)
     if size <= HEADING_DONE:
         return 0.0
@@ -113,50 +139,88 @@ def heading_rate(error: float, limit: float, dt: float) -> float:
 
 @merged_kernel
 def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
-    """Write the velocities of this step for all rows that can drive; ends finished distance moves and emergency stops.
+    """Write the velocities of this step for all rows that can drive; ends finished
+    distance moves and emergency stops.
 
     Writes `Bodies.lead` for those with exact ramps.
     """
     exact, lead = bodies.exact, bodies.lead
     vel, target, odom = state.vel, state.target, state.odom
-    max_vel, top_vel, accel, decel = state.max_vel, state.top_vel, state.accel, state.decel
+    max_vel, top_vel, accel, decel = (
+        state.max_vel,
+        state.top_vel,
+        state.accel,
+        state.decel,
+    )
     mode_x, mode_a, drive = state.mode_x, state.mode_a, state.drive
-    motors, estop, held, heading_speed = state.motors, state.estop, state.held, state.heading_speed
+    motors, estop, held, heading_speed = (
+        state.motors,
+        state.estop,
+        state.held,
+        state.heading_speed,
+    )
     for i in range(drive.shape[0]):
         if drive[i] == 0:  # `Drive.NONE`: it has no motors
             continue
-        if held[i] == 1:  # in a hand: it stands still, but keeps its targets for when it is let go
+        if (
+            held[i] == 1
+        ):  # in a hand: it stands still, but keeps its targets for when it is let go
             vel[i, 0] = vel[i, 1] = vel[i, 2] = 0.0
             lead[i, 0] = lead[i, 1] = lead[i, 2] = 0.0
             continue
+
         # a client's limits never exceed the model's
         lim_x = min(max_vel[i, 0], top_vel[i, 0])
         lim_a = min(max_vel[i, 2], top_vel[i, 2])
-        if mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE:  # a distance move has arrived: velocity 0 from now on
+        if (
+            mode_x[i] == 1 and abs(target[i, 0]) <= MOVE_DONE
+        ):  # a distance move has arrived: velocity 0 from now on
             mode_x[i] = 0
             target[i, 0] = 0.0
-        if estop[i] == 1 or motors[i] == 0:  # it comes to rest, whatever its targets are
+
+        if (
+            estop[i] == 1 or motors[i] == 0
+        ):  # it comes to rest, whatever its targets are
             want_x = want_y = want_a = 0.0
         else:
-            if mode_x[i] == 1:  # `Mode.POSITION`: the target is the distance that remains
-                if exact[i] == 1 and decel[i, 0] > 0.0:  # half of the change counts in this step, see `ramp_lead`
+            if (
+                mode_x[i] == 1
+            ):  # `Mode.POSITION`: the target is the distance that remains
+                if (
+                    exact[i] == 1 and decel[i, 0] > 0.0
+                ):  # half of the change counts in this step, see `ramp_lead`
                     most = abs(target[i, 0]) - 0.5 * dt * abs(vel[i, 0])
-                    want_x = move_speed(math.copysign(max(most, 0.0), target[i, 0]), lim_x, decel[i, 0], 0.5 * dt)
+                    want_x = move_speed(
+                        math.copysign(max(most, 0.0), target[i, 0]),
+                        lim_x,
+                        decel[i, 0],
+                        0.5 * dt,
+                    )
                 else:
                     want_x = move_speed(target[i, 0], lim_x, decel[i, 0], dt)
             else:
                 want_x = clip(target[i, 0], lim_x)
+
             # only `Drive.OMNI` moves sideways
-            want_y = clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1])) if drive[i] == 2 else 0.0
-            if mode_a[i] == 1:  # `Mode.POSITION`: the target is a heading, in the odometry frame
+            want_y = (
+                clip(target[i, 1], min(max_vel[i, 1], top_vel[i, 1]))
+                if drive[i] == 2
+                else 0.0
+            )
+            if (
+                mode_a[i] == 1
+            ):  # `Mode.POSITION`: the target is a heading, in the odometry frame
                 error = wrap(target[i, 2] - odom[i, 2])
                 want_a = heading_rate(error, min(heading_speed[i], top_vel[i, 2]), dt)
             else:
                 want_a = clip(target[i, 2], lim_a)
+
         dec_x, dec_y, dec_a = decel[i, 0], decel[i, 1], decel[i, 2]
-        if estop[i] == 1:  # as hard as the robot can, not as its ramps say
+        # as hard as the robot can, not as its ramps say
+        if estop[i] == 1:
             dec_x = dec_y = ESTOP_LINEAR
             dec_a = ESTOP_ANGULAR
+
         was_x, was_y, was_a = vel[i, 0], vel[i, 1], vel[i, 2]
         vel[i, 0] = ramp(vel[i, 0], want_x, accel[i, 0], dec_x, dt, SNAP_LINEAR)
         vel[i, 1] = ramp(vel[i, 1], want_y, accel[i, 1], dec_y, dt, SNAP_LINEAR)
@@ -165,7 +229,10 @@ def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
             lead[i, 0] = ramp_lead(was_x, vel[i, 0], accel[i, 0], dec_x, dt)
             lead[i, 1] = ramp_lead(was_y, vel[i, 1], accel[i, 1], dec_y, dt)
             lead[i, 2] = ramp_lead(was_a, vel[i, 2], accel[i, 2], dec_a, dt)
-        if estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0:  # it is at rest: over
+
+        if (
+            estop[i] == 1 and vel[i, 0] == 0.0 and vel[i, 1] == 0.0 and vel[i, 2] == 0.0
+        ):  # it is at rest: over
             estop[i] = 0
 
 
@@ -173,17 +240,21 @@ def plan_velocities(state: State, bodies: Bodies, dt: float) -> None:
 def turning(dth: float) -> tuple[float, float]:
     """sin(θ)/θ and (1 − cos θ)/θ."""
     if abs(dth) < 0.25:
-        # Taylor series up to θ¹⁰, as the quotients are 0/0 at 0: what is left out is below 1e-16
+        # Taylor series up to θ¹⁰, as the quotients are 0/0 at 0: what is left out is
+        # below 1e-16
         q = dth * dth
         return 1.0 + q * (S1 + q * (S2 + q * (S3 + q * (S4 + q * S5)))), dth * (
             0.5 + q * (C1 + q * (C2 + q * (C3 + q * C4)))
         )
+
     c, s = cosine_sine(dth)
     return s / dth, (1.0 - c) / dth
 
 
 @kernel
 def arc(dx: float, dy: float, dth: float) -> tuple[float, float]:
-    """End point of a constant body twist in the frame of its start, m (exponential map of SE(2), see `geometry.exp`)."""
+    """End point of a constant body twist in the frame of its start, m (exponential map
+    of SE(2), see `geometry.exp`).
+    """
     s, c = turning(dth)
     return s * dx - c * dy, c * dx + s * dy

@@ -1,7 +1,8 @@
-"""Broad phase for bodies with mass: pairs of bodies and walls near each body, in lists that hold for several substeps.
+"""Broad phase for bodies with mass: pairs of bodies and walls near each body, in lists
+that hold for several substeps.
 
-Lists are made for bodies that are larger by a skin (Verlet, 1967): they are valid until one has moved by half of it. Allocates nothing;
-one thread.
+Lists are made for bodies that are larger by a skin (Verlet, 1967): they are valid until
+one has moved by half of it. Allocates nothing; one thread.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ from botyard.engine.masslayout import (
     Workspace,
     X,
     Y,
-)  # fmt: skip
+)
 
 SKIN = 0.1
-"""Lists of what is near are made for bodies that are so much larger, m, and hold until one has moved by half of it."""
+"""Lists of what is near are made for bodies that are so much larger, m, and hold until
+one has moved by half of it.
+"""
 TWELVE = np.uint64(12)
 
 
@@ -51,37 +54,49 @@ TWELVE = np.uint64(12)
 def heap_sort(key: F8, item: I8, n: int) -> None:
     """Sort the first `n` by key, then by item, in place (Williams, 1964)."""
     for turn in range(n // 2 + n):
-        if turn < n // 2:  # first make a heap of it, then take its top again and again
+        # first make a heap of it, then take its top again and again
+        if turn < n // 2:
             root, end = n // 2 - 1 - turn, n
         else:
             root, end = 0, n - 1 - (turn - n // 2)
             key[0], key[end] = key[end], key[0]
             item[0], item[end] = item[end], item[0]
+
         k, i = key[root], item[root]
         while True:
             child = 2 * root + 1
             if child >= end:
                 break
             right = child + 1
-            if right < end and (key[right] > key[child] or (key[right] == key[child] and item[right] > item[child])):
+            if right < end and (
+                key[right] > key[child]
+                or (key[right] == key[child] and item[right] > item[child])
+            ):
                 child = right
+
             if key[child] < k or (key[child] == k and item[child] <= i):
                 break
             key[root], item[root] = key[child], item[child]
             root = child
+
         key[root], item[root] = k, i
 
 
 @kernel
-def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, pair_item: I8) -> int:
-    """List the pairs of slots whose bounds are less than `SKIN` apart, at least one of them with mass, in the order of slots.
+def find_pairs(
+    slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, pair_item: I8
+) -> int:
+    """List the pairs of slots whose bounds are less than `SKIN` apart, at least one of
+    them with mass, in the order of slots.
 
-    Sort and sweep (Baraff, 1992). Returns how many there are; −1 when there is no room for all.
+    Sort and sweep (Baraff, 1992). Returns how many there are; −1 when there is no room
+    for all.
     """
     for s in range(count):
         rank[s], item[s] = slots[s, X_LO], s
     heap_sort(rank, item, count)
-    found = np.int64(0)  # no literal, which would have kernels compiled twice; so below
+    # no literal, which would have kernels compiled twice; so below
+    found = np.int64(0)
     for p in range(count):
         a = item[p]
         end = slots[a, X_HI] + SKIN
@@ -89,28 +104,40 @@ def find_pairs(slots: F8, flags: I8, count: int, rank: F8, item: I8, pair: F8, p
             b = item[q]
             if slots[b, X_LO] > end:  # so do all that follow
                 break
-            if slots[b, Y_LO] > slots[a, Y_HI] + SKIN or slots[a, Y_LO] > slots[b, Y_HI] + SKIN:
+            if (
+                slots[b, Y_LO] > slots[a, Y_HI] + SKIN
+                or slots[a, Y_LO] > slots[b, Y_HI] + SKIN
+            ):
                 continue
-            if flags[a, KIND] == MOVER and flags[b, KIND] == MOVER:  # those have been kept apart by their own moves
+
+            if (
+                flags[a, KIND] == MOVER and flags[b, KIND] == MOVER
+            ):  # those have been kept apart by their own moves
                 continue
+
             if found == pair.shape[0]:
                 return -1
             pair[found], pair_item[found] = float(min(a, b) * count + max(a, b)), 0
             found += 1
+
     heap_sort(pair, pair_item, found)
     return int(found)
 
 
 @merged_kernel
 def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) -> int:
-    """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`: hash and entry, sorted, as often as cells have them.
+    """List the solid walls within `reach` m of (x, y) in `Workspace.rank` and `item`:
+    hash and entry, sorted, as often as cells have them.
 
     Returns how many; −1 when there is no room for all.
     """
     x0, y0, h, nx, ny = walls.x0, walls.y0, walls.h, walls.nx, walls.ny
     start, seg, rank, item = walls.start, walls.seg, work.rank, work.item
-    if wall_distance(walls.clear, x0, y0, h, nx, ny, x, y) > reach:  # the free squares of the grid reach farther
+    if (
+        wall_distance(walls.clear, x0, y0, h, nx, ny, x, y) > reach
+    ):  # the free squares of the grid reach farther
         return 0
+
     inv = 1.0 / h
     gx, gy, limit = (x - x0) * inv, (y - y0) * inv, reach * inv
     i0, i1 = bin_span(x - reach, x + reach, x0, inv, nx)
@@ -118,8 +145,11 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
     found = np.int64(0)
     for j in range(j0, j1 + 1):
         for k in range(start[j * nx + i0], start[j * nx + i1 + 1] if i1 >= i0 else 0):
-            if not (int(walls.mask[k]) & OBSTACLE):  # sensors may see it, but bodies pass through
+            if not (
+                int(walls.mask[k]) & OBSTACLE
+            ):  # sensors may see it, but bodies pass through
                 continue
+
             ax, ay = seg[k, 0], seg[k, 1]
             if segment_distance(gx, gy, ax, ay, ax + seg[k, 2], ay + seg[k, 3]) > limit:
                 continue
@@ -127,13 +157,16 @@ def list_walls(walls: Walls, work: Workspace, x: float, y: float, reach: float) 
                 return -1
             rank[found], item[found] = float(wall_hash(walls.bits, k)), k
             found += 1
+
     heap_sort(rank, item, found)
     return int(found)
 
 
 @merged_kernel
 def wall_hash(bits: U8, k: int) -> np.uint64:
-    """52 bits for a wall, the same in each cell that has an entry of it: so many fit into a float64."""
+    """52 bits for a wall, the same in each cell that has an entry of it: so many fit
+    into a float64.
+    """
     z = mix(bits[k, 0])
     for n in range(1, 4):
         z = mix(z ^ bits[k, n])
@@ -142,8 +175,17 @@ def wall_hash(bits: U8, k: int) -> np.uint64:
 
 @kernel
 def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
-    """List the walls near each body with mass, each once, sorted by hash. False when there is no room for all."""
-    slots, flags, seg, rank, item, wall = work.slots, work.flags, walls.seg, work.rank, work.item, work.wall
+    """List the walls near each body with mass, each once, sorted by hash. False when
+    there is no room for all.
+    """
+    slots, flags, seg, rank, item, wall = (
+        work.slots,
+        work.flags,
+        walls.seg,
+        work.rank,
+        work.item,
+        work.wall,
+    )
     total = 0
     for s in range(count):
         flags[s, WALL_0] = flags[s, WALL_1] = total
@@ -156,42 +198,63 @@ def find_walls(walls: Walls, work: Workspace, count: int) -> bool:
             return False
         for n in range(found):
             k = item[n]
-            if n > 0 and rank[n] == rank[n - 1]:  # the same hash: mostly the same wall
+            # the same hash: mostly the same wall
+            if n > 0 and rank[n] == rank[n - 1]:
                 k_0 = item[n - 1]
-                if (seg[k, 0] == seg[k_0, 0] and seg[k, 1] == seg[k_0, 1] and seg[k, 2] == seg[k_0, 2]
-                        and seg[k, 3] == seg[k_0, 3]):  # fmt: skip
-                    continue  # it has entries in several cells, but is one wall
+                if (
+                    seg[k, 0] == seg[k_0, 0]
+                    and seg[k, 1] == seg[k_0, 1]
+                    and seg[k, 2] == seg[k_0, 2]
+                    and seg[k, 3] == seg[k_0, 3]
+                ):
+                    # it has entries in several cells, but is one wall
+                    continue
+
             if total == wall.shape[0]:
                 return False
-            wall[total, 0], wall[total, 1] = walls.x0 + seg[k, 0] * walls.h, walls.y0 + seg[k, 1] * walls.h
+            wall[total, 0], wall[total, 1] = (
+                walls.x0 + seg[k, 0] * walls.h,
+                walls.y0 + seg[k, 1] * walls.h,
+            )
             wall[total, 2] = wall[total, 0] + seg[k, 2] * walls.h
             wall[total, 3] = wall[total, 1] + seg[k, 3] * walls.h
             work.wall_id[total] = np.uint64(rank[n])
             total += 1
+
         flags[s, WALL_1] = total
+
     return True
 
 
 @merged_kernel
 def lists_are_valid(slots: F8, flags: I8, count: int) -> bool:
-    """Whether no body has moved so far that the lists of what is near may lack something."""
+    """Whether no body has moved so far that the lists of what is near may lack
+    something.
+    """
     for s in range(count):
         way = abs(slots[s, X] - slots[s, LIST_X]) + abs(slots[s, Y] - slots[s, LIST_Y])
         if way + abs(slots[s, TH] - slots[s, LIST_TH]) * slots[s, R] > 0.5 * SKIN:
             return False
+
     return True
 
 
 @merged_kernel
 def overlap(slots: F8, a: int, b: int) -> bool:
     """Whether the bounds of two slots overlap."""
-    return (slots[a, X_LO] <= slots[b, X_HI] and slots[b, X_LO] <= slots[a, X_HI]
-            and slots[a, Y_LO] <= slots[b, Y_HI] and slots[b, Y_LO] <= slots[a, Y_HI])  # fmt: skip
+    return (
+        slots[a, X_LO] <= slots[b, X_HI]
+        and slots[b, X_LO] <= slots[a, X_HI]
+        and slots[a, Y_LO] <= slots[b, Y_HI]
+        and slots[b, Y_LO] <= slots[a, Y_HI]
+    )
 
 
 @merged_kernel
 def wake_touched(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None:
-    """Wake the sleeping bodies that something touches which moves, and those that touch them, and so on: whole islands."""
+    """Wake the sleeping bodies that something touches which moves, and those that touch
+    them, and so on: whole islands.
+    """
     again = True
     while again:
         again = False
@@ -200,9 +263,13 @@ def wake_touched(slots: F8, flags: I8, count: int, pair: F8, pairs: int) -> None
             b = int(pair[p]) - a * count
             for _ in range(2):
                 if flags[a, KIND] == ASLEEP and (
-                    flags[b, KIND] == AWAKE or (flags[b, KIND] == MOVER and flags[b, STIRS])
+                    flags[b, KIND] == AWAKE
+                    or (flags[b, KIND] == MOVER and flags[b, STIRS])
                 ):
-                    if overlap(slots, a, b):  # by bounds: a body that is woken for nothing goes to sleep again
+                    if overlap(
+                        slots, a, b
+                    ):  # by bounds: a body that is woken for nothing goes to sleep again
                         flags[a, KIND] = AWAKE
                         again = True
+
                 a, b = b, a

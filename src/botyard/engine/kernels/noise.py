@@ -1,8 +1,11 @@
-"""Counter-based random numbers: a draw is a function of its key and number, never of what was drawn before.
+"""Counter-based random numbers: a draw is a function of its key and number, never of
+what was drawn before.
 
-A stream is keyed by (seed, body, device, tick); draw k of a stream is the output of SplitMix64 at position k (Steele, Lea &
-Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). So a run does not change with the number of threads, the order
-of bodies, or who looks at them. All kernels here allocate nothing and may run in any thread.
+A stream is keyed by (seed, body, device, tick); draw k of a stream is the output of
+SplitMix64 at position k (Steele, Lea & Flood, "Fast splittable pseudorandom number
+generators", OOPSLA 2014). So a run does not change with the number of threads, the
+order of bodies, or who looks at them. All kernels here allocate nothing and may run in
+any thread.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ import math
 
 import numpy as np
 
-from botyard.elementary import cosine_sine, log
 from botyard.engine.kernels.jit import inline_kernel, kernel
+from botyard.numerics.elementary import cosine_sine, log
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -30,8 +33,12 @@ def mix(z: np.uint64) -> np.uint64:
 
 
 @kernel
-def stream_key(seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint64) -> np.uint64:
-    """Key of the stream of one device of one body in one tick; all four are 64-bit unsigned integers."""
+def stream_key(
+    seed: np.uint64, uid: np.uint64, device: np.uint64, tick: np.uint64
+) -> np.uint64:
+    """Key of the stream of one device of one body in one tick; all four are 64-bit
+    unsigned integers.
+    """
     h = mix(seed + _GOLDEN)
     h = mix(h ^ (uid + _GOLDEN))
     h = mix(h ^ (device + _GOLDEN))
@@ -46,7 +53,9 @@ def hashed(seed: np.uint64, word: np.uint64) -> np.uint64:
 
 @inline_kernel
 def episode_seed(seed: np.uint64, episode: int) -> np.uint64:
-    """Seed of an episode of a world: of episode 0 that of the world, of others a hash of both. See `botyard.engine.rng.episode_seeds`."""
+    """Seed of an episode of a world: of episode 0 that of the world, of others a hash
+    of both. See `botyard.engine.rng.episode_seeds`.
+    """
     return seed if episode == 0 else hashed(seed, np.uint64(episode))
 
 
@@ -59,7 +68,9 @@ def symmetric(key: np.uint64, k: np.uint64) -> float:
 
 @kernel
 def gaussian(key: np.uint64, k: np.uint64) -> float:
-    """Draw `k` of a stream, normal with mean 0 and variance 1, of its uniform draws 2 k and 2 k + 1 (Box & Muller, 1958)."""
+    """Draw `k` of a stream, normal with mean 0 and variance 1, of its uniform draws 2 k
+    and 2 k + 1 (Box & Muller, 1958).
+    """
     u = 0.5 * (1.0 - symmetric(key, np.uint64(2) * k))  # in (0, 1]: log(0) is −∞
     c, _ = cosine_sine(math.pi * symmetric(key, np.uint64(2) * k + np.uint64(1)))
     return math.sqrt(-2.0 * log(u)) * c

@@ -1,12 +1,16 @@
-"""Odometry: the pose that a robot believes in, from its true displacement and its errors.
+"""Odometry: the pose that a robot believes in, from its true displacement and its
+errors.
 
-There are two laws. The original's (pioneer-protocol §11.4) multiplies the displacement of each step by an error that is drawn for the step;
-the spread of the sum depends on the time of a step. The other one adds Gaussian errors with variances in proportion to distance and angle:
+There are two laws. The original's (pioneer-protocol §11.4) multiplies the displacement
+of each step by an error that is drawn for the step; the spread of the sum depends on
+the time of a step. The other one adds Gaussian errors with variances in proportion to
+distance and angle:
 
     var(heading) = α1 |Δθ| + α2 d        var(distance) = α3 d + α4 |Δθ|
 
-These are the parameters of Thrun, Burgard and Fox, "Probabilistic Robotics" (2005), section 5.4. Variances in proportion to d and Δθ add up
-over steps, so the spread is the same whatever the time of a step.
+These are the parameters of Thrun, Burgard and Fox, "Probabilistic Robotics" (2005),
+section 5.4. Variances in proportion to d and Δθ add up over steps, so the spread is the
+same whatever the time of a step.
 """
 
 from __future__ import annotations
@@ -15,29 +19,44 @@ import math
 
 import numpy as np
 
-from botyard.elementary import cosine_sine
-from botyard.engine.kernels.jit import entry_kernel, inline_kernel, kernel, merged_kernel
+from botyard.engine.kernels.jit import (
+    entry_kernel,
+    inline_kernel,
+    kernel,
+    merged_kernel,
+)
 from botyard.engine.kernels.motion import arc, wrap
 from botyard.engine.kernels.noise import gaussian, stream_key, symmetric
 from botyard.engine.layout import F8, U8, State
+from botyard.numerics.elementary import cosine_sine
 
 ODOMETRY_STREAM = 1
 """Device number of odometry in the random streams."""
 DRIFT_DRAWS = 8
-"""Number of the first draw of drift in the stream of odometry: those of `draw_errors` are before it."""
+"""Number of the first draw of drift in the stream of odometry: those of `draw_errors`
+are before it.
+"""
 BEFORE_ALL_TICKS = (1 << 63) - 1
-"""Tick of the draws that hold for a robot's whole life (`RANDOM_INIT`): no run reaches it."""
+"""Tick of the draws that hold for a robot's whole life (`RANDOM_INIT`): no run reaches
+it.
+"""
 
 
 @entry_kernel
-def draw_row_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int) -> None:
+def draw_row_errors(
+    uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
+) -> None:
     """`draw_errors`, for callers outside the step."""
     draw_errors(uid, low, high, err, i, seed, tick)
 
 
 @kernel
-def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int) -> None:
-    """Write err[i], uniform between low[i] and high[i], one draw an axis; the arrays are those of `State`."""
+def draw_errors(
+    uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, tick: int
+) -> None:
+    """Write err[i], uniform between low[i] and high[i], one draw an axis; the arrays
+    are those of `State`.
+    """
     key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
     for axis in range(3):
         u = 0.5 * (symmetric(key, np.uint64(axis)) + 1.0)
@@ -45,46 +64,73 @@ def draw_errors(uid: U8, low: F8, high: F8, err: F8, i: int, seed: np.uint64, ti
 
 
 @kernel
-def add_drift(drift: F8, i: int, key: np.uint64, way: tuple[float, float, float, float]) -> tuple[float, float, float]:
-    """The displacement `way` of a step, (forward m, left m, turn rad, turn on the spot rad), with the errors of `Bodies.drift`.
+def add_drift(
+    drift: F8, i: int, key: np.uint64, way: tuple[float, float, float, float]
+) -> tuple[float, float, float]:
+    """The displacement `way` of a step, (forward m, left m, turn rad, turn on the spot
+    rad), with the errors of `Bodies.drift`.
 
-    The error of the distance is along the way; of a robot that turns on the spot, forward. Returns forward, left and turn.
+    The error of the distance is along the way; of a robot that turns on the spot,
+    forward. Returns forward, left and turn.
     """
     dx, dy, dth, spin = way
     far, turn = math.sqrt(dx * dx + dy * dy), abs(dth + spin)
     c, s = (dx / far, dy / far) if far > 0.0 else (1.0, 0.0)
-    off = math.sqrt(drift[i, 2] * far + drift[i, 3] * turn) * gaussian(key, np.uint64(DRIFT_DRAWS))
-    dth += math.sqrt(drift[i, 0] * turn + drift[i, 1] * far) * gaussian(key, np.uint64(DRIFT_DRAWS + 1))
+    off = math.sqrt(drift[i, 2] * far + drift[i, 3] * turn) * gaussian(
+        key, np.uint64(DRIFT_DRAWS)
+    )
+    dth += math.sqrt(drift[i, 0] * turn + drift[i, 1] * far) * gaussian(
+        key, np.uint64(DRIFT_DRAWS + 1)
+    )
     return dx + off * c, dy + off * s, dth
 
 
 @inline_kernel
-def by_wheels(forward: float, turned: float, ratio: float, half_track: float) -> tuple[float, float]:
-    """What odometry makes of a way, m and rad, that two wheels of different diameters have gone, which it takes for equal.
+def by_wheels(
+    forward: float, turned: float, ratio: float, half_track: float
+) -> tuple[float, float]:
+    """What odometry makes of a way, m and rad, that two wheels of different diameters
+    have gone, which it takes for equal.
 
-    Borenstein and Feng, "Measurement and correction of systematic odometry errors in mobile robots" (IEEE Trans. Robotics and Automation
-    12 (6), 1996): E_d is `ratio`, the right diameter by the left one; their mean is the nominal one. `half_track`: m.
+    Borenstein and Feng, "Measurement and correction of systematic odometry errors in
+    mobile robots" (IEEE Trans. Robotics and Automation 12 (6), 1996): E_d is `ratio`,
+    the right diameter by the left one; their mean is the nominal one. `half_track`: m.
     """
     left = 2.0 / (1.0 + ratio)
-    by_left, by_right = (forward - turned * half_track) / left, (forward + turned * half_track) / (ratio * left)
+    by_left, by_right = (
+        (forward - turned * half_track) / left,
+        (forward + turned * half_track) / (ratio * left),
+    )
     return 0.5 * (by_left + by_right), 0.5 * (by_right - by_left) / half_track
 
 
 @merged_kernel
-def integrate_odometry(state: State, wheels: F8, drift: F8, seed: np.uint64, tick: int) -> None:
-    """Advance `odom` of every row by the displacement of this step; also what remains of distance moves. `wheels`, `drift`: see `Bodies`.
+def integrate_odometry(
+    state: State, wheels: F8, drift: F8, seed: np.uint64, tick: int
+) -> None:
+    """Advance `odom` of every row by the displacement of this step; also what remains
+    of distance moves. `wheels`, `drift`: see `Bodies`.
 
-    Each axis of the displacement is multiplied by 1 + ε, and the wheels measure what that gives. A row that did not move is left alone, so
-    a stalled robot's odometry stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other modes keep what was set
-    with the mode. Drift is added in that mode alone, as it is random.
+    Each axis of the displacement is multiplied by 1 + ε, and the wheels measure what
+    that gives. A row that did not move is left alone, so a stalled robot's odometry
+    stands still. In mode RANDOM_EACH_UPDATE ε is drawn anew for every step; the other
+    modes keep what was set with the mode. Drift is added in that mode alone, as it is
+    random.
     """
     pose, odom, disp, err, spins, path, target = (
-        state.pose, state.odom, state.disp, state.err, state.spin, state.path, state.target,
-    )  # fmt: skip
+        state.pose,
+        state.odom,
+        state.disp,
+        state.err,
+        state.spin,
+        state.path,
+        state.target,
+    )
     drive, err_mode, mode_x = state.drive, state.err_mode, state.mode_x
     uid, low, high = state.uid, state.err_lo, state.err_hi
     for i in range(pose.shape[0]):
-        if drive[i] == 0:  # `Drive.NONE`: no wheels, no odometry
+        # `Drive.NONE`: no wheels, no odometry
+        if drive[i] == 0:
             continue
         if err_mode[i] == 3:  # `RANDOM_EACH_UPDATE`
             draw_errors(uid, low, high, err, i, seed, tick)
@@ -92,16 +138,24 @@ def integrate_odometry(state: State, wheels: F8, drift: F8, seed: np.uint64, tic
         dy = disp[i, 1] * (1.0 + err[i, 1])
         dth = disp[i, 2] * (1.0 + err[i, 2])
         spin = spins[i] * (1.0 + err[i, 2])
-        if wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4:  # nor with `NONE` or `PERFECT`
+        if (
+            wheels[i, 0] != 1.0 and err_mode[i] != 0 and err_mode[i] != 4
+        ):  # nor with `NONE` or `PERFECT`
             dx, dth = by_wheels(dx, dth, wheels[i, 0], wheels[i, 1])
             slip, spin = by_wheels(0.0, spin, wheels[i, 0], wheels[i, 1])
             dx += slip
+
         if dx == 0.0 and dy == 0.0 and dth == 0.0 and spin == 0.0:
             continue
-        if err_mode[i] == 3 and drift[i, 0] + drift[i, 1] + drift[i, 2] + drift[i, 3] > 0.0:
+        if (
+            err_mode[i] == 3
+            and drift[i, 0] + drift[i, 1] + drift[i, 2] + drift[i, 3] > 0.0
+        ):
             key = stream_key(seed, uid[i], np.uint64(ODOMETRY_STREAM), np.uint64(tick))
             dx, dy, dth = add_drift(drift, i, key, (dx, dy, dth, spin))
-        if err_mode[i] == 4:  # `PERFECT`: copied, as adding up would drift by rounding
+
+        # `PERFECT`: copied, as adding up would drift by rounding
+        if err_mode[i] == 4:
             odom[i, 0], odom[i, 1], odom[i, 2] = pose[i, 0], pose[i, 1], pose[i, 2]
         else:
             x, y = arc(dx, dy, dth)
@@ -110,7 +164,10 @@ def integrate_odometry(state: State, wheels: F8, drift: F8, seed: np.uint64, tic
             odom[i, 0] += c * x - s * y
             odom[i, 1] += s * x + c * y
             odom[i, 2] = wrap(th + dth + spin)
+
         path[i, 0] += dx
         path[i, 1] += dth + spin
-        if mode_x[i] == 1:  # a distance move ends where odometry says so, as on a real robot
+        if (
+            mode_x[i] == 1
+        ):  # a distance move ends where odometry says so, as on a real robot
             target[i, 0] -= dx

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from botyard.elementary import cosine_sine
 from botyard.engine.kernels.jit import inline_kernel, merged_kernel
 from botyard.engine.layout import F8, Bodies, State
+from botyard.numerics.elementary import cosine_sine
 
 
 @inline_kernel
-def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: float, into: F8, at: int) -> None:
-    """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine `c` and sine `s` to `into`, from row `at` on."""
+def place_corners(
+    verts: F8,
+    v0: int,
+    v1: int,
+    x: float,
+    y: float,
+    c: float,
+    s: float,
+    into: F8,
+    at: int,
+) -> None:
+    """Write the corners verts[v0:v1] of a body at (`x`, `y`) and a heading of cosine
+    `c` and sine `s` to `into`, from row `at` on.
+    """
     for v in range(v0, v1):
         vx, vy = verts[v, 0], verts[v, 1]
         into[at + v - v0, 0] = x + c * vx - s * vy
@@ -18,23 +30,49 @@ def place_corners(verts: F8, v0: int, v1: int, x: float, y: float, c: float, s: 
 
 @merged_kernel
 def place_outlines(state: State, bodies: Bodies, forget: bool) -> None:
-    """Write `Bodies.world`, the corners in the world, of all bodies whose pose or mask is not that in `Bodies.placed`.
+    """Write `Bodies.world`, the corners in the world, of all bodies whose pose or mask
+    is not that in `Bodies.placed`.
 
-    A step keeps both up to date, so these are bodies that something else has put elsewhere, or made solid or not. What was known of the
-    distances between bodies (`Bodies.leeway`) holds no longer then, nor with `forget`.
+    A step keeps both up to date, so these are bodies that something else has put
+    elsewhere, or made solid or not. What was known of the distances between bodies
+    (`Bodies.leeway`) holds no longer then, nor with `forget`.
     """
-    pose, placed, part_start, vert_start = state.pose, bodies.placed, bodies.part_start, bodies.vert_start
-    mask, verts, world, leeway, control = state.mask, bodies.verts, bodies.world, bodies.leeway, state.control
+    pose, placed, part_start, vert_start = (
+        state.pose,
+        bodies.placed,
+        bodies.part_start,
+        bodies.vert_start,
+    )
+    mask, verts, world, leeway, control = (
+        state.mask,
+        bodies.verts,
+        bodies.world,
+        bodies.leeway,
+        state.control,
+    )
     for i in range(pose.shape[0]):
         x, y, th = pose[i, 0], pose[i, 1], pose[i, 2]
-        if x != placed[i, 0] or y != placed[i, 1] or th != placed[i, 2] or mask[i] != placed[i, 5]:
+        if (
+            x != placed[i, 0]
+            or y != placed[i, 1]
+            or th != placed[i, 2]
+            or mask[i] != placed[i, 5]
+        ):
             c, s = cosine_sine(th)
-            placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = x, y, th, c, s
-            # a body with mass (`Control` not 0) stops nobody, so where it stands changes no leeway; its mask may
+            placed[i, 0], placed[i, 1], placed[i, 2], placed[i, 3], placed[i, 4] = (
+                x,
+                y,
+                th,
+                c,
+                s,
+            )
+            # a body with mass (`Control` not 0) stops nobody, so where it stands
+            # changes no leeway; its mask may
             forget = forget or control[i] == 0 or mask[i] != placed[i, 5]
             placed[i, 5] = mask[i]
             v0, v1 = vert_start[part_start[i]], vert_start[part_start[i + 1]]
             place_corners(verts, v0, v1, x, y, c, s, world, v0)
+
     if forget:
         for i in range(pose.shape[0]):
             leeway[i] = 0.0

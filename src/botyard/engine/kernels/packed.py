@@ -1,4 +1,6 @@
-"""The arrays of a world, handed over to kernels as one address: see `botyard.native.kernels.Pack`."""
+"""The arrays of a world, handed over to kernels as one address: see
+`botyard.native.kernels.Pack`.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +50,34 @@ class Chosen(NamedTuple):
 
 
 @entry_kernel
-def cast(world: World, sensors: Sensors, chosen: Chosen, seed: np.uint64, tick: int, output: Output) -> None:
+def cast(
+    world: World,
+    sensors: Sensors,
+    chosen: Chosen,
+    seed: np.uint64,
+    tick: int,
+    output: Output,
+) -> None:
     """Take the readings of some devices; see `cast_groups`."""
     cast_groups(
-        world.grid, world.bodies, world.bins, world.state, sensors.fans, sensors.beams, chosen.devices, seed, tick,
-        output.ranges, output.bright,
-    )  # fmt: skip
+        world.grid,
+        world.bodies,
+        world.bins,
+        world.state,
+        sensors.fans,
+        sensors.beams,
+        chosen.devices,
+        seed,
+        tick,
+        output.ranges,
+        output.bright,
+    )
 
 
 class WorldPack:
-    """Packs the arrays of a world; packs again only those that are other objects than in the last call."""
+    """Packs the arrays of a world; packs again only those that are other objects than
+    in the last call.
+    """
 
     __slots__ = ("_bins", "_bodies", "_grid", "_of", "_packed", "_state")
 
@@ -69,7 +89,9 @@ class WorldPack:
         self._bins: LastPack[Bins] = LastPack()
         self._grid: LastPack[Grid] = LastPack()
 
-    def __call__(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> Pack[World]:
+    def __call__(
+        self, state: State, bodies: Bodies, bins: Bins, grid: Grid
+    ) -> Pack[World]:
         """The pack of these arrays."""
         of = self._of
         if (
@@ -80,9 +102,15 @@ class WorldPack:
             or of[3] is not grid
             or self._packed is None
         ):
-            parts = self._state(state), self._bodies(bodies), self._bins(bins), self._grid(grid)
+            parts = (
+                self._state(state),
+                self._bodies(bodies),
+                self._bins(bins),
+                self._grid(grid),
+            )
             self._packed = Pack(World(*parts))  # type: ignore[arg-type]  # packs stand for what they hold
             self._of = (state, bodies, bins, grid)
+
         return self._packed
 
 

@@ -1,4 +1,5 @@
-"""Narrow phase: polygons against segments and against each other, by separating axes (Gottschalk, Lin & Manocha, 1996).
+"""Narrow phase: polygons against segments and against each other, by separating axes
+(Gottschalk, Lin & Manocha, 1996).
 
 Allocates nothing; any thread.
 """
@@ -16,7 +17,9 @@ CONTACT = 1e-5
 
 @inline_kernel
 def length(x: float, y: float) -> float:
-    """Length of a vector. Not `math.hypot`: that is a call, for the sake of overflows that no place in a world causes."""
+    """Length of a vector. Not `math.hypot`: that is a call, for the sake of overflows
+    that no place in a world causes.
+    """
     return math.sqrt(x * x + y * y)
 
 
@@ -27,8 +30,19 @@ def side(ax: float, ay: float, bx: float, by: float, px: float, py: float) -> fl
 
 
 @kernel
-def segments_cross(ax: float, ay: float, bx: float, by: float, px: float, py: float, qx: float, qy: float) -> bool:
-    """Whether the segments a–b and p–q have a point in common, touching included; collinear overlap does not count."""
+def segments_cross(
+    ax: float,
+    ay: float,
+    bx: float,
+    by: float,
+    px: float,
+    py: float,
+    qx: float,
+    qy: float,
+) -> bool:
+    """Whether the segments a–b and p–q have a point in common, touching included;
+    collinear overlap does not count.
+    """
     d1, d2 = side(px, py, qx, qy, ax, ay), side(px, py, qx, qy, bx, by)
     d3, d4 = side(ax, ay, bx, by, px, py), side(ax, ay, bx, by, qx, qy)
     if d1 == 0.0 and d2 == 0.0:
@@ -46,20 +60,29 @@ def point_in_polygon(verts: F8, v0: int, v1: int, x: float, y: float) -> bool:
         if (ay > y) != (by > y) and x < ax + (y - ay) * (bx - ax) / (by - ay):
             inside = not inside
         ax, ay = bx, by
+
     return inside
 
 
 @kernel
-def segment_distance(px: float, py: float, ax: float, ay: float, bx: float, by: float) -> float:
+def segment_distance(
+    px: float, py: float, ax: float, ay: float, bx: float, by: float
+) -> float:
     """Distance from the point p to the segment a–b."""
     ex, ey = bx - ax, by - ay
     length2 = ex * ex + ey * ey
-    u = 0.0 if length2 == 0.0 else min(1.0, max(0.0, ((px - ax) * ex + (py - ay) * ey) / length2))
+    u = (
+        0.0
+        if length2 == 0.0
+        else min(1.0, max(0.0, ((px - ax) * ex + (py - ay) * ey) / length2))
+    )
     return length(px - ax - u * ex, py - ay - u * ey)
 
 
 @kernel
-def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float) -> bool:
+def polygon_hits_segment(
+    verts: F8, v0: int, v1: int, ax: float, ay: float, bx: float, by: float
+) -> bool:
     """Whether the segment a–b touches the polygon verts[v0:v1] or lies inside it."""
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
@@ -67,37 +90,68 @@ def polygon_hits_segment(verts: F8, v0: int, v1: int, ax: float, ay: float, bx: 
         if segments_cross(ax, ay, bx, by, px, py, qx, qy):
             return True
         px, py = qx, qy
+
     return point_in_polygon(verts, v0, v1, 0.5 * (ax + bx), 0.5 * (ay + by))
 
 
 @kernel
 def segment_gap(
-    verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, ax: float, ay: float, bx: float, by: float
+    verts: F8,
+    edge: F8,
+    v0: int,
+    v1: int,
+    e0: int,
+    turn: float,
+    ax: float,
+    ay: float,
+    bx: float,
+    by: float,
 ) -> float:
-    """How far apart the polygon verts[v0:v1] and the segment a–b are along the best of their axes, m; see `polygon_gap`."""
+    """How far apart the polygon verts[v0:v1] and the segment a–b are along the best of
+    their axes, m; see `polygon_gap`.
+    """
     ex, ey = bx - ax, by - ay
     size = length(ex, ey)
     least, most = math.inf, -math.inf
     for v in range(v0, v1):
         d = ex * (verts[v, 1] - ay) - ey * (verts[v, 0] - ax)
         least, most = min(least, d), max(most, d)
+
     gap = max(least, -most) / size if size > 0.0 else -math.inf
     if gap > 0.0:
         return gap
     if turn == 0.0:
-        return -CONTACT if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by) else CONTACT
+        return (
+            -CONTACT if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by) else CONTACT
+        )
+
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
         qx, qy = verts[v, 0], verts[v, 1]
-        nearest = min(-turn * side(px, py, qx, qy, ax, ay), -turn * side(px, py, qx, qy, bx, by))
+        nearest = min(
+            -turn * side(px, py, qx, qy, ax, ay), -turn * side(px, py, qx, qy, bx, by)
+        )
         gap = max(gap, nearest * edge[e0 + v - v0])
         px, py = qx, qy
+
     return gap
 
 
 @kernel
-def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int) -> float:  # fmt: skip
-    """How far others[w0:w1] lies beyond the best edge of the convex polygon verts[v0:v1], m."""
+def edges_gap(
+    verts: F8,
+    edge: F8,
+    v0: int,
+    v1: int,
+    e0: int,
+    turn: float,
+    others: F8,
+    w0: int,
+    w1: int,
+) -> float:
+    """How far others[w0:w1] lies beyond the best edge of the convex polygon
+    verts[v0:v1], m.
+    """
     gap = -math.inf
     px, py = verts[v1 - 1, 0], verts[v1 - 1, 1]
     for v in range(v0, v1):
@@ -105,26 +159,43 @@ def edges_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, other
         scale = -turn * edge[e0 + v - v0]
         nearest = math.inf
         for w in range(w0, w1):
-            nearest = min(nearest, scale * side(px, py, qx, qy, others[w, 0], others[w, 1]))
+            nearest = min(
+                nearest, scale * side(px, py, qx, qy, others[w, 0], others[w, 1])
+            )
             if nearest <= gap:
                 break
+
         gap = max(gap, nearest)
         px, py = qx, qy
+
     return gap
 
 
 @kernel
-def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, others: F8, w0: int, w1: int,
-                other_turn: float) -> float:  # fmt: skip
-    """How far apart two polygons are along the best of their axes, m: positive if they do not touch.
+def polygon_gap(
+    verts: F8,
+    edge: F8,
+    v0: int,
+    v1: int,
+    e0: int,
+    turn: float,
+    others: F8,
+    w0: int,
+    w1: int,
+    other_turn: float,
+) -> float:
+    """How far apart two polygons are along the best of their axes, m: positive if they
+    do not touch.
 
-    For convex polygons, the axes are the normals of their edges (separating axes; Gottschalk, Lin & Manocha, 1996), and a gap that is
-    not positive is how deep they overlap. For others it is ±CONTACT, by their edges and corners.
+    For convex polygons, the axes are the normals of their edges (separating axes;
+    Gottschalk, Lin & Manocha, 1996), and a gap that is not positive is how deep they
+    overlap. For others it is ±CONTACT, by their edges and corners.
 
     Parameters
     ----------
     verts, v0, v1, e0, turn
-        One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins, `Bodies.turn`.
+        One polygon: its corners verts[v0:v1], where its `Bodies.edge` begins,
+        `Bodies.turn`.
     others, w0, w1, other_turn
         The other, whose corners and edges have the same numbers.
     """
@@ -143,4 +214,5 @@ def polygon_gap(verts: F8, edge: F8, v0: int, v1: int, e0: int, turn: float, oth
         if polygon_hits_segment(verts, v0, v1, ax, ay, bx, by):
             return -CONTACT
         ax, ay = bx, by
+
     return CONTACT

@@ -1,6 +1,8 @@
-"""Exact ray casting: against the static world through its grid, and against moving bodies through their outlines.
+"""Exact ray casting: against the static world through its grid, and against moving
+bodies through their outlines.
 
-Moving bodies are never in the grid: each one near a sensor is turned into an interval or a set of beams and tested against those only.
+Moving bodies are never in the grid: each one near a sensor is turned into an interval
+or a set of beams and tested against those only.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botyard.elementary import cosine_sine, hypot
 from botyard.engine.kernels.beams import (
     SECTORS,
     Beams,
@@ -30,21 +31,34 @@ from botyard.engine.kernels.jit import inline_kernel, kernel, merged_kernel
 from botyard.engine.kernels.noise import stream_key
 from botyard.engine.kernels.wallspans import meet_walls_at_once
 from botyard.engine.layout import F8, I2, I8, Bins, Bodies, Grid, State
+from botyard.numerics.elementary import cosine_sine, hypot
 
 TWO_PI = 2.0 * math.pi
 FEW_BEAMS = 6
-"""For devices with more beams per origin the interval of beams that a body covers is computed; of others all beams are tried."""
+"""For devices with more beams per origin the interval of beams that a body covers is
+computed; of others all beams are tried.
+"""
 FIRST_SHELL = 2.0
-"""Bodies this near, m, are tested before the walls, so that the beams they stop need not be walked any farther."""
+"""Bodies this near, m, are tested before the walls, so that the beams they stop need
+not be walked any farther.
+"""
 SHELL_GROWTH = 2.5
-"""Ratio of the squares around a device in which bodies are looked for, one after the other."""
+"""Ratio of the squares around a device in which bodies are looked for, one after the
+other.
+"""
 
 
 @inline_kernel
-def meets_circle(rx: float, ry: float, dx: float, dy: float, radius: float, r: float) -> bool:
-    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle around (`rx`, `ry`); without branches."""
+def meets_circle(
+    rx: float, ry: float, dx: float, dy: float, radius: float, r: float
+) -> bool:
+    """Whether a beam of length `r` in the direction (`dx`, `dy`) may touch a circle
+    around (`rx`, `ry`); without branches.
+    """
     along = rx * dx + ry * dy
-    return (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
+    return (
+        (abs(rx * dy - ry * dx) <= radius) & (along >= -radius) & (along - radius < r)
+    )
 
 
 class Device(NamedTuple):
@@ -99,7 +113,13 @@ class Target(NamedTuple):
 def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
     """Shorten beam `j` to the nearest edge of a body's outline that it meets."""
     world, vert_start = bodies.world, bodies.vert_start
-    ox, oy, dx, dy, exact = beams.org_x[j], beams.org_y[j], beams.dir_x[j], beams.dir_y[j], beams.raw[j]
+    ox, oy, dx, dy, exact = (
+        beams.org_x[j],
+        beams.org_y[j],
+        beams.dir_x[j],
+        beams.dir_y[j],
+        beams.raw[j],
+    )
     best, hit_x, hit_y = exact, 0.0, 0.0
     for p in range(target.first, target.end):
         v0, v1 = vert_start[p], vert_start[p + 1]
@@ -108,39 +128,60 @@ def shorten(beams: Beams, j: int, target: Target, bodies: Bodies) -> None:
         for v in range(v0, v1):
             bx, by = world[v, 0] - ox, world[v, 1] - oy
             b = bx * dy - by * dx
-            # without branches, which no processor could predict here: a division for each edge is cheaper
+            # without branches, which no processor could predict here: a division for
+            # each edge is cheaper
             t = (ax * by - ay * bx) / (a - b)
             nearer = ((a < 0.0) != (b < 0.0)) & (t < best) & (t >= 0.0)
-            best, hit_x, hit_y = (t if nearer else best), (bx - ax if nearer else hit_x), (by - ay if nearer else hit_y)
+            best, hit_x, hit_y = (
+                (t if nearer else best),
+                (bx - ax if nearer else hit_x),
+                (by - ay if nearer else hit_y),
+            )
             ax, ay, a = bx, by, b
+
     if best < exact:
         beams.raw[j], beams.bright[j] = best, target.bright
-        if target.bright > 1:  # devices ask under what angle they see a reflector
+        # devices ask under what angle they see a reflector
+        if target.bright > 1:
             beams.cosine[j] = abs(dx * hit_y - dy * hit_x) / hypot(hit_x, hit_y)
 
 
 @inline_kernel
-def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target) -> None:
+def meet_by_bearing(
+    fans: Fans, beams: Beams, bodies: Bodies, device: Device, b: int, target: Target
+) -> None:
     """Shorten the beams of bundle `b` that meet a body.
 
-    Beams are ruled out by tests that get dearer: sectors in which no beam reaches the body's circle, the interval of beams that the circle
-    covers, beams that end before it, the circle, the outline.
+    Beams are ruled out by tests that get dearer: sectors in which no beam reaches the
+    body's circle, the interval of beams that the circle covers, beams that end before
+    it, the circle, the outline.
     """
     dir_x, dir_y, raw, mount = beams.dir_x, beams.dir_y, beams.raw, fans.mount
     b0, c, s, radius = device.first, device.cosine, device.sine, target.radius
     ex, ey = target.x - device.x, target.y - device.y
-    rx, ry = ex - c * mount[b, 0] + s * mount[b, 1], ey - s * mount[b, 0] - c * mount[b, 1]  # from the bundle's origin
+    rx, ry = (
+        ex - c * mount[b, 0] + s * mount[b, 1],
+        ey - s * mount[b, 0] - c * mount[b, 1],
+    )  # from the bundle's origin
     distance = math.sqrt(rx * rx + ry * ry)
     near = distance - radius
-    # a body no wider than the narrowest sector is met only by beams of its sector and the two beside it
+    # a body no wider than the narrowest sector is met only by beams of its sector and
+    # the two beside it
     narrow = 1.01 * radius + fans.a_noise[b] * distance < (4.0 / SECTORS) * distance
-    if narrow & (near >= beams.reach[b - b0, sector_of(c * rx + s * ry, c * ry - s * rx)]):
+    if narrow & (
+        near >= beams.reach[b - b0, sector_of(c * rx + s * ry, c * ry - s * rx)]
+    ):
         return
-    start, end = fans.beam_first[b] - fans.beam_first[b0], fans.beam_first[b + 1] - fans.beam_first[b0]
+
+    start, end = (
+        fans.beam_first[b] - fans.beam_first[b0],
+        fans.beam_first[b + 1] - fans.beam_first[b0],
+    )
     lo, hi, turns = start, end - 1, 1
     bearing = half = per_step = 0.0
     if near > 0.0:
-        # the bearings of the body's circle as an interval of beams; it may reach across the cut of the angle
+        # the bearings of the body's circle as an interval of beams; it may reach across
+        # the cut of the angle
         half = seen_half(radius / distance) + fans.a_noise[b]
         bearing = about_atan2(ry, rx) - (device.heading + mount[b, 2] + fans.angle0[b])
         bearing -= TWO_PI * math.floor(bearing / TWO_PI)
@@ -148,13 +189,17 @@ def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b:
             bearing -= TWO_PI
         per_step = 1.0 / fans.step[b]
         turns = 2
+
     for _ in range(turns):
-        if near > 0.0:  # else the origin is within the circle, and every beam may meet it
+        if (
+            near > 0.0
+        ):  # else the origin is within the circle, and every beam may meet it
             low, high = (bearing - half) * per_step, (bearing + half) * per_step
             bearing += TWO_PI
             if high < 0.0 or low > end - start - 1:  # beside the fan
                 continue
             lo, hi = start + int(max(low, 0.0)), min(end - 1, start + int(high) + 1)
+
         for j in range(lo, hi + 1):
             if raw[j] <= near:  # it ends before the circle
                 continue
@@ -166,15 +211,32 @@ def meet_by_bearing(fans: Fans, beams: Beams, bodies: Bodies, device: Device, b:
 def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> None:
     """Shorten those of the first `count` beams that meet a body.
 
-    All beams are tried against the circle at once, by vector instructions: that takes less time than to compute which ones may meet it.
+    All beams are tried against the circle at once, by vector instructions: that takes
+    less time than to compute which ones may meet it.
     """
-    dir_x, dir_y, org_x, org_y, raw = beams.dir_x, beams.dir_y, beams.org_x, beams.org_y, beams.raw
+    dir_x, dir_y, org_x, org_y, raw = (
+        beams.dir_x,
+        beams.dir_y,
+        beams.org_x,
+        beams.org_y,
+        beams.raw,
+    )
     for first in range(0, count, 64):
         met = np.uint64(0)
         for n in range(min(count - first, 64)):
-            k = np.uint64(first + n)  # unsigned: saves the test for an index that counts from the end
-            hit = meets_circle(target.x - org_x[k], target.y - org_y[k], dir_x[k], dir_y[k], target.radius, raw[k])
+            k = np.uint64(
+                first + n
+            )  # unsigned: saves the test for an index that counts from the end
+            hit = meets_circle(
+                target.x - org_x[k],
+                target.y - org_y[k],
+                dir_x[k],
+                dir_y[k],
+                target.radius,
+                raw[k],
+            )
             met |= np.uint64(hit) << np.uint64(n)
+
         j = first
         while met != np.uint64(0):
             if met & np.uint64(1):
@@ -184,18 +246,42 @@ def meet_by_all(beams: Beams, bodies: Bodies, count: int, target: Target) -> Non
 
 
 @inline_kernel
-def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Beams, device: Device, begin: int, end: int,
-                 reach: float) -> None:  # fmt: skip
-    """Shorten the beams of a device to bodies in the bins `begin` … `end`, which lie side by side, as far as `reach` m."""
+def meet_bin_row(
+    bodies: Bodies,
+    bins: Bins,
+    brights: I2,
+    fans: Fans,
+    beams: Beams,
+    device: Device,
+    begin: int,
+    end: int,
+    reach: float,
+) -> None:
+    """Shorten the beams of a device to bodies in the bins `begin` … `end`, which lie
+    side by side, as far as `reach` m.
+    """
     at, part_start = bins.at, bodies.part_start
     for n in range(bins.start[begin], bins.start[end + 1] if end >= begin else 0):
         ex, ey, radius = at[n, 0] - device.x, at[n, 1] - device.y, at[n, 2]
         far = reach + radius
         other = bins.rows[n]
-        # most bodies in these bins are out of reach; some cannot be seen, and nobody sees itself
-        if ex * ex + ey * ey > far * far or not int(bins.classes[n]) & device.mask or other == device.row:
+        # most bodies in these bins are out of reach; some cannot be seen, and nobody
+        # sees itself
+        if (
+            ex * ex + ey * ey > far * far
+            or not int(bins.classes[n]) & device.mask
+            or other == device.row
+        ):
             continue
-        target = Target(at[n, 0], at[n, 1], radius, int(brights[other]), part_start[other], part_start[other + 1])
+
+        target = Target(
+            at[n, 0],
+            at[n, 1],
+            radius,
+            int(brights[other]),
+            part_start[other],
+            part_start[other + 1],
+        )
         if has_many_beams(device):  # a laser; else a sonar ring
             for b in range(device.first, device.end):
                 meet_by_bearing(fans, beams, bodies, device, b, target)
@@ -205,12 +291,16 @@ def meet_bin_row(bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Bea
 
 @inline_kernel
 def has_many_beams(device: Device) -> bool:
-    """Whether computing which beams of a device may meet a body saves time; else all are tried at once."""
+    """Whether computing which beams of a device may meet a body saves time; else all
+    are tried at once.
+    """
     return device.n_beams > FEW_BEAMS * (device.end - device.first)
 
 
 @merged_kernel
-def meet_walls(grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool) -> None:
+def meet_walls(
+    grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool
+) -> None:
     """Shorten the beams of a device to what they meet of the static world."""
     if many:
         for b in range(device.first, device.end):
@@ -224,38 +314,77 @@ def meet_walls(grid: Grid, fans: Fans, beams: Beams, device: Device, many: bool)
 
 @merged_kernel
 def cast_beams(
-    grid: Grid, bodies: Bodies, bins: Bins, brights: I2, fans: Fans, beams: Beams, device: Device, offset: float
+    grid: Grid,
+    bodies: Bodies,
+    bins: Bins,
+    brights: I2,
+    fans: Fans,
+    beams: Beams,
+    device: Device,
+    offset: float,
 ) -> None:
-    """Shorten the beams of a device to what they meet, of the map and of other bodies. `offset`: of its farthest origin, m.
+    """Shorten the beams of a device to what they meet, of the map and of other bodies.
+    `offset`: of its farthest origin, m.
 
-    Bodies are looked for in growing squares of bins around the device, each without the one before: near bodies shorten beams, which then
-    need not be tested against those farther off.
+    Bodies are looked for in growing squares of bins around the device, each without the
+    one before: near bodies shorten beams, which then need not be tested against those
+    farther off.
     """
     x, y, count, many = device.x, device.y, device.n_beams, has_many_beams(device)
     frame, nx, ny = bins.frame, bins.shape[0], bins.shape[1]
     last_i0, last_i1, last_j0, last_j1 = 0, -1, 0, -1
-    open_space = wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y) - offset
-    seen = (int(bins.seen[0]) & device.mask) * int(bins.rows.shape[0] > 1)  # nobody sees itself
+    open_space = (
+        wall_distance(grid.clear, grid.x0, grid.y0, grid.h, grid.nx, grid.ny, x, y)
+        - offset
+    )
+    seen = (int(bins.seen[0]) & device.mask) * int(
+        bins.rows.shape[0] > 1
+    )  # nobody sees itself
     shell = FIRST_SHELL if many and seen else math.inf
     walked = False
     while True:
         # walls after the bodies of the first square: see `FIRST_SHELL`
         if not walked and shell > FIRST_SHELL:
             walked = True
-            if longest(beams.raw, count) > open_space:  # else all end before the nearest wall
+            if (
+                longest(beams.raw, count) > open_space
+            ):  # else all end before the nearest wall
                 meet_walls(grid, fans, beams, device, many)
-        if not seen:  # no body is of a class that it senses
+
+        # no body is of a class that it senses
+        if not seen:
             return
-        reach = offset + (note_reach(fans, beams, device.first, device.end) if many else longest(beams.raw, count))
+        reach = offset + (
+            note_reach(fans, beams, device.first, device.end)
+            if many
+            else longest(beams.raw, count)
+        )
         # bodies reach beyond their bins, and may have moved since they were sorted
         wide = min(reach, shell) + bins.reach[0] + bins.reach[1]
         i0, i1 = bin_span(x - wide, x + wide, frame[0], frame[2], nx)
         j0, j1 = bin_span(y - wide, y + wide, frame[1], frame[2], ny)
         for jy in range(j0, j1 + 1 if i1 >= i0 else j0):
             hole = last_i1 >= last_i0 and last_j0 <= jy <= last_j1
-            for side in range(2 if hole else 1):  # a row of bins, or what is left of it on both sides of the hole
-                begin, end = (last_i1 + 1, i1) if side == 1 else (i0, last_i0 - 1 if hole else i1)
-                meet_bin_row(bodies, bins, brights, fans, beams, device, jy * nx + begin, jy * nx + end, reach)
+            for side in range(
+                2 if hole else 1
+            ):  # a row of bins, or what is left of it on both sides of the hole
+                begin, end = (
+                    (last_i1 + 1, i1)
+                    if side == 1
+                    else (i0, last_i0 - 1 if hole else i1)
+                )
+                meet_bin_row(
+                    bodies,
+                    bins,
+                    brights,
+                    fans,
+                    beams,
+                    device,
+                    jy * nx + begin,
+                    jy * nx + end,
+                    reach,
+                )
+
         if walked and shell >= reach:  # no beam leaves this square
             return
         shell *= SHELL_GROWTH
@@ -264,11 +393,24 @@ def cast_beams(
 
 
 @kernel
-def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans, beams: Beams, active: I8, seed: np.uint64, tick: int,
-                ranges: F8, bright: I2) -> None:  # fmt: skip
-    """Take all readings of the devices listed in `active`, one after the other: write them to `ranges` (m) and `bright`.
+def cast_groups(
+    grid: Grid,
+    bodies: Bodies,
+    bins: Bins,
+    state: State,
+    fans: Fans,
+    beams: Beams,
+    active: I8,
+    seed: np.uint64,
+    tick: int,
+    ranges: F8,
+    bright: I2,
+) -> None:
+    """Take all readings of the devices listed in `active`, one after the other: write
+    them to `ranges` (m) and `bright`.
 
-    Several threads may do so at once with other devices and a workspace of their own: each device has its own places in the output.
+    Several threads may do so at once with other devices and a workspace of their own:
+    each device has its own places in the output.
     """
     for n in range(active.shape[0]):
         g = active[n]
@@ -278,8 +420,21 @@ def cast_groups(grid: Grid, bodies: Bodies, bins: Bins, state: State, fans: Fans
         x, y, heading = state.pose[row, 0], state.pose[row, 1], state.pose[row, 2]
         aim_beams(fans, beams, b0, b1, x, y, heading, key)
         c, s = cosine_sine(heading)
-        device = Device(row, mask, x, y, heading, c, s, b0, b1, fans.beam_first[b1] - fans.beam_first[b0])
-        cast_beams(grid, bodies, bins, state.bright, fans, beams, device, fans.offset[kind])
+        device = Device(
+            row,
+            mask,
+            x,
+            y,
+            heading,
+            c,
+            s,
+            b0,
+            b1,
+            fans.beam_first[b1] - fans.beam_first[b0],
+        )
+        cast_beams(
+            grid, bodies, bins, state.bright, fans, beams, device, fans.offset[kind]
+        )
         finish_bundles(fans, beams, b0, b1, fans.out[g], key, ranges, bright)
 
 

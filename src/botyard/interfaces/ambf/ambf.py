@@ -1,7 +1,9 @@
-"""`Ambf`: offers the world and all objects to transports, keeps the list of objects up to date, and lets a client step the world.
+"""`Ambf`: offers the world and all objects to transports, keeps the list of objects up
+to date, and lets a client step the world.
 
-Rates and watchdogs use wall time, as in the original; while a client steps the world, watchdogs of commands use simulated time. Commands
-take effect at the beginning of the next step.
+Rates and watchdogs use wall time, as in the original; while a client steps the world,
+watchdogs of commands use simulated time. Commands take effect at the beginning of the
+next step.
 """
 
 from __future__ import annotations
@@ -14,13 +16,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from botyard.api.revisions import Subject
 from botyard.control import Control, Reset, Throttle
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import Portions, RunLoop, Stepper
 from botyard.errors import BotyardError
-from botyard.feed import Subject
 from botyard.geometry import Pose
-from botyard.interfaces.ambf.bodies import BoxBody, CarriedBody, EngineBody, MapBody, RobotBody, joints_below
+from botyard.interfaces.ambf.bodies import (
+    BoxBody,
+    CarriedBody,
+    EngineBody,
+    MapBody,
+    RobotBody,
+    joints_below,
+)
 from botyard.interfaces.ambf.channel import NODE, log
 from botyard.interfaces.ambf.fixtures import (
     ActuatorObject,
@@ -47,20 +56,68 @@ IDLE_POLL_S: Final = 0.004
 """Poll interval for states that are due, s, while no object is commanded."""
 BUSY_POLL_S: Final = 0.001
 """The same while an object is commanded."""
-CAMERA: Final = ViewSpec(name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/"))
-LIGHT: Final = ViewSpec(name="default_light", is_light=True, position=(0.0, 0.0, 5.0), offer=Offer(namespace="lights/"))
+CAMERA: Final = ViewSpec(
+    name="default_camera", position=(0.0, 0.0, 10.0), offer=Offer(namespace="cameras/")
+)
+LIGHT: Final = ViewSpec(
+    name="default_light",
+    is_light=True,
+    position=(0.0, 0.0, 5.0),
+    offer=Offer(namespace="lights/"),
+)
 WORLD: Final = "/ambf/env/World"
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "the protocol has objects, their states and commands, stepping and resets, and nothing else"
+    name: "the protocol has objects, their states and commands, stepping and "
+    "resets, and nothing else"
     for name in (
-        "Undo", "Redo", "ReadFile", "Branch", "CancelMovie", "WriteMovie", "SaveRecording", "StartRecording", "StopRecording",
-        "AddEach", "AddRobot", "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "Exit", "FreeMaps", "Hold",
+        "Undo",
+        "Redo",
+        "ReadFile",
+        "Branch",
+        "CancelMovie",
+        "WriteMovie",
+        "SaveRecording",
+        "StartRecording",
+        "StopRecording",
+        "AddEach",
+        "AddRobot",
+        "AddRobots",
+        "ClearMap",
+        "CloneRobots",
+        "CommandDevice",
+        "Drive",
+        "EnableMotors",
+        "Exit",
+        "FreeMaps",
+        "Hold",
         "HoldTime",
-        "LoadMap", "LoadWorld", "MoveJoystick", "Pause", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "Remove", "Resume",
-        "RotateLog", "SendMap", "SetAnalogInput", "SetBodyInfo", "SetBodyState", "SetDigitalInputs", "SetGhost", "SetOdometryErrors",
-        "SetSpeed", "Step", "StepNow", "Stop", "SwitchInterface", "TakeRobot", "UnloadWorld", "WritePicture",
+        "LoadMap",
+        "LoadWorld",
+        "MoveJoystick",
+        "Pause",
+        "PlaceAxis",
+        "PressEmergencyStop",
+        "ReloadMap",
+        "Remove",
+        "Resume",
+        "RotateLog",
+        "SendMap",
+        "SetAnalogInput",
+        "SetBodyInfo",
+        "SetBodyState",
+        "SetDigitalInputs",
+        "SetGhost",
+        "SetOdometryErrors",
+        "SetSpeed",
+        "Step",
+        "StepNow",
+        "Stop",
+        "SwitchInterface",
+        "TakeRobot",
+        "UnloadWorld",
+        "WritePicture",
     )
-}  # fmt: skip
+}
 """Operations without a topic in AMBF."""
 
 
@@ -77,20 +134,33 @@ class WorldObject(AmbfObject):
         if template is None:
             template = self._templates[wire] = self._template(wire)
         sim = self.ambf.sim
-        rates = (round(1.0 / sim.dt),) if self.ambf.generation != "2.0" else (0, round(1.0 / sim.dt))
+        rates = (
+            (round(1.0 / sim.dt),)
+            if self.ambf.generation != "2.0"
+            else (0, round(1.0 / sim.dt))
+        )
         numbers = (*self.begin(wire, stamp), *rates, *self.ambf.moment(stamp))
         return template.fill(numbers)
 
     def _template(self, wire: str) -> Template:
         a = self.ambf
         encode = a.types.encode_ros1 if wire == "ros1" else a.types.encode_cdr
-        names = ["dynamic_loop_freq"] if a.generation != "2.0" else ["graphics_loop_freq", "dynamic_loop_freq"]
+        names = (
+            ["dynamic_loop_freq"]
+            if a.generation != "2.0"
+            else ["graphics_loop_freq", "dynamic_loop_freq"]
+        )
 
         def make(groups: Any) -> bytes:
             stamp, rates, step, times = groups
             fields = {"header": self.header(stamp), "n_devices": 0, "sim_step": step[0]}
-            fields |= dict(zip(names, rates, strict=True)) | {"wall_time": times[0], "sim_time": times[1]}
-            return encode(a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState")
+            fields |= dict(zip(names, rates, strict=True)) | {
+                "wall_time": times[0],
+                "sim_time": times[1],
+            }
+            return encode(
+                a.types["ambf_msgs/WorldState"](**fields), "ambf_msgs/WorldState"
+            )
 
         return Template(make, [self.beginning(wire), "Q" * len(names), "I", "ff"])
 
@@ -140,12 +210,14 @@ class Ambf(Surroundings):
         high: float | None = None,
     ) -> None:
         self.hub = hub
-        super().__init__(hub.sim, control, types, generation, prefix=prefix, rates=(low, high))
+        super().__init__(
+            hub.sim, control, types, generation, prefix=prefix, rates=(low, high)
+        )
         self.lockstep = lockstep
         self._transports: list[Carrier] = []
         self._objects: dict[Hashable, AmbfObject] = {}
         self._published = 0.0
-        self._syncing = Fence(log, "updating AMBF's objects")
+        self._syncing = ErrorBarrier(log, "updating AMBF's objects")
         self._known = -1
         self._sources: dict[Hashable, object] = {}
         self._world = WorldObject(self)
@@ -176,11 +248,14 @@ class Ambf(Surroundings):
     # -- transports and objects
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Name of the body that the first hitting ray of a sensor hits; None if there is none."""
+        """Name of the body that the first hitting ray of a sensor hits; None if there
+        is none.
+        """
         short = sensor.rpartition("/")[2]
         for thing in self._objects.values():
             if isinstance(thing, SensorObject) and thing.name == short:
                 return thing.first_sensed()
+
         return None
 
     def add(self, transport: Carrier) -> None:
@@ -193,7 +268,13 @@ class Ambf(Surroundings):
             resets = {"Reset": self._reset, "Reset/Bodies": self._reset_bodies}
             self._resets[transport] = [
                 transport.listen(
-                    NODE, Input(f"{self._prefix}{WORLD}/Command/{name}", "std_msgs/Empty", act, "back to the starts")
+                    NODE,
+                    Input(
+                        f"{self._prefix}{WORLD}/Command/{name}",
+                        "std_msgs/Empty",
+                        act,
+                        "back to the starts",
+                    ),
                 )
                 for name, act in resets.items()
             ]
@@ -218,32 +299,47 @@ class Ambf(Surroundings):
         self._known = revision
         wanted = self._wanted()
         # a name may belong to another body by now: compare the source of the object
-        for key in [k for k in self._objects if k not in wanted or wanted[k][0] != self._sources.get(k)]:
+        for key in [
+            k
+            for k in self._objects
+            if k not in wanted or wanted[k][0] != self._sources.get(k)
+        ]:
             thing = self._objects.pop(key)
             for transport in self._transports:
                 thing.channel.withdraw(transport)
             self._paths.pop(thing.channel.path, None)
-            for act in [a for a in self._step_hooks if isinstance(a, tuple) and a[0] == thing.channel.path]:
+            for act in [
+                a
+                for a in self._step_hooks
+                if isinstance(a, tuple) and a[0] == thing.channel.path
+            ]:
                 del self._step_hooks[act]
+
         for key, (what, make) in wanted.items():
             if key not in self._objects:
                 try:
                     thing = self._objects[key] = make()
                 except KeyError:  # its parent has been removed
                     continue
+
                 self._sources[key] = what
                 for transport in self._transports:
                     thing.channel.offer(transport)
 
     def _wanted(self) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
-        """All objects that should exist, each with its source and its factory, in order of dependency."""
+        """All objects that should exist, each with its source and its factory, in order
+        of dependency.
+        """
         sim, d = self.sim, self.sim.described
-        found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {"world": (None, lambda: self._world)}
+        found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {
+            "world": (None, lambda: self._world)
+        }
         for name, robot in sim.robots.items():
             if robot.spec.name == THING and not robot.spec.drive:
                 continue
             found["body", name] = robot, partial(self._robot, robot)
             found |= self._equipment(robot)
+
         joints = {j.spec.child: j for several in sim.joints.values() for j in several}
         for name in (*sim.box_names, *d.carried):
             offer = self.rated(d.offers.get(name, Offer()))
@@ -251,27 +347,55 @@ class Ambf(Surroundings):
                 continue
             if name in d.carried:
                 if name in joints:
-                    found["body", name] = joints[name], partial(CarriedBody, self, name, joints[name], offer)
+                    found["body", name] = (
+                        joints[name],
+                        partial(CarriedBody, self, name, joints[name], offer),
+                    )
             else:
-                found["body", name] = joints_below(self, name), partial(self._box, name, offer)
+                found["body", name] = (
+                    joints_below(self, name),
+                    partial(self._box, name, offer),
+                )
+
         if len(sim.scene.segments) or len(sim.scene.points):
-            found["map", self.map_name] = None, partial(MapBody, self, self.map_name, self.offer())
+            found["map", self.map_name] = (
+                None,
+                partial(MapBody, self, self.map_name, self.offer()),
+            )
+
         for spec in d.sensors:
             if spec.name in sim.rays and spec.parent in sim.engine.rows:
-                found["rays", spec.name] = sim.rays[spec.name], partial(self._ray_sensor, spec)
+                found["rays", spec.name] = (
+                    sim.rays[spec.name],
+                    partial(self._ray_sensor, spec),
+                )
+
         for vehicle in d.vehicles:
             if ("body", vehicle.chassis) in found and self.generation != "master":
                 chassis, _ = found["body", vehicle.chassis]
-                found["vehicle", vehicle.name] = chassis, partial(self._described_vehicle, vehicle)
+                found["vehicle", vehicle.name] = (
+                    chassis,
+                    partial(self._described_vehicle, vehicle),
+                )
+
         for actuator in d.actuators:
             if actuator.parent in sim.engine.rows and self.generation != "master":
-                found["actuator", actuator.name] = None, partial(ActuatorObject, self, actuator)
+                found["actuator", actuator.name] = (
+                    None,
+                    partial(ActuatorObject, self, actuator),
+                )
+
         views = d.views
         for usual in (CAMERA, LIGHT):
             if not any(v.is_light == usual.is_light for v in views):
                 views += (usual,)
+
         for view in views:
-            found["view", view.is_light, view.name] = None, partial(ViewObject, self, view)
+            found["view", view.is_light, view.name] = (
+                None,
+                partial(ViewObject, self, view),
+            )
+
         return found
 
     def _robot(self, robot: Robot) -> RobotBody:
@@ -283,12 +407,23 @@ class Ambf(Surroundings):
         return BoxBody(self, name, offer)
 
     def _use_default_gains(self, name: str) -> None:
-        """In the oldest generation, a body without controller gains gets gains that are derived from its mass (§6)."""
+        """In the oldest generation, a body without controller gains gets gains that are
+        derived from its mass (§6).
+        """
         spec = self.sim.dynamics(name)
-        if self.generation != "master" or spec is None or spec.controller != PoseController():
+        if (
+            self.generation != "master"
+            or spec is None
+            or spec.controller != PoseController()
+        ):
             return
+
         dynamics = self.sim.engine.dynamics
-        inertia = spec.mass if dynamics is None else dynamics.inertia(self.sim.engine.rows[name])
+        inertia = (
+            spec.mass
+            if dynamics is None
+            else dynamics.inertia(self.sim.engine.rows[name])
+        )
         linear, angular = 20.0 * spec.mass, 10.0 * spec.mass
         damped = PoseController(
             linear=Gains(linear, 2.0 * math.sqrt(linear * spec.mass)),
@@ -297,13 +432,16 @@ class Ambf(Surroundings):
         )
         self.sim.set_dynamics(name, replace(spec, controller=damped))
 
-    def _equipment(self, robot: Robot) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
+    def _equipment(
+        self, robot: Robot
+    ) -> dict[Hashable, tuple[object, Callable[[], AmbfObject]]]:
         """Sensors, vehicle and gripper objects of a robot, as in `_wanted`."""
         found: dict[Hashable, tuple[object, Callable[[], AmbfObject]]] = {}
         name = robot.name
         for k in range(len(robot.lasers)):
             label = f"{name}_laser" if k == 0 else f"{name}_laser{k + 1}"
             found["laser", name, k] = robot, partial(self._laser, label, robot, k)
+
         if robot.sonar is not None:
             found["sonar", name] = robot, partial(self._sonar, robot)
         if self.generation != "master":
@@ -311,6 +449,7 @@ class Ambf(Surroundings):
                 found["vehicle", name] = robot, partial(self._vehicle, robot)
             if robot.gripper is not None:
                 found["gripper", name] = robot, partial(self._gripper, robot)
+
         return found
 
     def _described_vehicle(self, spec: VehicleSpec) -> VehicleObject:
@@ -325,15 +464,25 @@ class Ambf(Surroundings):
 
     def _gripper(self, robot: Robot) -> GripperObject:
         assert robot.gripper is not None
-        return GripperObject(self, f"{robot.name}_gripper", robot.name, robot.gripper, self.offer("actuators/"))
+        return GripperObject(
+            self,
+            f"{robot.name}_gripper",
+            robot.name,
+            robot.gripper,
+            self.offer("actuators/"),
+        )
 
     def _laser(self, label: str, robot: Robot, index: int) -> SensorObject:
         laser, spec = robot.lasers[index], robot.spec.lasers[index]
 
-        @lru_cache(maxsize=1)  # clients set them now and then, and ask for them with every state
+        @lru_cache(
+            maxsize=1
+        )  # clients set them now and then, and ask for them with every state
         def rays_of(first: float, increment: float, count: int) -> Any:
             angles = first + increment * np.arange(count) + spec.pose.th
-            return np.column_stack([np.full(count, spec.pose.x), np.full(count, spec.pose.y), angles])
+            return np.column_stack(
+                [np.full(count, spec.pose.x), np.full(count, spec.pose.y), angles]
+            )
 
         def rays() -> Any:
             scan = laser.view()
@@ -343,9 +492,16 @@ class Ambf(Surroundings):
             laser.subscribe(SOURCE, on)
 
         return SensorObject(
-            self, label, robot.name, spec.pose, rays, lambda: laser.view().ranges, spec.range_max, subscribe,
+            self,
+            label,
+            robot.name,
+            spec.pose,
+            rays,
+            lambda: laser.view().ranges,
+            spec.range_max,
+            subscribe,
             self.offer("sensors/"),
-        )  # fmt: skip
+        )
 
     def _sonar(self, robot: Robot) -> SensorObject:
         sonar, spec = robot.sonar, robot.spec.sonar
@@ -353,17 +509,31 @@ class Ambf(Surroundings):
         assert spec is not None
         rays = np.array([t.pose for t in spec.transducers], np.float64)
         return SensorObject(
-            self, f"{robot.name}_sonar", robot.name, Pose(), lambda: rays, lambda: sonar.ranges, spec.range_max,
-            lambda on: sonar.subscribe(SOURCE, on), self.offer("sensors/"),
-        )  # fmt: skip
+            self,
+            f"{robot.name}_sonar",
+            robot.name,
+            Pose(),
+            lambda: rays,
+            lambda: sonar.ranges,
+            spec.range_max,
+            lambda on: sonar.subscribe(SOURCE, on),
+            self.offer("sensors/"),
+        )
 
     def _ray_sensor(self, spec: Any) -> SensorObject:
         sensor = self.sim.rays[spec.name]
         rays = np.array(spec.rays, np.float64)
         return SensorObject(
-            self, spec.name, spec.parent, Pose(), lambda: rays, lambda: sensor.ranges, spec.range,
-            lambda on: sensor.subscribe(SOURCE, on), self.rated(spec.offer),
-        )  # fmt: skip
+            self,
+            spec.name,
+            spec.parent,
+            Pose(),
+            lambda: rays,
+            lambda: sensor.ranges,
+            spec.range,
+            lambda on: sensor.subscribe(SOURCE, on),
+            self.rated(spec.offer),
+        )
 
     # -- reset
 
@@ -373,21 +543,27 @@ class Ambf(Surroundings):
         for joints in self.sim.joints.values():
             for joint in joints:
                 joint.reset()
+
         for thing in self._objects.values():
             if isinstance(thing, ViewObject):
                 thing.reset()
+
         self._cease_all()
 
     def _reset_bodies(self, _message: Any) -> None:
         """Reset the bodies with mass."""
         names = (*self.sim.robots, *self.sim.box_names)
-        self.control.do(AMBF, Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)))
+        self.control.do(
+            AMBF,
+            Reset(names=tuple(n for n in names if self.sim.dynamics(n) is not None)),
+        )
         self._cease_all()
 
     def _cease_all(self) -> None:
         for thing in self._objects.values():
             if thing is not self._world:
                 thing.cease()
+
         self.hub.settle()
 
     # -- time
@@ -399,7 +575,8 @@ class Ambf(Surroundings):
     def _try(self, key: Hashable, act: Callable[[], None]) -> None:
         try:
             act()
-        except BotyardError as error:  # the command cannot be carried out any more
+        except BotyardError as error:
+            # the command cannot be carried out any more
             log.warning("%s: %s; the command is dropped", key, error)
             self._step_hooks.pop(key, None)
         except Exception:
@@ -412,12 +589,18 @@ class Ambf(Surroundings):
             self._publish()
 
     def _publish_all(self) -> None:
-        """Publish all states after steps that a client has requested: it waits for them."""
+        """Publish all states after steps that a client has requested: it waits for
+        them.
+        """
         now, stamp = self.now(), stamp_now()
         for thing in self._objects.values():
             thing.channel.states.run(thing.check, now)
-        # the world comes last: a client takes its state as the end of the step, after all others
-        for thing in (*(t for t in self._objects.values() if t is not self._world), self._world):
+        # the world comes last: a client takes its state as the end of the step, after
+        # all others
+        for thing in (
+            *(t for t in self._objects.values() if t is not self._world),
+            self._world,
+        ):
             channel = thing.channel
             if channel.is_read:
                 channel.pace.postpone(now)
@@ -438,7 +621,9 @@ class Ambf(Surroundings):
             yield pause
             if self._closed:
                 return
-            if self._transports and self.now() - self._published > pause:  # otherwise steps come often enough
+            if (
+                self._transports and self.now() - self._published > pause
+            ):  # otherwise steps come often enough
                 self._publish()
 
 

@@ -1,4 +1,6 @@
-"""AMBF bodies: robots, boxes, the map's walls, and bodies carried by joints (ambf-messages.md §5, §6, §10)."""
+"""AMBF bodies: robots, boxes, the map's walls, and bodies carried by joints
+(ambf-messages.md §5, §6, §10).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,24 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from botyard.devices.joints import Joint, JointCommand
-from botyard.elementary import cosine_sine, hypot
 from botyard.engine import commands as cmd
 from botyard.engine.layout import Control
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.joints import FreeJoint, JointView, robot_joints
-from botyard.interfaces.ambf.objects import DURING_STEPS, SAME_PLACE, SAME_TURN, SOURCE, AmbfObject, finite, floats
+from botyard.interfaces.ambf.objects import (
+    DURING_STEPS,
+    SAME_PLACE,
+    SAME_TURN,
+    SOURCE,
+    AmbfObject,
+    finite,
+    floats,
+)
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.objects import Offer
+from botyard.numerics.elementary import cosine_sine, hypot
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
@@ -26,16 +36,27 @@ ZERO: Final = (0.0, 0.0, 0.0)
 
 
 class Body(AmbfObject):
-    """Base class of bodies: encodes the state by filling numbers into a template; subclasses define pose, velocity and commands."""
+    """Base class of bodies: encodes the state by filling numbers into a template;
+    subclasses define pose, velocity and commands.
+    """
 
-    def __init__(self, ambf: Surroundings, name: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+    def __init__(
+        self,
+        ambf: Surroundings,
+        name: str,
+        offer: Offer,
+        joints: Sequence[JointView] = (),
+    ) -> None:
         super().__init__(ambf, name, "RigidBody", offer, quick=True)
         self.joints = tuple(joints)
-        """All joints below it in the tree, in the order of the lists in its state (§5)."""
+        """All joints below it in the tree, in the order of the lists in its state (§5).
+        """
         old = self.is_first_generation = ambf.generation == "master"
         self.children = bool(offer.children)
         self.joint_names = offer.joint_names is not False
-        self.joint_positions = not old if offer.joint_positions is None else offer.joint_positions
+        self.joint_positions = (
+            not old if offer.joint_positions is None else offer.joint_positions
+        )
         self._templates: dict[Hashable, Template] = {}
 
     # -- overridden by kinds of bodies
@@ -62,25 +83,44 @@ class Body(AmbfObject):
         """Moment of inertia about the vertical, kg·m²."""
         return 0.0
 
-    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
-        """Pose, velocity, wrench, mass and inertia in one call: states are encoded a thousand times a second."""
-        return self.pose(), self.velocity(), self.wrench(), 0.0 if self.mass is None else self.mass.mass, self.inertia
+    def quantities(
+        self,
+    ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+        """Pose, velocity, wrench, mass and inertia in one call: states are encoded a
+        thousand times a second.
+        """
+        return (
+            self.pose(),
+            self.velocity(),
+            self.wrench(),
+            0.0 if self.mass is None else self.mass.mass,
+            self.inertia,
+        )
 
     @property
     def userdata(self) -> tuple[str, Sequence[float]]:
-        """Description and values of the user data field, which only the oldest generation has."""
+        """Description and values of the user data field, which only the oldest
+        generation has.
+        """
         return "", ()
 
     # -- state
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
         """Encode the state."""
-        shown = [j.read() for j in self.joints] if self.joints and self.joint_positions else ()
+        shown = (
+            [j.read() for j in self.joints]
+            if self.joints and self.joint_positions
+            else ()
+        )
         about, userdata = self.userdata if self.is_first_generation else ("", ())
         key = (wire, self.children, self.joint_names, len(shown), about)
         template = self._templates.get(key)
         if template is None:
-            template = self._templates[key] = self._template(wire, len(shown), len(userdata), about)
+            template = self._templates[key] = self._template(
+                wire, len(shown), len(userdata), about
+            )
+
         (x, y, th), (vx, vy, w), (fx, fy, torque), mass, inertia = self.quantities()
         half = th / 2.0
         cos, sin = cosine_sine(half)
@@ -100,9 +140,39 @@ class Body(AmbfObject):
             cos,
         )
         if self.is_first_generation:
-            return template.fill((*head, fx, fy, 0.0, 0.0, 0.0, torque, *userdata, *(j[0] for j in shown)))
-        c, s = 1.0 - 2.0 * sin * sin, 2.0 * sin * cos  # of the whole angle, from those of the half
-        numbers = *head, c * vx - s * vy, s * vx + c * vy, 0.0, 0.0, 0.0, w, fx, fy, 0.0, 0.0, 0.0, torque
+            return template.fill(
+                (
+                    *head,
+                    fx,
+                    fy,
+                    0.0,
+                    0.0,
+                    0.0,
+                    torque,
+                    *userdata,
+                    *(j[0] for j in shown),
+                )
+            )
+
+        c, s = (
+            1.0 - 2.0 * sin * sin,
+            2.0 * sin * cos,
+        )  # of the whole angle, from those of the half
+        numbers = (
+            *head,
+            c * vx - s * vy,
+            s * vx + c * vy,
+            0.0,
+            0.0,
+            0.0,
+            w,
+            fx,
+            fy,
+            0.0,
+            0.0,
+            0.0,
+            torque,
+        )
         if shown:
             numbers = *numbers, *(j[k] for k in range(3) for j in shown)
         return template.fill(numbers)
@@ -127,20 +197,32 @@ class Body(AmbfObject):
                 "mass": times[2],
             }
             fields["pInertia"] = point(*n[:3])
-            fields["pose"] = types["geometry_msgs/Pose"](point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:10]))
+            fields["pose"] = types["geometry_msgs/Pose"](
+                point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:10])
+            )
             rest = n[10:]
             if not old:
-                fields["twist"] = types["geometry_msgs/Twist"](vector(*rest[:3]), vector(*rest[3:6]))
+                fields["twist"] = types["geometry_msgs/Twist"](
+                    vector(*rest[:3]), vector(*rest[3:6])
+                )
                 rest = rest[6:]
-            fields["wrench"] = types["geometry_msgs/Wrench"](vector(*rest[:3]), vector(*rest[3:6]))
-            fields["children_names"] = [j.child for j in self.joints] if self.children else []
-            fields["joint_names"] = [j.name for j in self.joints] if self.joint_names else []
+
+            fields["wrench"] = types["geometry_msgs/Wrench"](
+                vector(*rest[:3]), vector(*rest[3:6])
+            )
+            fields["children_names"] = (
+                [j.child for j in self.joints] if self.children else []
+            )
+            fields["joint_names"] = (
+                [j.name for j in self.joints] if self.joint_names else []
+            )
             if old:
                 fields["userdata_description"] = about
                 fields["userdata"], fields["joint_positions"] = map(floats, arrays)
             else:
                 names = ("joint_positions", "joint_velocities", "joint_efforts")
                 fields |= dict(zip(names, map(floats, arrays), strict=True))
+
             return encode(types[kind](**fields), kind)
 
         numbers = "16d" if old else "22d"
@@ -150,7 +232,9 @@ class Body(AmbfObject):
     # -- commands
 
     def take(self, message: Any) -> None:
-        """Carry out a command: position, velocity or force of the body, and commands of joints."""
+        """Carry out a command: position, velocity or force of the body, and commands of
+        joints.
+        """
         self.children |= bool(message.publish_children_names)
         self.joint_names |= bool(message.publish_joint_names)
         self.joint_positions |= bool(message.publish_joint_positions)
@@ -158,23 +242,32 @@ class Body(AmbfObject):
             kind = POSITION if message.enable_position_controller else FORCE
             mask = message.position_controller_mask
             kinds = [
-                JointCommand.POSITION if k < len(mask) and mask[k] else JointCommand.EFFORT
+                JointCommand.POSITION
+                if k < len(mask) and mask[k]
+                else JointCommand.EFFORT
                 for k in range(len(message.joint_cmds))
             ]
         else:
             kind = int(message.cartesian_cmd_type)
             given = message.joint_cmds_types
             kinds = [
-                self._joint_kind(int(given[k])) if k < len(given) else JointCommand.EFFORT
+                self._joint_kind(int(given[k]))
+                if k < len(given)
+                else JointCommand.EFFORT
                 for k in range(len(message.joint_cmds))
             ]
+
         try:
             self.act_on(kind, message)
-            for joint, how, value in zip(self.joints, kinds, message.joint_cmds, strict=False):
+            for joint, how, value in zip(
+                self.joints, kinds, message.joint_cmds, strict=False
+            ):
                 if finite(float(value)):
                     joint.command(how, float(value))
                 else:
-                    self.complain(f"a command for joint {joint.name} that is not finite: ignored")
+                    self.complain(
+                        f"a command for joint {joint.name} that is not finite: ignored"
+                    )
         except BotyardError as error:
             self.complain(str(error))
 
@@ -194,7 +287,13 @@ class Body(AmbfObject):
 class EngineBody(Body):
     """A robot or a box."""
 
-    def __init__(self, ambf: Surroundings, body: str, offer: Offer, joints: Sequence[JointView] = ()) -> None:
+    def __init__(
+        self,
+        ambf: Surroundings,
+        body: str,
+        offer: Offer,
+        joints: Sequence[JointView] = (),
+    ) -> None:
         self.body = body
         super().__init__(ambf, body, offer, joints)
 
@@ -223,13 +322,21 @@ class EngineBody(Body):
     def inertia(self) -> float:
         """See `Body`."""
         dynamics = self.ambf.sim.engine.dynamics
-        return 0.0 if dynamics is None else dynamics.inertia(self.ambf.sim.engine.rows[self.body])
+        return (
+            0.0
+            if dynamics is None
+            else dynamics.inertia(self.ambf.sim.engine.rows[self.body])
+        )
 
-    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+    def quantities(
+        self,
+    ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
         """See `Body`."""
         poses, velocities, rows = self.ambf.numbers
         row, dynamics = rows[self.body], self.ambf.sim.engine.dynamics
-        mass, inertia, wrench = (0.0, 0.0, ZERO) if dynamics is None else dynamics.mass_and_wrench(row)
+        mass, inertia, wrench = (
+            (0.0, 0.0, ZERO) if dynamics is None else dynamics.mass_and_wrench(row)
+        )
         return poses[row], velocities[row], wrench, mass, inertia
 
     def set_step_hook(self, key: str, act: Callable[[], None] | None) -> None:
@@ -242,10 +349,17 @@ class EngineBody(Body):
 
     def act_on(self, kind: int, message: Any) -> None:
         """Validate the type of a command, and carry it out."""
-        wanted = {FORCE: planar_wrench, POSITION: self._pose_of, VELOCITY: self._twist_of}.get(kind)
+        wanted = {
+            FORCE: planar_wrench,
+            POSITION: self._pose_of,
+            VELOCITY: self._twist_of,
+        }.get(kind)
         if wanted is None:
-            self.complain(f"expected a command of type 0, 1 or 2, found {kind}: ignored")
+            self.complain(
+                f"expected a command of type 0, 1 or 2, found {kind}: ignored"
+            )
             return
+
         self.obey(kind, wanted(message))
 
     def obey(self, kind: int, values: tuple[float, float, float]) -> None:
@@ -274,10 +388,20 @@ class EngineBody(Body):
         control = (Control.FORCE, Control.POSE, Control.TWIST)[kind]
         row = sim.engine.rows[self.body]
         state = sim.engine.state
-        if state.control[row] == control and tuple(state.demand[row].tolist()) == values:
+        if (
+            state.control[row] == control
+            and tuple(state.demand[row].tolist()) == values
+        ):
             return
-        if control is Control.FORCE and not any(values) and int(state.control[row]) == Control.MOTORS:
-            return  # idle clients keep sending a zero force
+
+        if (
+            control is Control.FORCE
+            and not any(values)
+            and int(state.control[row]) == Control.MOTORS
+        ):
+            # idle clients keep sending a zero force
+            return
+
         self.drive(cmd.Demand(control, values))
 
     def drive(self, command: cmd.Command) -> None:
@@ -285,10 +409,13 @@ class EngineBody(Body):
         self.ambf.sim.submit(self.body, command, SOURCE)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Command a body without mass: forces have no effect, a pose is set at once, a velocity lasts until the next command."""
+        """Command a body without mass: forces have no effect, a pose is set at once, a
+        velocity lasts until the next command.
+        """
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._advance(values))
             return
+
         self.set_step_hook("twist", None)
         if kind == POSITION:
             self.put(Pose(*values))
@@ -296,7 +423,9 @@ class EngineBody(Body):
     def _advance(self, twist: tuple[float, float, float]) -> None:
         if any(twist):
             pose, dt = self.pose(), self.ambf.sim.dt
-            there = Pose(pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt)
+            there = Pose(
+                pose.x + twist[0] * dt, pose.y + twist[1] * dt, pose.th + twist[2] * dt
+            )
             if not self.place(self.body, there, DURING_STEPS):
                 self.set_step_hook("twist", None)
 
@@ -304,7 +433,10 @@ class EngineBody(Body):
         """Set its pose, unless it is the present one."""
         there = self.pose()
         turned = math.remainder(wanted.th - there.th, 2.0 * math.pi)
-        if hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE or abs(turned) >= SAME_TURN:
+        if (
+            hypot(wanted.x - there.x, wanted.y - there.y) >= SAME_PLACE
+            or abs(turned) >= SAME_TURN
+        ):
             self.place(self.body, wanted)
 
     def cease(self) -> None:
@@ -319,7 +451,11 @@ class EngineBody(Body):
         """Whether a force, a pose or a velocity drives it."""
         engine = self.ambf.sim.engine
         row = engine.rows.get(self.body)
-        return row is not None and int(engine.state.control[row]) in (Control.FORCE, Control.POSE, Control.TWIST)
+        return row is not None and int(engine.state.control[row]) in (
+            Control.FORCE,
+            Control.POSE,
+            Control.TWIST,
+        )
 
 
 class RobotBody(EngineBody):
@@ -348,16 +484,21 @@ class RobotBody(EngineBody):
         if not self._drives:
             self.robot.claim(SOURCE)
             self._drives = True
+
         self._port.submit(command)
 
     def move(self, kind: int, values: tuple[float, float, float]) -> None:
-        """Without mass, a velocity is driven within the limits of its drive; see `EngineBody.move`."""
+        """Without mass, a velocity is driven within the limits of its drive; see
+        `EngineBody.move`.
+        """
         if kind == VELOCITY:
             self.set_step_hook("twist", lambda: self._roll(values))
             return
+
         if self.has_step_hook("twist"):
             self.set_step_hook("twist", None)
             self._stop()
+
         if kind == POSITION:
             self.put(Pose(*values))
 
@@ -384,21 +525,31 @@ class BoxBody(EngineBody):
     """A box of the map, or a body of a description file."""
 
     def __init__(self, ambf: Surroundings, body: str, offer: Offer) -> None:
-        super().__init__(ambf, body, offer, [FreeJoint(j) for j in joints_below(ambf, body)])
+        super().__init__(
+            ambf, body, offer, [FreeJoint(j) for j in joints_below(ambf, body)]
+        )
 
 
 class CarriedBody(Body):
-    """The child of a joint: parent and joint determine its pose; commands have no effect."""
+    """The child of a joint: parent and joint determine its pose; commands have no
+    effect.
+    """
 
-    def __init__(self, ambf: Surroundings, name: str, joint: Joint, offer: Offer) -> None:
+    def __init__(
+        self, ambf: Surroundings, name: str, joint: Joint, offer: Offer
+    ) -> None:
         self._joint = joint
-        super().__init__(ambf, name, offer, [FreeJoint(j) for j in joints_below(ambf, name)])
+        super().__init__(
+            ambf, name, offer, [FreeJoint(j) for j in joints_below(ambf, name)]
+        )
 
     def pose(self) -> Pose:
         """Pose from its parent and the joint."""
         return compose(self.ambf.pose_of(self._joint.spec.parent), self._joint.pose)
 
-    def quantities(self) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
+    def quantities(
+        self,
+    ) -> tuple[Sequence[float], Sequence[float], Sequence[float], float, float]:
         """See `Body`."""
         return self.pose(), ZERO, ZERO, self._joint.spec.mass, self._joint.spec.moment
 
@@ -412,7 +563,9 @@ class MapBody(Body):
 
 
 def planar_wrench(message: Any, field: str = "wrench") -> tuple[float, float, float]:
-    """Planar part of a message's geometry_msgs/Wrench: force x, y, N, and torque z, N·m."""
+    """Planar part of a message's geometry_msgs/Wrench: force x, y, N, and torque z,
+    N·m.
+    """
     wrench = getattr(message, field)
     return float(wrench.force.x), float(wrench.force.y), float(wrench.torque.z)
 
@@ -424,7 +577,17 @@ def joints_below(ambf: Surroundings, name: str) -> list[Joint]:
         if joint not in found:
             found.append(joint)
             found += [j for j in joints_below(ambf, joint.spec.child) if j not in found]
+
     return found
 
 
-__all__ = ["Body", "BoxBody", "CarriedBody", "EngineBody", "MapBody", "RobotBody", "joints_below", "planar_wrench"]
+__all__ = [
+    "Body",
+    "BoxBody",
+    "CarriedBody",
+    "EngineBody",
+    "MapBody",
+    "RobotBody",
+    "joints_below",
+    "planar_wrench",
+]

@@ -6,8 +6,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from botyard.control.fence import Fence
-from botyard.interfaces.ros.transport import Carrier, EncodedMessage, Handle, Publication
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.interfaces.ros.transport import (
+    Carrier,
+    EncodedMessage,
+    Handle,
+    Publication,
+)
 from botyard.protocols.ambf.link import MAX_FRAME
 from botyard.protocols.ambf.messages import PACKAGE
 from botyard.protocols.ambf.stepping import Pace
@@ -39,7 +44,8 @@ class Channel:
     quick : callable, optional
         Encodes the state in a wire format directly, without a message object.
     wanted : callable
-        Called with True when the first subscriber has come, with False when the last one has gone.
+        Called with True when the first subscriber has come, with False when the last
+        one has gone.
     """
 
     def __init__(
@@ -57,13 +63,22 @@ class Channel:
         self.path = path
         self.pace = pace or Pace()
         self._take = take
-        self._commands = Fence(log, f"{path}, at a command")
-        self.states = Fence(log, f"{path}, while publishing")
+        self._commands = ErrorBarrier(log, f"{path}, at a command")
+        self.states = ErrorBarrier(log, f"{path}, while publishing")
         self._topic = Topic(
-            f"{path}/State", f"{PACKAGE}/{state}", lambda _stamp: make(), f"state of {path}", queue=QUEUE, quick=quick
+            f"{path}/State",
+            f"{PACKAGE}/{state}",
+            lambda _stamp: make(),
+            f"state of {path}",
+            queue=QUEUE,
+            quick=quick,
         )
         self._input = Input(
-            f"{path}/Command", f"{PACKAGE}/{command}", self._commanded, f"command for {path}", MAX_FRAME
+            f"{path}/Command",
+            f"{PACKAGE}/{command}",
+            self._commanded,
+            f"command for {path}",
+            MAX_FRAME,
         )
         self._ends: dict[Carrier, tuple[Publication, Handle]] = {}
         self._wanted = wanted
@@ -74,7 +89,9 @@ class Channel:
 
     def offer(self, transport: Carrier) -> None:
         """Advertise both topics on a transport."""
-        publication = transport.advertise(NODE, self._topic, lambda: None, self._changed)
+        publication = transport.advertise(
+            NODE, self._topic, lambda: None, self._changed
+        )
         self._ends[transport] = publication, transport.listen(NODE, self._input)
         self._changed()
 

@@ -1,4 +1,6 @@
-"""AMBF objects other than bodies: sensors, cameras, lights, vehicles, actuators (ambf-messages.md §6, §10)."""
+"""AMBF objects other than bodies: sensors, cameras, lights, vehicles, actuators
+(ambf-messages.md §6, §10).
+"""
 
 from __future__ import annotations
 
@@ -11,17 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
-from botyard.elementary import cosine_sine, tan, total
 from botyard.engine import commands as cmd
 from botyard.engine.layout import F8, Bodies
 from botyard.errors import BotyardError
 from botyard.geometry import Pose, compose
 from botyard.interfaces.ambf.bodies import EngineBody, RobotBody, planar_wrench
-from botyard.interfaces.ambf.objects import DURING_STEPS, AmbfObject, finite, floats, parent_text
+from botyard.interfaces.ambf.objects import (
+    DURING_STEPS,
+    AmbfObject,
+    finite,
+    floats,
+    parent_text,
+)
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.objects import ActuatorSpec, Offer, VehicleSpec, ViewSpec, WheelSpec
 from botyard.names import shown
+from botyard.numerics import elementwise
+from botyard.numerics.elementary import cosine_sine, tan, total
 from botyard.protocols.ambf.messages import FORCE, VELOCITY
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp, yaw_of
@@ -35,7 +43,9 @@ _NO_ARRAY: Final = bytes(4)
 _NO_ARRAYS: Final = 5 * _NO_ARRAY
 """Empty arrays at the end of ambf_msgs/SensorState in ROS 1's format."""
 HIT_TOLERANCE: Final = 0.05
-"""A ray has hit a body whose outline is at most this far from the ray's end, m: ranges have noise."""
+"""A ray has hit a body whose outline is at most this far from the ray's end, m: ranges
+have noise.
+"""
 
 
 class SensorObject(AmbfObject):
@@ -58,11 +68,24 @@ class SensorObject(AmbfObject):
     """
 
     def __init__(
-        self, ambf: Surroundings, name: str, parent: str, mount: Pose, rays: Callable[[], F8], read: Callable[[], F8],
-        reach: float, subscribe: Callable[[bool], None], offer: Offer,
-    ) -> None:  # fmt: skip
+        self,
+        ambf: Surroundings,
+        name: str,
+        parent: str,
+        mount: Pose,
+        rays: Callable[[], F8],
+        read: Callable[[], F8],
+        reach: float,
+        subscribe: Callable[[bool], None],
+        offer: Offer,
+    ) -> None:
         self._parent, self._mount = parent, mount
-        self._rays, self._read, self._reach, self._subscribe = rays, read, reach, subscribe
+        self._rays, self._read, self._reach, self._subscribe = (
+            rays,
+            read,
+            reach,
+            subscribe,
+        )
         self._hits: tuple[int, list[str]] = (-1, [])
         self._templates: dict[int, Template] = {}
         self._packed: dict[str, bytes] = {}
@@ -81,12 +104,21 @@ class SensorObject(AmbfObject):
         """Ranges, m, which of them are of hits, and 1 − distance/range."""
         ranges, reach = np.asarray(self._read(), np.float64), self._reach
         triggered = ranges < reach - 1e-9
-        return ranges, triggered, np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0)
+        return (
+            ranges,
+            triggered,
+            np.where(triggered, 1.0 - np.minimum(ranges, reach) / reach, 0.0),
+        )
 
     def quick(self, wire: str, stamp: Stamp) -> bytes:
-        """Encode the state; in ROS 1's format without an object for each ray, of which there are hundreds."""
+        """Encode the state; in ROS 1's format without an object for each ray, of which
+        there are hundreds.
+        """
         if wire != "ros1":
-            return self.ambf.types.encode_cdr(self.state(), f"ambf_msgs/{self.kind}State")
+            return self.ambf.types.encode_cdr(
+                self.state(), f"ambf_msgs/{self.kind}State"
+            )
+
         ranges, triggered, measured = self._measured()
         names, count, packed = self.sensed(ranges, triggered), len(ranges), self._packed
         if len(packed) > MAX_NAMES:
@@ -95,6 +127,7 @@ class SensorObject(AmbfObject):
             if name not in packed:
                 text = name.encode()
                 packed[name] = struct.pack("<I", len(text)) + text
+
         template = self._templates.get(count)
         if template is None:
             template = self._templates[count] = self._template(count)
@@ -102,10 +135,17 @@ class SensorObject(AmbfObject):
         size = struct.pack("<I", count)
         return b"".join(
             (
-                head[: -len(_NO_ARRAYS)], size, triggered.astype(np.uint8).tobytes(), struct.pack("<If", 1, self._reach),
-                size, measured.astype("<f4").tobytes(), size, *[packed[name] for name in names], _NO_ARRAY,
+                head[: -len(_NO_ARRAYS)],
+                size,
+                triggered.astype(np.uint8).tobytes(),
+                struct.pack("<If", 1, self._reach),
+                size,
+                measured.astype("<f4").tobytes(),
+                size,
+                *[packed[name] for name in names],
+                _NO_ARRAY,
             )
-        )  # fmt: skip
+        )
 
     def _template(self, count: int) -> Template:
         """The message in ROS 1's format up to its arrays, which are empty."""
@@ -115,13 +155,24 @@ class SensorObject(AmbfObject):
         def make(groups: Any) -> bytes:
             stamp, step, times = groups
             fields = {
-                **a.identity(self.name), "header": self.header(stamp), "sim_step": step[0], "wall_time": times[0], "sim_time": times[1],
-            }  # fmt: skip
+                **a.identity(self.name),
+                "header": self.header(stamp),
+                "sim_step": step[0],
+                "wall_time": times[0],
+                "sim_time": times[1],
+            }
             message = types["ambf_msgs/SensorState"](
-                **fields, type=text("PROXIMITY"), **parent_text(a, self._parent), pose=a.messages.pose(self._mount), count=count,
-                triggered=np.zeros(0, np.bool_), range=floats(()), measurement=floats(()), sensed_objects=[],
+                **fields,
+                type=text("PROXIMITY"),
+                **parent_text(a, self._parent),
+                pose=a.messages.pose(self._mount),
+                count=count,
+                triggered=np.zeros(0, np.bool_),
+                range=floats(()),
+                measurement=floats(()),
+                sensed_objects=[],
                 sensed_objects_map=np.zeros(0, np.uint8),
-            )  # fmt: skip
+            )
             return types.encode_ros1(message, "ambf_msgs/SensorState")
 
         return Template(make, [self.beginning("ros1"), "I", "ff"])
@@ -133,18 +184,28 @@ class SensorObject(AmbfObject):
         if self.kind == "Object":
             about = f"1 - distance/{reach:g} m of {len(ranges)} rays"
             return self.plain(self.ambf.messages.pose(self._mount), about, measured)
+
         text = self.ambf.types["std_msgs/String"]
         sensed = self.sensed(ranges, triggered)
-        # an object for each name, not for each ray: these are hundreds, a thousand times a second
+        # an object for each name, not for each ray: these are hundreds, a thousand
+        # times a second
         texts = {name: text(name) for name in dict.fromkeys(sensed)}
         return self.message(
-            type=text("PROXIMITY"), **parent_text(self.ambf, self._parent), pose=self.ambf.messages.pose(self._mount), count=len(ranges),
-            triggered=triggered, range=floats([reach]), measurement=floats(measured),
-            sensed_objects=[texts[name] for name in sensed], sensed_objects_map=np.zeros(0, np.uint8),
-        )  # fmt: skip
+            type=text("PROXIMITY"),
+            **parent_text(self.ambf, self._parent),
+            pose=self.ambf.messages.pose(self._mount),
+            count=len(ranges),
+            triggered=triggered,
+            range=floats([reach]),
+            measurement=floats(measured),
+            sensed_objects=[texts[name] for name in sensed],
+            sensed_objects_map=np.zeros(0, np.uint8),
+        )
 
     def first_sensed(self) -> str | None:
-        """Name of the body that is hit by the first ray that hits one; None if there is none."""
+        """Name of the body that is hit by the first ray that hits one; None if there is
+        none.
+        """
         ranges = np.asarray(self._read(), np.float64)
         names = self.sensed(ranges, ranges < self._reach - 1e-9)
         return next((n for n in names if n and n != self.ambf.map_name), None)
@@ -173,14 +234,22 @@ class SensorObject(AmbfObject):
         for row in np.flatnonzero(close.any(axis=1)).tolist():
             if row != parent:
                 hits = np.flatnonzero(close[row])
-                for k in hits[_near_outline(engine.bodies, row, poses[row], -dx[row, hits], -dy[row, hits])].tolist():
+                for k in hits[
+                    _near_outline(
+                        engine.bodies, row, poses[row], -dx[row, hits], -dy[row, hits]
+                    )
+                ].tolist():
                     names[k] = engine.specs[row].name
+
         self._hits = sim.tick, names
         return names
 
 
-def _near_outline(bodies: Bodies, row: int, pose: F8, x: F8, y: F8) -> NDArray[np.bool_]:
-    """Mask of the points that are within `HIT_TOLERANCE` of the edges of a body's polygons.
+def _near_outline(
+    bodies: Bodies, row: int, pose: F8, x: F8, y: F8
+) -> NDArray[np.bool_]:
+    """Mask of the points that are within `HIT_TOLERANCE` of the edges of a body's
+    polygons.
 
     Parameters
     ----------
@@ -192,44 +261,65 @@ def _near_outline(bodies: Bodies, row: int, pose: F8, x: F8, y: F8) -> NDArray[n
         The points from its origin on, in the world's axes, m.
     """
     starts = bodies.vert_start[bodies.part_start[row] : bodies.part_start[row + 1] + 1]
-    ax, ay, ex, ey, bx, by = _edges(bodies.verts[starts[0] : starts[-1]].tobytes(), (starts - starts[0]).tobytes())
+    ax, ay, ex, ey, bx, by = _edges(
+        bodies.verts[starts[0] : starts[-1]].tobytes(), (starts - starts[0]).tobytes()
+    )
     c, s = cosine_sine(float(pose[2]))
     px, py = (c * x + s * y)[:, None] - ax, (c * y - s * x)[:, None] - ay
     along = np.minimum(np.maximum(px * bx + py * by, 0.0), 1.0)
     px, py = px - along * ex, py - along * ey
-    near: NDArray[np.bool_] = (px * px + py * py).min(axis=1) <= HIT_TOLERANCE * HIT_TOLERANCE
+    near: NDArray[np.bool_] = (px * px + py * py).min(
+        axis=1
+    ) <= HIT_TOLERANCE * HIT_TOLERANCE
     return near
 
 
 @lru_cache(maxsize=1024)
 def _edges(corners: bytes, starts: bytes) -> tuple[F8, ...]:
-    """Edges of polygons, by the bytes of arrays of a body: their first corners, their vectors, and these by their squared lengths."""
-    verts, begins = np.frombuffer(corners, np.float64).reshape(-1, 2), np.frombuffer(starts, np.int64)
+    """Edges of polygons, by the bytes of arrays of a body: their first corners, their
+    vectors, and these by their squared lengths.
+    """
+    verts, begins = (
+        np.frombuffer(corners, np.float64).reshape(-1, 2),
+        np.frombuffer(starts, np.int64),
+    )
     following = np.arange(1, len(verts) + 1)
     following[begins[1:] - 1] = begins[:-1]
     edges = verts[following] - verts
     along = edges / np.maximum((edges * edges).sum(axis=1), 1e-18)[:, None]
-    return tuple(np.ascontiguousarray(column) for part in (verts, edges, along) for column in part.T)
+    return tuple(
+        np.ascontiguousarray(column)
+        for part in (verts, edges, along)
+        for column in part.T
+    )
 
 
 class ViewObject(AmbfObject):
-    """A camera or a light: a pose in its parent's frame, set by commands with the position controller enabled."""
+    """A camera or a light: a pose in its parent's frame, set by commands with the
+    position controller enabled.
+    """
 
     def __init__(self, ambf: Surroundings, spec: ViewSpec) -> None:
         self.spec = spec
         self._position, self._turn = spec.position, spec.orientation
-        super().__init__(ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer)
+        super().__init__(
+            ambf, spec.name, "Light" if spec.is_light else "Camera", spec.offer
+        )
 
     def _pose(self) -> Any:
         types = self.ambf.types
         return types["geometry_msgs/Pose"](
-            types["geometry_msgs/Point"](*self._position), types["geometry_msgs/Quaternion"](*self._turn)
+            types["geometry_msgs/Point"](*self._position),
+            types["geometry_msgs/Quaternion"](*self._turn),
         )
 
     def state(self) -> Any:
         """See `AmbfObject`."""
         if self.kind != "Object":
-            return self.message(**parent_text(self.ambf, self.spec.parent), pose=self._pose())
+            return self.message(
+                **parent_text(self.ambf, self.spec.parent), pose=self._pose()
+            )
+
         return self.plain(self._pose())
 
     def take(self, message: Any) -> None:
@@ -237,11 +327,20 @@ class ViewObject(AmbfObject):
         if not message.enable_position_controller:
             return
         p, q = message.pose.position, message.pose.orientation
-        values = (float(p.x), float(p.y), float(p.z), float(q.x), float(q.y), float(q.z), float(q.w))
+        values = (
+            float(p.x),
+            float(p.y),
+            float(p.z),
+            float(q.x),
+            float(q.y),
+            float(q.z),
+            float(q.w),
+        )
         norm = math.sqrt(total(v * v for v in values[3:]))
         if not finite(*values):
             self.complain("a pose with values that are not finite: ignored")
             return
+
         self._position = values[:3]
         self._turn = (
             (values[3] / norm, values[4] / norm, values[5] / norm, values[6] / norm)
@@ -257,9 +356,10 @@ class ViewObject(AmbfObject):
 class VehicleObject(AmbfObject):
     """A vehicle: wheels under a body, each with power, brake and steering.
 
-    A body with mass moves by the bicycle model, with one wheel in the centre of the steered wheels and one in the centre of the others:
-    power and brakes are longitudinal forces, N, and wheels do not slip sideways. For a robot without mass, power is a fraction (−1 … 1)
-    of the top speed of its wheels.
+    A body with mass moves by the bicycle model, with one wheel in the centre of the
+    steered wheels and one in the centre of the others: power and brakes are
+    longitudinal forces, N, and wheels do not slip sideways. For a robot without mass,
+    power is a fraction (−1 … 1) of the top speed of its wheels.
     """
 
     def __init__(self, ambf: Surroundings, spec: VehicleSpec, body: EngineBody) -> None:
@@ -279,8 +379,22 @@ class VehicleObject(AmbfObject):
             template = self._templates[wire] = self._template(wire)
         mass, (x, y, th) = self._body.mass, self._body.pose()
         cos, sin = cosine_sine(th / 2.0)
-        numbers = 0.0 if mass is None else mass.mass, 0.0, 0.0, self._body.inertia, x, y, 0.0, 0.0, 0.0, sin, cos
-        return template.fill((*self.begin(wire, stamp), *self.ambf.moment(stamp), *numbers))
+        numbers = (
+            0.0 if mass is None else mass.mass,
+            0.0,
+            0.0,
+            self._body.inertia,
+            x,
+            y,
+            0.0,
+            0.0,
+            0.0,
+            sin,
+            cos,
+        )
+        return template.fill(
+            (*self.begin(wire, stamp), *self.ambf.moment(stamp), *numbers)
+        )
 
     def _template(self, wire: str) -> Template:
         a, types = self.ambf, self.ambf.types
@@ -290,28 +404,47 @@ class VehicleObject(AmbfObject):
         def make(groups: Any) -> bytes:
             stamp, step, times, n = groups
             fields = {
-                **a.identity(self.name), "header": self.header(stamp), "sim_step": step[0], "wall_time": times[0], "sim_time": times[1],
-            }  # fmt: skip
+                **a.identity(self.name),
+                "header": self.header(stamp),
+                "sim_step": step[0],
+                "wall_time": times[0],
+                "sim_time": times[1],
+            }
             message = types["ambf_msgs/VehicleState"](
-                **fields, mass=times[2], pInertia=point(*n[:3]), wheel_count=len(self.spec.wheels),
-                pose=types["geometry_msgs/Pose"](point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:])),
-                wheel_offsets=[a.messages.pose(Pose(w.x, w.y)) for w in self.spec.wheels],
-            )  # fmt: skip
+                **fields,
+                mass=times[2],
+                pInertia=point(*n[:3]),
+                wheel_count=len(self.spec.wheels),
+                pose=types["geometry_msgs/Pose"](
+                    point(*n[3:6]), types["geometry_msgs/Quaternion"](*n[6:])
+                ),
+                wheel_offsets=[
+                    a.messages.pose(Pose(w.x, w.y)) for w in self.spec.wheels
+                ],
+            )
             return encode(message, "ambf_msgs/VehicleState")
 
         return Template(make, [self.beginning(wire), "I", "fff", "10d"])
 
     def take(self, message: Any) -> None:
-        """Carry out a command: power, brake and steering of the wheels, or a wrench of the chassis."""
+        """Carry out a command: power, brake and steering of the wheels, or a wrench of
+        the chassis.
+        """
         low, high = self.spec.steering
         for into, given, least, most in (
-            (self._power, message.wheel_power, -self.spec.max_power, self.spec.max_power),
+            (
+                self._power,
+                message.wheel_power,
+                -self.spec.max_power,
+                self.spec.max_power,
+            ),
             (self._brake, message.wheel_brake, 0.0, self.spec.max_brake),
             (self._steer, message.wheel_steering, low, high),
         ):
             for k, value in enumerate(list(given)[: len(into)]):
                 if finite(float(value)):
                     into[k] = min(max(float(value), least), most)
+
         self._stop = bool(message.brake)
         wrench = planar_wrench(message, "chassis_wrench")
         moves = any(self._power) or any(self._brake) or self._stop or any(self._steer)
@@ -336,12 +469,23 @@ class VehicleObject(AmbfObject):
             if isinstance(self._body, RobotBody):
                 self._drive(self._body)
             return
+
         dt, mass = self.ambf.sim.dt, self._body.mass.mass
         pose, (v, _, _) = self._body.pose(), self._body.velocity()
-        wheels = list(zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True))
+        wheels = list(
+            zip(self.spec.wheels, self._power, self._brake, self._steer, strict=True)
+        )
         push = 0.0 if self._stop else total(p for w, p, _, _ in wheels if w.drives)
         v += push / mass * dt
-        hold = (len(wheels) * self.spec.max_brake if self._stop else total(b for _, _, b, _ in wheels)) / mass * dt
+        hold = (
+            (
+                len(wheels) * self.spec.max_brake
+                if self._stop
+                else total(b for _, _, b, _ in wheels)
+            )
+            / mass
+            * dt
+        )
         v = math.copysign(max(abs(v) - hold, 0.0), v)
         front = [(w, s) for w, _, _, s in wheels if w.steers]
         rear = [w.x for w in self.spec.wheels if not w.steers]
@@ -352,6 +496,7 @@ class VehicleObject(AmbfObject):
             length = total(w.x for w, _ in front) / len(front) - axle
             if abs(length) > 1e-6:
                 turn = v * tan(total(s for _, s in front) / len(front)) / length
+
         # the rear axle does not slip sideways; it is `base` before the body's origin
         side = -turn * base
         c, s = cosine_sine(pose.th)
@@ -363,15 +508,28 @@ class VehicleObject(AmbfObject):
         if len(self._power) == 2 and not any(w.steers for w in self.spec.wheels):
             half = abs(self.spec.wheels[0].y)
             left, right = (0.0 if self._stop else p * limits.x for p in self._power)
-            body.drive(cmd.SetVelocity(v=(left + right) / 2.0, w=(right - left) / (2.0 * half), vy=0.0))
+            body.drive(
+                cmd.SetVelocity(
+                    v=(left + right) / 2.0, w=(right - left) / (2.0 * half), vy=0.0
+                )
+            )
 
 
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
     """Vehicle of the two driven wheels of a differential-drive robot."""
     spec = robot.robot.spec
     half = spec.pioneer.half_track
-    wheels = tuple(WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half))
-    return VehicleSpec(name=robot.name, chassis=robot.body, wheels=wheels, max_power=1.0, max_brake=1.0, offer=offer)
+    wheels = tuple(
+        WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half)
+    )
+    return VehicleSpec(
+        name=robot.name,
+        chassis=robot.body,
+        wheels=wheels,
+        max_power=1.0,
+        max_brake=1.0,
+        offer=offer,
+    )
 
 
 class ActuatorObject(AmbfObject):
@@ -385,14 +543,20 @@ class ActuatorObject(AmbfObject):
     @property
     def actuated(self) -> bool:
         """Whether it holds a body."""
-        return self._held is not None and self.ambf.sim.engine.carrier_of(self._held) is not None
+        return (
+            self._held is not None
+            and self.ambf.sim.engine.carrier_of(self._held) is not None
+        )
 
     def state(self) -> Any:
         """See `AmbfObject`."""
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(self.spec.at)
         return self.message(
-            type=text("CONSTRAINT"), **parent_text(self.ambf, self.spec.parent), pose=pose, actuated=self.actuated
+            type=text("CONSTRAINT"),
+            **parent_text(self.ambf, self.spec.parent),
+            pose=pose,
+            actuated=self.actuated,
         )
 
     def take(self, message: Any) -> None:
@@ -400,8 +564,11 @@ class ActuatorObject(AmbfObject):
         if not message.actuate:
             self.cease()
             return
+
         if self.actuated:
-            return  # requests while active are ignored
+            # requests while active are ignored
+            return
+
         name = str(message.body_name.data)
         if getattr(message, "use_sensor_data", False):
             name = self.ambf.sensed_by(str(message.sensor_identifier.data)) or name
@@ -411,13 +578,20 @@ class ActuatorObject(AmbfObject):
             if name not in sim.engine.rows:
                 self.complain(f'there is no body "{shown(name)}" to hold')
                 return
+
             if message.use_offset:
                 p = message.body_offset.position
-                at = Pose(float(p.x), float(p.y), yaw_of(message.body_offset.orientation))
-                there = compose(self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at))
+                at = Pose(
+                    float(p.x), float(p.y), yaw_of(message.body_offset.orientation)
+                )
+                there = compose(
+                    self.ambf.pose_of(self.spec.parent), compose(self.spec.at, at)
+                )
                 if not self.place(name, there, DURING_STEPS):
                     return
-                sim.settle()  # apply the pose before attaching, also while the simulation runs
+                # apply the pose before attaching, also while the simulation runs
+                sim.settle()
+
             sim.attach(self.spec.parent, name)
             self._held = name
         except BotyardError as error:
@@ -431,9 +605,13 @@ class ActuatorObject(AmbfObject):
 
 
 class GripperObject(AmbfObject):
-    """A robot's gripper as an actuator: actuated, it closes and grips what is between its paddles; released, it opens."""
+    """A robot's gripper as an actuator: actuated, it closes and grips what is between
+    its paddles; released, it opens.
+    """
 
-    def __init__(self, ambf: Surroundings, name: str, parent: str, gripper: Gripper, offer: Offer) -> None:
+    def __init__(
+        self, ambf: Surroundings, name: str, parent: str, gripper: Gripper, offer: Offer
+    ) -> None:
         self._parent, self._gripper = parent, gripper
         self._on = False
         super().__init__(ambf, name, "Actuator", offer)
@@ -443,7 +621,12 @@ class GripperObject(AmbfObject):
         text = self.ambf.types["std_msgs/String"]
         pose = self.ambf.messages.pose(Pose(self._gripper.front))
         held = self._gripper.holding is not None
-        return self.message(type=text("CONSTRAINT"), **parent_text(self.ambf, self._parent), pose=pose, actuated=held)
+        return self.message(
+            type=text("CONSTRAINT"),
+            **parent_text(self.ambf, self._parent),
+            pose=pose,
+            actuated=held,
+        )
 
     def take(self, message: Any) -> None:
         """Carry out a command: close or open."""
@@ -453,7 +636,9 @@ class GripperObject(AmbfObject):
             self._gripper.move_to(goal, goal)
 
     def cease(self) -> None:
-        """The gripper stays as it is: a robot does not drop its load because of a time-out."""
+        """The gripper stays as it is: a robot does not drop its load because of a
+        time-out.
+        """
 
 
 __all__ = [

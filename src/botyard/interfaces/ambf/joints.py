@@ -1,4 +1,6 @@
-"""Joints in AMBF's states and commands: those of description files, wheels of robots, paddles and lift of grippers."""
+"""Joints in AMBF's states and commands: those of description files, wheels of robots,
+paddles and lift of grippers.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from botyard.devices.joints import Joint, JointCommand
-from botyard.elementary import cosine_sine
 from botyard.engine import commands as cmd
 from botyard.geometry import Pose
 from botyard.interfaces.ambf.objects import SOURCE
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.robot import Drive
+from botyard.numerics.elementary import cosine_sine
 
 if TYPE_CHECKING:
     from botyard.devices.gripper import Gripper
     from botyard.sim.simulation import Robot
 
 WHEEL_POSITION_GAIN: Final = 5.0
-"""Proportional gain of position commands of a wheel: turn rate per rad of error, 1/s."""
+"""Proportional gain of position commands of a wheel: turn rate per rad of error, 1/s.
+"""
 
 
 class JointView(Protocol):
@@ -71,7 +74,9 @@ class FreeJoint:
 
 
 class RobotWithJoints(Protocol):
-    """What joints use of their robot's body (`botyard.interfaces.ambf.bodies.RobotBody`)."""
+    """What joints use of their robot's body
+    (`botyard.interfaces.ambf.bodies.RobotBody`).
+    """
 
     body: str
     robot: Robot
@@ -128,12 +133,22 @@ class Wheels:
     def torque(self, index: int) -> float:
         """Commanded torque of a wheel, N·m."""
         command = self._commands[index]
-        return command[1] if command is not None and command[0] == JointCommand.EFFORT else 0.0
+        return (
+            command[1]
+            if command is not None and command[0] == JointCommand.EFFORT
+            else 0.0
+        )
 
     def command(self, index: int, kind: JointCommand, value: float) -> None:
         """Command a wheel."""
-        if kind == JointCommand.EFFORT and value == 0.0 and self._commands[index] is None:
-            return  # idle clients keep sending zero effort
+        if (
+            kind == JointCommand.EFFORT
+            and value == 0.0
+            and self._commands[index] is None
+        ):
+            # idle clients keep sending zero effort
+            return
+
         self._commands[index] = kind, value
         self._body.set_step_hook("wheels", self._act)
 
@@ -155,7 +170,10 @@ class Wheels:
                 torque = (right - left) * self._half_track
                 c, s = cosine_sine(th)
                 body.ambf.sim.push(body.body, along * c, along * s, torque, SOURCE)
-            return  # efforts have no effect on a robot without mass
+
+            # efforts have no effect on a robot without mass
+            return
+
         rates = [self._rate(k, kind, value) for k, (kind, value) in enumerate(commands)]
         v = self._radius * (rates[0] + rates[1]) / 2.0
         w = self._radius * (rates[1] - rates[0]) / (2.0 * self._half_track)
@@ -172,7 +190,9 @@ class Wheels:
 class Wheel:
     """One of the two wheels."""
 
-    def __init__(self, wheels: Wheels, index: int, side: float, name: str, child: str) -> None:
+    def __init__(
+        self, wheels: Wheels, index: int, side: float, name: str, child: str
+    ) -> None:
         self._wheels, self._index, self._side = wheels, index, side
         self.name, self.child = name, child
 
@@ -191,7 +211,9 @@ class Wheel:
 
 
 class GripperJoint:
-    """A paddle (m from the middle) or the lift (0 … 1) of a gripper: position-controlled; the sign of other commands opens or closes it."""
+    """A paddle (m from the middle) or the lift (0 … 1) of a gripper:
+    position-controlled; the sign of other commands opens or closes it.
+    """
 
     def __init__(self, gripper: Gripper, index: int) -> None:
         self._gripper, self._index = gripper, index
@@ -208,6 +230,7 @@ class GripperJoint:
             if value == 0.0:
                 return
             value = math.inf if value > 0.0 else 0.0
+
         goals: list[float | None] = [None, None, None]
         goals[self._index] = value
         self._gripper.move_to(*goals)
@@ -217,11 +240,14 @@ class GripperJoint:
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:
-    """The joints of a robot: its wheels if it has differential drive, and those of its gripper."""
+    """The joints of a robot: its wheels if it has differential drive, and those of its
+    gripper.
+    """
     found: list[JointView] = []
     if body.robot.spec.drive is Drive.DIFF:
         wheels = Wheels(body)
         found += [wheels.left, wheels.right]
+
     if body.robot.gripper is not None:
         found += [GripperJoint(body.robot.gripper, k) for k in range(3)]
     return found

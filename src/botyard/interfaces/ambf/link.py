@@ -1,4 +1,5 @@
-"""AMBF topics for clients without ROS: a topic transport over TCP (format: `botyard.protocols.ambf.link`).
+"""AMBF topics for clients without ROS: a topic transport over TCP (format:
+`botyard.protocols.ambf.link`).
 
 Each client is a session on the generic TCP pump (`botyard.servers.pump`).
 """
@@ -12,16 +13,27 @@ from typing import Any, Final
 from botyard.errors import PeerError
 from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.transport import EncodedMessage
-from botyard.protocols.ambf.link import Frame, FrameReader, Kind, LinkTopic, frame, topics_frame
+from botyard.protocols.ambf.link import (
+    Frame,
+    FrameReader,
+    Kind,
+    LinkTopic,
+    frame,
+    topics_frame,
+)
 from botyard.protocols.ros_messages.robot import Input, Topic
 from botyard.protocols.ros_messages.types import Types
 
 MAX_WAITING: Final = 1 << 20
-"""Back-pressure: while this many bytes of states are queued for a client, further ones are dropped."""
+"""Back-pressure: while this many bytes of states are queued for a client, further ones
+are dropped.
+"""
 
 
 class _Publication:
-    def __init__(self, link: Link, number: int, topic: Topic, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, link: Link, number: int, topic: Topic, changed: Callable[[], None]
+    ) -> None:
         self._link, self.number, self.topic, self.changed = link, number, topic, changed
         self.readers: list[LinkSession] = []
 
@@ -46,7 +58,8 @@ class _Subscription:
     def __init__(self, link: Link, number: int, entry: Input) -> None:
         self._link, self.number, self.input = link, number, entry
         self.last: tuple[bytes, Any] = (b"", None)
-        """Bytes and decoded form of the last message: clients repeat the same command."""
+        """Bytes and decoded form of the last message: clients repeat the same command.
+        """
 
     def close(self) -> None:
         self._link.forget(self.number)
@@ -91,6 +104,7 @@ class LinkSession:
         if not self._knows_topics and not self.is_closed:
             self._knows_topics = True
             self._out.insert(0, self._link.topics())
+
         out, self._out, self._waiting = self._out, [], 0
         return out[0] if len(out) == 1 else b"".join(out)
 
@@ -160,7 +174,11 @@ class Link:
     # -- as a transport
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> _Publication:
         """Advertise a topic."""
         publication = _Publication(self, next(self._numbers), topic, changed)
@@ -187,8 +205,14 @@ class Link:
         """The frame with the list of topics, encoded once for all clients."""
         if self._topics:
             return self._topics
-        found = [LinkTopic(n, p.topic.name, p.topic.type_name, True) for n, p in self._publications.items()]
-        found += [LinkTopic(n, s.input.name, s.input.type_name, False) for n, s in self._subscriptions.items()]
+        found = [
+            LinkTopic(n, p.topic.name, p.topic.type_name, True)
+            for n, p in self._publications.items()
+        ]
+        found += [
+            LinkTopic(n, s.input.name, s.input.type_name, False)
+            for n, s in self._subscriptions.items()
+        ]
         self._topics = topics_frame(self._generation, found)
         return self._topics
 
@@ -212,10 +236,16 @@ class Link:
                 return  # it has been removed meanwhile
             if found.data != subscription.last[0] or not found.data:
                 try:
-                    subscription.last = found.data, self._types.decode_ros1(found.data, subscription.input.type_name)
+                    subscription.last = (
+                        found.data,
+                        self._types.decode_ros1(
+                            found.data, subscription.input.type_name
+                        ),
+                    )
                 except PeerError as error:
                     client.complain(f"{subscription.input.name}: {error}: ignored")
                     return
+
             subscription.input.take(subscription.last[1])
         elif found.kind in (Kind.READ, Kind.LEAVE):
             publication = self._publications.get(found.number)
@@ -225,9 +255,13 @@ class Link:
                 publication.readers.append(client)
             elif found.kind is Kind.LEAVE and client in publication.readers:
                 publication.readers.remove(client)
+
             publication.changed()
         else:
-            raise PeerError("link: expected MESSAGE, READ or LEAVE, found TOPICS, which only the simulator sends")
+            raise PeerError(
+                "link: expected MESSAGE, READ or LEAVE, found TOPICS, which only "
+                "the simulator sends"
+            )
 
     def left(self, client: LinkSession) -> None:
         """A client has disconnected."""

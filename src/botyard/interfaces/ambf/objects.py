@@ -1,4 +1,6 @@
-"""`AmbfObject`: base class of AMBF objects, with a name, a channel, state messages, and a command time-out."""
+"""`AmbfObject`: base class of AMBF objects, with a name, a channel, state messages, and
+a command time-out.
+"""
 
 from __future__ import annotations
 
@@ -42,21 +44,35 @@ class AmbfObject:
     ambf : Surroundings
         The simulator's side.
     name : str
-        Its name; in topic names without blanks, and with underscores for characters that ROS does not allow.
+        Its name; in topic names without blanks, and with underscores for characters
+        that ROS does not allow.
     kind : str
-        Prefix of its message types, for example ``RigidBody``; the oldest generation has ``Object`` for all.
+        Prefix of its message types, for example ``RigidBody``; the oldest generation
+        has ``Object`` for all.
     offer : Offer
         Namespace, rates and lists of its state.
     """
 
-    def __init__(self, ambf: Surroundings, name: str, kind: str, offer: Offer, *, quick: bool = False) -> None:
+    def __init__(
+        self,
+        ambf: Surroundings,
+        name: str,
+        kind: str,
+        offer: Offer,
+        *,
+        quick: bool = False,
+    ) -> None:
         self.ambf = ambf
         self.name = name
-        self.kind = "Object" if ambf.generation == "master" and kind != "World" else kind
+        self.kind = (
+            "Object" if ambf.generation == "master" and kind != "World" else kind
+        )
         self.offer = offer
         self._complaints: dict[str, float] = {}
         self.published = 0
-        """Number of states in the ROS 1 format so far: the ``seq`` of their headers, by which a subscriber detects lost messages."""
+        """Number of states in the ROS 1 format so far: the ``seq`` of their headers, by
+        which a subscriber detects lost messages.
+        """
         path = ambf.path(offer.namespace, graph_name(name.replace(" ", "")))
         self.channel = Channel(
             path,
@@ -83,7 +99,9 @@ class AmbfObject:
         """Carry out a command."""
 
     def cease(self) -> None:
-        """End what was commanded: the command watchdog has expired, or all clients have gone."""
+        """End what was commanded: the command watchdog has expired, or all clients have
+        gone.
+        """
 
     def wanted(self, on: bool) -> None:
         """The state has got its first subscriber, or lost its last one."""
@@ -95,21 +113,26 @@ class AmbfObject:
         if denied:
             self.complain(f"commands are not obeyed: {denied}")
             return
+
         self.channel.pace.command(self.ambf.now(), self.ambf.sim.time)
         with acting(SOURCE):
             self.take(message)
 
     def place(self, body: str, pose: Pose, caller: Caller = AMBF) -> bool:
-        """Place a body through the control surface; a failure is logged. Returns whether it was placed."""
+        """Place a body through the control surface; a failure is logged. Returns
+        whether it was placed.
+        """
         try:
             self.ambf.control.do(caller, Place(to=((body, pose),)))
         except BotyardError as error:
             self.complain(str(error), "place")
             return False
+
         return True
 
     def complain(self, text: str, about: str = "") -> None:
-        """Log a problem with a command at a limited rate: clients repeat their commands hundreds of times a second.
+        """Log a problem with a command at a limited rate: clients repeat their commands
+        hundreds of times a second.
 
         Texts with the same `about` count as repetitions; by default equal texts do.
         """
@@ -131,7 +154,8 @@ class AmbfObject:
         if self.channel.pace.expired(now, self.ambf.stepped_time):
             self.cease()
 
-    # -- headers of states that are filled into templates; those of ROS 1 begin with ``seq``
+    # -- headers of states that are filled into templates; those of ROS 1 begin with
+    # ``seq``
 
     def begin(self, wire: str, stamp: Stamp) -> tuple[int, ...]:
         """Numbers of the header, in the order of the wire format."""
@@ -142,7 +166,9 @@ class AmbfObject:
 
     @staticmethod
     def beginning(wire: str) -> str:
-        """Format characters of these numbers, see `botyard.protocols.ambf.template.Template`."""
+        """Format characters of these numbers, see
+        `botyard.protocols.ambf.template.Template`.
+        """
         return "III" if wire == "ros1" else "II"
 
     def header(self, begin: Sequence[Any]) -> Any:
@@ -154,16 +180,28 @@ class AmbfObject:
 
     def message(self, **fields: Any) -> Any:
         """Make its state message of these fields and those common to all states."""
-        return self.ambf.types[f"ambf_msgs/{self.kind}State"](**self.ambf.identity(self.name), **fields)
+        return self.ambf.types[f"ambf_msgs/{self.kind}State"](
+            **self.ambf.identity(self.name), **fields
+        )
 
     def plain(self, pose: Any, about: str = "", userdata: Any = ()) -> Any:
-        """Make its state message of the oldest generation, for objects without mass and joints."""
+        """Make its state message of the oldest generation, for objects without mass and
+        joints.
+        """
         m, types = self.ambf.messages, self.ambf.types
         return self.message(
-            mass=0.0, pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0), pose=pose,
-            wrench=types["geometry_msgs/Wrench"](m.vector(0.0, 0.0), m.vector(0.0, 0.0)), userdata_description=about, children_names=[],
-            joint_names=[], userdata=floats(userdata), joint_positions=floats(()),
-        )  # fmt: skip
+            mass=0.0,
+            pInertia=types["geometry_msgs/Point"](0.0, 0.0, 0.0),
+            pose=pose,
+            wrench=types["geometry_msgs/Wrench"](
+                m.vector(0.0, 0.0), m.vector(0.0, 0.0)
+            ),
+            userdata_description=about,
+            children_names=[],
+            joint_names=[],
+            userdata=floats(userdata),
+            joint_positions=floats(()),
+        )
 
 
 def parent_text(ambf: Surroundings, name: str) -> dict[str, Any]:

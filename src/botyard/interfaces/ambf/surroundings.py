@@ -1,4 +1,6 @@
-"""`Surroundings`: the simulator's side of AMBF objects: poses, topic names, messages, step hooks."""
+"""`Surroundings`: the simulator's side of AMBF objects: poses, topic names, messages,
+step hooks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from botyard.sim.simulation import Simulation
 
 
 class Surroundings:
-    """What all AMBF objects share: the world and its control surface, topic names, messages, functions called before steps.
+    """What all AMBF objects share: the world and its control surface, topic names,
+    messages, functions called before steps.
 
     Parameters
     ----------
@@ -32,7 +35,9 @@ class Surroundings:
     """
 
     stepper: Caller
-    """Caller of lockstep operations: one for all clients, which topics do not distinguish."""
+    """Caller of lockstep operations: one for all clients, which topics do not
+    distinguish.
+    """
 
     def __init__(
         self,
@@ -54,7 +59,9 @@ class Surroundings:
         self._paths: dict[str, None] = {}
         self._step_hooks: dict[Hashable, Callable[[], None]] = {}
         self._taken: object = None
-        self._numbers: tuple[list[list[float]], list[list[float]], Mapping[str, int]] = ([], [], {})
+        self._numbers: tuple[
+            list[list[float]], list[list[float]], Mapping[str, int]
+        ] = ([], [], {})
         self._stamp: object = None
         self._moment = (0, 0.0, 0.0)
         self._begin = wall.monotonic()
@@ -65,29 +72,45 @@ class Surroundings:
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while a client steps the world; None: time passes by itself."""
+        """Simulated time, s, while a client steps the world; None: time passes by
+        itself.
+        """
         raise NotImplementedError
 
     @property
     def numbers(self) -> tuple[list[list[float]], list[list[float]], Mapping[str, int]]:
-        """Poses and velocities of all bodies as lists, and the row of each body; converted once for each snapshot."""
+        """Poses and velocities of all bodies as lists, and the row of each body;
+        converted once for each snapshot.
+        """
         snapshot = self.sim.snapshot
         if snapshot is not self._taken:
             self._taken = snapshot
-            self._numbers = snapshot.state.pose.tolist(), snapshot.state.vel.tolist(), snapshot.rows
+            self._numbers = (
+                snapshot.state.pose.tolist(),
+                snapshot.state.vel.tolist(),
+                snapshot.rows,
+            )
+
         return self._numbers
 
     def moment(self, stamp: Stamp) -> tuple[int, float, float]:
-        """Step number, wall time and simulated time, s; the same for all states of one stamp."""
+        """Step number, wall time and simulated time, s; the same for all states of one
+        stamp.
+        """
         if stamp is not self._stamp:
             self._stamp = stamp
             self._moment = self.sim.tick & 0xFFFFFFFF, self.now(), self.sim.time
+
         return self._moment
 
     def path(self, namespace: str, name: str) -> str:
-        """Reserve a unique topic prefix (before ``/State``); a number is appended if it is taken (§3)."""
+        """Reserve a unique topic prefix (before ``/State``); a number is appended if it
+        is taken (§3).
+        """
         space = namespace if namespace.startswith("/") else f"{NAMESPACE}{namespace}"
-        base = path = f"{self._prefix}{space if space.endswith('/') else space + '/'}{name}"
+        base = path = (
+            f"{self._prefix}{space if space.endswith('/') else space + '/'}{name}"
+        )
         n = 2
         while path in self._paths:
             path, n = f"{base}{n}", n + 1
@@ -101,7 +124,11 @@ class Surroundings:
     def rated(self, offer: Offer) -> Offer:
         """Apply the rates that are set for all objects."""
         low, high = self._rates
-        return replace(offer, low=offer.low if low is None else low, high=offer.high if high is None else high)
+        return replace(
+            offer,
+            low=offer.low if low is None else low,
+            high=offer.high if high is None else high,
+        )
 
     def set_step_hook(self, key: Hashable, act: Callable[[], None] | None) -> None:
         """Set a function that is called before every step; None removes it."""
@@ -115,7 +142,9 @@ class Surroundings:
         return key in self._step_hooks
 
     def pose_of(self, name: str) -> Pose:
-        """Pose of a body in the world, also of the child of a joint; the origin for an unknown name."""
+        """Pose of a body in the world, also of the child of a joint; the origin for an
+        unknown name.
+        """
         poses, _, rows = self.numbers
         row = rows.get(name)
         if row is not None:
@@ -124,6 +153,7 @@ class Surroundings:
             for joint in joints:
                 if joint.spec.child == name:
                     return compose(self.pose_of(joint.spec.parent), joint.pose)
+
         return Pose()
 
     @property
@@ -137,10 +167,13 @@ class Surroundings:
         for known in self.sim.engine.rows:
             if known in (name, short) or graph_name(known.replace(" ", "")) == short:
                 return known
+
         return None
 
     def sensed_by(self, sensor: str) -> str | None:
-        """Name of the body that the first hitting ray of a sensor hits; None if there is none."""
+        """Name of the body that the first hitting ray of a sensor hits; None if there
+        is none.
+        """
         raise NotImplementedError
 
     def identity(self, name: str) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Readings of a selected robot's devices in the form of the page, by the declaration of each kind (`botyard.model.devices.Device`)."""
+"""Readings of a selected robot's devices in the form of the page, by the declaration of
+each kind (`botyard.model.devices.Device`).
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,7 @@ def _text(column: Field, value: Any) -> str:
         if column.unit == "rad":
             return f"{math.degrees(value):z.1f}°"
         return f"{value:z.3f} {column.unit}".rstrip()
+
     return shown(f"{value} {column.unit}".rstrip(), MAX_TEXT)
 
 
@@ -40,15 +43,26 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
     kind = reader.kind
     reading = reader.read()
     found = reader.rows(reading) if kind.on_page else []
-    rows = [[_text(column, value) for column, value in zip(kind.fields, row, strict=True)] for row in found[:MAX_ROWS]]
-    marks = [] if kind.marks is None else [*islice(kind.marks(reader.spec, reading), MAX_MARKS)]
+    rows = [
+        [_text(column, value) for column, value in zip(kind.fields, row, strict=True)]
+        for row in found[:MAX_ROWS]
+    ]
+    marks = (
+        []
+        if kind.marks is None
+        else [*islice(kind.marks(reader.spec, reading), MAX_MARKS)]
+    )
     return DeviceReading(
         device=reader.name,
         about=shown(kind.about, MAX_TEXT),
         columns=[column.name for column in kind.fields] if kind.on_page else [],
         rows=rows,
         more=len(found) - len(rows),
-        marks=[(float(m.x), float(m.y), shown(m.text, MAX_TEXT)) for m in marks if math.isfinite(m.x + m.y)],
+        marks=[
+            (float(m.x), float(m.y), shown(m.text, MAX_TEXT))
+            for m in marks
+            if math.isfinite(m.x + m.y)
+        ],
         commands=[_command(reader, c) for c in kind.commands[:MAX_COMMANDS]],
     )
 
@@ -56,23 +70,42 @@ def _reading(reader: DeviceReader[Any]) -> DeviceReading:
 def _command(reader: DeviceReader[Any], command: Command[Any]) -> DeviceCommand:
     low, high = command.limits(reader.spec)
     about, unit = shown(command.about, MAX_TEXT), shown(command.unit, MAX_TEXT)
-    return DeviceCommand(name=command.name, about=about, low=float(low), high=float(high), unit=unit)
+    return DeviceCommand(
+        name=command.name, about=about, low=float(low), high=float(high), unit=unit
+    )
 
 
 def device_readings(robot: Robot) -> list[DeviceReading]:
-    """Readings of the devices of a robot that the page shows, and commands of its actuators.
+    """Readings of the devices of a robot that the page shows, and commands of its
+    actuators.
 
     A device that raises is shown with its error, and logged.
     """
     found = []
-    on_page = [(name, reader) for name, reader in robot.devices.items() if reader.kind.on_page or reader.kind.commands]
+    on_page = [
+        (name, reader)
+        for name, reader in robot.devices.items()
+        if reader.kind.on_page or reader.kind.commands
+    ]
     for name, reader in on_page[:MAX_DEVICES]:
         try:
             found.append(_reading(reader))
-        except Exception as error:  # a third-party device must not hide the others
+        except Exception as error:
+            # a third-party device must not hide the others
             log.debug("%s: %s cannot be read", robot.name, name, exc_info=True)
             about = shown(f"cannot be read: {(error.__cause__ or error)!r}", MAX_TEXT)
-            found.append(DeviceReading(device=name, about=about, columns=[], rows=[], more=0, marks=[], commands=[]))
+            found.append(
+                DeviceReading(
+                    device=name,
+                    about=about,
+                    columns=[],
+                    rows=[],
+                    more=0,
+                    marks=[],
+                    commands=[],
+                )
+            )
+
     return found
 
 

@@ -1,4 +1,6 @@
-"""`Inspector`: debug views of the engine for the page: grid, clearance, rays, collision candidates (GUI-031)."""
+"""`Inspector`: debug views of the engine for the page: grid, clearance, rays, collision
+candidates (GUI-031).
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,16 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from botyard.engine.inspection import Squares, cells, clearances, collision_candidates, occupied_cells, ray_walk
+from botyard.api.revisions import Subject
+from botyard.engine.inspection import (
+    Squares,
+    cells,
+    clearances,
+    collision_candidates,
+    occupied_cells,
+    ray_walk,
+)
 from botyard.errors import WorldError
-from botyard.feed import Subject
 from botyard.geometry import compose
 from botyard.interfaces.page.viewsource import drawn_devices
 from botyard.protocols.webgui.messages import Debug, DebugResult, encoder
@@ -25,7 +34,9 @@ CACHE_SIZE: Final = 8
 
 
 class Inspector:
-    """Answers debug requests about the engine; answers about the map are cached until the map changes."""
+    """Answers debug requests about the engine; answers about the map are cached until
+    the map changes.
+    """
 
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
@@ -46,12 +57,19 @@ class Inspector:
         if revision != self._map:
             self._map = revision
             self._cache.clear()
-        key = (request.what, *cells(grid, (request.x0, request.y0, request.x1, request.y1)))
+
+        key = (
+            request.what,
+            *cells(grid, (request.x0, request.y0, request.x1, request.y1)),
+        )
         made = self._cache.get(key)
         if made is None:
-            made = self._cache[key] = msgspec.Raw(encoder.encode(look_into(self._sim, request)))
+            made = self._cache[key] = msgspec.Raw(
+                encoder.encode(look_into(self._sim, request))
+            )
             if len(self._cache) > CACHE_SIZE:
                 self._cache.popitem(last=False)
+
         self._cache.move_to_end(key)
         return made
 
@@ -74,22 +92,29 @@ def look_into(sim: Simulation, request: Debug) -> DebugResult:
     if request.what == "rays":
         return _rays(sim, request.name)
     names = {row: name for name, row in engine.rows.items()}
-    rows = collision_candidates(engine.state, engine.bodies, row, float(engine.bins.reach[2]))
+    rows = collision_candidates(
+        engine.state, engine.bodies, row, float(engine.bins.reach[2])
+    )
     x, y, _ = engine.state.pose[row].tolist()
     poses = engine.state.pose
     return DebugResult(
-        names=[names[i] for i in rows], lines=[(x, y, float(poses[i, 0]), float(poses[i, 1])) for i in rows]
+        names=[names[i] for i in rows],
+        lines=[(x, y, float(poses[i, 0]), float(poses[i, 1])) for i in rows],
     )
 
 
 def _flat(squares: Squares) -> list[float]:
-    """Flatten to one list, rounded to 1 mm: thousands of small tuples would trigger the garbage collector, which delays a step."""
+    """Flatten to one list, rounded to 1 mm: thousands of small tuples would trigger the
+    garbage collector, which delays a step.
+    """
     return squares.round(3).ravel().tolist()
 
 
 def _rays(sim: Simulation, name: str) -> DebugResult:
     robot = sim.robots[name]
-    reader = next((one for one in drawn_devices(robot) if one.kind.layer == "laser"), None)
+    reader = next(
+        (one for one in drawn_devices(robot) if one.kind.layer == "laser"), None
+    )
     if reader is None:
         raise WorldError(f"{name}: expected a robot with a laser, found none")
     (beams, *_), ranges = sim.fleet.bundles(reader.key), reader.ranges
@@ -97,5 +122,8 @@ def _rays(sim: Simulation, name: str) -> DebugResult:
     walks = []
     for k in range(0, len(ranges), max(1, len(ranges) // SHOWN_RAYS)):
         bearing = origin.th + beams.angle0 + k * beams.step
-        walks.append(ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(ranges[k])))
+        walks.append(
+            ray_walk(sim.engine.grid, origin.x, origin.y, bearing, float(ranges[k]))
+        )
+
     return DebugResult(squares=_flat(np.concatenate(walks)) if walks else [])

@@ -1,7 +1,8 @@
 """`Past`: shows a page an earlier moment, while the world goes on for everybody else.
 
-A simulation beside the world is restored to the moment (`History.look`), and a `ViewSource` of its own makes frames of it. Sensors are read
-that are read in the world now, and those of the robots that the page has selected.
+A simulation beside the world is restored to the moment (`History.look`), and a
+`ViewSource` of its own makes frames of it. Sensors are read that are read in the world
+now, and those of the robots that the page has selected.
 """
 
 from __future__ import annotations
@@ -66,14 +67,21 @@ class Past:
     world : Shown
         The running simulation.
     time : float
-        Simulated time, s: the last moment then or before it is shown. StateError: nothing is kept.
+        Simulated time, s: the last moment then or before it is shown. StateError:
+        nothing is kept.
     numbers : iterator of int
         Numbers of schemas, which no other source of the page's frames has.
     port_of : callable
         TCP port of a robot.
     """
 
-    def __init__(self, world: Shown, time: float, numbers: Iterator[int], port_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        world: Shown,
+        time: float,
+        numbers: Iterator[int],
+        port_of: Callable[[str], int],
+    ) -> None:
         self._world = world
         self.moment: Moment = world.sim.history.moment(time)
         self.sim = world.sim.history.look(time)
@@ -86,7 +94,9 @@ class Past:
         history.look(time, self.sim)
 
     def read(self, selected: Iterable[str]) -> None:
-        """Take readings of what is read in the world now, and of these robots; then the frame is another one."""
+        """Take readings of what is read in the world now, and of these robots; then the
+        frame is another one.
+        """
         chosen, world = set(selected), self._world.sim
         changed = False
         for name, robot in self.sim.robots.items():
@@ -97,6 +107,7 @@ class Past:
                 if wanted != reader.is_read:
                     reader.subscribe(SOURCE, wanted)
                     changed = True
+
         if changed:
             self.sim.settle()
         self.source.changed()
@@ -104,7 +115,11 @@ class Past:
     def difference(self) -> Difference:
         """Which robots the world would lose and get if it went on from here."""
         now, then = self._world.sim.robots, self.sim.robots
-        missing = tuple(n for n, robot in now.items() if n not in then or then[n].spec is not robot.spec)
+        missing = tuple(
+            n
+            for n, robot in now.items()
+            if n not in then or then[n].spec is not robot.spec
+        )
         return Difference(missing, tuple(n for n in then if n not in now))
 
 

@@ -1,4 +1,6 @@
-"""The page's time line of a recording: moving it moves what all pages, and all other interfaces, are shown."""
+"""The page's time line of a recording: moving it moves what all pages, and all other
+interfaces, are shown.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from botyard.traffic.recordedchart import RecordedChart, recorded_chart
 MAX_NAME: Final = 200
 """Longest name of a recording that pages are told, characters."""
 MAX_BARS: Final = 100_000
-"""Most bars of a chart that a page is sent, and most times at which robots ask: of more, the longest bars and the first times."""
+"""Most bars of a chart that a page is sent, and most times at which robots ask: of
+more, the longest bars and the first times.
+"""
 DIGITS: Final = 6
 """Digits of times in a chart behind the point: µs."""
 
@@ -43,22 +47,28 @@ class RecordingLine:
         Of the recording, for people.
     """
 
-    def __init__(self, player: Player, hub: RunLoop, control: Control, name: str) -> None:
+    def __init__(
+        self, player: Player, hub: RunLoop, control: Control, name: str
+    ) -> None:
         self._player, self._hub, self._control = player, hub, control
         self._name = shown(name, MAX_NAME)
         found = recorded_chart(player.track)
         self._chart = None if found is None else _encoded(found)
         self.marks: Sequence[msg.Mark] = tuple(
-            msg.Mark(time=mark.time, kind=mark.kind, text=mark.text) for mark in player.track.marks
+            msg.Mark(time=mark.time, kind=mark.kind, text=mark.text)
+            for mark in player.track.marks
         )
 
     def state(self) -> msg.TimeLine | None:
         """See `TimeLine.state`."""
         player = self._player
         return msg.TimeLine(
-            first=player.begin, last=player.end, replay=self._name, loop=player.loop,
+            first=player.begin,
+            last=player.end,
+            replay=self._name,
+            loop=player.loop,
             chart=self._chart is not None,
-        )  # fmt: skip
+        )
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
         """All are shown the same."""
@@ -81,8 +91,12 @@ class RecordingLine:
     def left(self, viewer: Viewer) -> None:
         """The recording stays where it is."""
 
-    def look(self, request: msg.Look, viewer: Viewer, caller: Caller) -> msg.Looked | None:
-        """Go to a moment, or some steps on or back; then the recording stands still there if it did before."""
+    def look(
+        self, request: msg.Look, viewer: Viewer, caller: Caller
+    ) -> msg.Looked | None:
+        """Go to a moment, or some steps on or back; then the recording stands still
+        there if it did before.
+        """
         self._control.check(caller, Resume)
         player = self._player
         if request.time is not None:
@@ -90,6 +104,7 @@ class RecordingLine:
         elif request.by:
             self._hub.pause()
             player.go(player.sim.tick + request.by)
+
         self._hub.settle()
         return None
 
@@ -111,7 +126,11 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
     """A chart as pages get it."""
     chart = found.chart
     lengths = sorted(
-        (bar[-1] - bar[-2] for bar in chain(chart.goes, chart.waits, chart.sectors, chart.grants)), reverse=True
+        (
+            bar[-1] - bar[-2]
+            for bar in chain(chart.goes, chart.waits, chart.sectors, chart.grants)
+        ),
+        reverse=True,
     )
     least = lengths[MAX_BARS] if len(lengths) > MAX_BARS else -1.0
     goes, waits = (
@@ -119,16 +138,30 @@ def _encoded(found: RecordedChart) -> msgspec.Raw:
         for bars in (chart.goes, chart.waits)
     )
     sectors, grants = (
-        [(i, sector, round(a, DIGITS), round(b, DIGITS)) for i, sector, a, b in bars if b - a > least]
+        [
+            (i, sector, round(a, DIGITS), round(b, DIGITS))
+            for i, sector, a, b in bars
+            if b - a > least
+        ]
         for bars in (chart.sectors, chart.grants)
     )
     asks = [(i, round(t, DIGITS)) for i, t in chart.asks[:MAX_BARS]]
-    holders = [(i, round(t, DIGITS), list(others)) for i, t, others in chart.holders[:MAX_BARS]]
+    holders = [
+        (i, round(t, DIGITS), list(others)) for i, t, others in chart.holders[:MAX_BARS]
+    ]
     left_out = len(lengths) - len(goes) - len(waits) - len(sectors) - len(grants)
     result = msg.ChartResult(
-        title=chart.title, end=chart.end, robots=list(found.names), goes=goes, waits=waits, sectors=sectors, grants=grants,
-        asks=asks, holders=holders, left_out=left_out,
-    )  # fmt: skip
+        title=chart.title,
+        end=chart.end,
+        robots=list(found.names),
+        goes=goes,
+        waits=waits,
+        sectors=sectors,
+        grants=grants,
+        asks=asks,
+        holders=holders,
+        left_out=left_out,
+    )
     return msgspec.Raw(msg.encoder.encode(result))
 
 

@@ -1,6 +1,8 @@
-"""The page's time line: what it is about (`TimeLine`), and that of a running simulation (`LookBack`).
+"""The page's time line: what it is about (`TimeLine`), and that of a running simulation
+(`LookBack`).
 
-Looking back shows one page an earlier moment, while the world goes on for everybody else; going on from a moment is the operation `Branch`.
+Looking back shows one page an earlier moment, while the world goes on for everybody
+else; going on from a moment is the operation `Branch`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from botyard.control import Branch, Caller, Control
 from botyard.control.history import NO_HISTORY
 from botyard.control.parts import RunLoop
 from botyard.errors import NotNowError
-from botyard.interfaces.page.marks import Marks
 from botyard.interfaces.page.past import Past
+from botyard.interfaces.page.timeline_events import Marks
 from botyard.interfaces.page.viewsource import ViewSource
 from botyard.model.scene import Scene
 from botyard.names import shown
@@ -24,13 +26,17 @@ from botyard.protocols.webgui.session import Viewer
 from botyard.sim.simulation import Simulation
 
 MAX_LOOKING: Final = 8
-"""Most pages that look back at a time, and most that only look on: each has a simulation of its own beside the world."""
+"""Most pages that look back at a time, and most that only look on: each has a
+simulation of its own beside the world.
+"""
 MAX_PROBLEM: Final = 300
 """Longest text of what is wrong, characters."""
 
 
 class TimeLine(Protocol):
-    """What a page's time line is about: the last minutes of a running simulation, or a recording."""
+    """What a page's time line is about: the last minutes of a running simulation, or a
+    recording.
+    """
 
     @property
     def marks(self) -> Sequence[msg.Mark]:
@@ -54,7 +60,9 @@ class TimeLine(Protocol):
         ...
 
     def noticed(self) -> None:
-        """Time has passed: look for events. Called twice a second while there are pages."""
+        """Time has passed: look for events. Called twice a second while there are
+        pages.
+        """
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
@@ -65,12 +73,18 @@ class TimeLine(Protocol):
         """A viewer is gone."""
         ...
 
-    def look(self, request: msg.Look, viewer: Viewer, caller: Caller) -> msg.Looked | None:
-        """Show another moment; None is answered if it is the present. NotNowError, StateError: there is none."""
+    def look(
+        self, request: msg.Look, viewer: Viewer, caller: Caller
+    ) -> msg.Looked | None:
+        """Show another moment; None is answered if it is the present. NotNowError,
+        StateError: there is none.
+        """
         ...
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world go on from the moment that a viewer is shown; its time, s. BotyardError: it cannot."""
+        """Let the world go on from the moment that a viewer is shown; its time, s.
+        BotyardError: it cannot.
+        """
         ...
 
     def loop(self, on: bool, caller: Caller) -> None:
@@ -78,12 +92,15 @@ class TimeLine(Protocol):
         ...
 
     def chart(self) -> msgspec.Raw | None:
-        """What robots did over time, as `botyard.protocols.webgui.messages.ChartResult`; None: there is no chart."""
+        """What robots did over time, as
+        `botyard.protocols.webgui.messages.ChartResult`; None: there is no chart.
+        """
         ...
 
 
 class LookBack:
-    """The time line of a running simulation: its last minutes, which `Simulation.history` keeps, and what has happened in them.
+    """The time line of a running simulation: its last minutes, which
+    `Simulation.history` keeps, and what has happened in them.
 
     Parameters
     ----------
@@ -100,9 +117,20 @@ class LookBack:
     """
 
     def __init__(
-        self, hub: RunLoop, control: Control, port_of: Callable[[str], int], present: ViewSource, own: str
+        self,
+        hub: RunLoop,
+        control: Control,
+        port_of: Callable[[str], int],
+        present: ViewSource,
+        own: str,
     ) -> None:
-        self._hub, self._control, self._port_of, self._present, self._own = hub, control, port_of, present, own
+        self._hub, self._control, self._port_of, self._present, self._own = (
+            hub,
+            control,
+            port_of,
+            present,
+            own,
+        )
         self._pasts: dict[Viewer, Past] = {}
         self._marks = Marks(hub, own)
 
@@ -118,7 +146,9 @@ class LookBack:
             return None
         first, last = history.span
         problem = shown(history.problem, MAX_PROBLEM)
-        return msg.TimeLine(first=first.time, last=last.time, size=history.size, problem=problem)
+        return msg.TimeLine(
+            first=first.time, last=last.time, size=history.size, problem=problem
+        )
 
     def source_of(self, viewer: Viewer) -> ViewSource | None:
         """See `TimeLine.source_of`."""
@@ -149,44 +179,70 @@ class LookBack:
         """A viewer is gone."""
         self._pasts.pop(viewer, None)
 
-    def look(self, request: msg.Look, viewer: Viewer, caller: Caller) -> msg.Looked | None:
+    def look(
+        self, request: msg.Look, viewer: Viewer, caller: Caller
+    ) -> msg.Looked | None:
         """Show one viewer another moment."""
         history, past = self._hub.sim.history, self._pasts.get(viewer)
         if request.time is None and not request.by:
             self._show_present(viewer)
             return None
+
         if not history.is_on or history.span is None:
             raise NotNowError(NO_HISTORY)
-        if past is None and sum(v.read_only == viewer.read_only for v in self._pasts) >= MAX_LOOKING:
+        if (
+            past is None
+            and sum(v.read_only == viewer.read_only for v in self._pasts) >= MAX_LOOKING
+        ):
             raise NotNowError(f"{MAX_LOOKING} pages look back already")
+
         shown_now = history.span[1] if past is None else past.moment
-        time = history.beside(shown_now, request.by).time if request.time is None else request.time
+        time = (
+            history.beside(shown_now, request.by).time
+            if request.time is None
+            else request.time
+        )
         before = 0
         if past is None:
-            past = self._pasts[viewer] = Past(self._hub, time, self._present.numbers, self._port_of)
+            past = self._pasts[viewer] = Past(
+                self._hub, time, self._present.numbers, self._port_of
+            )
         else:
             before = past.source.schema()[0]
             past.go(time)
+
         past.read(viewer.view.selected)
         number, schema = past.source.schema()
         if number != before:
             viewer.send_encoded(schema)
         missing, gone = past.difference()
         robots = self._hub.sim.robots
-        disconnected = sum(any(source != self._own for source in robots[name].clients) for name in missing)
+        disconnected = sum(
+            any(source != self._own for source in robots[name].clients)
+            for name in missing
+        )
         return msg.Looked(
-            tick=past.moment.tick, time=past.moment.time, missing=list(missing), gone=list(gone),
+            tick=past.moment.tick,
+            time=past.moment.time,
+            missing=list(missing),
+            gone=list(gone),
             disconnected=disconnected,
-        )  # fmt: skip
+        )
 
     def go_on(self, viewer: Viewer, caller: Caller) -> float:
-        """Let the world go on from the moment that a viewer looks at; it is shown the present again."""
+        """Let the world go on from the moment that a viewer looks at; it is shown the
+        present again.
+        """
         past, control = self._pasts.get(viewer), self._control
         if past is None:
             control.check(caller, Branch)
             raise NotNowError("this page shows the present: look back first")
+
         if self._hub.sim.history.moment(past.moment.time) != past.moment:
-            raise NotNowError("the moment that is shown is not kept any more: look at another one")
+            raise NotNowError(
+                "the moment that is shown is not kept any more: look at another one"
+            )
+
         moment = control.do(caller, Branch(time=past.moment.time))
         self._show_present(viewer)
         return moment.time

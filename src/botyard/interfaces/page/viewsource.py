@@ -1,4 +1,6 @@
-"""`ViewSource`: encodes the state for pages as binary columns, once for all viewers with the same view."""
+"""`ViewSource`: encodes the state for pages as binary columns, once for all viewers
+with the same view.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from botyard.api.revisions import Subject
 from botyard.devices.electrics import Boards
 from botyard.devices.view import DeviceReader
 from botyard.engine.build import robot_body
-from botyard.feed import Subject
 from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.devices import Layer, find_device
@@ -24,7 +26,14 @@ from botyard.model.robot import Drive, RobotSpec
 from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
-from botyard.protocols.webgui.messages import BodyInfo, Group, MapInfo, Model, Schema, View
+from botyard.protocols.webgui.messages import (
+    BodyInfo,
+    Group,
+    MapInfo,
+    Model,
+    Schema,
+    View,
+)
 from botyard.sim.simulation import Robot, Simulation
 
 U4 = np.uint32
@@ -33,10 +42,18 @@ _STALLED, _MOTORS, _ESTOP, _HELD, _GHOST = (
     np.int8(b) for b in (Bit.STALLED, Bit.MOTORS, Bit.ESTOP, Bit.HELD, Bit.GHOST)
 )
 _CLIENT = int(Bit.CLIENT)
-_IN_SCHEMA = (Subject.BODIES, Subject.OUTLINES, Subject.READINGS, Subject.MAP, Subject.PORTS)
+_IN_SCHEMA = (
+    Subject.BODIES,
+    Subject.OUTLINES,
+    Subject.READINGS,
+    Subject.MAP,
+    Subject.PORTS,
+)
 """Subjects whose changes make a new schema."""
 RANGE_UNIT: Final = 0.001
-"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m; others get a coarser one."""
+"""Unit of 16-bit ranges in frames, m, for sensors with a range below 65 m; others get a
+coarser one.
+"""
 
 
 def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
@@ -110,11 +127,15 @@ class ViewSource:
     port_of : callable
         TCP port of a robot, 0 if it has none.
     numbers : iterator of int, optional
-        Numbers of schemas; a page that gets frames of several sources tells them by these.
+        Numbers of schemas; a page that gets frames of several sources tells them by
+        these.
     """
 
     def __init__(
-        self, hub: Shown, port_of: Callable[[str], int] = lambda _: 0, numbers: Iterator[int] | None = None
+        self,
+        hub: Shown,
+        port_of: Callable[[str], int] = lambda _: 0,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self._hub = hub
         self._feed = hub.sim.feed
@@ -142,8 +163,11 @@ class ViewSource:
         revision = self._feed.last(Subject.MAP)
         if revision != self._map:
             self._map, scene = revision, self._hub.sim.scene
-            nothing = not (len(scene.segments) or len(scene.points) or scene.places or scene.areas)
+            nothing = not (
+                len(scene.segments) or len(scene.points) or scene.places or scene.areas
+            )
             self._map_name = "" if nothing else secrets.token_hex(16)
+
         return self._map_name
 
     def _map_info(self) -> MapInfo:
@@ -163,6 +187,7 @@ class ViewSource:
         if revision != self._known:
             self._rebuild()
             self._known = revision
+
         return self._number, self._schema
 
     def _rebuild(self) -> None:
@@ -174,57 +199,93 @@ class ViewSource:
         self._origin = np.array([center.x, center.y])
         models: dict[Hashable, tuple[int, Model]] = {}
         bodies = []
-        plain: dict[int, tuple[bytes, Model]] = {}  # by identity of the spec, which hundreds of robots may share
+        plain: dict[
+            int, tuple[bytes, Model]
+        ] = {}  # by identity of the spec, which hundreds of robots may share
         for robot in sim.robots.values():
             known = plain.get(id(robot.spec)) if robot.gripper is None else None
             if known is None:
                 shape = model_shape(robot.spec)
                 if robot.gripper is not None:
                     shape.parts = [list(part) for part in robot.gripper.parts]
-                known = messages.encoder.encode(shape), shape  # all of it: others of that name may have other lasers
+                known = (
+                    messages.encoder.encode(shape),
+                    shape,
+                )  # all of it: others of that name may have other lasers
                 if robot.gripper is None:
                     plain[id(robot.spec)] = known
+
             key, shape = known
             index, _ = models.setdefault(key, (len(models), shape))
             bodies.append(
-                BodyInfo(name=robot.name, model=index, robot=bool(robot.spec.drive), port=self._port_of(robot.name))
+                BodyInfo(
+                    name=robot.name,
+                    model=index,
+                    robot=bool(robot.spec.drive),
+                    port=self._port_of(robot.name),
+                )
             )
+
         for name, box in zip(sim.box_names, sim.scene.boxes, strict=True):
             shape = Model(
-                name=_kind_of(box), description="object of the map", color=hex_of(box.color), parts=[list(part) for part in box.outlines],
-                drives=False, omni=False, lasers=[], max_v=0.0, max_w=0.0,
-            )  # fmt: skip
-            index, _ = models.setdefault((shape.name, box.color, box.outlines), (len(models), shape))
+                name=_kind_of(box),
+                description="object of the map",
+                color=hex_of(box.color),
+                parts=[list(part) for part in box.outlines],
+                drives=False,
+                omni=False,
+                lasers=[],
+                max_v=0.0,
+                max_w=0.0,
+            )
+            index, _ = models.setdefault(
+                (shape.name, box.color, box.outlines), (len(models), shape)
+            )
             bodies.append(BodyInfo(name=name, model=index, robot=False))
+
         self._robots = len(sim.robots)
         rows = sim.fleet.rows
         self._rows = np.array([rows[b.name] for b in bodies], np.int64)
         self._group_sensors()
         schema = Schema(
-            number=self._number, map=self._map_info(), origin=(center.x, center.y), dt=sim.dt, models=[m for _, m in models.values()],
-            bodies=bodies, robots=self._robots, groups=[g.group for g in self._groups],
-        )  # fmt: skip
+            number=self._number,
+            map=self._map_info(),
+            origin=(center.x, center.y),
+            dt=sim.dt,
+            models=[m for _, m in models.values()],
+            bodies=bodies,
+            robots=self._robots,
+            groups=[g.group for g in self._groups],
+        )
         self._schema = messages.encoder.encode(schema)
 
     def _group_sensors(self) -> None:
         """Group sensors with equal beams."""
         sim = self._hub.sim
         keys, spans = sim.fleet.placed
-        placed = {key: (device, span[0]) for device, (key, span) in enumerate(zip(keys, spans, strict=True))}
+        placed = {
+            key: (device, span[0])
+            for device, (key, span) in enumerate(zip(keys, spans, strict=True))
+        }
         found: dict[Hashable, tuple[Group, list[tuple[int, int, int]]]] = {}
         for row, robot in enumerate(sim.robots.values()):
             for reader in drawn_devices(robot):
                 layer, bundles = reader.kind.layer, sim.fleet.bundles(reader.key)
                 if layer is None or not bundles:
                     continue
-                _, members = found.setdefault((layer, bundles), (_group(len(found), layer, bundles), []))
+                _, members = found.setdefault(
+                    (layer, bundles), (_group(len(found), layer, bundles), [])
+                )
                 members.append((*placed[reader.key], row))
+
         self._groups = []
         for group, members in found.values():
             table = np.array(members, np.int64)
             first = table[:, 1].copy()
             step = _even_step(first, group.count)
-            self._groups.append(_Sensors(group, table[:, 0].copy(), first, table[:, 2].astype(U4), step))
+            self._groups.append(
+                _Sensors(group, table[:, 0].copy(), first, table[:, 2].astype(U4), step)
+            )
 
     # -- frames
 
@@ -239,10 +300,15 @@ class ViewSource:
         return self._frame_number
 
     def frame(self, view: View) -> bytes:
-        """Encode the present state for a view; the frame has the number of its schema. Cached for equal views."""
+        """Encode the present state for a view; the frame has the number of its schema.
+        Cached for equal views.
+        """
         self.schema()
         if view.readings != "selected" and view.selected:
-            view = View(readings=view.readings, odometry=view.odometry, velocity=view.velocity)
+            view = View(
+                readings=view.readings, odometry=view.odometry, velocity=view.velocity
+            )
+
         made = self._frames.get(view)
         if made is None:
             made = self._frames[view] = self._encode(view)
@@ -262,13 +328,25 @@ class ViewSource:
             odom = sim.fleet.odometry_in_world
             odom[:, :2] -= self._origin
             columns.append((Block.ODOMETRY, 0, n, [odom.astype("<f4")]))
+
         if view.velocity:
             columns.append((Block.VELOCITY, 0, n, [state.vel[rows[:n]].astype("<f4")]))
         if view.readings != "none":
             columns += self._readings(view)
-        flags = self._flags | (frames.PAUSED if hub.is_paused else 0) | (0 if hub.speed else frames.FASTEST)
+        flags = (
+            self._flags
+            | (frames.PAUSED if hub.is_paused else 0)
+            | (0 if hub.speed else frames.FASTEST)
+        )
         header = Header(
-            self._number, flags, sim.time, sim.tick, self._frame_number, hub.ratio, hub.step_time * 1e3, hub.speed
+            self._number,
+            flags,
+            sim.time,
+            sim.tick,
+            self._frame_number,
+            hub.ratio,
+            hub.step_time * 1e3,
+            hub.speed,
         )
         return frames.encode(header, columns)
 
@@ -278,12 +356,23 @@ class ViewSource:
         revision = self._feed.last(Subject.CLAIMS)
         if self._driven[0] != revision:
             driven = np.zeros(len(rows), np.uint8)
-            driven[: self._robots] = [_CLIENT if r.clients else 0 for r in sim.robots.values()]
+            driven[: self._robots] = [
+                _CLIENT if r.clients else 0 for r in sim.robots.values()
+            ]
             self._driven = (revision, driven)
+
         # each of these columns is 0 or 1
-        bits = state.stall * _STALLED + state.motors * _MOTORS + state.estop * _ESTOP + state.held * _HELD
+        bits = (
+            state.stall * _STALLED
+            + state.motors * _MOTORS
+            + state.estop * _ESTOP
+            + state.held * _HELD
+        )
         bits += (state.mask == 0) * _GHOST
-        bits[sim.engine.table(Boards).inhibited()] |= _ESTOP  # the button is pressed; `estop` ends with the rest
+        bits[sim.engine.table(Boards).inhibited()] |= (
+            # the button is pressed; `estop` ends with the rest
+            _ESTOP
+        )
         result: NDArray[np.uint8] = self._driven[1] + bits[rows].view(np.uint8)
         return result
 
@@ -295,6 +384,7 @@ class ViewSource:
         if view.readings == "selected":
             wanted = set(view.selected)
             chosen = np.array([name in wanted for name in sim.robots], np.bool_)
+
         columns: list[Column] = []
         for sensors in self._groups:
             use = taken[sensors.devices]
@@ -304,25 +394,37 @@ class ViewSource:
             if not k:
                 continue
             group, everybody = sensors.group, k == len(use)
-            first, robots = (sensors.first, sensors.robot) if everybody else (sensors.first[use], sensors.robot[use])
+            first, robots = (
+                (sensors.first, sensors.robot)
+                if everybody
+                else (sensors.first[use], sensors.robot[use])
+            )
             step = sensors.step if everybody else 0
             units = frames.to_units(_rows(ranges, first, group.count, step), group.unit)
             columns.append((Block.READINGS, group.id, k, [robots, units]))
             if group.kind == "laser":
-                bright = np.flatnonzero(_rows(returns, first, group.count, step) > 1).astype(U4)
+                bright = np.flatnonzero(
+                    _rows(returns, first, group.count, step) > 1
+                ).astype(U4)
                 if len(bright):
                     columns.append((Block.BRIGHT, group.id, len(bright), [bright]))
+
         return columns
 
 
-def _rows(flat: NDArray[T], first: NDArray[np.int64], count: int, step: int) -> NDArray[T]:
+def _rows(
+    flat: NDArray[T], first: NDArray[np.int64], count: int, step: int
+) -> NDArray[T]:
     """`count` elements from each place of `first` on, (n, count).
 
     A view, without a copy, where the places are `step` apart; 0: they are irregular.
     """
     if step:
         begin, size = flat[int(first[0]) :], flat.itemsize
-        return np.ndarray((len(first), count), flat.dtype, begin.data, strides=(step * size, size))
+        return np.ndarray(
+            (len(first), count), flat.dtype, begin.data, strides=(step * size, size)
+        )
+
     rows: NDArray[T] = flat[first[:, None] + np.arange(count)]
     return rows
 
@@ -337,23 +439,45 @@ def _even_step(first: NDArray[np.int64], count: int) -> int:
 
 def drawn_devices(robot: Robot) -> list[DeviceReader[Any]]:
     """The devices of a robot whose readings a layer draws."""
-    return [reader for reader in robot.devices.values() if reader.kind.layer is not None]
+    return [
+        reader for reader in robot.devices.values() if reader.kind.layer is not None
+    ]
 
 
 def nearest_reading(robot: Robot) -> float | None:
     """Shortest range of a robot's subscribed sensors, m; None without any."""
-    least = [float(reader.ranges.min(initial=math.inf)) for reader in drawn_devices(robot) if reader.is_read]
+    least = [
+        float(reader.ranges.min(initial=math.inf))
+        for reader in drawn_devices(robot)
+        if reader.is_read
+    ]
     return min(least, default=None)
 
 
 def _group(number: int, layer: Layer, bundles: tuple[Bundle, ...]) -> Group:
     r_max = max(b.r_max for b in bundles)
     unit = RANGE_UNIT if r_max < 65.0 else r_max / 65_000.0
-    group = Group(id=number, kind=layer, count=sum(b.n_readings for b in bundles), range_max=r_max, unit=unit, poses=[])
+    group = Group(
+        id=number,
+        kind=layer,
+        count=sum(b.n_readings for b in bundles),
+        range_max=r_max,
+        unit=unit,
+        poses=[],
+    )
     if layer == "laser":
-        group.poses, group.angle0, group.step = [bundles[0].mount], bundles[0].angle0, bundles[0].step
-    else:  # a transducer with several beams points along their middle
-        group.poses = [(b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2) for b in bundles]
+        group.poses, group.angle0, group.step = (
+            [bundles[0].mount],
+            bundles[0].angle0,
+            bundles[0].step,
+        )
+    else:
+        # a transducer with several beams points along their middle
+        group.poses = [
+            (b.mount.x, b.mount.y, b.mount.th + b.angle0 + b.step * (b.count - 1) / 2)
+            for b in bundles
+        ]
+
     return group
 
 

@@ -1,11 +1,13 @@
-"""`Reporter`: sends the due reports of all Pioneer sessions after a step, encoded in one batch."""
+"""`Reporter`: sends the due reports of all Pioneer sessions after a step, encoded in
+one batch.
+"""
 
 from __future__ import annotations
 
 import logging
 from typing import Final, Protocol
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.protocols.pioneer.batch import Batch, Made
 from botyard.protocols.pioneer.session import REPEAT_PERIOD, Session
 
@@ -16,7 +18,7 @@ log = logging.getLogger("botyard.pioneer")
 
 
 class Connection(Protocol):
-    """A client's connection (`botyard.servers.connection`)."""
+    """A client's connection (`botyard.servers.pioneer.connection`)."""
 
     @property
     def session(self) -> Session:
@@ -24,15 +26,21 @@ class Connection(Protocol):
         ...
 
     def is_due(self, now: float) -> bool:
-        """Called after a step. Returns whether a report is due; `report` must follow then."""
+        """Called after a step. Returns whether a report is due; `report` must follow
+        then.
+        """
         ...
 
     def on_timer(self, now: float) -> bool:
-        """Called at the time of `next_timer`. Returns whether a report must be sent again; `report` must follow then."""
+        """Called at the time of `next_timer`. Returns whether a report must be sent
+        again; `report` must follow then.
+        """
         ...
 
     def report(self, now: float, made: Made | None = None) -> None:
-        """Send the due report: `made` by the batch, or made by the session if that is None."""
+        """Send the due report: `made` by the batch, or made by the session if that is
+        None.
+        """
         ...
 
     def next_timer(self) -> float | None:
@@ -46,7 +54,7 @@ class Reporter:
     def __init__(self) -> None:
         self._connections: list[Connection] = []
         self._batch = Batch()
-        self._fence = Fence(log, "making reports in a batch")
+        self._fence = ErrorBarrier(log, "making reports in a batch")
         self.wake = 0.0
         """Earliest time at which `poll` has something to do, s."""
 
@@ -66,14 +74,19 @@ class Reporter:
     def _report(self, due: list[Connection], now: float) -> None:
         if not due:
             return
-        made = self._fence.call(self._batch.make, [c.session for c in due], otherwise=None)
-        if made is None:  # each session then makes its own report
+        made = self._fence.call(
+            self._batch.make, [c.session for c in due], otherwise=None
+        )
+        # each session then makes its own report
+        if made is None:
             self._batch, made = Batch(), [None] * len(due)
         for connection, part in zip(due, made, strict=True):
             connection.report(now, part)
 
     def poll(self, now: float) -> None:
-        """Handle expired timers. One poll for all connections costs less than an event-loop timer for each."""
+        """Handle expired timers. One poll for all connections costs less than an
+        event-loop timer for each.
+        """
         if now < self.wake:
             return
         self.wake = now + MIN_TIMER_S
@@ -86,4 +99,5 @@ class Reporter:
                 self.wake = min(self.wake, when)
             elif connection.on_timer(now):
                 due.append(connection)
+
         self._report(due, now)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 Tap = Callable[[bool, bytes], None]
 """Takes bytes that pass in a session: whether they are from the client, and what."""
 Taker = Callable[[str, int, int, bool, bytes], None]
-"""Records bytes: name of the robot, number of the session, how many pieces of it have passed before, whether they are from the client,
-and what."""
+"""Records bytes: name of the robot, number of the session, how many pieces of it have
+passed before, whether they are from the client, and what.
+"""
 
 
 class PacketTaps:
@@ -19,7 +20,9 @@ class PacketTaps:
         self._sessions = 0
 
     def add(self, take: Taker) -> Callable[[], None]:
-        """Record from now on; the returned function ends that. Sessions are numbered over all robots, from 1."""
+        """Record from now on; the returned function ends that. Sessions are numbered
+        over all robots, from 1.
+        """
         self._takers.append(take)
 
         def end() -> None:

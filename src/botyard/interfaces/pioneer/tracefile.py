@@ -1,4 +1,6 @@
-"""Reads what passed between Pioneer clients and robots: files of ``--record-packets``, and the channel of recordings."""
+"""Reads what passed between Pioneer clients and robots: files of ``--record-packets``,
+and the channel of recordings.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,20 @@ from botyard.formats.budget import Budget, Meter
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is missing at this place: how many, the simulated time after them, s, and of what."""
+    """What is missing at this place: how many, the simulated time after them, s, and of
+    what.
+    """
 
     count: int
     sim: float
     what: str = "lines"
 
 
-def read_trace(file: str, told: Callable[[str], object] = lambda _: None) -> Iterator[Passed | Lost]:
-    """Read a file of ``--record-packets`` (see `botyard.servers.packetlog`) or a recording (`botyard.recording.recorder`).
+def read_trace(
+    file: str, told: Callable[[str], object] = lambda _: None
+) -> Iterator[Passed | Lost]:
+    """Read a file of ``--record-packets`` (see `botyard.servers.pioneer.packetlog`) or
+    a recording (`botyard.recording.recorder`).
 
     Parameters
     ----------
@@ -44,25 +51,44 @@ def read_trace(file: str, told: Callable[[str], object] = lambda _: None) -> Ite
             is_recording = begin.read(len(MAGIC)) == MAGIC
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", file) from None
+
     yield from _of_recording(file, told) if is_recording else _of_lines(file)
 
 
 def _of_lines(file: str) -> Iterator[Passed | Lost]:
     try:
-        lines = read_bytes(file, Meter(Budget(), file, FormatError), FormatError).decode("utf-8").splitlines()
+        lines = (
+            read_bytes(file, Meter(Budget(), file, FormatError), FormatError)
+            .decode("utf-8")
+            .splitlines()
+        )
     except UnicodeDecodeError as error:
         raise FormatError(f"cannot be read: {error}", file) from None
+
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-            found = Lost(int(entry["lost"]), float(entry["sim"])) if "lost" in entry else _passed(entry)
-        except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-            raise FormatError(f"not a line of a recording: {error}", file, number) from None
+            found = (
+                Lost(int(entry["lost"]), float(entry["sim"]))
+                if "lost" in entry
+                else _passed(entry)
+            )
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
+            raise FormatError(
+                f"not a line of a recording: {error}", file, number
+            ) from None
+
         yield found
 
 
 def _of_recording(file: str, told: Callable[[str], object]) -> Iterator[Passed | Lost]:
-    from botyard.recording.own import EVENTS, PACKETS, unpack_json
+    from botyard.recording.own_channels import EVENTS, PACKETS, unpack_json
     from botyard.recording.reader import Reader
 
     with Reader(file) as reader:
@@ -73,8 +99,18 @@ def _of_recording(file: str, told: Callable[[str], object]) -> Iterator[Passed |
                     yield _passed(entry)
                 elif entry.get("event") == "lost" and entry["lost"].get("packets"):
                     yield Lost(int(entry["lost"]["packets"]), one.time / 1e9, "packets")
-            except (RecordingError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
-                raise FormatError(f"not a message of a recording: {error}", file) from None
+            except (
+                RecordingError,
+                ValueError,
+                KeyError,
+                TypeError,
+                AttributeError,
+                ArithmeticError,
+            ) as error:
+                raise FormatError(
+                    f"not a message of a recording: {error}", file
+                ) from None
+
         for problem in reader.problems:
             told(problem)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import BotyardError
 from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_TEXT
@@ -14,7 +14,11 @@ from botyard.protocols.ros_messages.robot import Service
 
 
 def answer_call(
-    service: Service, request: Any, form: Callable[[Any], Any], answer: Callable[[bool, Any], None], fence: Fence
+    service: Service,
+    request: Any,
+    form: Callable[[Any], Any],
+    answer: Callable[[bool, Any], None],
+    fence: ErrorBarrier,
 ) -> None:
     """Serve a call, now or, if it takes longer, when the response is there.
 
@@ -23,7 +27,8 @@ def answer_call(
     form : callable
         The response as `answer` takes it.
     answer : callable
-        Takes whether the call has succeeded, and the response, or a text that says why not.
+        Takes whether the call has succeeded, and the response, or a text that says why
+        not.
     fence : Fence
         For what goes wrong later.
 

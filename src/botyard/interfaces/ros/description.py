@@ -10,7 +10,9 @@ from botyard.protocols.ros_messages.robot import RobotTopics, Topic
 
 
 def description(topics: RobotTopics, messages: Messages) -> Topic:
-    """The robot as URDF, whose links are the frames of the transforms, as RViz and Foxglove want it."""
+    """The robot as URDF, whose links are the frames of the transforms, as RViz and
+    Foxglove want it.
+    """
     port, names = topics.port, topics.names
     text: list[str] = []
 
@@ -18,13 +20,25 @@ def description(topics: RobotTopics, messages: Messages) -> Topic:
         if not text:
             profile = names.profile
             found = to_urdf(
-                port.spec, port.name, profile=profile.name, footprint=profile.footprint, prefix=names.frame_id("")
+                port.spec,
+                port.name,
+                profile=profile.name,
+                footprint=profile.footprint,
+                prefix=names.frame_id(""),
             )
             text.append(found)
+
         return messages.value("String", text[0])
 
     about = "the robot as URDF, for RViz and Foxglove"
-    return Topic(names.topic("robot_description"), "std_msgs/String", make, about, version=lambda: True, period=1.0)
+    return Topic(
+        names.topic("robot_description"),
+        "std_msgs/String",
+        make,
+        about,
+        version=lambda: True,
+        period=1.0,
+    )
 
 
 __all__ = ["description"]

@@ -1,4 +1,6 @@
-"""The entities of simulation_interfaces: robots, moving obstacles and boxes of the map; what they are, where, and which fit a filter."""
+"""The entities of simulation_interfaces: robots, moving obstacles and boxes of the map;
+what they are, where, and which fit a filter.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,6 @@ import numpy as np
 
 from botyard.control import Control
 from botyard.control.site import BodyInfo
-from botyard.elementary import cosine_sine
 from botyard.engine.hulls import convex_hull
 from botyard.errors import PeerError
 from botyard.geometry import Outline, Pose, Twist
@@ -20,21 +21,33 @@ from botyard.model.regions import Disc, Region, overlaps, placed, reach
 from botyard.model.robot import RobotSpec
 from botyard.model.world import THING
 from botyard.names import shown
+from botyard.numerics.elementary import cosine_sine
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.messages import Messages, Stamp, yaw_of
 from botyard.protocols.ros_messages.regex import Pattern
-from botyard.protocols.ros_messages.simulation_interfaces import ALL_TAGS, PACKAGE, Category, Code, Refused, Shape
+from botyard.protocols.ros_messages.simulation_interfaces import (
+    ALL_TAGS,
+    PACKAGE,
+    Category,
+    Code,
+    Refused,
+    Shape,
+)
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
 
 PEDESTRIAN: Final = "walk"
 """The controller that moves an obstacle as a pedestrian."""
 FRAMES: Final = frozenset(["", "map", "world"])
-"""Accepted frames of poses; ``world`` is the package's name, and ``map`` is where it is (/tf_static)."""
+"""Accepted frames of poses; ``world`` is the package's name, and ``map`` is where it is
+(/tf_static).
+"""
 NORM_TOLERANCE: Final = 0.01
 """How much the squared norm of a quaternion may differ from 1, as in tf2."""
 MAX_BOUND_M: Final = 1e9
-"""Coordinates of bounds are cut to this, m: nothing is so far away, and larger numbers overflow in products."""
+"""Coordinates of bounds are cut to this, m: nothing is so far away, and larger numbers
+overflow in products.
+"""
 
 
 class Entities:
@@ -50,7 +63,13 @@ class Entities:
         Returns the time stamp of the present state.
     """
 
-    def __init__(self, types: Types, messages: Messages, control: Control, stamp: Callable[[], Stamp]) -> None:
+    def __init__(
+        self,
+        types: Types,
+        messages: Messages,
+        control: Control,
+        stamp: Callable[[], Stamp],
+    ) -> None:
         self._types = types
         self._m = messages
         self._control = control
@@ -74,7 +93,11 @@ class Entities:
 
     def _spec(self, name: str) -> RobotSpec | BoxObject:
         robot: Robot | None = self._sim.robots.get(name)
-        return robot.spec if robot is not None else self._sim.scene.boxes[self._sim.box_names.index(name)]
+        return (
+            robot.spec
+            if robot is not None
+            else self._sim.scene.boxes[self._sim.box_names.index(name)]
+        )
 
     def _kind(self, name: str) -> BodyInfo:
         """What clients have said of an entity, or else what its model says."""
@@ -83,23 +106,38 @@ class Entities:
             return said
         spec = self._spec(name)
         if isinstance(spec, BoxObject):
-            category = Category.STATIC_OBJECT if spec.dynamics is None else Category.DYNAMIC_OBJECT
+            category = (
+                Category.STATIC_OBJECT
+                if spec.dynamics is None
+                else Category.DYNAMIC_OBJECT
+            )
             return BodyInfo(category, "box of the map", ("box",))
+
         about = spec.pioneer.subclass or spec.name
         if spec.drive and spec.name != THING:
             category = Category.ROBOT
         elif spec.drive or spec.dynamics is not None:
             program = self._sim.programs.get(name)
-            category = Category.HUMAN if program is not None and program.name == PEDESTRIAN else Category.DYNAMIC_OBJECT
+            category = (
+                Category.HUMAN
+                if program is not None and program.name == PEDESTRIAN
+                else Category.DYNAMIC_OBJECT
+            )
         else:
             category = Category.STATIC_OBJECT
+
         return BodyInfo(category, about, (spec.name,))
 
     def info(self, name: str) -> Any:
         """EntityInfo."""
         kind = self._kind(name)
         category = self._make("EntityCategory", category=int(kind.category))
-        return self._make("EntityInfo", category=category, description=kind.description, tags=list(kind.tags))
+        return self._make(
+            "EntityInfo",
+            category=category,
+            description=kind.description,
+            tags=list(kind.tags),
+        )
 
     def bounds(self, name: str) -> Any:
         """Bounds: a box in the entity's own frame."""
@@ -107,9 +145,15 @@ class Entities:
 
     def box(self, spec: RobotSpec | BoxObject) -> Any:
         """Bounds of a model: a box in its own frame, the upper right corner first."""
-        corners = np.array([corner for outline in _outlines(spec) for corner in outline])
+        corners = np.array(
+            [corner for outline in _outlines(spec) for corner in outline]
+        )
         (x0, y0), (x1, y1) = corners.min(axis=0).tolist(), corners.max(axis=0).tolist()
-        return self._make("Bounds", type=int(Shape.BOX), points=[self._m.vector(x1, y1), self._m.vector(x0, y0)])
+        return self._make(
+            "Bounds",
+            type=int(Shape.BOX),
+            points=[self._m.vector(x1, y1), self._m.vector(x0, y0)],
+        )
 
     # -- where they are
 
@@ -120,13 +164,16 @@ class Entities:
         x, y, yaw = snapshot.state.pose[row].tolist()
         v, vy, w = snapshot.state.vel[row].tolist()
         cos, sin = cosine_sine(yaw)
-        still = self._types["geometry_msgs/Accel"](m.vector(0.0, 0.0), m.vector(0.0, 0.0))
+        still = self._types["geometry_msgs/Accel"](
+            m.vector(0.0, 0.0), m.vector(0.0, 0.0)
+        )
         return self._make(
             "EntityState",
             header=m.header(self._stamp(), "map"),
             pose=m.pose(Pose(x, y, yaw)),
             twist=m.twist(Twist(v * cos - vy * sin, v * sin + vy * cos, w)),
-            acceleration=still,  # the engine keeps no accelerations
+            # the engine keeps no accelerations
+            acceleration=still,
         )
 
     # -- filters
@@ -140,7 +187,11 @@ class Entities:
             A filter is invalid, too long, or of a kind that is not supported.
         """
         if len(filters.categories) > MAX_LISTED or len(filters.tags.tags) > MAX_LISTED:
-            raise Refused(Code.OPERATION_FAILED, f"filters: at most {MAX_LISTED} tags and categories are taken")
+            raise Refused(
+                Code.OPERATION_FAILED,
+                f"filters: at most {MAX_LISTED} tags and categories are taken",
+            )
+
         names = self.names()
         try:
             pattern = Pattern(str(filters.filter))
@@ -148,32 +199,49 @@ class Entities:
                 names = [n for n in names if pattern.search(n)]
         except PeerError as error:
             raise Refused(Code.OPERATION_FAILED, f"filter: {error}") from None
+
         categories = {int(c.category) for c in filters.categories}
         if categories or filters.tags.tags:
             kinds = {n: self._kind(n) for n in names}
-            names = [n for n in names if not categories or kinds[n].category in categories]
+            names = [
+                n for n in names if not categories or kinds[n].category in categories
+            ]
             names = [n for n in names if has_tags(filters.tags, kinds[n].tags)]
+
         region = _region(filters.bounds)
         return names if region is None else list(self._inside(names, region))
 
     def _inside(self, names: list[str], region: Region) -> Iterator[str]:
-        """The entities that overlap with a region; those whose boxes do not meet it are left out before corners are looked at."""
+        """The entities that overlap with a region; those whose boxes do not meet it are
+        left out before corners are looked at.
+        """
         snapshot = self._sim.snapshot
         specs = [self._spec(n) for n in names]
-        sizes = {id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0 for s in specs}
+        sizes = {
+            id(s): max(max(abs(x), abs(y)) for o in _outlines(s) for x, y in o) * 2.0
+            for s in specs
+        }
         poses = snapshot.state.pose[[snapshot.rows[n] for n in names]].reshape(-1, 3)
         size = np.array([sizes[id(s)] for s in specs])
         x0, y0, x1, y1 = reach(region)
         x, y = poses[:, 0], poses[:, 1]
         near = (x + size >= x0) & (x - size <= x1) & (y + size >= y0) & (y - size <= y1)
-        for name, spec, pose in compress(zip(names, specs, poses.tolist(), strict=True), near):
+        for name, spec, pose in compress(
+            zip(names, specs, poses.tolist(), strict=True), near
+        ):
             where = Pose(*pose)
-            if any(overlaps(region, placed(outline, where)) for outline in _outlines(spec)):
+            if any(
+                overlaps(region, placed(outline, where)) for outline in _outlines(spec)
+            ):
                 yield name
 
 
 def _outlines(spec: RobotSpec | BoxObject) -> tuple[Outline, ...]:
-    return (spec.parts or (spec.outline,)) if isinstance(spec, RobotSpec) else spec.outlines
+    return (
+        (spec.parts or (spec.outline,))
+        if isinstance(spec, RobotSpec)
+        else spec.outlines
+    )
 
 
 def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
@@ -182,16 +250,34 @@ def wanted_pose(header: Any, pose: Any, code: Code) -> Pose:
     Raises
     ------
     Refused
-        With `code`: the frame is unknown, a number is not finite, or the quaternion has not length 1.
+        With `code`: the frame is unknown, a number is not finite, or the quaternion has
+        not length 1.
     """
     if str(header.frame_id) not in FRAMES:
-        raise Refused(code, f'pose: expected one in the frame "world" or "map", found "{shown(header.frame_id)}"')
+        raise Refused(
+            code,
+            f'pose: expected one in the frame "world" or "map", found "{shown(header.frame_id)}"',
+        )
+
     turn = [float(getattr(pose.orientation, axis)) for axis in "xyzw"]
     place = [float(getattr(pose.position, axis)) for axis in "xyz"]
     if not all(map(math.isfinite, (*turn, *place))):
         raise Refused(code, "pose: expected finite numbers")
-    if not abs(turn[0] * turn[0] + turn[1] * turn[1] + turn[2] * turn[2] + turn[3] * turn[3] - 1.0) <= NORM_TOLERANCE:
-        raise Refused(code, f"pose: expected a quaternion of length 1, found {', '.join(f'{q:g}' for q in turn)}")
+    if (
+        not abs(
+            turn[0] * turn[0]
+            + turn[1] * turn[1]
+            + turn[2] * turn[2]
+            + turn[3] * turn[3]
+            - 1.0
+        )
+        <= NORM_TOLERANCE
+    ):
+        raise Refused(
+            code,
+            f"pose: expected a quaternion of length 1, found {', '.join(f'{q:g}' for q in turn)}",
+        )
+
     return Pose(place[0], place[1], yaw_of(pose.orientation))
 
 
@@ -204,7 +290,8 @@ def has_tags(wanted: Any, tags: Iterable[str]) -> bool:
 
 
 def _region(bounds: Any) -> Region | None:
-    """The region of Bounds in the plane; None: everywhere. Heights are not simulated, and not looked at.
+    """The region of Bounds in the plane; None: everywhere. Heights are not simulated,
+    and not looked at.
 
     Raises
     ------
@@ -215,10 +302,20 @@ def _region(bounds: Any) -> Region | None:
     if kind == Shape.EMPTY:
         return None
     if kind not in (Shape.BOX, Shape.CONVEX_HULL, Shape.SPHERE):
-        raise Refused(Code.FEATURE_UNSUPPORTED, f"bounds: expected a type from 0 to {max(Shape):d}, found {kind}")
-    if len(points) > MAX_LISTED or (len(points) < 3 if kind == Shape.CONVEX_HULL else len(points) != 2):
+        raise Refused(
+            Code.FEATURE_UNSUPPORTED,
+            f"bounds: expected a type from 0 to {max(Shape):d}, found {kind}",
+        )
+
+    if len(points) > MAX_LISTED or (
+        len(points) < 3 if kind == Shape.CONVEX_HULL else len(points) != 2
+    ):
         wanted = f"3 to {MAX_LISTED}" if kind == Shape.CONVEX_HULL else "2"
-        raise Refused(Code.OPERATION_FAILED, f"bounds: expected {wanted} points, found {len(points)}")
+        raise Refused(
+            Code.OPERATION_FAILED,
+            f"bounds: expected {wanted} points, found {len(points)}",
+        )
+
     values = np.array([(p.x, p.y) for p in points], np.float64)
     if np.isnan(values).any():
         raise Refused(Code.OPERATION_FAILED, "bounds: expected numbers")
@@ -226,11 +323,17 @@ def _region(bounds: Any) -> Region | None:
     if kind == Shape.SPHERE:
         (x, y), (radius, _) = corners
         if radius < 0.0:
-            raise Refused(Code.OPERATION_FAILED, f"bounds: expected a radius of at least 0, found {radius:g}")
+            raise Refused(
+                Code.OPERATION_FAILED,
+                f"bounds: expected a radius of at least 0, found {radius:g}",
+            )
+
         return Disc(x, y, radius)
+
     if kind == Shape.BOX:
         (xa, ya), (xb, yb) = corners
         return (xa, ya), (xb, ya), (xb, yb), (xa, yb)
+
     return convex_hull(tuple(map(tuple, corners)))
 
 

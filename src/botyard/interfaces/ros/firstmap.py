@@ -1,4 +1,6 @@
-"""`FirstMap`: waits for the first map on a topic, as a map_server publishes it (``-m ros:/map``)."""
+"""`FirstMap`: waits for the first map on a topic, as a map_server publishes it (``-m
+ros:/map``).
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,15 @@ class FirstMap:
         The name is not that of a topic.
     """
 
-    def __init__(self, name: str, types: Types, budget: Budget, came: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, types: Types, budget: Budget, came: Callable[[], None]
+    ) -> None:
         self.topic = name.removeprefix(SCHEME)
         if not self.topic.startswith("/"):
-            raise MapError(f'expected a topic, for example {SCHEME}/map, found "{name}"', name)
+            raise MapError(
+                f'expected a topic, for example {SCHEME}/map, found "{name}"', name
+            )
+
         self.name = name
         self.limit = budget.cells + _OVERHEAD
         """Longest message, bytes."""
@@ -79,6 +86,7 @@ class FirstMap:
         if self._message is None:
             text = f"no {TYPE} on {self.topic} within {waited:g} s{self._problem}"
             raise MapError(f"{text}. Does a map_server run?", self.name)
+
         return message_to_scene(self._message, self.name, self._budget)
 
 

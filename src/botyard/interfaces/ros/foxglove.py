@@ -1,7 +1,9 @@
-"""`Foxglove`: the graph's topics, services and parameters for Foxglove and Lichtblick, over their WebSocket protocol.
+"""`Foxglove`: the graph's topics, services and parameters for Foxglove and Lichtblick,
+over their WebSocket protocol.
 
-It is one transport of the graph for all clients. Each client is a `FoxgloveSession` on the WebSocket pump of `botyard.servers`.
-Messages are CDR with ROS 2's definitions as schemas, encoded once for all clients.
+It is one transport of the graph for all clients. Each client is a `FoxgloveSession` on
+the WebSocket pump of `botyard.servers`. Messages are CDR with ROS 2's definitions as
+schemas, encoded once for all clients.
 """
 
 from __future__ import annotations
@@ -14,18 +16,24 @@ from typing import Any, Final
 
 import msgspec
 
+from botyard.api.revisions import Subject
 from botyard.control import Pause, Resume, SetSpeed
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
 from botyard.errors import PeerError
-from botyard.feed import Subject
 from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.answering import answer_call
 from botyard.interfaces.ros.graph import RosGraph
 from botyard.interfaces.ros.transport import EncodedMessage
 from botyard.names import shown
 from botyard.protocols.foxglove import operations as op
-from botyard.protocols.foxglove.session import MAX_ALL_KEPT, MAX_KEPT, MAX_TEXT, Answer, FoxgloveSession
+from botyard.protocols.foxglove.session import (
+    MAX_ALL_KEPT,
+    MAX_KEPT,
+    MAX_TEXT,
+    Answer,
+    FoxgloveSession,
+)
 from botyard.protocols.ros_messages.limits import MAX_REQUEST
 from botyard.protocols.ros_messages.messages import Stamp
 from botyard.protocols.ros_messages.robot import Input, Service, Topic
@@ -34,7 +42,9 @@ from botyard.protocols.rosbridge.values import Values, json_of
 from botyard.protocols.shares import Account, Shares
 
 JSON_GROWTH: Final = 4
-"""JSON text is at most about this many times as long as the message's CDR; longer ones than so many limits are refused unread."""
+"""JSON text is at most about this many times as long as the message's CDR; longer ones
+than so many limits are refused unread.
+"""
 PERIOD_NS: Final = 1_000_000_000
 """Parameters that are changed by other clients of ROS are looked for so often."""
 
@@ -42,7 +52,9 @@ log = logging.getLogger("botyard.ros")
 
 
 def is_hidden(name: str) -> bool:
-    """Whether ROS 2 hides a topic or service: a part of its name begins with an underscore."""
+    """Whether ROS 2 hides a topic or service: a part of its name begins with an
+    underscore.
+    """
     return "/_" in name
 
 
@@ -107,7 +119,12 @@ class _Publication:
             self._deliver(client, last)
 
     def _deliver(self, client: FoxgloveSession, message: EncodedMessage) -> None:
-        client.deliver(self.channel.described.id, message.cdr, ns_of(message.stamp), self.topic.queue)
+        client.deliver(
+            self.channel.described.id,
+            message.cdr,
+            ns_of(message.stamp),
+            self.topic.queue,
+        )
 
     def close(self) -> None:
         """Unadvertise the topic."""
@@ -131,14 +148,22 @@ class _Listening:
 class _Serving:
     """A service of the graph."""
 
-    def __init__(self, server: Foxglove, ident: int, node: str, service: Service) -> None:
+    def __init__(
+        self, server: Foxglove, ident: int, node: str, service: Service
+    ) -> None:
         self._server = server
         self.node, self.service = node, service
         self.type_name = service_name(service.type_name)
-        self.fence = Fence(log, f"foxglove: the service {service.name}")
+        self.fence = ErrorBarrier(log, f"foxglove: the service {service.name}")
         request, response = self._schema("Request"), self._schema("Response")
         self.described = op.Service(
-            ident, service.name, self.type_name, request, response, request.schema, response.schema
+            ident,
+            service.name,
+            self.type_name,
+            request,
+            response,
+            request.schema,
+            response.schema,
         )
 
     def _schema(self, part: str) -> op.Schema:
@@ -194,7 +219,11 @@ class Foxglove:
     # -- what the graph asks for
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> _Publication:
         """Publish a topic."""
         made = _Publication(self, node, topic, fresh, changed)
@@ -215,18 +244,24 @@ class Foxglove:
         if not is_hidden(service.name):
             for client in self._clients:
                 client.advertise_service(made.described)
+
         self.connections_changed()
         return made
 
     def closed(self, one: _Serving) -> None:
         """A service has gone."""
-        if self._services.pop(one.described.id, None) is not None and not is_hidden(one.service.name):
+        if self._services.pop(one.described.id, None) is not None and not is_hidden(
+            one.service.name
+        ):
             for client in self._clients:
                 client.unadvertise_service(one.described.id)
+
         self.connections_changed()
 
     def schema(self, type_name: str) -> str:
-        """A type's definition with those of all types in it, as ``ros2msg`` schemas are."""
+        """A type's definition with those of all types in it, as ``ros2msg`` schemas
+        are.
+        """
         return self._types.definition2(type_name)
 
     def opened(self, topic: Topic) -> _Channel:
@@ -234,21 +269,35 @@ class Foxglove:
         kind = full(topic.type_name)
         found = self._channels.get((topic.name, kind))
         if found is None:
-            described = op.Channel(next(self._numbers), topic.name, "cdr", kind, self.schema(kind), "ros2msg")
-            found = self._channels[topic.name, kind] = self._by_id[described.id] = _Channel(described, kind)
+            described = op.Channel(
+                next(self._numbers),
+                topic.name,
+                "cdr",
+                kind,
+                self.schema(kind),
+                "ros2msg",
+            )
+            found = self._channels[topic.name, kind] = self._by_id[described.id] = (
+                _Channel(described, kind)
+            )
             if not is_hidden(topic.name):
                 for client in self._clients:
                     client.advertise(described)
+
         return found
 
     def tidy(self, channel: _Channel) -> None:
         """Forget a channel that nobody publishes any more."""
         if not channel.publications:
             described = channel.described
-            del self._channels[described.topic, channel.type_name], self._by_id[described.id]
+            del (
+                self._channels[described.topic, channel.type_name],
+                self._by_id[described.id],
+            )
             if not is_hidden(described.topic):
                 for client in self._clients:
                     client.unadvertise(described.id)
+
         self.connections_changed()
 
     def connections_changed(self) -> None:
@@ -260,20 +309,31 @@ class Foxglove:
 
     @property
     def time_ns(self) -> int:
-        """The time of the present state, ns. Parameters that have changed are said with it, once a second at most."""
+        """The time of the present state, ns. Parameters that have changed are said with
+        it, once a second at most.
+        """
         now = ns_of(self._graph.stamp())
         if abs(now - self._looked_ns) >= PERIOD_NS:
             self._looked_ns = now
             self._parameters_changed()
+
         return now
 
     def channels(self) -> list[op.Channel]:
         """All topics."""
-        return [one.described for one in self._by_id.values() if not is_hidden(one.described.topic)]
+        return [
+            one.described
+            for one in self._by_id.values()
+            if not is_hidden(one.described.topic)
+        ]
 
     def services(self) -> list[op.Service]:
         """All services."""
-        return [one.described for one in self._services.values() if not is_hidden(one.service.name)]
+        return [
+            one.described
+            for one in self._services.values()
+            if not is_hidden(one.service.name)
+        ]
 
     def subscribe(self, client: FoxgloveSession, channel: int) -> None:
         """Deliver a channel's messages, the last one of a latched topic at once."""
@@ -298,24 +358,33 @@ class Foxglove:
         """Whether the simulator listens to a topic."""
         return any(one.entry.name == topic for one in self.inputs)
 
-    def publish(self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes) -> None:
+    def publish(
+        self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
+    ) -> None:
         """A message for the simulator."""
         kind = full(channel.schema_name)
         found = [one for one in self.inputs if one.entry.name == channel.topic]
         if not found:
-            raise PeerError(f'foxglove: nobody listens to "{shown(channel.topic, MAX_TEXT)}"')
+            raise PeerError(
+                f'foxglove: nobody listens to "{shown(channel.topic, MAX_TEXT)}"'
+            )
+
         fitting = [one for one in found if one.type_name == kind]
         if not fitting:
             known = ", ".join(sorted({one.type_name for one in found}))
             raise PeerError(
-                f"foxglove: {channel.topic}: expected {known}, found {shown(channel.schema_name, MAX_TEXT)}"
+                f"foxglove: {channel.topic}: expected {known}, found "
+                f"{shown(channel.schema_name, MAX_TEXT)}"
             )
+
         limit = min(one.entry.limit for one in fitting)
         message = self._read(payload, kind, channel.encoding, limit, channel.topic)
         for one in fitting:
             one.entry.take(message)
 
-    def _read(self, payload: bytes, kind: str, encoding: str, limit: int, where: str) -> Any:
+    def _read(
+        self, payload: bytes, kind: str, encoding: str, limit: int, where: str
+    ) -> Any:
         """A message of a client.
 
         Raises
@@ -325,22 +394,34 @@ class Foxglove:
         """
         is_json = encoding == "json"
         if len(payload) > limit * (JSON_GROWTH if is_json else 1):
-            raise PeerError(f"foxglove: {where}: a message of {len(payload)} bytes is too long")
+            raise PeerError(
+                f"foxglove: {where}: a message of {len(payload)} bytes is too long"
+            )
+
         if not is_json:
             return self._types.decode_cdr(payload, kind)
         try:
             values = msgspec.json.decode(payload) if payload else {}
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PeerError(f"foxglove: {where}: {shown(error, MAX_TEXT)}") from None
+
         return self._values.message(values, kind)
 
-    def call(self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer) -> None:
+    def call(
+        self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer
+    ) -> None:
         """Call a service."""
         found = self._services.get(call.service)
         if found is None or is_hidden(found.service.name):
             raise PeerError(f"foxglove: there is no service {call.service}")
         name = found.type_name
-        request = self._read(call.payload, f"{name}_Request", call.encoding, MAX_REQUEST, found.service.name)
+        request = self._read(
+            call.payload,
+            f"{name}_Request",
+            call.encoding,
+            MAX_REQUEST,
+            found.service.name,
+        )
 
         def form(response: Any) -> bytes:
             kind = f"{name}_Response"
@@ -353,13 +434,20 @@ class Foxglove:
     # -- parameters
 
     def parameters(self, client: FoxgloveSession) -> Mapping[str, op.Parameter]:
-        """Whether time stands still, its speed, and ROS 2's parameters of the world's node."""
+        """Whether time stands still, its speed, and ROS 2's parameters of the world's
+        node.
+        """
         node = self._graph.node
-        found: dict[str, bool | float] = {"pause": self._hub.is_paused, "speed": float(self._hub.speed)}
+        found: dict[str, bool | float] = {
+            "pause": self._hub.is_paused,
+            "speed": float(self._hub.speed),
+        }
         found |= {name: value.get() for name, value in self._graph.parameters().items()}
         named = {f"{node}.{name}": value for name, value in found.items()}
         return {
-            name: op.Parameter(name, value, None if isinstance(value, bool) else "float64")
+            name: op.Parameter(
+                name, value, None if isinstance(value, bool) else "float64"
+            )
             for name, value in named.items()
         }
 
@@ -370,18 +458,29 @@ class Foxglove:
         value = parameter.value
         known = self._graph.parameters()
         where = f"foxglove: {shown(parameter.name, MAX_TEXT)}"
-        if not parameter.name.startswith(prefix) or not (name in ("pause", "speed") or name in known):
+        if not parameter.name.startswith(prefix) or not (
+            name in ("pause", "speed") or name in known
+        ):
             raise PeerError(f"{where}: there is no such parameter")
+
         if name == "pause":
             if not isinstance(value, bool):
-                raise PeerError(f"{where}: expected true or false, found {shown(value, MAX_TEXT)}")
+                raise PeerError(
+                    f"{where}: expected true or false, found {shown(value, MAX_TEXT)}"
+                )
+
             self._clients[client].do(Pause() if value else Resume())
             return
+
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise PeerError(f"{where}: expected a number, found {shown(value, MAX_TEXT)}")
+            raise PeerError(
+                f"{where}: expected a number, found {shown(value, MAX_TEXT)}"
+            )
+
         if name == "speed":
             self._clients[client].do(SetSpeed(speed=float(value)))
             return
+
         entry = known[name]
         if entry.put is None:
             raise PeerError(f"{where}: it cannot be changed")
@@ -405,16 +504,21 @@ class Foxglove:
         subscribers: dict[str, set[str]] = {}
         for channel in self._by_id.values():
             name = channel.described.topic
-            publishers.setdefault(name, set()).update(one.node for one in channel.publications)
+            publishers.setdefault(name, set()).update(
+                one.node for one in channel.publications
+            )
             if channel.readers:
                 subscribers.setdefault(name, set()).add("foxglove")
+
         for one in self.inputs:
             subscribers.setdefault(one.entry.name, set()).add(one.node)
         services = {one.service.name: one.node for one in self._services.values()}
         return {
             "publishedTopics": _named(publishers, "publisherIds"),
             "subscribedTopics": _named(subscribers, "subscriberIds"),
-            "advertisedServices": _named({name: {node} for name, node in services.items()}, "providerIds"),
+            "advertisedServices": _named(
+                {name: {node} for name, node in services.items()}, "providerIds"
+            ),
         }
 
     def leave(self, client: FoxgloveSession) -> None:
@@ -424,11 +528,16 @@ class Foxglove:
             if client in channel.readers:
                 del channel.readers[client]
                 channel.changed()
+
         self.connections_changed()
 
 
 def _named(found: Mapping[str, set[str]], key: str) -> list[dict[str, Any]]:
-    return [{"name": name, key: sorted(ids)} for name, ids in found.items() if not is_hidden(name)]
+    return [
+        {"name": name, key: sorted(ids)}
+        for name, ids in found.items()
+        if not is_hidden(name)
+    ]
 
 
 __all__ = ["Foxglove", "is_hidden", "ns_of"]

@@ -1,6 +1,8 @@
-"""`RosGraph`: topics, inputs and services of the world and all robots, offered by any number of transports.
+"""`RosGraph`: topics, inputs and services of the world and all robots, offered by any
+number of transports.
 
-A message is made only if a transport has a subscriber for it, and encoded once for each wire format.
+A message is made only if a transport has a subscriber for it, and encoded once for each
+wire format.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from botyard.api.revisions import Subject
 from botyard.control import Control
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
-from botyard.feed import Subject
 from botyard.interfaces.ros.mapcells import MapCells
 from botyard.interfaces.ros.members import Context, Member, Offer, log
 from botyard.interfaces.ros.robotoffers import RobotOffers
@@ -69,7 +71,9 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
 }
 """Operations without a topic or service in ROS, and why."""
 CMD_VEL_TIMEOUT: Final = 0.6
-"""Time-out of cmd_vel, simulated s, after which a robot stops (as with drivers of real robots)."""
+"""Time-out of cmd_vel, simulated s, after which a robot stops (as with drivers of real
+robots).
+"""
 
 
 class RosGraph:
@@ -88,15 +92,18 @@ class RosGraph:
     profile : Profile
         What is offered, and its names, see `botyard.protocols.ros_messages.naming`.
     is_localized : bool
-        botyard stands in for a localization: it sends map → odom, and listens to ``initialpose``.
+        botyard stands in for a localization: it sends map → odom, and listens to
+        ``initialpose``.
     has_map : bool, optional
-        It publishes the map; if it is not given, where the profile says so, and where botyard stands in for a localization.
+        It publishes the map; if it is not given, where the profile says so, and where
+        botyard stands in for a localization.
     sim_time : bool
         Stamps are simulated time, which /clock publishes; else wall time.
     timeout : float
         Time-out of cmd_vel, simulated s; 0: none.
     scan_rate : float, optional
-        Rate of topics of lasers and sonar, Hz of simulated time, instead of that of their models; 0: in every step.
+        Rate of topics of lasers and sonar, Hz of simulated time, instead of that of
+        their models; 0: in every step.
     """
 
     def __init__(
@@ -130,13 +137,16 @@ class RosGraph:
             data=StepData(is_localized),
             profile=profile,
             sim_time=sim_time,
-            has_map=maps and not self._sim.scene.source.startswith("ros:"),  # else another program publishes it
+            has_map=maps
+            and not self._sim.scene.source.startswith(
+                "ros:"
+            ),  # else another program publishes it
             timeout=timeout,
             scan_rate=scan_rate,
         )
         self._members: dict[str, Member] = {}
-        self._drivers = Fence(log, "a command by ROS")
-        self._measuring = Fence(log, "sensors for ROS")
+        self._drivers = ErrorBarrier(log, "a command by ROS")
+        self._measuring = ErrorBarrier(log, "sensors for ROS")
         self._stale = True
         self._steady: list[Offer] = []
         """Topics with subscribers that are due in every step."""
@@ -145,7 +155,9 @@ class RosGraph:
         self._robots: list[RobotTopics] = []
         """Of all members."""
         self._robot_offers = RobotOffers(self._context)
-        self._world_offers = WorldOffers(self._context, self._members, lambda: self._robots)
+        self._world_offers = WorldOffers(
+            self._context, self._members, lambda: self._robots
+        )
         self._world = self._world_offers.member()
         for offer in self._world.topics:
             offer.topic.publish = partial(self._publish_now, offer)
@@ -167,7 +179,9 @@ class RosGraph:
         return self._world.node
 
     def parameters(self) -> dict[str, Value]:
-        """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
+        """ROS 2 parameters of the world's node: motion limits of every robot, and
+        ``use_sim_time``.
+        """
         return self._world_offers.values()
 
     # -- transports
@@ -186,26 +200,40 @@ class RosGraph:
         for member in (self._world, *self._members.values()):
             self._withdraw(member, transport)
             if not self._transports and member.driver is not None:
-                member.driver.end()  # no client is left that could stop it
+                # no client is left that could stop it
+                member.driver.end()
 
     def _offer(self, member: Member, transport: Transport) -> None:
         known = ("", transport.wire)
         for offer in member.topics:
             if offer.topic.only in known:
                 offer.publications[transport] = self._advertised(transport, offer)
+
         self._refresh()
         handles = member.handles.setdefault(transport, [])
-        inputs = member.inputs if transport.mixes_types else {i.name: i for i in reversed(member.inputs)}.values()
+        inputs = (
+            member.inputs
+            if transport.mixes_types
+            else {i.name: i for i in reversed(member.inputs)}.values()
+        )
         handles += [transport.listen(member.node, entry) for entry in inputs]
-        handles += [transport.serve(member.node, service) for service in member.services if service.only in known]
+        handles += [
+            transport.serve(member.node, service)
+            for service in member.services
+            if service.only in known
+        ]
 
     def _advertised(self, transport: Transport, offer: Offer) -> Publication:
-        return transport.advertise(offer.node, offer.topic, lambda: self._latched_message(offer), self._changed)
+        return transport.advertise(
+            offer.node, offer.topic, lambda: self._latched_message(offer), self._changed
+        )
 
     def _changed(self) -> None:
         """A topic has got or lost a subscriber."""
         self._stale = True
-        if self._hub.is_paused:  # no step comes that would find it, and sensors show who reads them
+        if (
+            self._hub.is_paused
+        ):  # no step comes that would find it, and sensors show who reads them
             self._activate()
 
     def _refresh(self) -> None:
@@ -217,6 +245,7 @@ class RosGraph:
             publication = offer.publications.pop(transport, None)
             if publication is not None:
                 publication.close()
+
         self._refresh()
         for handle in member.handles.pop(transport, []):
             handle.close()
@@ -224,7 +253,9 @@ class RosGraph:
     # -- robots added and removed
 
     def _follow(self) -> None:
-        """Robots were added or removed: update the graph, also while the simulation is paused."""
+        """Robots were added or removed: update the graph, also while the simulation is
+        paused.
+        """
         if self._transports:
             self._sync()
 
@@ -233,38 +264,69 @@ class RosGraph:
         if revision == self._bodies:
             return
         self._bodies = revision
-        robots = {n: r for n, r in self._sim.robots.items() if r.spec.drive and r.spec.name != THING}
-        for name in [n for n, member in self._members.items() if robots.get(n) is not member.of]:
+        robots = {
+            n: r
+            for n, r in self._sim.robots.items()
+            if r.spec.drive and r.spec.name != THING
+        }
+        for name in [
+            n for n, member in self._members.items() if robots.get(n) is not member.of
+        ]:
             member = self._members.pop(name)
             if member.robot is not None:
                 member.robot.close()
             for transport in self._transports:
                 self._withdraw(member, transport)
+
         for name, robot in robots.items():
             if name not in self._members:
-                member = self._members[name] = self._robot_member(robot, len(robots) == 1)
+                member = self._members[name] = self._robot_member(
+                    robot, len(robots) == 1
+                )
                 for transport in self._transports:
                     self._offer(member, transport)
-        self._world_offers.parameters.events.publish()  # robots come and go with their parameters
-        self._robots = [member.robot for member in self._members.values() if member.robot is not None]
+
+        # robots come and go with their parameters
+        self._world_offers.parameters.events.publish()
+        self._robots = [
+            member.robot
+            for member in self._members.values()
+            if member.robot is not None
+        ]
 
     def _robot_member(self, robot: Robot, alone: bool) -> Member:
-        return self._robot_offers.member(robot, self._unique_ros_name(robot.name), alone)
+        return self._robot_offers.member(
+            robot, self._unique_ros_name(robot.name), alone
+        )
 
     def _unique_ros_name(self, robot: str) -> str:
-        """A unique ROS name for a robot: ROS allows fewer characters, so that different names could become equal."""
-        taken = {NODE: "the simulator", **{m.ros_name: f'"{name}"' for name, m in self._members.items()}}
+        """A unique ROS name for a robot: ROS allows fewer characters, so that different
+        names could become equal.
+        """
+        taken = {
+            NODE: "the simulator",
+            **{m.ros_name: f'"{name}"' for name, m in self._members.items()},
+        }
         numbered = self._context.profile.numbered
         if numbered:
             return next(
-                name for name in map(lambda k: numbered.format(number=k), itertools.count()) if name not in taken
+                name
+                for name in map(lambda k: numbered.format(number=k), itertools.count())
+                if name not in taken
             )
+
         first = name = graph_name(robot)
         n = 2
         while name in taken:
             name, n = f"{first}_{n}", n + 1
         if name != first:
-            log.warning('ROS: "%s" would have the names of %s: it is %s there', robot, taken[first], name)
+            log.warning(
+                'ROS: "%s" would have the names of %s: it is %s there',
+                robot,
+                taken[first],
+                name,
+            )
+
         return name
 
     # -- publishing
@@ -294,10 +356,15 @@ class RosGraph:
         for member in self._members.values():
             if member.driver is not None and member.driver.is_active:
                 self._drivers.run(member.driver.tick)
+
         if self._stale:
             self._activate()
-        due = self._steady + [offer for offer in self._periodic if offer.is_due(time_us)]
-        sensors = [offer.topic.sensor for offer in due if offer.topic.sensor is not None]
+        due = self._steady + [
+            offer for offer in self._periodic if offer.is_due(time_us)
+        ]
+        sensors = [
+            offer.topic.sensor for offer in due if offer.topic.sensor is not None
+        ]
         if sensors:
             self._measuring.run(self._sim.fleet.measure, sensors)
         publish = self._publish
@@ -313,18 +380,27 @@ class RosGraph:
         self._steady, self._periodic = [], []
         for member in (self._world, *self._members.values()):
             for offer in member.topics:
-                before, offer.readers = offer.readers, [p for p in offer.publications.values() if p.is_wanted]
+                before, offer.readers = (
+                    offer.readers,
+                    [p for p in offer.publications.values() if p.is_wanted],
+                )
                 new = [p for p in offer.readers if p not in before]
                 if bool(offer.readers) != offer.wanted:
                     offer.wanted = bool(offer.readers)
                     offer.topic.wanted(offer.wanted)
+
                 if new and offer.topic.version is not None:
                     if not all(p.replays_latched for p in new):
                         offer.last_version, offer.period_us = None, (0, 0)
-                    elif len(new) == len(offer.readers):  # the transport has sent the latched message to all of them
+                    elif len(new) == len(
+                        offer.readers
+                    ):  # the transport has sent the latched message to all of them
                         offer.last_version = offer.topic.version()
+
                 if offer.wanted:
-                    (self._periodic if offer.topic.period else self._steady).append(offer)
+                    (self._periodic if offer.topic.period else self._steady).append(
+                        offer
+                    )
 
     def _publish(self, offer: Offer, stamp: Stamp) -> None:
         topic = offer.topic
@@ -333,12 +409,14 @@ class RosGraph:
             if version == offer.last_version:
                 return
             offer.last_version = version
+
         if topic.age_us is not None:
             age_us = topic.age_us()
             measured_us = self._sim.snapshot.time_us - age_us
             if age_us and measured_us == offer.measured_us:
                 return
             offer.measured_us = measured_us
+
         message = EncodedMessage(self.types, topic, stamp)
         if topic.version is not None:
             offer.latched = offer.last_version, message
@@ -350,7 +428,11 @@ class RosGraph:
         """The present message of a latched topic, for a late joiner."""
         version = offer.topic.version() if offer.topic.version is not None else None
         if offer.latched is None or version is None or offer.latched[0] != version:
-            offer.latched = version, EncodedMessage(self.types, offer.topic, self.stamp())
+            offer.latched = (
+                version,
+                EncodedMessage(self.types, offer.topic, self.stamp()),
+            )
+
         message = offer.latched[1]
         return None if message.is_nothing else message
 
@@ -360,9 +442,14 @@ class RosGraph:
         """Yield kind, name, type and description of everything that is offered."""
         self._sync()
         for member in (self._world, *self._members.values()):
-            yield from (("topic", t.topic.name, t.topic.type_name, t.topic.about) for t in member.topics)
+            yield from (
+                ("topic", t.topic.name, t.topic.type_name, t.topic.about)
+                for t in member.topics
+            )
             yield from (("input", i.name, i.type_name, i.about) for i in member.inputs)
-            yield from (("service", s.name, s.type_name, s.about) for s in member.services)
+            yield from (
+                ("service", s.name, s.type_name, s.about) for s in member.services
+            )
 
 
 __all__ = ["CMD_VEL_TIMEOUT", "NOT_OFFERED", "RosGraph"]

@@ -1,4 +1,6 @@
-"""`MapCells`: the static map as an occupancy grid of bounded size for ROS; large maps are rasterised in the background."""
+"""`MapCells`: the static map as an occupancy grid of bounded size for ROS; large maps
+are rasterised in the background.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from botyard.api.revisions import Subject
 from botyard.control.parts import Host
 from botyard.errors import BotyardError, WorldError
-from botyard.feed import Subject
 from botyard.model import rasterjob
 from botyard.model.raster import Raster, extent, is_drawn, rasterise
 from botyard.model.rasterjob import RasterRequest
@@ -26,11 +28,12 @@ MAX_CELLS: Final = 16_000_000
 INLINE_CELLS: Final = 1_000_000
 """Maps with at most this many cells, and …"""
 INLINE_SHAPES: Final = 20_000
-"""… this many walls and points are rasterised at once; larger ones in the background."""
+"""… this many walls and points are rasterised at once; larger ones in the background.
+"""
 
 
 class Job(Protocol):
-    """A job in a child process (`botyard.servers.aside`)."""
+    """A job in a child process (`botyard.servers.jobs.child_jobs`)."""
 
     def run(self, kind: str, request: object, types: Any) -> Iterator[tuple[str, Any]]:
         """Start the job, and yield its messages."""
@@ -55,10 +58,13 @@ class MapCells:
     host : Host
         Runs background work.
     job : callable or None
-        Makes the child process for large maps, by the name of its module; None: a thread of this process.
+        Makes the child process for large maps, by the name of its module; None: a
+        thread of this process.
     """
 
-    def __init__(self, sim: Simulation, host: Host, job: Callable[[str], Job] | None) -> None:
+    def __init__(
+        self, sim: Simulation, host: Host, job: Callable[[str], Job] | None
+    ) -> None:
         self._sim = sim
         self._host = host
         self._new_job = job
@@ -73,7 +79,9 @@ class MapCells:
         return self._sim.feed.last(Subject.MAP, Subject.CELLS)
 
     def get(self) -> Raster | None:
-        """The grid, empty for an empty world; None while it is being computed, after which `version` changes."""
+        """The grid, empty for an empty world; None while it is being computed, after
+        which `version` changes.
+        """
         revision = self._sim.feed.last(Subject.MAP)
         if revision != self._map:
             self._map, self._raster, self._begun = revision, None, False
@@ -81,13 +89,20 @@ class MapCells:
             self._begun = True
             scene = self._sim.scene
             cell = _cell(scene)
-            if _count(extent(scene), cell) <= INLINE_CELLS and len(scene.segments) + len(scene.points) <= INLINE_SHAPES:
+            if (
+                _count(extent(scene), cell) <= INLINE_CELLS
+                and len(scene.segments) + len(scene.points) <= INLINE_SHAPES
+            ):
                 self._raster = _rasterise(scene, cell, None)
             else:
-                self._job = job = None if self._new_job is None else self._new_job(rasterjob.MODULE)
-                self._host.run_aside(
-                    lambda: _rasterise(scene, cell, job), lambda made, error: self._done(revision, made, error)
+                self._job = job = (
+                    None if self._new_job is None else self._new_job(rasterjob.MODULE)
                 )
+                self._host.run_aside(
+                    lambda: _rasterise(scene, cell, job),
+                    lambda made, error: self._done(revision, made, error),
+                )
+
         return self._raster
 
     def close(self) -> None:
@@ -96,16 +111,23 @@ class MapCells:
             self._job.kill()
             self._job.wait()
 
-    def _done(self, revision: int, made: Raster | None, error: Exception | None) -> None:
+    def _done(
+        self, revision: int, made: Raster | None, error: Exception | None
+    ) -> None:
         if revision != self._map:  # the map has changed meanwhile
             return
         if made is None:
             log.warning(
-                "the map is not published as cells: %s", error if isinstance(error, BotyardError) else repr(error)
+                "the map is not published as cells: %s",
+                error if isinstance(error, BotyardError) else repr(error),
             )
             made = _empty()
         elif made.resolution > CELL_SIZE:
-            log.warning("the map is so large that it is published in cells of %g m", made.resolution)
+            log.warning(
+                "the map is so large that it is published in cells of %g m",
+                made.resolution,
+            )
+
         self._raster = made
         self._sim.feed.tell(Subject.CELLS)
 
@@ -138,7 +160,10 @@ def _rasterise(scene: Scene, cell: float, job: Job | None) -> Raster:
         return _empty()
     if job is None:
         return rasterise(scene, cell)
-    answers = [body for _, body in job.run("rasterise", RasterRequest(scene, cell), rasterjob.TYPES)]
+    answers = [
+        body
+        for _, body in job.run("rasterise", RasterRequest(scene, cell), rasterjob.TYPES)
+    ]
     if len(answers) != 1:
         raise WorldError("the child process that rasterises the map has not answered")
     made: Raster = answers[0].raster

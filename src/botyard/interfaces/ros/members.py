@@ -1,4 +1,6 @@
-"""Nodes of the graph: what the world and each robot offer to ROS, and what all of them are made with."""
+"""Nodes of the graph: what the world and each robot offer to ROS, and what all of them
+are made with.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,27 @@ from functools import partial
 from typing import Any, Final
 
 from botyard.control import Caller, Control, Level, Operation, Place
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.control.parts import RunLoop
 from botyard.geometry import Pose
 from botyard.interfaces.ros.mapcells import MapCells
-from botyard.interfaces.ros.transport import EncodedMessage, Handle, Publication, Transport
+from botyard.interfaces.ros.transport import (
+    EncodedMessage,
+    Handle,
+    Publication,
+    Transport,
+)
 from botyard.protocols.ros_messages.messages import Messages, Stamp
 from botyard.protocols.ros_messages.naming import Profile
 from botyard.protocols.ros_messages.parameters import Value
 from botyard.protocols.ros_messages.reconfigure import MAX_RAMP, PARAMETERS, Reconfigure
-from botyard.protocols.ros_messages.robot import Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.robot import (
+    Driver,
+    Input,
+    RobotTopics,
+    Service,
+    Topic,
+)
 from botyard.protocols.ros_messages.stepdata import StepData
 from botyard.protocols.ros_messages.types import Types
 from botyard.sim.simulation import Robot
@@ -62,14 +75,20 @@ class Context:
 
     def stamp(self) -> Stamp:
         """Time stamp of the present state."""
-        return Stamp.of_us(self.hub.sim.snapshot.time_us) if self.sim_time else Stamp.of_seconds(wall.time())
+        return (
+            Stamp.of_us(self.hub.sim.snapshot.time_us)
+            if self.sim_time
+            else Stamp.of_seconds(wall.time())
+        )
 
     def do(self, operation: Operation[Any]) -> None:
         """Carry out an operation for ROS."""
         self.control.do(ROS, operation)
 
     def is_allowed(self, offer: Input | Service) -> bool:
-        """Whether it is offered: with ``--read-only``, operations that change the world are not."""
+        """Whether it is offered: with ``--read-only``, operations that change the world
+        are not.
+        """
         return offer.operation is None or self.control.allows(ROS, offer.operation)
 
     def put(self, name: str, x: float, y: float, yaw: float) -> None:
@@ -88,7 +107,14 @@ class Context:
     def map_topic(self, name: str) -> Topic:
         """The map as a topic."""
         kind = "nav_msgs/OccupancyGrid"
-        return Topic(name, kind, self.map_message, "the static map", version=lambda: self.cells.version, queue=1)
+        return Topic(
+            name,
+            kind,
+            self.map_message,
+            "the static map",
+            version=lambda: self.cells.version,
+            queue=1,
+        )
 
     def map_message(self, stamp: Stamp) -> Any:
         """The map; None while its cells are being computed."""
@@ -114,16 +140,20 @@ class Offer:
     """Topics with a period: that of the last message, see `Topic.period_at`."""
     last_version: Hashable = None
     measured_us: int = -1
-    """Topics with an age: when that was measured which the last message shows, simulated time."""
+    """Topics with an age: when that was measured which the last message shows,
+    simulated time.
+    """
     latched: tuple[Hashable, EncodedMessage] | None = None
     """Latched topics: version and last message, which all late joiners get."""
-    fence: Fence = field(init=False)
+    fence: ErrorBarrier = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fence = Fence(log, f"publishing {self.topic.name}")
+        self.fence = ErrorBarrier(log, f"publishing {self.topic.name}")
 
     def is_due(self, time_us: int) -> bool:
-        """Whether a message is due at a simulated time, µs; without a period in every step. True once in each period."""
+        """Whether a message is due at a simulated time, µs; without a period in every
+        step. True once in each period.
+        """
         begin, end = self.period_us
         if begin <= time_us < end:
             return False
@@ -159,7 +189,12 @@ def limit_parameters(limits: Reconfigure | None) -> dict[str, Value]:
     if limits is None:
         return {}
     return {
-        p.name: Value(partial(_limit, limits, p.name), f"{p.about}, {p.unit}", partial(limits.change, p), MAX_RAMP)
+        p.name: Value(
+            partial(_limit, limits, p.name),
+            f"{p.about}, {p.unit}",
+            partial(limits.change, p),
+            MAX_RAMP,
+        )
         for p in PARAMETERS
     }
 

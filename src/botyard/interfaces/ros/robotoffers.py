@@ -1,4 +1,6 @@
-"""What a robot offers to ROS: its topics, the inputs that command it, its services and parameters."""
+"""What a robot offers to ROS: its topics, the inputs that command it, its services and
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from botyard.protocols.ros_messages.messages import yaw_of
 from botyard.protocols.ros_messages.naming import Names, names_of
 from botyard.protocols.ros_messages.parameters import Parameters
 from botyard.protocols.ros_messages.reconfigure import Reconfigure
-from botyard.protocols.ros_messages.robot import Driver, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.robot import (
+    Driver,
+    Input,
+    RobotTopics,
+    Service,
+    Topic,
+)
 from botyard.protocols.ros_messages.transforms import Transforms
 from botyard.sim.simulation import Robot
 
@@ -29,10 +37,19 @@ class RobotOffers:
         self._c = context
 
     def member(self, robot: Robot, ros_name: str, alone: bool) -> Member:
-        """The node of a robot. `ros_name`: its unique name in ROS; `alone`: whether it is the only one."""
+        """The node of a robot. `ros_name`: its unique name in ROS; `alone`: whether it
+        is the only one.
+        """
         names = names_of(ros_name, self._c.profile, alone)
         port = self._c.control.do(ROS, TakeRobot(robot=robot.name))
-        topics = RobotTopics(port, names, self._c.messages, self._c.types, self._c.data, self._c.scan_rate)
+        topics = RobotTopics(
+            port,
+            names,
+            self._c.messages,
+            self._c.types,
+            self._c.data,
+            self._c.scan_rate,
+        )
         offered = [*topics.topics(), *self._topics_for_views(topics)]
         for device, problem in topics.problems.items():
             log.warning("%s: ROS does not show %s: %s", robot.name, device, problem)
@@ -41,8 +58,11 @@ class RobotOffers:
             others = [s for s in robot.clients if s != SOURCE]
             if others:
                 log.warning(
-                    "%s: ROS and %s command it at the same time; the last command counts", robot.name, ", ".join(others)
+                    "%s: ROS and %s command it at the same time; the last command counts",
+                    robot.name,
+                    ", ".join(others),
                 )
+
             robot.claim(SOURCE)
 
         driver = Driver(
@@ -54,26 +74,70 @@ class RobotOffers:
             lambda text: log.warning("%s: %s", robot.name, text),
         )
         put = partial(self._place, robot.name)
-        on, off = self._c.empty(lambda: driver.enable(True)), self._c.empty(lambda: driver.enable(False))
+        on, off = (
+            self._c.empty(lambda: driver.enable(True)),
+            self._c.empty(lambda: driver.enable(False)),
+        )
         stamped = "velocity, with a header: refused if its stamp is older than `--cmd-vel-timeout`"
-        about: tuple[tuple[str, str, Callable[[Any], None], str, type[Operation[Any]] | None], ...] = (
-            ("cmd_vel", "geometry_msgs/Twist", driver.twist, "velocity: m/s and rad/s", None),
-            ("cmd_vel", "geometry_msgs/TwistStamped", driver.stamped, f"{stamped} (ROS 2)", None),
-            ("cmd_vel_stamped", "geometry_msgs/TwistStamped", driver.stamped, stamped, None),
-            ("enable_motors_cmd", "std_msgs/Bool", lambda m: driver.enable(bool(m.data)), "motors on or off", None),
+        about: tuple[
+            tuple[str, str, Callable[[Any], None], str, type[Operation[Any]] | None],
+            ...,
+        ] = (
+            (
+                "cmd_vel",
+                "geometry_msgs/Twist",
+                driver.twist,
+                "velocity: m/s and rad/s",
+                None,
+            ),
+            (
+                "cmd_vel",
+                "geometry_msgs/TwistStamped",
+                driver.stamped,
+                f"{stamped} (ROS 2)",
+                None,
+            ),
+            (
+                "cmd_vel_stamped",
+                "geometry_msgs/TwistStamped",
+                driver.stamped,
+                stamped,
+                None,
+            ),
+            (
+                "enable_motors_cmd",
+                "std_msgs/Bool",
+                lambda m: driver.enable(bool(m.data)),
+                "motors on or off",
+                None,
+            ),
             ("set_pose", "geometry_msgs/PoseStamped", put, "put it there", Place),
         )
         if self._c.data.frames.is_localized:
-            estimate = "the robot believes to be there; --localization then errs by as much"
+            estimate = (
+                "the robot believes to be there; --localization then errs by as much"
+            )
             set_estimate = partial(self._set_estimate, topics)
-            about += (("initialpose", "geometry_msgs/PoseWithCovarianceStamped", set_estimate, estimate, None),)
+            about += (
+                (
+                    "initialpose",
+                    "geometry_msgs/PoseWithCovarianceStamped",
+                    set_estimate,
+                    estimate,
+                    None,
+                ),
+            )
+
         inputs = [
             Input(names.topic(name), kind, act, text, operation=operation)
             for name, kind, act, text, operation in about
             if names.offers(name)
         ]
         inputs += self._device_inputs(robot, names)
-        switches = {"enable_motors": (on, "motors on"), "disable_motors": (off, "motors off")}
+        switches = {
+            "enable_motors": (on, "motors on"),
+            "disable_motors": (off, "motors off"),
+        }
         services = [
             Service(names.topic(name), "std_srvs/Empty", act, text)
             for name, (act, text) in switches.items()
@@ -85,10 +149,26 @@ class RobotOffers:
             limits = Reconfigure(port, names.prefix, self._c.types, self._c.hub.settle)
             offered += limits.topics()
             services.append(limits.service())
-        if names.node != self._c.profile.world_node:  # every node of ROS 2 has parameters
-            services += Parameters(names.node, self._c.types, partial(self._c.parameters, limits)).services()
+
+        if (
+            names.node != self._c.profile.world_node
+        ):  # every node of ROS 2 has parameters
+            services += Parameters(
+                names.node, self._c.types, partial(self._c.parameters, limits)
+            ).services()
+
         offers = [Offer(t, names.node) for t in offered]
-        return Member(names.node, offers, inputs, services, driver, topics, limits, ros_name, of=robot)
+        return Member(
+            names.node,
+            offers,
+            inputs,
+            services,
+            driver,
+            topics,
+            limits,
+            ros_name,
+            of=robot,
+        )
 
     def _device_inputs(self, robot: Robot, names: Names) -> Iterable[Input]:
         """Topics by which actuators are commanded."""
@@ -98,20 +178,37 @@ class RobotOffers:
                     about = f"{command.about or command.name}{f', {command.unit}' if command.unit else ''}"
                     take = partial(self._command, robot.name, device, command.name)
                     topic = names.topic(f"{device}/{command.name}_cmd")
-                    yield Input(topic, "std_msgs/Float64", take, about, operation=CommandDevice)
+                    yield Input(
+                        topic, "std_msgs/Float64", take, about, operation=CommandDevice
+                    )
 
     def _command(self, robot: str, device: str, command: str, message: Any) -> None:
-        self._c.control.do(ROS, CommandDevice(robot=robot, device=device, command=command, value=float(message.data)))
+        self._c.control.do(
+            ROS,
+            CommandDevice(
+                robot=robot, device=device, command=command, value=float(message.data)
+            ),
+        )
 
     def _place(self, name: str, message: Any) -> None:
         pose = message.pose
-        self._c.put(name, float(pose.position.x), float(pose.position.y), yaw_of(pose.orientation))
+        self._c.put(
+            name,
+            float(pose.position.x),
+            float(pose.position.y),
+            yaw_of(pose.orientation),
+        )
 
     def _topics_for_views(self, topics: RobotTopics) -> list[Topic]:
-        """What programs need to show a robot and to steer by its map, beside its own topics."""
+        """What programs need to show a robot and to steer by its map, beside its own
+        topics.
+        """
         names, found = topics.names, []
         if names.profile.has_own_tf:
-            found += Transforms(self._c.types, self._c.messages, names.tf, lambda: [topics]).topics()
+            found += Transforms(
+                self._c.types, self._c.messages, names.tf, lambda: [topics]
+            ).topics()
+
         if names.offers("robot_description"):
             found.append(description(topics, self._c.messages))
         if names.offers("map") and self._c.has_map:
@@ -121,11 +218,14 @@ class RobotOffers:
     def _set_estimate(self, topics: RobotTopics, message: Any) -> None:
         """An estimate of the pose by another program (``initialpose``)."""
         place, frame = message.pose.pose, str(message.header.frame_id)
-        pose = Pose(float(place.position.x), float(place.position.y), yaw_of(place.orientation))
+        pose = Pose(
+            float(place.position.x), float(place.position.y), yaw_of(place.orientation)
+        )
         if frame not in ("", MAP) or not all(map(math.isfinite, pose)):
             text = f'initialpose: expected finite numbers in the frame "{MAP}", found {tuple(pose)} in "{shown(frame)}"'
             log.warning("%s: %s", topics.port.name, text)
             return
+
         topics.frames.set_pose(pose)
 
 

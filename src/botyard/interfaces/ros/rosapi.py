@@ -1,6 +1,8 @@
-"""The services of rosapi, by which rosbridge's clients ask for topics, types, services, nodes and parameters (rosapi of rosbridge_suite).
+"""The services of rosapi, by which rosbridge's clients ask for topics, types, services,
+nodes and parameters (rosapi of rosbridge_suite).
 
-Requests and responses are plain values: the types of rosapi_msgs are not needed, for clients go by the services' names.
+Requests and responses are plain values: the types of rosapi_msgs are not needed, for
+clients go by the services' names.
 """
 
 from __future__ import annotations
@@ -21,10 +23,21 @@ from botyard.protocols.rosbridge.values import Values
 
 PREFIX: Final = "/rosapi/"
 NODE: Final = "/rosapi"
-_EXAMPLES: Final = {"bool": "False", "string": "", "wstring": "", "float32": "0.0", "float64": "0.0"}
+_EXAMPLES: Final = {
+    "bool": "False",
+    "string": "",
+    "wstring": "",
+    "float32": "0.0",
+    "float64": "0.0",
+}
 _NOT_SET, _BOOL, _INTEGER, _DOUBLE, _STRING = range(5)
 """Types of parameters (rcl_interfaces/ParameterType)."""
-_VALUES: Final = {_BOOL: "bool_value", _INTEGER: "integer_value", _DOUBLE: "double_value", _STRING: "string_value"}
+_VALUES: Final = {
+    _BOOL: "bool_value",
+    _INTEGER: "integer_value",
+    _DOUBLE: "double_value",
+    _STRING: "string_value",
+}
 
 
 class TopicEntry(Protocol):
@@ -77,7 +90,9 @@ class Directory(Protocol):
 
     @property
     def services(self) -> Mapping[str, Serving]:
-        """Services of the graph by their names; not those that clients offer, which need not answer."""
+        """Services of the graph by their names; not those that clients offer, which
+        need not answer.
+        """
         ...
 
 
@@ -85,7 +100,10 @@ def _text(args: dict[str, Any], name: str) -> str:
     """An argument."""
     found = args.get(name, "")
     if not isinstance(found, str):
-        raise PeerError(f"rosapi: {name}: expected a text, found {shown(repr(found)[:MAX_TEXT], MAX_TEXT)}")
+        raise PeerError(
+            f"rosapi: {name}: expected a text, found {shown(repr(found)[:MAX_TEXT], MAX_TEXT)}"
+        )
+
     return found
 
 
@@ -104,16 +122,30 @@ class Rosapi:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._serving: dict[str, tuple[str, tuple[str, ...], Callable[..., dict[str, Any]]]] = {
+        self._serving: dict[
+            str, tuple[str, tuple[str, ...], Callable[..., dict[str, Any]]]
+        ] = {
             "topics": ("Topics", (), self._topics),
             "topic_type": ("TopicType", ("topic",), self._topic_type),
             "topics_for_type": ("TopicsForType", ("type",), self._topics_for_type),
-            "topics_and_raw_types": ("TopicsAndRawTypes", (), self._topics_and_raw_types),
+            "topics_and_raw_types": (
+                "TopicsAndRawTypes",
+                (),
+                self._topics_and_raw_types,
+            ),
             "services": ("Services", (), self._services),
             "service_type": ("ServiceType", ("service",), self._service_type),
-            "services_for_type": ("ServicesForType", ("type",), self._services_for_type),
+            "services_for_type": (
+                "ServicesForType",
+                ("type",),
+                self._services_for_type,
+            ),
             "service_node": ("ServiceNode", ("service",), self._service_node),
-            "service_providers": ("ServiceProviders", ("service",), self._service_providers),
+            "service_providers": (
+                "ServiceProviders",
+                ("service",),
+                self._service_providers,
+            ),
             "nodes": ("Nodes", (), self._nodes),
             "node_details": ("NodeDetails", ("node",), self._node_details),
             "publishers": ("Publishers", ("topic",), self._publishers),
@@ -122,8 +154,16 @@ class Rosapi:
             "get_time": ("GetTime", (), self._get_time),
             "get_ros_version": ("GetROSVersion", (), self._get_ros_version),
             "message_details": ("MessageDetails", ("type",), self._message_details),
-            "service_request_details": ("ServiceRequestDetails", ("type",), self._request_details),
-            "service_response_details": ("ServiceResponseDetails", ("type",), self._response_details),
+            "service_request_details": (
+                "ServiceRequestDetails",
+                ("type",),
+                self._request_details,
+            ),
+            "service_response_details": (
+                "ServiceResponseDetails",
+                ("type",),
+                self._response_details,
+            ),
             "has_param": ("HasParam", ("name",), self._has_param),
             "get_param": ("GetParam", ("name", "default_value"), self._get_param),
             "set_param": ("SetParam", ("name", "value"), self._set_param),
@@ -143,12 +183,19 @@ class Rosapi:
         if found is None:
             raise PeerError(f'rosbridge: there is no service "{shown(name, MAX_TEXT)}"')
         _, fields, act = found
-        args = dict(zip(fields, values, strict=False)) if isinstance(values, list) else values or {}
+        args = (
+            dict(zip(fields, values, strict=False))
+            if isinstance(values, list)
+            else values or {}
+        )
         answer(True, act(*(_text(args, field) for field in fields)))
 
     def services(self) -> Iterator[tuple[str, str, str]]:
         """Name, type and node of these services."""
-        return ((f"{PREFIX}{name}", f"rosapi_msgs/srv/{kind}", NODE) for name, (kind, _, _) in self._serving.items())
+        return (
+            (f"{PREFIX}{name}", f"rosapi_msgs/srv/{kind}", NODE)
+            for name, (kind, _, _) in self._serving.items()
+        )
 
     # -- topics
 
@@ -156,26 +203,39 @@ class Rosapi:
         return sorted(self._directory.all_topics(), key=lambda t: t.name)
 
     def _topic(self, name: str) -> TopicEntry | None:
-        return next((t for t in self._directory.all_topics() if t.name == _absolute(name)), None)
+        return next(
+            (t for t in self._directory.all_topics() if t.name == _absolute(name)), None
+        )
 
     def _topics(self) -> dict[str, Any]:
         found = self._all_topics()
-        return {"topics": [t.name for t in found], "types": [t.type_name for t in found]}
+        return {
+            "topics": [t.name for t in found],
+            "types": [t.type_name for t in found],
+        }
 
     def _topic_type(self, topic: str) -> dict[str, Any]:
         found = self._topic(topic)
         return {"type": "" if found is None else found.type_name}
 
     def _topics_for_type(self, kind: str) -> dict[str, Any]:
-        return {"topics": [t.name for t in self._all_topics() if t.type_name == full(kind)]}
+        return {
+            "topics": [t.name for t in self._all_topics() if t.type_name == full(kind)]
+        }
 
     def _topics_and_raw_types(self) -> dict[str, Any]:
         texts: dict[str, str] = {}
         for topic in self._directory.all_topics():
             if topic.type_name not in texts:
-                texts[topic.type_name] = self._directory.types.definition2(topic.type_name)
+                texts[topic.type_name] = self._directory.types.definition2(
+                    topic.type_name
+                )
+
         listed = self._topics()
-        return {**listed, "typedefs_full_text": [texts[kind] for kind in listed["types"]]}
+        return {
+            **listed,
+            "typedefs_full_text": [texts[kind] for kind in listed["types"]],
+        }
 
     def _publishers(self, topic: str) -> dict[str, Any]:
         found = self._topic(topic)
@@ -191,7 +251,11 @@ class Rosapi:
         return sorted([*self._directory.all_services(), *self.services()])
 
     def _action_servers(self) -> dict[str, Any]:
-        names = [name.removesuffix(SEND) for name, _, _ in self._all_services() if name.endswith(SEND)]
+        names = [
+            name.removesuffix(SEND)
+            for name, _, _ in self._all_services()
+            if name.endswith(SEND)
+        ]
         return {"action_servers": [*names, *self._directory.client_actions]}
 
     def _services(self) -> dict[str, Any]:
@@ -199,7 +263,14 @@ class Rosapi:
 
     def _of_service(self, service: str) -> tuple[str, str]:
         """Type and node."""
-        return next(((kind, node) for name, kind, node in self._all_services() if name == _absolute(service)), ("", ""))
+        return next(
+            (
+                (kind, node)
+                for name, kind, node in self._all_services()
+                if name == _absolute(service)
+            ),
+            ("", ""),
+        )
 
     def _service_type(self, service: str) -> dict[str, Any]:
         return {"type": self._of_service(service)[0]}
@@ -212,7 +283,13 @@ class Rosapi:
         return {"providers": [node] if node else []}
 
     def _services_for_type(self, kind: str) -> dict[str, Any]:
-        return {"services": [name for name, its, _ in self._all_services() if its == service_name(kind)]}
+        return {
+            "services": [
+                name
+                for name, its, _ in self._all_services()
+                if its == service_name(kind)
+            ]
+        }
 
     def _nodes(self) -> dict[str, Any]:
         found = {node for _, _, node in self._all_services()}
@@ -254,18 +331,29 @@ class Rosapi:
             if name in found:
                 continue
             names, kinds, counts, examples = [], [], [], []
-            for field, sort, inner, count in map(_described, self._directory.values.fields(name)):
+            for field, sort, inner, count in map(
+                _described, self._directory.values.fields(name)
+            ):
                 names.append(field)
                 kinds.append(inner)
                 counts.append(count)
-                examples.append("[]" if count >= 0 else _EXAMPLES.get(inner, "{}" if sort else "0"))
+                examples.append(
+                    "[]" if count >= 0 else _EXAMPLES.get(inner, "{}" if sort else "0")
+                )
                 if sort:
                     waiting.append(inner)
+
             constants = self._directory.types.constants(name)
             found[name] = {
-                "type": name, "fieldnames": names, "fieldtypes": kinds, "fieldarraylen": counts, "examples": examples,
-                "constnames": [constant for constant, _ in constants], "constvalues": [str(value) for _, value in constants],
-            }  # fmt: skip
+                "type": name,
+                "fieldnames": names,
+                "fieldtypes": kinds,
+                "fieldarraylen": counts,
+                "examples": examples,
+                "constnames": [constant for constant, _ in constants],
+                "constvalues": [str(value) for _, value in constants],
+            }
+
         return list(found.values())
 
     # -- parameters, by the services of their node
@@ -276,7 +364,9 @@ class Rosapi:
         if serving is None:
             raise PeerError(f'rosapi: there is no service "{shown(service, MAX_TEXT)}"')
         found: list[tuple[bool, Any]] = []
-        serving.call(values, lambda is_good, response: found.append((is_good, response)))
+        serving.call(
+            values, lambda is_good, response: found.append((is_good, response))
+        )
         if not found or not found[0][0]:
             raise PeerError(f"rosapi: {service} does not answer")
         return found[0][1]
@@ -294,7 +384,12 @@ class Rosapi:
     def _get_param(self, name: str, default: str) -> dict[str, Any]:
         value = self._parameter(name)
         if value is None:
-            return {"value": default, "successful": False, "reason": f"{shown(name, MAX_TEXT)} is not set"}
+            return {
+                "value": default,
+                "successful": False,
+                "reason": f"{shown(name, MAX_TEXT)} is not set",
+            }
+
         return {"value": json.dumps(value), "successful": True, "reason": ""}
 
     def _set_param(self, name: str, text: str) -> dict[str, Any]:
@@ -303,19 +398,30 @@ class Rosapi:
             value = json.loads(text)
         except (ValueError, RecursionError):
             value = text
+
         kinds = {bool: _BOOL, int: _INTEGER, float: _DOUBLE, str: _STRING}
         kind = kinds.get(type(value))
         if kind is None:
-            raise PeerError(f"rosapi: value: expected true, false, a number or a text, found {shown(text, MAX_TEXT)}")
+            raise PeerError(
+                "rosapi: value: expected true, false, a number or a text, found "
+                f"{shown(text, MAX_TEXT)}"
+            )
+
         if kind == _INTEGER and isinstance(self._parameter(name), float):
             with contextlib.suppress(OverflowError):
                 kind, value = _DOUBLE, float(value)  # 1 is how JSON has 1.0
+
         wanted = {"name": parameter, "value": {"type": kind, _VALUES[kind]: value}}
-        result = self._ask(f"{node}/set_parameters", {"parameters": [wanted]})["results"][0]
+        result = self._ask(f"{node}/set_parameters", {"parameters": [wanted]})[
+            "results"
+        ][0]
         return {"successful": result["successful"], "reason": result["reason"]}
 
     def _delete_param(self, name: str) -> dict[str, Any]:
-        return {"successful": False, "reason": "parameters of the simulator cannot be deleted"}
+        return {
+            "successful": False,
+            "reason": "parameters of the simulator cannot be deleted",
+        }
 
     def _get_param_names(self) -> dict[str, Any]:
         found = []
@@ -323,6 +429,7 @@ class Rosapi:
             if serving.type_name == "rcl_interfaces/srv/ListParameters":
                 listed = self._ask(name, {})["result"]["names"]
                 found += [f"{serving.node}:{parameter}" for parameter in listed]
+
         return {"names": found}
 
 
@@ -330,18 +437,24 @@ def _split(name: str) -> tuple[str, str]:
     """Node and parameter of ``/node:parameter``."""
     node, colon, parameter = name.partition(":")
     if not colon:
-        raise PeerError(f"rosapi: name: expected node:parameter, found {shown(name, MAX_TEXT)}")
+        raise PeerError(
+            f"rosapi: name: expected node:parameter, found {shown(name, MAX_TEXT)}"
+        )
+
     return _absolute(node), parameter
 
 
 def _described(field: tuple[str, Any]) -> tuple[str, bool, str, int]:
-    """Of a field: name, whether it is a message, its type, and its length as rosapi has it (-1: no array, 0: any)."""
+    """Of a field: name, whether it is a message, its type, and its length as rosapi has
+    it (-1: no array, 0: any).
+    """
     name, kind = field
     sort, what = int(kind[0]), kind[1]
     count = -1
     if sort > 2:
         count, kind = (what[1] if sort == 3 else 0), what[0]
         sort, what = int(kind[0]), kind[1]
+
     return name, sort == 2, what if sort == 2 else what[0], count
 
 

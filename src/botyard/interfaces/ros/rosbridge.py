@@ -1,6 +1,8 @@
-"""`Rosbridge`: the graph's topics and services for clients of the rosbridge protocol, and what clients publish and offer for each other.
+"""`Rosbridge`: the graph's topics and services for clients of the rosbridge protocol,
+and what clients publish and offer for each other.
 
-It is one transport of the graph for all clients. Each client is a `RosbridgeSession` on the WebSocket pump of `botyard.servers`.
+It is one transport of the graph for all clients. Each client is a `RosbridgeSession` on
+the WebSocket pump of `botyard.servers`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
-from botyard.control.fence import Fence
+from botyard.control.error_barrier import ErrorBarrier
 from botyard.errors import PeerError
 from botyard.interfaces.interface import Door
 from botyard.interfaces.ros.answering import answer_call
@@ -26,7 +28,12 @@ from botyard.protocols.ros_messages.robot import Input, Service, Topic
 from botyard.protocols.ros_messages.types import Types, full, service_name
 from botyard.protocols.rosbridge.encodings import Outgoing
 from botyard.protocols.rosbridge.operations import Id, SendActionGoal
-from botyard.protocols.rosbridge.session import MAX_ALL_KEPT, MAX_KEPT, Answer, RosbridgeSession
+from botyard.protocols.rosbridge.session import (
+    MAX_ALL_KEPT,
+    MAX_KEPT,
+    Answer,
+    RosbridgeSession,
+)
 from botyard.protocols.rosbridge.values import Values
 from botyard.protocols.shares import Account, Shares, cost
 
@@ -39,7 +46,9 @@ MAX_REQUESTS: Final = 1000
 RELAY_QUEUE: Final = 10
 """Queue length of a slow subscriber for messages of other clients."""
 JSON_GROWTH: Final = 4
-"""JSON text is at most about this many times as long as the message's CDR; longer ones than so many limits are refused unread."""
+"""JSON text is at most about this many times as long as the message's CDR; longer ones
+than so many limits are refused unread.
+"""
 
 CLIENTS: Final = "/rosbridge_websocket"
 """Node of what clients publish, subscribe to and offer: that of rosbridge_server."""
@@ -48,14 +57,18 @@ log = logging.getLogger("botyard.ros")
 
 
 def resolved(name: str) -> str:
-    """The absolute name of a topic or service: clients may leave out the slash in front."""
+    """The absolute name of a topic or service: clients may leave out the slash in
+    front.
+    """
     return name if name.startswith("/") else f"/{name}"
 
 
 class Reader(Protocol):
     """Who gets the messages of a topic: a session, or what waits for feedback."""
 
-    def deliver(self, topic: str, message: Outgoing, *, latched: bool, queue: int) -> None:
+    def deliver(
+        self, topic: str, message: Outgoing, *, latched: bool, queue: int
+    ) -> None:
         """Take a message, of the topic's name that was subscribed to."""
         ...
 
@@ -66,7 +79,8 @@ class Channel:
     Attributes
     ----------
     type_name : str
-        ROS 2's name of its type; empty if nobody has said it yet. The simulator may listen to messages of further types.
+        ROS 2's name of its type; empty if nobody has said it yet. The simulator may
+        listen to messages of further types.
     readers : dict
         Sessions that subscribe to it, and the names by which they do.
     writers : dict
@@ -89,7 +103,9 @@ class Channel:
     @property
     def publishers(self) -> list[str]:
         """Nodes that publish it."""
-        return [one.node for one in self.publications] + ([CLIENTS] if self.writers else [])
+        return [one.node for one in self.publications] + (
+            [CLIENTS] if self.writers else []
+        )
 
     @property
     def subscribers(self) -> list[str]:
@@ -101,7 +117,9 @@ class Channel:
         for publication in self.publications:
             publication.changed()
 
-    def deliver(self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE) -> None:
+    def deliver(
+        self, message: Outgoing, *, latched: bool = False, queue: int = RELAY_QUEUE
+    ) -> None:
         """Send a message to all readers."""
         for reader, name in tuple(self.readers):
             reader.deliver(name, message, latched=latched, queue=queue)
@@ -139,19 +157,27 @@ class _Publication:
 
     def send(self, message: EncodedMessage) -> None:
         """Send a message to all subscribers."""
-        self.channel.deliver(self._outgoing(message), latched=self.topic.latched, queue=self.topic.queue)
+        self.channel.deliver(
+            self._outgoing(message), latched=self.topic.latched, queue=self.topic.queue
+        )
 
     def welcome(self, client: Reader, name: str) -> None:
         """A subscriber is there: it gets the last message of a latched topic."""
         last = self._fresh() if self.topic.latched else None
         if last is not None:
-            client.deliver(name, self._outgoing(last), latched=True, queue=self.topic.queue)
+            client.deliver(
+                name, self._outgoing(last), latched=True, queue=self.topic.queue
+            )
 
     def _outgoing(self, message: EncodedMessage) -> Outgoing:
         if self._last is not None and self._last[0] is message:
             return self._last[1]
         values = self._bridge.values
-        made = Outgoing(lambda: values.plain(message.message, self._type), lambda: message.cdr, message.stamp)
+        made = Outgoing(
+            lambda: values.plain(message.message, self._type),
+            lambda: message.cdr,
+            message.stamp,
+        )
         if self.topic.latched:
             self._last = message, made
         return made
@@ -188,14 +214,18 @@ class _Serving:
         self.node = node
         self.service = service
         self.type_name = service_name(service.type_name)
-        self._fence = Fence(log, f"rosbridge: the service {service.name}")
+        self._fence = ErrorBarrier(log, f"rosbridge: the service {service.name}")
 
     def call(self, values: Any, answer: Answer) -> None:
         """Serve a call."""
         bridge, name = self._bridge.values, self.type_name
         request = bridge.message(values, f"{name}_Request")
         answer_call(
-            self.service, request, lambda response: bridge.plain(response, f"{name}_Response"), answer, self._fence
+            self.service,
+            request,
+            lambda response: bridge.plain(response, f"{name}_Response"),
+            answer,
+            self._fence,
         )
 
     def close(self) -> None:
@@ -228,7 +258,12 @@ class Rosbridge:
     wire = "cdr"
     mixes_types = True
 
-    def __init__(self, types: Types, stamp: Callable[[], Stamp], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        types: Types,
+        stamp: Callable[[], Stamp],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.types = types
         self.stamp = stamp
         self.values = Values(types, stamp)
@@ -249,12 +284,18 @@ class Rosbridge:
     def session(self, door: Door) -> RosbridgeSession:
         """Make the session of a client."""
         account = Account(self._shares, door.source, MAX_KEPT)
-        return RosbridgeSession(self, self._clock, door.wake, door.warn, account, door.source)
+        return RosbridgeSession(
+            self, self._clock, door.wake, door.warn, account, door.source
+        )
 
     # -- what the graph asks for
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> _Publication:
         """Publish a topic."""
         return _Publication(self, node, topic, fresh, changed)
@@ -282,7 +323,9 @@ class Rosbridge:
         if not channel.is_known and not channel.readers:
             self.channels.pop(channel.name, None)
 
-    def _typed(self, name: str, type_name: str, *, publishes: bool = False) -> tuple[Channel, str]:
+    def _typed(
+        self, name: str, type_name: str, *, publishes: bool = False
+    ) -> tuple[Channel, str]:
         """A channel for a client, and the type of its messages there.
 
         Raises
@@ -298,13 +341,17 @@ class Rosbridge:
             listened = [one.type_name for one in found.inputs] if publishes else []
             if kind not in ("", found.type_name, *listened):
                 raise PeerError(
-                    f"rosbridge: {shown(name, MAX_TEXT)}: expected {found.type_name}, found {shown(type_name, MAX_TEXT)}"
+                    f"rosbridge: {shown(name, MAX_TEXT)}: expected "
+                    f"{found.type_name}, found {shown(type_name, MAX_TEXT)}"
                 )
+
             return found, kind or found.type_name
+
         if not kind:
             raise PeerError(
                 f'rosbridge: nobody publishes "{shown(name, MAX_TEXT)}": without its type it cannot be subscribed to'
             )
+
         found = self.channel(resolved(name))
         found.type_name = kind
         return found, kind
@@ -321,17 +368,23 @@ class Rosbridge:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self.unread(topic, client)
 
-    def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+    def register_publisher(
+        self, client: RosbridgeSession, topic: str, type_name: str
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         advertised = {c.name for c in self.channels.values() if client in c.writers}
         if len(advertised - {resolved(topic)}) >= MAX_ADVERTISED:
-            raise PeerError(f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics")
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_ADVERTISED} advertised topics"
+            )
+
         channel, kind = self._typed(topic, type_name, publishes=True)
         try:
             client.keep(cost(channel.name, kind))
         except PeerError:
             self.remove_unused(channel)
             raise
+
         self._forget_writer(channel, client)
         channel.writers[client] = kind
 
@@ -347,28 +400,46 @@ class Rosbridge:
         if kind is not None:
             client.forget(cost(channel.name, kind))
 
-    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(
+        self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         channel = self.channels.get(resolved(topic))
         if channel is None or not channel.is_known:
-            raise PeerError(f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised, and nobody listens to it')
+            raise PeerError(
+                f'rosbridge: "{shown(topic, MAX_TEXT)}" is not advertised, and nobody listens to it'
+            )
+
         if any(size > JSON_GROWTH * one.entry.limit for one in channel.inputs):
-            raise PeerError(f"rosbridge: {channel.name}: a message of {size} bytes is too long")
+            raise PeerError(
+                f"rosbridge: {channel.name}: a message of {size} bytes is too long"
+            )
+
         kind = channel.writers.get(client, channel.type_name)
         message = self.values.message(values, kind)
         for one in channel.inputs:
             if one.type_name == kind:
                 one.entry.take(message)
+
         if channel.readers and kind == channel.type_name:
             plain = self.values.plain
             channel.deliver(
-                Outgoing(lambda: plain(message, kind), lambda: self.types.encode_cdr(message, kind), self.stamp())
+                Outgoing(
+                    lambda: plain(message, kind),
+                    lambda: self.types.encode_cdr(message, kind),
+                    self.stamp(),
+                )
             )
 
     # -- services
 
     def call(
-        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+        self,
+        client: RosbridgeSession,
+        service: str,
+        values: Any,
+        size: int,
+        answer: Answer,
     ) -> Callable[[], None]:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
@@ -376,20 +447,38 @@ class Rosbridge:
             self._api.call(name, values, answer)
         elif (found := self.services.get(name)) is not None:
             if size > JSON_GROWTH * MAX_REQUEST:
-                raise PeerError(f"rosbridge: {name}: a request of {size} bytes is too long")
+                raise PeerError(
+                    f"rosbridge: {name}: a request of {size} bytes is too long"
+                )
+
             found.call(values, answer)
         elif (offered := self.offered.get(name)) is not None:
             return self._ask(client, offered, values, answer)
         else:
-            raise PeerError(f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"')
+            raise PeerError(
+                f'rosbridge: there is no service "{shown(service, MAX_TEXT)}"'
+            )
+
         return lambda: None
 
-    def _ask(self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer) -> Callable[[], None]:
-        """Hand a call to the client that offers the service. Returns a function that abandons it."""
-        if sum(one.client is offered.client for one, _ in self._requests.values()) >= MAX_REQUESTS:
-            raise PeerError(f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet")
+    def _ask(
+        self, caller: RosbridgeSession, offered: _Offered, values: Any, answer: Answer
+    ) -> Callable[[], None]:
+        """Hand a call to the client that offers the service. Returns a function that
+        abandons it.
+        """
+        if (
+            sum(one.client is offered.client for one, _ in self._requests.values())
+            >= MAX_REQUESTS
+        ):
+            raise PeerError(
+                f"rosbridge: {offered.name}: {MAX_REQUESTS} calls are not answered yet"
+            )
+
         ident = f"{offered.name}:{next(self._numbers)}"
-        offered.client.request(ident, offered.name, {} if values is None else values, caller)
+        offered.client.request(
+            ident, offered.name, {} if values is None else values, caller
+        )
         self._requests[ident] = offered, answer
 
         def abandon() -> None:
@@ -397,14 +486,30 @@ class Rosbridge:
 
         return abandon
 
-    def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
+    def register_service(
+        self, client: RosbridgeSession, service: str, type_name: str
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(service)
         other = self.offered.get(name)
-        if name in self.services or name.startswith(PREFIX) or (other is not None and other.client is not client):
-            raise PeerError(f'rosbridge: somebody else offers the service "{shown(service, MAX_TEXT)}"')
-        if other is None and sum(one.client is client for one in self.offered.values()) >= MAX_OFFERED:
-            raise PeerError(f"rosbridge: expected at most {MAX_OFFERED} services of a client")
+        if (
+            name in self.services
+            or name.startswith(PREFIX)
+            or (other is not None and other.client is not client)
+        ):
+            raise PeerError(
+                f'rosbridge: somebody else offers the service "{shown(service, MAX_TEXT)}"'
+            )
+
+        if (
+            other is None
+            and sum(one.client is client for one in self.offered.values())
+            >= MAX_OFFERED
+        ):
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_OFFERED} services of a client"
+            )
+
         made = _Offered(client, service, service_name(type_name))
         client.keep(made.room)
         if other is not None:
@@ -421,17 +526,22 @@ class Rosbridge:
 
     def _fail(self, concerns: Callable[[_Offered], bool]) -> None:
         """Nobody answers these calls any more."""
-        for ident in [i for i, (offered, _) in self._requests.items() if concerns(offered)]:
+        for ident in [
+            i for i, (offered, _) in self._requests.items() if concerns(offered)
+        ]:
             offered, answer = self._requests.pop(ident)
             answer(False, f"the service {shown(offered.name, MAX_TEXT)} has gone")
 
-    def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
+    def responded(
+        self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         found = self._requests.get(ident)
         if found is None or found[0].client is not client:
             raise PeerError(
                 f'rosbridge: service_response: no call waits for an answer with the id "{shown(ident, MAX_TEXT)}"'
             )
+
         del self._requests[ident]
         found[1](is_good, values)
 
@@ -450,22 +560,36 @@ class Rosbridge:
         if not self._actions.cancel(client, resolved(action), ident):
             self._goals.cancel(client, resolved(action), ident)
 
-    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+    def register_action(
+        self, client: RosbridgeSession, action: str, type_name: str
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         name = resolved(action)
         if name + SEND in self.services:
-            raise PeerError(f'rosbridge: somebody else serves the action "{shown(action, MAX_TEXT)}"')
+            raise PeerError(
+                f'rosbridge: somebody else serves the action "{shown(action, MAX_TEXT)}"'
+            )
+
         self._actions.register(client, name, action, type_name)
 
     def unregister_action(self, client: RosbridgeSession, action: str) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.unregister(client, resolved(action))
 
-    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(
+        self, client: RosbridgeSession, ident: str, values: Any
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.feedback(client, ident, values)
 
-    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(
+        self,
+        client: RosbridgeSession,
+        ident: str,
+        status: int,
+        values: Any,
+        is_good: bool,
+    ) -> None:
         """See `botyard.protocols.rosbridge.session.Bus`."""
         self._actions.ended(client, ident, status, values, is_good)
 
@@ -498,6 +622,7 @@ class Rosbridge:
             if mine:
                 channel.changed()
             self.remove_unused(channel)
+
         for name in [n for n, one in self.offered.items() if one.client is client]:
             del self.offered[name]
         self._fail(lambda offered: offered.client is client)

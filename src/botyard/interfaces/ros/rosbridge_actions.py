@@ -1,4 +1,6 @@
-"""Actions that clients of rosbridge serve (``advertise_action``), for goals of other clients."""
+"""Actions that clients of rosbridge serve (``advertise_action``), for goals of other
+clients.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,28 @@ MAX_SENT_GOALS: Final = 100
 
 
 class _Action:
-    """An action of a client: the absolute name, and the name by which the client knows it."""
+    """An action of a client: the absolute name, and the name by which the client knows
+    it.
+    """
 
-    def __init__(self, server: RosbridgeSession, name: str, said: str, type_name: str) -> None:
-        self.server, self.name, self.said, self.type_name = server, name, said, type_name
+    def __init__(
+        self, server: RosbridgeSession, name: str, said: str, type_name: str
+    ) -> None:
+        self.server, self.name, self.said, self.type_name = (
+            server,
+            name,
+            said,
+            type_name,
+        )
         self.room = cost(name, said, type_name)
 
 
 class _Goal:
     """A goal that has not ended: who sent it, by which operation, and to which action."""
 
-    def __init__(self, client: RosbridgeSession, wish: SendActionGoal, action: _Action) -> None:
+    def __init__(
+        self, client: RosbridgeSession, wish: SendActionGoal, action: _Action
+    ) -> None:
         self.client, self.wish, self.action = client, wish, action
         self.room = cost(wish.action, wish.id, wish.action_type, wish.compression)
         self.is_cancelled = False
@@ -44,7 +57,8 @@ class _Goal:
 class ClientActions:
     """All actions of clients, and the goals that are under way there.
 
-    Values pass through as they are: the client that serves an action says what is wrong with a goal.
+    Values pass through as they are: the client that serves an action says what is wrong
+    with a goal.
     """
 
     def __init__(self) -> None:
@@ -58,7 +72,9 @@ class ClientActions:
         """Absolute names of the actions."""
         return self._actions.keys()
 
-    def register(self, client: RosbridgeSession, name: str, said: str, type_name: str) -> None:
+    def register(
+        self, client: RosbridgeSession, name: str, said: str, type_name: str
+    ) -> None:
         """The client serves an action of this absolute name.
 
         Raises
@@ -68,9 +84,19 @@ class ClientActions:
         """
         other = self._actions.get(name)
         if other is not None and other.server is not client:
-            raise PeerError(f'rosbridge: somebody else serves the action "{shown(said, MAX_TEXT)}"')
-        if other is None and sum(one.server is client for one in self._actions.values()) >= MAX_ACTIONS:
-            raise PeerError(f"rosbridge: expected at most {MAX_ACTIONS} actions of a client")
+            raise PeerError(
+                f'rosbridge: somebody else serves the action "{shown(said, MAX_TEXT)}"'
+            )
+
+        if (
+            other is None
+            and sum(one.server is client for one in self._actions.values())
+            >= MAX_ACTIONS
+        ):
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_ACTIONS} actions of a client"
+            )
+
         action = _Action(client, name, said, action_name(type_name))
         client.keep(action.room)
         if other is not None:
@@ -86,24 +112,40 @@ class ClientActions:
             self._fail(lambda goal: goal.action.name == name)
 
     def send(self, client: RosbridgeSession, wish: SendActionGoal, name: str) -> None:
-        """Hand a goal to the client that serves the action of this absolute name, which is in `names`.
+        """Hand a goal to the client that serves the action of this absolute name, which
+        is in `names`.
 
         Raises
         ------
         PeerError
-            The action has another type; a goal of this id is under way, or too many are.
+            The action has another type; a goal of this id is under way, or too many
+            are.
         """
         action = self._actions[name]
         if wish.action_type and action_name(wish.action_type) != action.type_name:
             raise PeerError(
-                f"rosbridge: {name}: expected {action.type_name}, found {shown(wish.action_type, MAX_TEXT)}"
+                f"rosbridge: {name}: expected {action.type_name}, found "
+                f"{shown(wish.action_type, MAX_TEXT)}"
             )
+
         if self._of(client, name, wish.id) is not None:
             raise PeerError("rosbridge: a goal of this id has not ended yet")
-        if sum(goal.client is client for goal in self._goals.values()) >= MAX_SENT_GOALS:
-            raise PeerError(f"rosbridge: expected at most {MAX_SENT_GOALS} goals that have not ended")
-        if sum(goal.action.server is action.server for goal in self._goals.values()) >= MAX_SERVED_GOALS:
-            raise PeerError(f"rosbridge: {name}: {MAX_SERVED_GOALS} goals have not ended")
+        if (
+            sum(goal.client is client for goal in self._goals.values())
+            >= MAX_SENT_GOALS
+        ):
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_SENT_GOALS} goals that have not ended"
+            )
+
+        if (
+            sum(goal.action.server is action.server for goal in self._goals.values())
+            >= MAX_SERVED_GOALS
+        ):
+            raise PeerError(
+                f"rosbridge: {name}: {MAX_SERVED_GOALS} goals have not ended"
+            )
+
         ident = f"{name}:{next(self._numbers)}"
         goal = _Goal(client, kept(wish), action)
         client.keep(goal.room)
@@ -123,10 +165,19 @@ class ClientActions:
     def _of(self, client: RosbridgeSession, name: str, ident: Id) -> str | None:
         """The id under which its server knows the goal of a client."""
         sought = (client, name, ident)
-        return next((k for k, g in self._goals.items() if (g.client, g.action.name, g.wish.id) == sought), None)
+        return next(
+            (
+                k
+                for k, g in self._goals.items()
+                if (g.client, g.action.name, g.wish.id) == sought
+            ),
+            None,
+        )
 
     def cancel(self, client: RosbridgeSession, name: str, ident: Id) -> bool:
-        """Ask the server to cancel a goal. Returns whether there is such a goal at an action of this absolute name."""
+        """Ask the server to cancel a goal. Returns whether there is such a goal at an
+        action of this absolute name.
+        """
         found = self._of(client, name, ident)
         if found is None:
             return False
@@ -144,7 +195,10 @@ class ClientActions:
         """A goal at an action of a client, by the id under which it knows it."""
         goal = self._goals.get(ident)
         if goal is None or goal.action.server is not server:
-            raise PeerError(f'rosbridge: no goal of the id "{shown(ident, MAX_TEXT)}" is under way')
+            raise PeerError(
+                f'rosbridge: no goal of the id "{shown(ident, MAX_TEXT)}" is under way'
+            )
+
         return goal
 
     def feedback(self, server: RosbridgeSession, ident: str, values: Any) -> None:
@@ -153,7 +207,14 @@ class ClientActions:
         if goal.wish.feedback:
             goal.client.goal_feedback(goal.wish, values)
 
-    def ended(self, server: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def ended(
+        self,
+        server: RosbridgeSession,
+        ident: str,
+        status: int,
+        values: Any,
+        is_good: bool,
+    ) -> None:
         """A server has ended a goal. PeerError: it has no such goal."""
         goal = self._served(server, ident)
         self._forget(ident)
@@ -168,13 +229,19 @@ class ClientActions:
 
     def leave(self, client: RosbridgeSession) -> None:
         """A client has gone: its goals are cancelled, and those at its actions end."""
-        for name in [name for name, action in self._actions.items() if action.server is client]:
+        for name in [
+            name for name, action in self._actions.items() if action.server is client
+        ]:
             self.unregister(client, name)
-        for ident in [ident for ident, goal in self._goals.items() if goal.client is client]:
+
+        for ident in [
+            ident for ident, goal in self._goals.items() if goal.client is client
+        ]:
             with contextlib.suppress(
                 PeerError
             ):  # its server does not read, and learns from the goal's result that nobody waits
                 self._cancel(ident)
+
             self._forget(ident)
 
 

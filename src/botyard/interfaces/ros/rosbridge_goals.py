@@ -1,4 +1,6 @@
-"""Goals that clients of rosbridge send to actions of the graph: by the three services and the feedback topic of a ROS 2 action."""
+"""Goals that clients of rosbridge send to actions of the graph: by the three services
+and the feedback topic of a ROS 2 action.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from botyard.protocols.shares import cost
 
 MAX_CLIENT_GOALS: Final = 100
 """Most goals of a client that have not ended."""
-SEND, RESULT, CANCEL, FEEDBACK = (f"/_action/{end}" for end in ("send_goal", "get_result", "cancel_goal", "feedback"))
+SEND, RESULT, CANCEL, FEEDBACK = (
+    f"/_action/{end}" for end in ("send_goal", "get_result", "cancel_goal", "feedback")
+)
 _TYPE_ENDS: Final = "_SendGoal"
 
 
@@ -56,9 +60,13 @@ class Bridge(Protocol):
 class _Goal:
     """A goal that has not ended."""
 
-    def __init__(self, client: RosbridgeSession, wish: SendActionGoal, action: str) -> None:
+    def __init__(
+        self, client: RosbridgeSession, wish: SendActionGoal, action: str
+    ) -> None:
         self.client, self.wish, self.action = client, wish, action
-        self.room = cost(action, wish.action, wish.id, wish.action_type, wish.compression)
+        self.room = cost(
+            action, wish.action, wish.id, wish.action_type, wish.compression
+        )
         self.uuid = os.urandom(UUID_BYTES)
 
     @property
@@ -90,17 +98,36 @@ class Goals:
         """
         service = self._bridge.services.get(action + SEND)
         if service is None:
-            raise PeerError(f'rosbridge: there is no action "{shown(wish.action, MAX_TEXT)}"')
+            raise PeerError(
+                f'rosbridge: there is no action "{shown(wish.action, MAX_TEXT)}"'
+            )
+
         kind = service.type_name.removesuffix(_TYPE_ENDS)
         if wish.action_type and action_name(wish.action_type) != kind:
-            raise PeerError(f"rosbridge: {action}: expected {kind}, found {shown(wish.action_type, MAX_TEXT)}")
+            raise PeerError(
+                f"rosbridge: {action}: expected {kind}, found {shown(wish.action_type, MAX_TEXT)}"
+            )
+
         if self._of(client, action, wish.id) is not None:
             raise PeerError("rosbridge: a goal of this id has not ended yet")
-        if sum(goal.client is client for goal in self._goals.values()) >= MAX_CLIENT_GOALS:
-            raise PeerError(f"rosbridge: expected at most {MAX_CLIENT_GOALS} goals that have not ended")
+        if (
+            sum(goal.client is client for goal in self._goals.values())
+            >= MAX_CLIENT_GOALS
+        ):
+            raise PeerError(
+                f"rosbridge: expected at most {MAX_CLIENT_GOALS} goals that have not ended"
+            )
+
         args: Any = {} if wish.args is None else wish.args
         if isinstance(args, list):
-            args = dict(zip((field for field, _ in self._bridge.values.fields(f"{kind}_Goal")), args, strict=False))
+            args = dict(
+                zip(
+                    (field for field, _ in self._bridge.values.fields(f"{kind}_Goal")),
+                    args,
+                    strict=False,
+                )
+            )
+
         goal = _Goal(client, kept(wish), action)
         client.keep(goal.room)
         self._goals[goal.uuid] = goal
@@ -110,11 +137,21 @@ class Goals:
 
     def _of(self, client: RosbridgeSession, action: str, ident: Id) -> _Goal | None:
         return next(
-            (g for g in self._goals.values() if g.client is client and (g.action, g.wish.id) == (action, ident)),
+            (
+                g
+                for g in self._goals.values()
+                if g.client is client and (g.action, g.wish.id) == (action, ident)
+            ),
             None,
         )
 
-    def _ask(self, goal: _Goal, end: str, values: Any, answered: Callable[[_Goal, dict[str, Any]], None]) -> None:
+    def _ask(
+        self,
+        goal: _Goal,
+        end: str,
+        values: Any,
+        answered: Callable[[_Goal, dict[str, Any]], None],
+    ) -> None:
         """Call a service of the goal's action; a failure ends the goal."""
 
         def answer(is_good: bool, response: Any) -> None:
@@ -142,17 +179,23 @@ class Goals:
     def _ended(self, goal: _Goal, response: dict[str, Any]) -> None:
         self._end(goal, response["status"], response["result"])
 
-    def _end(self, goal: _Goal, status: int, values: Any, *, is_good: bool = True) -> None:
+    def _end(
+        self, goal: _Goal, status: int, values: Any, *, is_good: bool = True
+    ) -> None:
         self._forget(goal)
         goal.client.goal_ended(goal.wish, int(status), values, is_good=is_good)
 
     def _forget(self, goal: _Goal) -> None:
         del self._goals[goal.uuid]
         goal.client.forget(goal.room)
-        if not any(g.action == goal.action and g.wish.feedback for g in self._goals.values()):
+        if not any(
+            g.action == goal.action and g.wish.feedback for g in self._goals.values()
+        ):
             self._bridge.unread(goal.action + FEEDBACK, self)
 
-    def deliver(self, topic: str, message: Outgoing, *, latched: bool, queue: int) -> None:
+    def deliver(
+        self, topic: str, message: Outgoing, *, latched: bool, queue: int
+    ) -> None:
         """Feedback of an action, also of goals of others."""
         goal = self._goals.get(message.values["goal_id"]["uuid"].tobytes())
         if goal is not None and goal.wish.feedback:
@@ -168,13 +211,19 @@ class Goals:
         """
         goal = self._of(client, action, ident)
         if goal is None:
-            raise PeerError(f"rosbridge: {shown(action, MAX_TEXT)}: no goal of this id is under way")
+            raise PeerError(
+                f"rosbridge: {shown(action, MAX_TEXT)}: no goal of this id is under way"
+            )
+
         self._cancel(goal)
 
     def _cancel(self, goal: _Goal) -> None:
         service = self._bridge.services.get(goal.action + CANCEL)
         if service is not None:
-            service.call({"goal_info": {"goal_id": goal.goal_id, "stamp": {}}}, lambda _is_good, _response: None)
+            service.call(
+                {"goal_info": {"goal_id": goal.goal_id, "stamp": {}}},
+                lambda _is_good, _response: None,
+            )
 
     def leave(self, client: RosbridgeSession) -> None:
         """A client has gone: its goals are cancelled."""

@@ -1,4 +1,6 @@
-"""simulation_interfaces, ROS 2's standard for simulators: its services and its action, by the control surface."""
+"""simulation_interfaces, ROS 2's standard for simulators: its services and its action,
+by the control surface.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ from botyard.control import (
     UnloadWorld,
 )
 from botyard.control.later import then
-from botyard.errors import BotyardError, CommandError, DeniedError, NotNowError, UnknownNameError
+from botyard.errors import (
+    BotyardError,
+    CommandError,
+    DeniedError,
+    NotNowError,
+    UnknownNameError,
+)
 from botyard.geometry import Twist
 from botyard.interfaces.ros.entities import Entities, has_tags, wanted_pose
 from botyard.interfaces.ros.spawning import Spawning
@@ -66,20 +74,56 @@ OPERATIONS: Final[Mapping[str, type[Operation[Any]]]] = {
     "StepSimulation": StepNow,
     "UnloadWorld": UnloadWorld,
 }
-"""Main operation of each service that changes something; read-only callers are not offered it."""
+"""Main operation of each service that changes something; read-only callers are not
+offered it.
+"""
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    name: "not in the standard; the simulator's own services, topics and AMBF's have what ROS programs need of it"
+    name: "not in the standard; the simulator's own services, topics and AMBF's "
+    "have what ROS programs need of it"
     for name in (
-        "AddRobots", "ClearMap", "CloneRobots", "CommandDevice", "Drive", "EnableMotors", "FreeMaps", "Hold", "HoldTime", "LoadMap",
-        "MoveJoystick", "Place", "PlaceAxis", "PressEmergencyStop", "ReloadMap", "RotateLog", "SendMap", "SetAnalogInput",
-        "SetDigitalInputs", "SetGhost", "SetOdometryErrors", "SetSpeed", "Step", "SwitchInterface", "TakeBodies", "TakeRobot", "Throttle",
-        "WritePicture", "WriteMovie", "CancelMovie", "Undo", "Redo", "Branch", "SaveRecording", "StartRecording", "StopRecording",
+        "AddRobots",
+        "ClearMap",
+        "CloneRobots",
+        "CommandDevice",
+        "Drive",
+        "EnableMotors",
+        "FreeMaps",
+        "Hold",
+        "HoldTime",
+        "LoadMap",
+        "MoveJoystick",
+        "Place",
+        "PlaceAxis",
+        "PressEmergencyStop",
+        "ReloadMap",
+        "RotateLog",
+        "SendMap",
+        "SetAnalogInput",
+        "SetDigitalInputs",
+        "SetGhost",
+        "SetOdometryErrors",
+        "SetSpeed",
+        "Step",
+        "SwitchInterface",
+        "TakeBodies",
+        "TakeRobot",
+        "Throttle",
+        "WritePicture",
+        "WriteMovie",
+        "CancelMovie",
+        "Undo",
+        "Redo",
+        "Branch",
+        "SaveRecording",
+        "StartRecording",
+        "StopRecording",
         "ReadFile",
     )
-}  # fmt: skip
+}
 """Operations without a service in simulation_interfaces."""
 CUSTOM_INFO: Final = (
-    f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are not looked at; accelerations are told as zero; "
+    f"models and maps by name, as {SCHEME}p3dx; the world is flat: heights are "
+    "not looked at; accelerations are told as zero; "
     "robots of the command line stay when worlds come and go; time never goes back"
 )
 
@@ -90,7 +134,9 @@ def _code(error: BotyardError) -> Code:
     """Result code of an error."""
     if isinstance(error, NotNowError):
         return Code.INCORRECT_STATE
-    return Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
+    return (
+        Code.NOT_FOUND if isinstance(error, UnknownNameError) else Code.OPERATION_FAILED
+    )
 
 
 class RosSimulator:
@@ -135,56 +181,111 @@ class RosSimulator:
         entities, spawning, worlds = self._entities, self._spawning, self._worlds
         known = entities.known
         serving: list[tuple[str, Callable[[Any], Answer | Future[Answer]], str]] = [
-            ("GetSimulatorFeatures", self._features, "what of simulation_interfaces can be asked for"),
-            ("GetEntities", lambda r: {"entities": entities.filtered(r.filters)}, "names of robots and things"),
+            (
+                "GetSimulatorFeatures",
+                self._features,
+                "what of simulation_interfaces can be asked for",
+            ),
+            (
+                "GetEntities",
+                lambda r: {"entities": entities.filtered(r.filters)},
+                "names of robots and things",
+            ),
             ("GetEntitiesStates", self._states, "where they are"),
-            ("GetEntityState", lambda r: {"state": entities.state(known(r.entity))}, "where one is"),
-            ("SetEntityState", self._set_state, "put one somewhere, and give it a velocity"),
-            ("GetEntityInfo", lambda r: {"info": entities.info(known(r.entity))}, "what one is"),
+            (
+                "GetEntityState",
+                lambda r: {"state": entities.state(known(r.entity))},
+                "where one is",
+            ),
+            (
+                "SetEntityState",
+                self._set_state,
+                "put one somewhere, and give it a velocity",
+            ),
+            (
+                "GetEntityInfo",
+                lambda r: {"info": entities.info(known(r.entity))},
+                "what one is",
+            ),
             ("SetEntityInfo", self._set_info, "category, description and tags of one"),
-            ("GetEntityBounds", lambda r: {"bounds": entities.bounds(known(r.entity))}, "how large one is"),
+            (
+                "GetEntityBounds",
+                lambda r: {"bounds": entities.bounds(known(r.entity))},
+                "how large one is",
+            ),
             ("GetNamedPoses", self._poses, "goals, docks and homes of the map"),
-            ("GetNamedPoseBounds", self._pose_bounds, "how large one of them is: they are points, and have no bounds"),
+            (
+                "GetNamedPoseBounds",
+                self._pose_bounds,
+                "how large one of them is: they are points, and have no bounds",
+            ),
             ("GetSpawnables", spawning.spawnables, "models of robots"),
             ("SpawnEntity", spawning.spawn, "another robot"),
-            ("SpawnEntities", spawning.spawn_many, "other robots; each has a result of its own"),
+            (
+                "SpawnEntities",
+                spawning.spawn_many,
+                "other robots; each has a result of its own",
+            ),
             ("DeleteEntity", self._delete, "take one away"),
-            ("GetAvailableWorlds", worlds.available, "maps and worlds that can be loaded"),
+            (
+                "GetAvailableWorlds",
+                worlds.available,
+                "maps and worlds that can be loaded",
+            ),
             ("GetCurrentWorld", worlds.current, "the map"),
             (
                 "LoadWorld",
                 worlds.load,
-                "another map or world, by name or from the text of its file; then time stands still",
+                "another map or world, by name or from the text of its file; "
+                "then time stands still",
             ),
             ("UnloadWorld", worlds.unload, "no map any more"),
             ("GetSimulationState", self._time, "whether time goes on"),
             (
                 "SetSimulationState",
                 self._set_time,
-                "let time go on or stand still, stop, or (with `--allow-client-exit`) end the program",
+                "let time go on or stand still, stop, or (with "
+                "`--allow-client-exit`) end the program",
             ),
-            ("StepSimulation", self._step, "so many steps while time stands still; answers when they are done"),
-            ("ResetSimulation", self._reset, "robots back to their starts, spawned ones away"),
+            (
+                "StepSimulation",
+                self._step,
+                "so many steps while time stands still; answers when they are done",
+            ),
+            (
+                "ResetSimulation",
+                self._reset,
+                "robots back to their starts, spawned ones away",
+            ),
         ]
         return [self._service(*entry) for entry in serving]
 
-    def _service(self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str) -> Service:
+    def _service(
+        self, name: str, answer: Callable[[Any], Answer | Future[Answer]], about: str
+    ) -> Service:
         path = re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()
         response = f"{PACKAGE}/srv/{name}_Response"
-        plain = name == "GetSimulatorFeatures"  # its response has no result field
+        # its response has no result field
+        plain = name == "GetSimulatorFeatures"
 
         def respond(act: Callable[[], Any]) -> Any:
             code, text, fields = Code.OK, "", {}
             try:
                 found = act()
                 if isinstance(found, Future):
-                    return respond(found.result) if found.done() else then(found, lambda done: respond(done.result))
+                    return (
+                        respond(found.result)
+                        if found.done()
+                        else then(found, lambda done: respond(done.result))
+                    )
+
                 fields = dict(found)
                 code, text = fields.pop("code", code), fields.pop("remark", "")
             except Refused as refused:
                 code, text = refused.code, str(refused)
             except BotyardError as error:
                 code, text = _code(error), str(error)
+
             if not plain:
                 fields["result"] = self._result(code, text)
             return self._types.filled(response, fields)
@@ -193,10 +294,17 @@ class RosSimulator:
             return respond(lambda: answer(request))
 
         return Service(
-            f"{self._node}/{path}", f"{PACKAGE}/{name}", serve, about, only="cdr", operation=OPERATIONS.get(name)
+            f"{self._node}/{path}",
+            f"{PACKAGE}/{name}",
+            serve,
+            about,
+            only="cdr",
+            operation=OPERATIONS.get(name),
         )
 
-    def action(self, clock: Callable[[], float], defer: Callable[[Callable[[], None]], object]) -> ActionServer:
+    def action(
+        self, clock: Callable[[], float], defer: Callable[[Callable[[], None]], object]
+    ) -> ActionServer:
         """The action SimulateSteps.
 
         Parameters
@@ -207,10 +315,17 @@ class RosSimulator:
             Calls a function soon, when the present request has been answered.
         """
         return ActionServer(
-            f"{self._node}/simulate_steps", f"{PACKAGE}/SimulateSteps", self._types, self._simulate, stamp=self._stamp, clock=clock,
-            defer=defer, about="so many steps while time stands still; tells of each", operation=StepNow,
+            f"{self._node}/simulate_steps",
+            f"{PACKAGE}/SimulateSteps",
+            self._types,
+            self._simulate,
+            stamp=self._stamp,
+            clock=clock,
+            defer=defer,
+            about="so many steps while time stands still; tells of each",
+            operation=StepNow,
             unbegun=lambda: {"result": self._result(Code.OK, "")},
-        )  # fmt: skip
+        )
 
     def _make(self, kind: str, /, **fields: Any) -> Any:
         return self._types.two(f"{PACKAGE}/{kind}")(**fields)
@@ -232,44 +347,75 @@ class RosSimulator:
             pose = wanted_pose(state.header, state.pose, Code.STATE_INVALID_POSE)
         wanted = None
         if getattr(request, "set_twist", True):
-            wanted = Twist(float(twist.linear.x), float(twist.linear.y), float(twist.angular.z))
+            wanted = Twist(
+                float(twist.linear.x), float(twist.linear.y), float(twist.angular.z)
+            )
+
         operation = SetBodyState(body=name, pose=pose, twist=wanted)
-        accelerates = any(getattr(v, a) for v in (acceleration.linear, acceleration.angular) for a in "xyz")
+        accelerates = any(
+            getattr(v, a)
+            for v in (acceleration.linear, acceleration.angular)
+            for a in "xyz"
+        )
         accelerates = accelerates and bool(getattr(request, "set_acceleration", True))
         if accelerates and not self._control.is_movable(name):
-            raise Refused(Code.OPERATION_FAILED, f"{shown(name)} is static, and has no acceleration")
+            raise Refused(
+                Code.OPERATION_FAILED,
+                f"{shown(name)} is static, and has no acceleration",
+            )
+
         try:
             self._control.do(self._caller, operation)
         except CommandError as error:
             raise Refused(Code.STATE_INVALID_POSE, str(error)) from None
+
         return {"remark": "accelerations are not set"} if accelerates else {}
 
     def _set_info(self, request: Any) -> Answer:
         name, info = self._entities.known(request.entity), request.info
         category, tags = int(info.category.category), tuple(map(str, info.tags))
         about = str(info.description)
-        self._control.do(self._caller, SetBodyInfo(body=name, category=category, description=about, tags=tags))
+        self._control.do(
+            self._caller,
+            SetBodyInfo(body=name, category=category, description=about, tags=tags),
+        )
         return {}
 
     def _delete(self, request: Any) -> Answer:
-        self._control.do(self._caller, Remove(names=(self._entities.known(request.entity),)))
+        self._control.do(
+            self._caller, Remove(names=(self._entities.known(request.entity),))
+        )
         return {}
 
     # -- the map
 
     def _poses(self, request: Any) -> Answer:
         if len(request.tags.tags) > MAX_LISTED:
-            raise Refused(Code.OPERATION_FAILED, f"tags: at most {MAX_LISTED} are taken")
+            raise Refused(
+                Code.OPERATION_FAILED, f"tags: at most {MAX_LISTED} are taken"
+            )
+
         poses = [
-            self._make("NamedPose", name=shown(p.name), description=shown(p.kind), tags=[shown(p.kind)], pose=self._m.pose(p.pose))
+            self._make(
+                "NamedPose",
+                name=shown(p.name),
+                description=shown(p.kind),
+                tags=[shown(p.kind)],
+                pose=self._m.pose(p.pose),
+            )
             for p in self._sim.scene.places
             if has_tags(request.tags, (p.kind,))
-        ]  # fmt: skip
+        ]
         return {"poses": poses}
 
     def _pose_bounds(self, request: Any) -> Answer:
-        if str(request.name) not in {shown(place.name) for place in self._sim.scene.places}:
-            raise Refused(Code.NOT_FOUND, f'there is no named pose "{shown(request.name)}"')
+        if str(request.name) not in {
+            shown(place.name) for place in self._sim.scene.places
+        }:
+            raise Refused(
+                Code.NOT_FOUND, f'there is no named pose "{shown(request.name)}"'
+            )
+
         return {"bounds": self._make("Bounds", type=int(Shape.EMPTY), points=[])}
 
     # -- time
@@ -283,12 +429,20 @@ class RosSimulator:
             return Time.NO_WORLD
         if control.is_stopped:
             return Time.STOPPED
-        return Time.PAUSED if control.clock is not None and control.clock.is_paused else Time.PLAYING
+        return (
+            Time.PAUSED
+            if control.clock is not None and control.clock.is_paused
+            else Time.PLAYING
+        )
 
     def _check_world(self) -> None:
         """Refuse what cannot be done without a world."""
         if self._present in (Time.NO_WORLD, Time.LOADING_WORLD):
-            text = "no world is loaded" if self._present is Time.NO_WORLD else "a world is being loaded"
+            text = (
+                "no world is loaded"
+                if self._present is Time.NO_WORLD
+                else "a world is being loaded"
+            )
             raise Refused(Code.INCORRECT_STATE, text)
 
     def _time(self, _request: Any) -> Answer:
@@ -300,15 +454,26 @@ class RosSimulator:
             try:
                 self._control.do(self._caller, Exit(command="SetSimulationState"))
             except DeniedError:
-                raise Refused(Code.FEATURE_UNSUPPORTED, "quitting needs --allow-client-exit") from None
+                raise Refused(
+                    Code.FEATURE_UNSUPPORTED, "quitting needs --allow-client-exit"
+                ) from None
+
             return {}
+
         operations = {Time.STOPPED: Stop, Time.PLAYING: Resume, Time.PAUSED: Pause}
         if wanted not in operations:
-            text = f"state: expected stopped (0), playing (1), paused (2) or quitting (3), found {wanted}"
+            text = (
+                "state: expected stopped (0), playing (1), paused (2) or "
+                f"quitting (3), found {wanted}"
+            )
             raise Refused(Code.STATE_TRANSITION_ERROR, text)
+
         self._check_world()
         if wanted == self._present:
-            raise Refused(Code.ALREADY_IN_TARGET_STATE, "the simulation is in that state already")
+            raise Refused(
+                Code.ALREADY_IN_TARGET_STATE, "the simulation is in that state already"
+            )
+
         self._control.do(self._caller, operations[Time(wanted)]())
         return {}
 
@@ -319,7 +484,14 @@ class RosSimulator:
             with_steps(made.result)
             return {}
 
-        return then(with_steps(lambda: self._control.do(self._caller, StepNow(steps=int(request.steps)))), answer)
+        return then(
+            with_steps(
+                lambda: self._control.do(
+                    self._caller, StepNow(steps=int(request.steps))
+                )
+            ),
+            answer,
+        )
 
     def _simulate(self, goal: Goal) -> None:
         """Carry out a goal of SimulateSteps."""
@@ -333,34 +505,54 @@ class RosSimulator:
             try:
                 made.result()
             except BotyardError as error:
-                goal.end(Status.ABORTED, result=self._result(Code.OPERATION_FAILED, str(error)))
+                goal.end(
+                    Status.ABORTED,
+                    result=self._result(Code.OPERATION_FAILED, str(error)),
+                )
                 return
+
             ended = Status.CANCELED if goal.is_canceling else Status.SUCCEEDED
             goal.end(ended, result=self._result(Code.OK, ""))
 
         try:
             self._check_world()
-            self._control.do(self._caller, StepNow(steps=total, progress=progress)).add_done_callback(over)
+            self._control.do(
+                self._caller, StepNow(steps=total, progress=progress)
+            ).add_done_callback(over)
         except (BotyardError, Refused) as error:
-            goal.end(Status.ABORTED, result=self._result(Code.OPERATION_FAILED, str(error)))
+            goal.end(
+                Status.ABORTED, result=self._result(Code.OPERATION_FAILED, str(error))
+            )
 
     def _reset(self, request: Any) -> Answer:
         scope = int(request.scope) or SCOPE_ALL
         if scope == SCOPE_ALL:
             self._control.do(self._caller, Reset(spawned=True))
             return {"remark": "simulated time goes on: it never goes back"}
+
         if scope & SCOPE_TIME:
             raise Refused(Code.FEATURE_UNSUPPORTED, "simulated time never goes back")
         if scope & ~(SCOPE_STATE | SCOPE_SPAWNED):
-            raise Refused(Code.FEATURE_UNSUPPORTED, f"scope: expected bits of state (2) and spawned (4), found {scope}")
-        self._control.do(self._caller, Reset(spawned=bool(scope & SCOPE_SPAWNED), starts=bool(scope & SCOPE_STATE)))
+            raise Refused(
+                Code.FEATURE_UNSUPPORTED,
+                f"scope: expected bits of state (2) and spawned (4), found {scope}",
+            )
+
+        self._control.do(
+            self._caller,
+            Reset(
+                spawned=bool(scope & SCOPE_SPAWNED), starts=bool(scope & SCOPE_STATE)
+            ),
+        )
         return {}
 
     def _features(self, _request: Any) -> Answer:
         may_change = self._control.allows(self._caller, Level.CHANGE)
         features = self._make(
             "SimulatorFeatures",
-            features=np.array([int(f) for f in Feature if f not in CHANGING or may_change], np.uint16),
+            features=np.array(
+                [int(f) for f in Feature if f not in CHANGING or may_change], np.uint16
+            ),
             spawn_formats=["botyard"],
             custom_info=CUSTOM_INFO,
         )
@@ -368,7 +560,9 @@ class RosSimulator:
 
 
 def with_steps(act: Callable[[], Any]) -> Any:
-    """Call a function; that time goes on is `Code.OPERATION_FAILED` for steps, as the package says."""
+    """Call a function; that time goes on is `Code.OPERATION_FAILED` for steps, as the
+    package says.
+    """
     try:
         return act()
     except NotNowError as error:

@@ -1,4 +1,6 @@
-"""Spawning of simulation_interfaces: robots of the library's models, one by one or many in a request."""
+"""Spawning of simulation_interfaces: robots of the library's models, one by one or many
+in a request.
+"""
 
 from __future__ import annotations
 
@@ -66,24 +68,35 @@ class Spawning:
         What there is.
     """
 
-    def __init__(self, types: Types, control: Control, caller: Caller, entities: Entities) -> None:
+    def __init__(
+        self, types: Types, control: Control, caller: Caller, entities: Entities
+    ) -> None:
         self._types = types
         self._control = control
         self._caller = caller
         self._entities = entities
-        self._has_resource = "entity_resource" in dict(types.fields(f"{PACKAGE}/Spawnable"))
+        self._has_resource = "entity_resource" in dict(
+            types.fields(f"{PACKAGE}/Spawnable")
+        )
 
     def spawnables(self, request: Any) -> Answer:
         """GetSpawnables: models of robots."""
         found = []
         for name in model_names():
             with suppress(BotyardError):  # skip invalid files of the user
-                fields = {"description": name, "spawn_bounds": self._entities.box(find_robot(name))}
+                fields = {
+                    "description": name,
+                    "spawn_bounds": self._entities.box(find_robot(name)),
+                }
                 if self._has_resource:
-                    fields["entity_resource"] = self._types.filled(f"{PACKAGE}/msg/Resource", {"uri": SCHEME + name})
+                    fields["entity_resource"] = self._types.filled(
+                        f"{PACKAGE}/msg/Resource", {"uri": SCHEME + name}
+                    )
                 else:
                     fields["uri"] = SCHEME + name
+
                 found.append(self._types.filled(f"{PACKAGE}/msg/Spawnable", fields))
+
         return {"spawnables": found, "remark": other_sources(request.sources)}
 
     def spawn(self, request: Any) -> Future[Answer]:
@@ -99,23 +112,31 @@ class Spawning:
     def spawn_many(self, request: Any) -> Future[Answer]:
         """SpawnEntities: each request has a result of its own."""
         if len(request.spawn_requests) > MAX_ROBOTS_PER_REQUEST:
-            raise Refused(Code.OPERATION_FAILED, f"spawn_requests: at most {MAX_ROBOTS_PER_REQUEST} are taken at once")
+            raise Refused(
+                Code.OPERATION_FAILED,
+                f"spawn_requests: at most {MAX_ROBOTS_PER_REQUEST} are taken at once",
+            )
+
         wanted: list[AddRobot | Refused] = []
         for one in request.spawn_requests:
             try:
                 wanted.append(_addition(one))
             except Refused as refused:
                 wanted.append(refused)
+
         additions = tuple(one for one in wanted if isinstance(one, AddRobot))
 
         def answer(done: Future[tuple[AddedRobots | BotyardError, ...]]) -> Answer:
             made = iter(done.result())
-            results = [one if isinstance(one, Refused) else next(made) for one in wanted]
+            results = [
+                one if isinstance(one, Refused) else next(made) for one in wanted
+            ]
             fails = sum(not isinstance(one, AddedRobots) for one in results)
             fields: Answer = {"results": [self._result(one) for one in results]}
             if fails:
                 text = f"{fails} of {len(results)} were not spawned"
                 fields |= {"code": Code.ENTITIES_SPAWN_FAILED, "remark": text}
+
             return fields
 
         return then(self._control.do(self._caller, AddEach(robots=additions)), answer)
@@ -127,9 +148,17 @@ class Spawning:
             name = one.robots[0]
         else:
             error = one if isinstance(one, Refused) else _refusal(one)
-            code, text = (error.code if isinstance(error, Refused) else Code.OPERATION_FAILED), str(error)
-        result = self._types.two(f"{PACKAGE}/Result")(result=int(code), error_message=text)
-        return self._types.two(f"{PACKAGE}/SpawnResult")(result=result, entity_name=name)
+            code, text = (
+                (error.code if isinstance(error, Refused) else Code.OPERATION_FAILED),
+                str(error),
+            )
+
+        result = self._types.two(f"{PACKAGE}/Result")(
+            result=int(code), error_message=text
+        )
+        return self._types.two(f"{PACKAGE}/SpawnResult")(
+            result=result, entity_name=name
+        )
 
 
 def _addition(request: Any) -> AddRobot:
@@ -140,22 +169,39 @@ def _addition(request: Any) -> AddRobot:
     Refused
         It cannot be: with the codes of SpawnEntity.
     """
-    resource = getattr(request, "entity_resource", request)  # 1.x has the fields of the resource in the request
+    resource = getattr(
+        request, "entity_resource", request
+    )  # 1.x has the fields of the resource in the request
     uri, rename = str(resource.uri), bool(request.allow_renaming)
     name, space = str(request.name), str(request.entity_namespace).strip("/")
     if not uri:
         if resource.resource_string:
-            raise Refused(Code.UNSUPPORTED_FORMAT, "resource_string: expected the uri of a model")
-        raise Refused(Code.NO_RESOURCE, f"uri: expected a model, for example {SCHEME}p3dx")
+            raise Refused(
+                Code.UNSUPPORTED_FORMAT, "resource_string: expected the uri of a model"
+            )
+
+        raise Refused(
+            Code.NO_RESOURCE, f"uri: expected a model, for example {SCHEME}p3dx"
+        )
+
     model = uri.removeprefix(SCHEME)
     if "://" in model or not model:
-        raise Refused(Code.UNSUPPORTED_FORMAT, f"uri: expected {SCHEME}MODEL, found {shown(uri)}")
+        raise Refused(
+            Code.UNSUPPORTED_FORMAT, f"uri: expected {SCHEME}MODEL, found {shown(uri)}"
+        )
+
     if not name and not rename:
         raise Refused(Code.NAME_INVALID, "name: expected one, or allow_renaming")
     name = name or space
     if space not in ("", name):
-        raise Refused(Code.NAMESPACE_INVALID, "entity_namespace: the topics of a robot are under its name")
-    pose = wanted_pose(request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE)
+        raise Refused(
+            Code.NAMESPACE_INVALID,
+            "entity_namespace: the topics of a robot are under its name",
+        )
+
+    pose = wanted_pose(
+        request.initial_pose.header, request.initial_pose.pose, Code.INVALID_POSE
+    )
     with _reasons():
         return AddRobot(model=model, robot=name, pose=pose, rename=rename)
 

@@ -1,7 +1,9 @@
-"""Runs a traffic task over ROS in real time, with the original's topics, so that its supervisors work unchanged (mmrs.md §8).
+"""Runs a traffic task over ROS in real time, with the original's topics, so that its
+supervisors work unchanged (mmrs.md §8).
 
-``critical_points`` and ``release_points`` are published, ``move_permissions`` is subscribed to; all are std_msgs/Int16 with a robot's id.
-No transport and no clock here: time is an argument, s of the wall (`botyard.servers.trafficros`).
+``critical_points`` and ``release_points`` are published, ``move_permissions`` is
+subscribed to; all are std_msgs/Int16 with a robot's id. No transport and no clock here:
+time is an argument, s of the wall (`botyard.servers.ros.trafficros`).
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ log = logging.getLogger("botyard.traffic")
 
 
 class SteppedRun(Protocol):
-    """A run that can be advanced step by step: `botyard.traffic.engine.Traffic` or `botyard.traffic.compat.CompatTraffic`."""
+    """A run that can be advanced step by step: `botyard.traffic.engine.Traffic` or
+    `botyard.traffic.compat.CompatTraffic`.
+    """
 
     @property
     def is_idle(self) -> bool:
@@ -41,7 +45,9 @@ class SteppedRun(Protocol):
         ...
 
     def advance(self, until: float) -> Ending | None:
-        """Advance to a simulated time, s. Returns the ending, or None if the run goes on."""
+        """Advance to a simulated time, s. Returns the ending, or None if the run goes
+        on.
+        """
         ...
 
     def permit(self, robot: int) -> None:
@@ -89,7 +95,10 @@ class TrafficNode:
         self._types = types
         self._prefix = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
         self.node = f"{self._prefix}{NODE}"
-        self._publications: dict[str, list[Publication]] = {"critical_points": [], "release_points": []}
+        self._publications: dict[str, list[Publication]] = {
+            "critical_points": [],
+            "release_points": [],
+        }
         self._inputs: list[Any] = []
         self._arrived: list[int] = []
         self._wanted = 0
@@ -102,9 +111,23 @@ class TrafficNode:
     def add(self, transport: Transport) -> None:
         """Add a transport, and offer the topics on it."""
         for name, published in self._publications.items():
-            topic = Topic(f"{self._prefix}{name}", "std_msgs/Int16", lambda _stamp: None, "a robot's id", queue=QUEUE)
-            published.append(transport.advertise(self.node, topic, lambda: None, self._changed))
-        entry = Input(f"{self._prefix}move_permissions", "std_msgs/Int16", self._take, "a robot's id")
+            topic = Topic(
+                f"{self._prefix}{name}",
+                "std_msgs/Int16",
+                lambda _stamp: None,
+                "a robot's id",
+                queue=QUEUE,
+            )
+            published.append(
+                transport.advertise(self.node, topic, lambda: None, self._changed)
+            )
+
+        entry = Input(
+            f"{self._prefix}move_permissions",
+            "std_msgs/Int16",
+            self._take,
+            "a robot's id",
+        )
         self._inputs.append(transport.listen(self.node, entry))
 
     def _changed(self) -> None:
@@ -119,7 +142,12 @@ class TrafficNode:
     def _publish(self, name: str, robot: int) -> None:
         if robot > MAX_ID:
             return
-        topic = Topic(name, "std_msgs/Int16", lambda _stamp: self._types["std_msgs/Int16"](robot), "")
+        topic = Topic(
+            name,
+            "std_msgs/Int16",
+            lambda _stamp: self._types["std_msgs/Int16"](robot),
+            "",
+        )
         message = EncodedMessage(self._types, topic, Stamp(0, 0))
         for publication in self._publications[name]:
             if publication.is_wanted:
@@ -135,7 +163,14 @@ class TrafficNode:
         """Whether a supervisor has subscribed to critical points."""
         return any(p.is_wanted for p in self._publications["critical_points"])
 
-    def begin(self, traffic: SteppedRun, now: float, *, speed: float = 1.0, idle_limit: float = 10.0) -> None:
+    def begin(
+        self,
+        traffic: SteppedRun,
+        now: float,
+        *,
+        speed: float = 1.0,
+        idle_limit: float = 10.0,
+    ) -> None:
         """Begin a run.
 
         Parameters
@@ -147,29 +182,39 @@ class TrafficNode:
         speed : float
             Simulated per wall time.
         idle_limit : float
-            Standstill of all robots without a permission after which the run counts as a deadlock, s of wall time; 0: never.
+            Standstill of all robots without a permission after which the run counts as
+            a deadlock, s of wall time; 0: never.
         """
         self._traffic, self._begin, self._idle_since = traffic, now, now
         self._speed, self._idle_limit, self._resend = speed, idle_limit, False
         traffic.start()
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s. Returns the ending, or None if the run goes on."""
+        """Advance to the present wall time, s. Returns the ending, or None if the run
+        goes on.
+        """
         traffic = self._traffic
         assert traffic is not None
         ending = traffic.advance((now - self._begin) * self._speed)
         if self._arrived:
             self._permit(traffic)
             self._idle_since = now
+
         if self._resend:
             self._resend = False
             for robot, count in traffic.asked():
                 for _ in range(count):
                     self._publish("critical_points", robot)
+
         if not traffic.is_idle:
             self._idle_since = now
-        if ending is None and self._idle_limit and now - self._idle_since > self._idle_limit:
+        if (
+            ending is None
+            and self._idle_limit
+            and now - self._idle_since > self._idle_limit
+        ):
             return Ending.DEADLOCK
+
         return ending
 
     def _permit(self, traffic: SteppedRun) -> None:
@@ -186,6 +231,7 @@ class TrafficNode:
             for publication in published:
                 publication.close()
             published.clear()
+
         for entry in self._inputs:
             entry.close()
         self._inputs.clear()
@@ -200,7 +246,9 @@ def check_ids(robots: int) -> None:
         There are too many robots.
     """
     if robots > MAX_ID + 1:
-        raise WorldError(f"std_msgs/Int16 can name {MAX_ID + 1} robots; this task has {robots}")
+        raise WorldError(
+            f"std_msgs/Int16 can name {MAX_ID + 1} robots; this task has {robots}"
+        )
 
 
 __all__ = ["NODE", "Relay", "SteppedRun", "TrafficNode", "check_ids"]

@@ -1,4 +1,6 @@
-"""What the graph and its transports know of each other: messages that are encoded once, and what a transport offers."""
+"""What the graph and its transports know of each other: messages that are encoded once,
+and what a transport offers.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class EncodedMessage:
 
     @property
     def message(self) -> Any:
-        """The message as an object of its ROS 1 class, for transports with a form of their own; of the present state, like the bytes."""
+        """The message as an object of its ROS 1 class, for transports with a form of
+        their own; of the present state, like the bytes.
+        """
         if self._message is None:
             self._message = self._topic.make(self.stamp)
         return self._message
@@ -52,8 +56,11 @@ class EncodedMessage:
         if self._ros1 is None:
             quick = self._quick
             self._ros1 = (
-                quick("ros1", self.stamp) if quick else self._types.encode_ros1(self._message, self._topic.type_name)
+                quick("ros1", self.stamp)
+                if quick
+                else self._types.encode_ros1(self._message, self._topic.type_name)
             )
+
         return self._ros1
 
     @property
@@ -62,8 +69,11 @@ class EncodedMessage:
         if self._cdr is None:
             quick = self._quick
             self._cdr = (
-                quick("cdr", self.stamp) if quick else self._types.encode_cdr(self._message, self._topic.type_name)
+                quick("cdr", self.stamp)
+                if quick
+                else self._types.encode_cdr(self._message, self._topic.type_name)
             )
+
         return self._cdr
 
 
@@ -72,12 +82,16 @@ class Publication(Protocol):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether it has a subscriber, or the transport keeps the last message for late joiners."""
+        """Whether it has a subscriber, or the transport keeps the last message for late
+        joiners.
+        """
         ...
 
     @property
     def replays_latched(self) -> bool:
-        """Whether each new subscriber of a latched topic gets its present message at once; else the transport keeps it for late joiners."""
+        """Whether each new subscriber of a latched topic gets its present message at
+        once; else the transport keeps it for late joiners.
+        """
         ...
 
     def send(self, message: EncodedMessage) -> None:
@@ -106,7 +120,11 @@ class Carrier(Protocol):
         ...
 
     def advertise(
-        self, node: str, topic: Topic, fresh: Callable[[], EncodedMessage | None], changed: Callable[[], None]
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
     ) -> Publication:
         """Advertise a topic.
 
@@ -115,7 +133,8 @@ class Carrier(Protocol):
         fresh : callable
             Returns the present message of a latched topic, for a new subscriber.
         changed : callable
-            The transport calls it in the simulator's thread when `Publication.is_wanted` has changed.
+            The transport calls it in the simulator's thread when
+            `Publication.is_wanted` has changed.
         """
         ...
 
@@ -129,7 +148,9 @@ class Transport(Carrier, Protocol):
 
     @property
     def mixes_types(self) -> bool:
-        """Whether inputs of one name may have different types, as in ROS 2; else only the first input of a name is listened to."""
+        """Whether inputs of one name may have different types, as in ROS 2; else only
+        the first input of a name is listened to.
+        """
         ...
 
     def serve(self, node: str, service: Service) -> Handle:

@@ -1,4 +1,6 @@
-"""What the world offers to ROS: clock, map, transforms, diagnostics, log, and what is done to the simulator."""
+"""What the world offers to ROS: clock, map, transforms, diagnostics, log, and what is
+done to the simulator.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from botyard.api.revisions import Subject
 from botyard.control import (
     AddedRobots,
     AddRobot,
@@ -29,7 +32,6 @@ from botyard.control import (
 from botyard.control.later import then
 from botyard.control.parts import Portions
 from botyard.errors import ArgumentError, BotyardError, WorldError
-from botyard.feed import Subject
 from botyard.geometry import Pose
 from botyard.interfaces.ros.members import ROS, Context, Member, Offer, limit_parameters
 from botyard.interfaces.ros.simulation_interfaces import RosSimulator
@@ -38,12 +40,20 @@ from botyard.protocols.ros_messages.actions import ActionServer
 from botyard.protocols.ros_messages.frames import MAP
 from botyard.protocols.ros_messages.messages import Stamp, Transform
 from botyard.protocols.ros_messages.parameters import Parameters, Value
-from botyard.protocols.ros_messages.robot import DIAGNOSTICS_PERIOD, Input, RobotTopics, Service, Topic
+from botyard.protocols.ros_messages.robot import (
+    DIAGNOSTICS_PERIOD,
+    Input,
+    RobotTopics,
+    Service,
+    Topic,
+)
 from botyard.protocols.ros_messages.transforms import Transforms
 
 
 class LogLines(logging.Handler):
-    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is an error, and the text."""
+    """Ring buffers of warnings and errors for /rosout of ROS 1 and ROS 2: whether it is
+    an error, and the text.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -58,9 +68,14 @@ class LogLines(logging.Handler):
 
 
 def _rates(topics: list[str], rates: list[float]) -> Mapping[str, float] | None:
-    """Rates of a recording by patterns of topics; None: there are none. ArgumentError: not one rate for each pattern."""
+    """Rates of a recording by patterns of topics; None: there are none. ArgumentError:
+    not one rate for each pattern.
+    """
     if len(topics) != len(rates):
-        raise ArgumentError(f"rates: expected one for each of {len(topics)} rate_topics, found {len(rates)}")
+        raise ArgumentError(
+            f"rates: expected one for each of {len(topics)} rate_topics, found {len(rates)}"
+        )
+
     if len(set(topics)) < len(topics):
         raise ArgumentError("rate_topics: expected each pattern once, found one twice")
     return dict(zip(topics, rates, strict=True)) or None
@@ -89,13 +104,18 @@ class WorldOffers:
     """
 
     def __init__(
-        self, context: Context, members: Mapping[str, Member], robots: Callable[[], Sequence[RobotTopics]]
+        self,
+        context: Context,
+        members: Mapping[str, Member],
+        robots: Callable[[], Sequence[RobotTopics]],
     ) -> None:
         self._c = context
         self._members = members
         self._robots = robots
         self.lines = LogLines()
-        self.parameters = Parameters(context.profile.world_node, context.types, self.values)
+        self.parameters = Parameters(
+            context.profile.world_node, context.types, self.values
+        )
         self.steps: ActionServer | None = None
         self._resets = 0
         """How often time has jumped."""
@@ -105,18 +125,45 @@ class WorldOffers:
         """The node of the world."""
         node, offered = self._c.profile.world_node, self._c.profile.world
         topics = [
-            Topic("/rosout", "rosgraph_msgs/Log", self._log_line, "warnings and errors of the simulator", queue=100, only="ros1"),
-            Topic("/rosout", "rcl_interfaces/Log", self._log_line2, "warnings and errors", queue=100, only="cdr", is_kept=True),
-        ]  # fmt: skip
+            Topic(
+                "/rosout",
+                "rosgraph_msgs/Log",
+                self._log_line,
+                "warnings and errors of the simulator",
+                queue=100,
+                only="ros1",
+            ),
+            Topic(
+                "/rosout",
+                "rcl_interfaces/Log",
+                self._log_line2,
+                "warnings and errors",
+                queue=100,
+                only="cdr",
+                is_kept=True,
+            ),
+        ]
         topics.append(self.parameters.events)
         services = self.parameters.services()
         inputs: list[Input] = []
         if not self._c.profile.has_own_tf:
             # simulation_interfaces calls the frame of the world so
             fixed = [Transform("world", MAP, Pose())] if "control" in offered else []
-            topics += Transforms(self._c.types, self._c.messages, "/tf", self._robots, fixed).topics()
+            topics += Transforms(
+                self._c.types, self._c.messages, "/tf", self._robots, fixed
+            ).topics()
+
         if self._c.sim_time and "clock" in offered:
-            topics.append(Topic("/clock", "rosgraph_msgs/Clock", self._clock, "simulated time", queue=1))
+            topics.append(
+                Topic(
+                    "/clock",
+                    "rosgraph_msgs/Clock",
+                    self._clock,
+                    "simulated time",
+                    queue=1,
+                )
+            )
+
         if "map" in offered and self._c.has_map:
             topics.append(self._c.map_topic("/map"))
         if "diagnostics" in offered:
@@ -129,15 +176,25 @@ class WorldOffers:
                     period=DIAGNOSTICS_PERIOD,
                 )
             )
+
         if "control" in offered:
             services += self._world_services(f"{node}/")
-            standard = RosSimulator(node, self._c.types, self._c.messages, self._c.control, self._c.stamp, ROS)
+            standard = RosSimulator(
+                node,
+                self._c.types,
+                self._c.messages,
+                self._c.control,
+                self._c.stamp,
+                ROS,
+            )
             services += standard.services()
             if self._c.control.allows(ROS, StepNow):
                 self.steps = standard.action(wall.monotonic, self._soon)
                 services += self.steps.services
                 topics += self.steps.topics
+
             inputs += self._world_inputs(node)
+
         if "reset_positions" in offered:
             services.append(
                 Service(
@@ -148,6 +205,7 @@ class WorldOffers:
                     operation=Reset,
                 )
             )
+
         inputs = [i for i in inputs if self._c.is_allowed(i)]
         services = [s for s in services if self._c.is_allowed(s)]
         return Member(node, [Offer(t, node) for t in topics], inputs, services)
@@ -162,53 +220,152 @@ class WorldOffers:
         self._c.hub.background.start(work(), "a goal of an action")
 
     def _world_inputs(self, node: str) -> list[Input]:
-        def listen(name: str, kind: str, act: Callable[[Any], None], about: str, operation: type[Any]) -> Input:
-            return Input(f"{node}/{name}_cmd", f"std_msgs/{kind}", lambda m: act(m.data), about, operation=operation)
+        def listen(
+            name: str,
+            kind: str,
+            act: Callable[[Any], None],
+            about: str,
+            operation: type[Any],
+        ) -> Input:
+            return Input(
+                f"{node}/{name}_cmd",
+                f"std_msgs/{kind}",
+                lambda m: act(m.data),
+                about,
+                operation=operation,
+            )
 
         do = self._c.do
         return [
             listen(
-                "pause", "Bool", lambda on: do(Pause() if on else Resume()), "let time stand still, or go on", Pause
+                "pause",
+                "Bool",
+                lambda on: do(Pause() if on else Resume()),
+                "let time stand still, or go on",
+                Pause,
             ),
-            listen("step", "UInt32", lambda n: do(Step(steps=int(n))), "so many steps, then stand still", Step),
-            listen("set_speed", "Float64", lambda x: do(SetSpeed(speed=float(x))), "simulated per wall time", SetSpeed),
+            listen(
+                "step",
+                "UInt32",
+                lambda n: do(Step(steps=int(n))),
+                "so many steps, then stand still",
+                Step,
+            ),
+            listen(
+                "set_speed",
+                "Float64",
+                lambda x: do(SetSpeed(speed=float(x))),
+                "simulated per wall time",
+                SetSpeed,
+            ),
             listen("load_map", "String", self._load, "another map or world", LoadMap),
         ]
 
     def values(self) -> dict[str, Value]:
-        """ROS 2 parameters of the world's node: motion limits of every robot, and ``use_sim_time``."""
+        """ROS 2 parameters of the world's node: motion limits of every robot, and
+        ``use_sim_time``.
+        """
         found = self._c.parameters(None)
         for member in self._members.values():
-            found |= {f"{member.ros_name}.{name}": value for name, value in limit_parameters(member.limits).items()}
+            found |= {
+                f"{member.ros_name}.{name}": value
+                for name, value in limit_parameters(member.limits).items()
+            }
+
         return found
 
     def _world_services(self, prefix: str) -> list[Service]:
         do = self._c.do
 
         def service(
-            name: str, type_name: str, act: Callable[[Any], str | None], about: str, operation: type[Operation[Any]]
+            name: str,
+            type_name: str,
+            act: Callable[[Any], str | None],
+            about: str,
+            operation: type[Operation[Any]],
         ) -> Service:
-            return Service(prefix + name, type_name, self._result(type_name, act), about, operation=operation)
+            return Service(
+                prefix + name,
+                type_name,
+                self._result(type_name, act),
+                about,
+                operation=operation,
+            )
 
         def put(r: Any) -> None:
             self._c.put(str(r.name), r.pose.x, r.pose.y, r.pose.theta)
 
         pace = "simulated per wall time"
         return [
-            service("pause", "std_srvs/Trigger", lambda _: do(Pause()), "let time stand still", Pause),
-            service("resume", "std_srvs/Trigger", lambda _: do(Resume()), "let time go on", Resume),
-            service("step", "botyard_msgs/Step", lambda r: do(Step(steps=int(r.steps))), "so many steps, then stand still", Step),
-            service("set_speed", "botyard_msgs/SetSpeed", lambda r: do(SetSpeed(speed=float(r.factor))), pace, SetSpeed),
-            Service(f"{prefix}add_robot", "botyard_msgs/AddRobot", self._add_robot, "another robot", operation=AddRobot),
-            service("remove_robot", "botyard_msgs/RemoveRobot", lambda r: do(Remove(names=(str(r.name),))), "take it away", Remove),
+            service(
+                "pause",
+                "std_srvs/Trigger",
+                lambda _: do(Pause()),
+                "let time stand still",
+                Pause,
+            ),
+            service(
+                "resume",
+                "std_srvs/Trigger",
+                lambda _: do(Resume()),
+                "let time go on",
+                Resume,
+            ),
+            service(
+                "step",
+                "botyard_msgs/Step",
+                lambda r: do(Step(steps=int(r.steps))),
+                "so many steps, then stand still",
+                Step,
+            ),
+            service(
+                "set_speed",
+                "botyard_msgs/SetSpeed",
+                lambda r: do(SetSpeed(speed=float(r.factor))),
+                pace,
+                SetSpeed,
+            ),
+            Service(
+                f"{prefix}add_robot",
+                "botyard_msgs/AddRobot",
+                self._add_robot,
+                "another robot",
+                operation=AddRobot,
+            ),
+            service(
+                "remove_robot",
+                "botyard_msgs/RemoveRobot",
+                lambda r: do(Remove(names=(str(r.name),))),
+                "take it away",
+                Remove,
+            ),
             service("set_pose", "botyard_msgs/SetPose", put, "put it there", Place),
-            service("load_map", "botyard_msgs/LoadMap", lambda r: self._load(r.name), "another map or world", LoadMap),
+            service(
+                "load_map",
+                "botyard_msgs/LoadMap",
+                lambda r: self._load(r.name),
+                "another map or world",
+                LoadMap,
+            ),
             *self._recording_services(prefix),
-            *([Service("/static_map", "nav_msgs/GetMap", self._get_map, "the static map")] if self._c.has_map else []),
-        ]  # fmt: skip
+            *(
+                [
+                    Service(
+                        "/static_map",
+                        "nav_msgs/GetMap",
+                        self._get_map,
+                        "the static map",
+                    )
+                ]
+                if self._c.has_map
+                else []
+            ),
+        ]
 
     def _recording_services(self, prefix: str) -> list[Service]:
-        start, stop, save = (f"botyard_msgs/{name}Recording" for name in ("Start", "Stop", "Save"))
+        start, stop, save = (
+            f"botyard_msgs/{name}Recording" for name in ("Start", "Stop", "Save")
+        )
 
         def begin(r: Any) -> Operation[Any]:
             return StartRecording(
@@ -244,7 +401,9 @@ class WorldOffers:
             ),
         ]
 
-    def _file(self, type_name: str, make: Callable[[Any], Operation[Any]]) -> Callable[[Any], Any]:
+    def _file(
+        self, type_name: str, make: Callable[[Any], Operation[Any]]
+    ) -> Callable[[Any], Any]:
         """Handler of a service that says which file was written."""
         response = self._c.types[f"{type_name}Response"]
 
@@ -259,21 +418,33 @@ class WorldOffers:
                 result = self._c.control.do(ROS, make(request))
             except BotyardError as error:
                 return response(success=False, message=str(error), file="")
+
             if not isinstance(result, Future):
                 return answer(lambda: result)
-            return answer(result.result) if result.done() else then(result, lambda done: answer(done.result))
+            return (
+                answer(result.result)
+                if result.done()
+                else then(result, lambda done: answer(done.result))
+            )
 
         return serve
 
-    def _result(self, type_name: str, act: Callable[[Any], str | None]) -> Callable[[Any], Any]:
+    def _result(
+        self, type_name: str, act: Callable[[Any], str | None]
+    ) -> Callable[[Any], Any]:
         """Handler of a service with ``success`` and ``message`` in its response."""
 
         def serve(request: Any) -> Any:
             try:
                 text = act(request)
             except BotyardError as error:
-                return self._c.types[f"{type_name}Response"](success=False, message=str(error))
-            return self._c.types[f"{type_name}Response"](success=True, message=text or "")
+                return self._c.types[f"{type_name}Response"](
+                    success=False, message=str(error)
+                )
+
+            return self._c.types[f"{type_name}Response"](
+                success=True, message=text or ""
+            )
 
         return serve
 
@@ -284,9 +455,15 @@ class WorldOffers:
     def _add_robot(self, request: Any) -> Any:
         response = self._c.types["botyard_msgs/AddRobotResponse"]
         try:
-            pose = None if request.anywhere else Pose(request.pose.x, request.pose.y, request.pose.theta)
+            pose = (
+                None
+                if request.anywhere
+                else Pose(request.pose.x, request.pose.y, request.pose.theta)
+            )
             robot, model = str(request.name), str(request.model)
-            added = self._c.control.do(ROS, AddRobot(model=model, robot=robot, pose=pose))
+            added = self._c.control.do(
+                ROS, AddRobot(model=model, robot=robot, pose=pose)
+            )
         except BotyardError as error:
             return response(success=False, message=str(error), name="")
 
@@ -303,24 +480,38 @@ class WorldOffers:
         if not self.lines.ros1:
             return None
         is_error, text = self.lines.ros1.popleft()
-        return self._c.messages.log(stamp, 8 if is_error else 4, self._c.profile.world_node, text)
+        return self._c.messages.log(
+            stamp, 8 if is_error else 4, self._c.profile.world_node, text
+        )
 
     def _log_line2(self, stamp: Stamp) -> Any:
         if not self.lines.ros2:
             return None
         is_error, text = self.lines.ros2.popleft()
         kind = self._c.types.two("rcl_interfaces/Log")
-        return self._c.messages.log2(kind, stamp, 40 if is_error else 30, self._c.profile.world_node, text)
+        return self._c.messages.log2(
+            kind, stamp, 40 if is_error else 30, self._c.profile.world_node, text
+        )
 
     def _clock(self, stamp: Stamp) -> Any:
-        return self._c.messages.clock(stamp) if stamp != (0, 0) else None  # in ROS, 0 means that time has not started
+        return (
+            self._c.messages.clock(stamp) if stamp != (0, 0) else None
+        )  # in ROS, 0 means that time has not started
 
     def _diagnostics(self, stamp: Stamp) -> Any:
         robots = []
         for m in self._members.values():
             if m.robot is not None and m.driver is not None:
                 name, level, text, values = m.robot.diagnostics()
-                robots.append((name, level, text, [*values, ("cmd_vel refused", str(m.driver.refused))]))
+                robots.append(
+                    (
+                        name,
+                        level,
+                        text,
+                        [*values, ("cmd_vel refused", str(m.driver.refused))],
+                    )
+                )
+
         return self._c.messages.diagnostics(stamp, [self._health(), *robots])
 
     def _reset(self) -> None:
@@ -331,7 +522,11 @@ class WorldOffers:
         hub, sim = self._c.hub, self._c.hub.sim
         ratio = hub.ratio
         late = not hub.is_paused and 0.0 < ratio < 0.9 * hub.speed
-        level, text = (1, "slower than wanted") if late else (0, "paused" if hub.is_paused else "OK")
+        level, text = (
+            (1, "slower than wanted")
+            if late
+            else (0, "paused" if hub.is_paused else "OK")
+        )
         values = {
             "map": shown(sim.scene.name),
             "robots": len(sim.robots),

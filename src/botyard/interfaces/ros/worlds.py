@@ -1,4 +1,6 @@
-"""The worlds of simulation_interfaces: which can be loaded, which is, and loading and unloading them."""
+"""The worlds of simulation_interfaces: which can be loaded, which is, and loading and
+unloading them.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ from botyard.names import shown
 from botyard.protocols.ros_messages.limits import MAX_LISTED
 from botyard.protocols.ros_messages.simulation_interfaces import PACKAGE, Code, Refused
 from botyard.protocols.ros_messages.types import Types
-from botyard.sim.doubts import doubtful_places
+from botyard.sim.placement_warnings import doubtful_places
 
 SCHEME: Final = "botyard://"
-"""URI scheme of what comes by its name: models of robots, and maps in the folders from which clients may load them."""
+"""URI scheme of what comes by its name: models of robots, and maps in the folders from
+which clients may load them.
+"""
 FILES: Final = "file://"
 SHIPPED: Final = "shipped"
 """Tag of the maps of the package."""
@@ -60,9 +64,14 @@ class Worlds:
     # -- what there is
 
     def available(self, request: Any) -> Future[Answer]:
-        """GetAvailableWorlds: maps that clients may load. Their folders are read beside the run loop."""
+        """GetAvailableWorlds: maps that clients may load. Their folders are read beside
+        the run loop.
+        """
         if len(request.filter.tags) > MAX_LISTED:
-            raise Refused(Code.OPERATION_FAILED, f"filter: at most {MAX_LISTED} tags are taken")
+            raise Refused(
+                Code.OPERATION_FAILED, f"filter: at most {MAX_LISTED} tags are taken"
+            )
+
         maps = self._control.part(self._control.maps, NO_MAPS)
 
         def answer(found: Future[list[tuple[str, bool]]]) -> Answer:
@@ -70,9 +79,17 @@ class Worlds:
                 names = found.result()
             except (OSError, BotyardError) as error:
                 raise Refused(Code.DEFAULT_SOURCES_FAILED, shown(error, 300)) from None
+
             worlds = [(name, _tags(name, shipped)) for name, shipped in names]
-            listed = [self._resource(n, SCHEME + n, tags) for n, tags in worlds if has_tags(request.filter, tags)]
-            return {"worlds": listed, "remark": other_sources(request.additional_sources)}
+            listed = [
+                self._resource(n, SCHEME + n, tags)
+                for n, tags in worlds
+                if has_tags(request.filter, tags)
+            ]
+            return {
+                "worlds": listed,
+                "remark": other_sources(request.additional_sources),
+            }
 
         return then(maps.beside(maps.names), answer)
 
@@ -85,21 +102,36 @@ class Worlds:
     def _present(self) -> Any:
         scene = self._control.sim.scene
         file = PurePath(scene.source).name
-        return self._resource(shown(scene.name), SCHEME + file if file else "", _tags(file, False) if file else ())
+        return self._resource(
+            shown(scene.name),
+            SCHEME + file if file else "",
+            _tags(file, False) if file else (),
+        )
 
     # -- another one
 
     def load(self, request: Any) -> Future[Answer]:
         """LoadWorld: a map or a world by its name, or from the text of its file."""
-        resource = getattr(request, "world_resource", request)  # 1.x has the fields of the resource in the request
+        resource = getattr(
+            request, "world_resource", request
+        )  # 1.x has the fields of the resource in the request
         uri, text = str(resource.uri), str(resource.resource_string)
         name, data = _map_name(uri), None
         if not uri:
             if not text:
-                raise Refused(Code.WORLD_NO_RESOURCE, f"expected the uri of a world, for example {SCHEME}office")
+                raise Refused(
+                    Code.WORLD_NO_RESOURCE,
+                    f"expected the uri of a world, for example {SCHEME}office",
+                )
+
             name, data = _file_name(text), text.encode()
+
         if request.fail_on_unsupported_element:
-            raise Refused(Code.FEATURE_UNSUPPORTED, "fail_on_unsupported_element: what was skipped is told in the log")
+            raise Refused(
+                Code.FEATURE_UNSUPPORTED,
+                "fail_on_unsupported_element: what was skipped is told in the log",
+            )
+
         loading = self._control.do(self._caller, LoadWorld(map=name, data=data))
 
         def answer(done: Future[bool]) -> Answer:
@@ -109,7 +141,9 @@ class Worlds:
         return then(loading, answer)
 
     def _doubts(self) -> str:
-        """What is said of robots of the command line that have no place in the new world: they begin where they always do."""
+        """What is said of robots of the command line that have no place in the new
+        world: they begin where they always do.
+        """
         sim = self._control.sim
         stayed = [name for name in sim.robots if name not in self._control.of_world]
         return "; ".join(doubtful_places(sim.engine, stayed, sim.scene.bounds))
@@ -119,22 +153,33 @@ class Worlds:
         try:
             self._control.do(self._caller, UnloadWorld())
         except NotNowError as error:
-            code = Code.NO_WORLD_LOADED if self._control.is_unloaded else Code.INCORRECT_STATE
+            code = (
+                Code.NO_WORLD_LOADED
+                if self._control.is_unloaded
+                else Code.INCORRECT_STATE
+            )
             raise Refused(code, str(error)) from None
+
         return {}
 
 
 def _result(loading: Future[bool]) -> None:
-    """Raise what loading a world has failed with, as `Refused` with the codes of LoadWorld."""
+    """Raise what loading a world has failed with, as `Refused` with the codes of
+    LoadWorld.
+    """
     try:
         loading.result()
     except (FormatError, ReadingFailed) as error:
         kind = getattr(error, "kind", "") or type(error).__name__
-        raise Refused(_REASONS.get(kind, Code.WORLD_PARSE_ERROR), shown(error, 300)) from None
+        raise Refused(
+            _REASONS.get(kind, Code.WORLD_PARSE_ERROR), shown(error, 300)
+        ) from None
 
 
 def other_sources(sources: Any) -> str:
-    """What is said of sources that are not looked at, which the standard lets pass: they are named in the message of success."""
+    """What is said of sources that are not looked at, which the standard lets pass:
+    they are named in the message of success.
+    """
     names = [shown(source, 60) for source in sources[:10]]
     return f"these sources are not looked at: {', '.join(names)}" if names else ""
 
@@ -158,13 +203,21 @@ def _map_name(uri: str) -> str:
     if uri.startswith(FILES):
         return unquote(uri.removeprefix(FILES))
     if "://" in uri:
-        raise Refused(Code.WORLD_UNSUPPORTED_FORMAT, f"uri: expected {SCHEME}NAME or {FILES}PATH, found {shown(uri)}")
+        raise Refused(
+            Code.WORLD_UNSUPPORTED_FORMAT,
+            f"uri: expected {SCHEME}NAME or {FILES}PATH, found {shown(uri)}",
+        )
+
     return uri
 
 
 def _file_name(text: str) -> str:
     """A name with the suffix of the format of a text: ArMap, or else a scenario."""
-    return "resource_string.map" if text[:6].lower() == "2d-map" else "resource_string.yaml"
+    return (
+        "resource_string.map"
+        if text[:6].lower() == "2d-map"
+        else "resource_string.yaml"
+    )
 
 
 __all__ = ["SCHEME", "Worlds", "other_sources"]

@@ -1,7 +1,9 @@
-"""`Fleet`: traffic robots as AGVs of VDA 5050. The master control sends orders, and extends the base (the released nodes).
+"""`Fleet`: traffic robots as AGVs of VDA 5050. The master control sends orders, and
+extends the base (the released nodes).
 
-Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and time is an argument, s of wall time. `Fleet.receive`
-is two parts: `Fleet.study`, which takes up to seconds for large orders and may run in another thread, and `Fleet.take`.
+Sans-I/O: messages are passed to `Fleet.receive`, messages to publish are returned, and
+time is an argument, s of wall time. `Fleet.receive` is two parts: `Fleet.study`, which
+takes up to seconds for large orders and may run in another thread, and `Fleet.take`.
 """
 
 from __future__ import annotations
@@ -15,11 +17,26 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from botyard.control.fence import Fence
-from botyard.elementary import atan2
-from botyard.interfaces.vda5050.routes import MAX_CONFLICTS, MAX_PAIRS, Route, common_nodes, listed_conflicts, route_of
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.interfaces.vda5050.routes import (
+    MAX_CONFLICTS,
+    MAX_PAIRS,
+    Route,
+    common_nodes,
+    listed_conflicts,
+    route_of,
+)
+from botyard.numerics.elementary import atan2
 from botyard.protocols.tokenbucket import TokenBucket
-from botyard.protocols.vda5050 import Order, OrderError, OrderTexts, Vehicle5050, merge, parse_order, state_text
+from botyard.protocols.vda5050 import (
+    Order,
+    OrderError,
+    OrderTexts,
+    Vehicle5050,
+    merge,
+    parse_order,
+    state_text,
+)
 from botyard.traffic.engine import Traffic
 from botyard.traffic.geometry import SearchLimit
 from botyard.traffic.kernels import events as k
@@ -31,9 +48,13 @@ from botyard.traffic.task import I8, Task, Vehicle
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
 MAX_STATE: Final = 4_000_000
-"""Most characters of the nodes and edges in a state: an order with its updates that has more is refused."""
+"""Most characters of the nodes and edges in a state: an order with its updates that has
+more is refused.
+"""
 STATE_RATE: Final = 4_000_000
-"""Bytes of states of all AGVs together in a second of wall time, apart from the last ones. Each AGV has an equal share."""
+"""Bytes of states of all AGVs together in a second of wall time, apart from the last
+ones. Each AGV has an equal share.
+"""
 MAX_ERRORS: Final = 10
 """Older errors of orders that an AGV's state lists beside the newest one."""
 
@@ -41,7 +62,9 @@ log = logging.getLogger("botyard.traffic")
 
 
 class Message(NamedTuple):
-    """MQTT message to publish: topic, JSON payload, quality of service, and whether the broker retains it."""
+    """MQTT message to publish: topic, JSON payload, quality of service, and whether the
+    broker retains it.
+    """
 
     topic: str
     payload: str
@@ -70,7 +93,8 @@ class Change:
     order, route, texts
         The new order.
     pairs : dict of (int, int) to (m, 2) arrays
-        Conflicts of the new route with those of the other AGVs, by the two AGVs, the lower first.
+        Conflicts of the new route with those of the other AGVs, by the two AGVs, the
+        lower first.
     traffic : Traffic or None
         A run with the new route, if the run has started and the route is new.
     """
@@ -98,7 +122,7 @@ class _Agv:
         self.last_sent = -math.inf
         self.state_bytes = TokenBucket(state_rate, state_rate, 0.0)
         self.permitted = 0
-        self.fence = Fence(log, f"AGV {name.serial}")
+        self.fence = ErrorBarrier(log, f"AGV {name.serial}")
 
     def number(self) -> int:
         """Header id of the next message."""
@@ -128,11 +152,15 @@ class Fleet:
     vehicle : Vehicle
         Radius and motion of all AGVs.
     warn : callable
-        Logs orders that are rejected; the master control sees them as errors in the states.
+        Logs orders that are rejected; the master control sees them as errors in the
+        states.
     """
 
     def __init__(
-        self, names: Sequence[Vehicle5050], vehicle: Vehicle, warn: Callable[[str], None] = log.warning
+        self,
+        names: Sequence[Vehicle5050],
+        vehicle: Vehicle,
+        warn: Callable[[str], None] = log.warning,
     ) -> None:
         self._agvs = [_Agv(n, STATE_RATE / len(names)) for n in names]
         self._index = {a.name.topic("order"): i for i, a in enumerate(self._agvs)}
@@ -150,7 +178,9 @@ class Fleet:
         return list(self._index)
 
     def last_wills(self) -> list[Message]:
-        """MQTT last wills, one for each AGV: a client has only one, so each AGV needs a client."""
+        """MQTT last wills, one for each AGV: a client has only one, so each AGV needs a
+        client.
+        """
         return [agv.last_will() for agv in self._agvs]
 
     def online(self, i: int) -> Message:
@@ -168,10 +198,15 @@ class Fleet:
     def study(self, topic: str, payload: bytes) -> Change | None:
         """Find out what a message changes. Returns None if it changes nothing.
 
-        May run in another thread while `advance` and `states` are called, but one at a time, and never beside `take`, `prepare` or `begin`.
+        May run in another thread while `advance` and `states` are called, but one at a
+        time, and never beside `take`, `prepare` or `begin`.
         """
         i = self._index.get(topic)
-        return None if i is None else self._agvs[i].fence.call(self._study, i, payload, otherwise=None)
+        return (
+            None
+            if i is None
+            else self._agvs[i].fence.call(self._study, i, payload, otherwise=None)
+        )
 
     def _study(self, i: int, data: bytes) -> Change | None:
         agv = self._agvs[i]
@@ -192,13 +227,18 @@ class Fleet:
         texts = OrderTexts(order)
         if texts.size > MAX_STATE:
             raise OrderError(
-                kind, f"expected nodes and edges of at most {MAX_STATE} characters in a state, found {texts.size}"
+                kind,
+                f"expected nodes and edges of at most {MAX_STATE} characters in "
+                f"a state, found {texts.size}",
             )
+
         same = common_nodes(agv.order, order)
         if agv.order is not None and same == len(order.nodes) == len(agv.order.nodes):
             return Change(agv=i, order=order, route=agv.route, texts=texts)
         route = route_of(order, self._vehicle, kind)
-        kept = max(same - 1, 0)  # the sector that ends behind the last common node leads on in another direction
+        kept = max(
+            same - 1, 0
+        )  # the sector that ends behind the last common node leads on in another direction
         limit = SearchLimit(MAX_PAIRS)
         pairs: dict[tuple[int, int], I8] = {}
         for j, other in enumerate(self._agvs):
@@ -206,19 +246,32 @@ class Fleet:
                 new = route.conflicts(other.route, limit, kept)
                 key, column = ((i, j), 0) if i < j else ((j, i), 1)
                 old = self._pairs.get(key, np.zeros((0, 2), np.int64))
-                pairs[key] = np.concatenate([old[old[:, column] < kept], new if i < j else new[:, ::-1]])
+                pairs[key] = np.concatenate(
+                    [old[old[:, column] < kept], new if i < j else new[:, ::-1]]
+                )
+
         every = self._pairs | pairs
         if (count := sum(map(len, every.values()))) > MAX_CONFLICTS:
             raise OrderError(
-                kind, f"expected at most {MAX_CONFLICTS} conflicts of the edges of all orders, found {count}"
+                kind,
+                f"expected at most {MAX_CONFLICTS} conflicts of the edges of all "
+                f"orders, found {count}",
             )
+
         traffic = None
         if self._traffic is not None:
-            routes = [route if j == i else other.route for j, other in enumerate(self._agvs)]
+            routes = [
+                route if j == i else other.route for j, other in enumerate(self._agvs)
+            ]
             traffic = self._made(routes, every)
-        return Change(agv=i, order=order, route=route, texts=texts, pairs=pairs, traffic=traffic)
 
-    def _made(self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]) -> Traffic:
+        return Change(
+            agv=i, order=order, route=route, texts=texts, pairs=pairs, traffic=traffic
+        )
+
+    def _made(
+        self, routes: Sequence[Route | None], pairs: dict[tuple[int, int], I8]
+    ) -> Traffic:
         """Make a run of routes."""
         vehicles = tuple(route.vehicle for route in routes if route is not None)
         task = Task(vehicles, listed_conflicts(pairs), (), "orders")
@@ -235,15 +288,23 @@ class Fleet:
         if change.traffic is not None and self._traffic is not None:
             if self._traffic.is_done(i):
                 error = OrderError(
-                    "orderUpdateError", "the AGV is at the end of its order, which cannot be extended any more"
+                    "orderUpdateError",
+                    "the AGV is at the end of its order, which cannot be extended any more",
                 )
             else:
                 change.traffic.resume(self._traffic, i)
                 self._traffic = change.traffic
+
         if error is not None:
             self._refuse(agv, error)
             return
-        agv.order, agv.route, agv.texts, agv.errors = change.order, change.route, change.texts, ()
+
+        agv.order, agv.route, agv.texts, agv.errors = (
+            change.order,
+            change.route,
+            change.texts,
+            (),
+        )
         self._pairs |= change.pairs or {}
         self._permit(i)
 
@@ -277,12 +338,16 @@ class Fleet:
         return self._traffic is not None
 
     def prepare(self) -> Traffic:
-        """Make and start the run of all orders, for `begin`. May run in another thread as `study` may."""
+        """Make and start the run of all orders, for `begin`. May run in another thread
+        as `study` may.
+        """
         traffic = self._made([agv.route for agv in self._agvs], self._pairs)
         traffic.start()
         return traffic
 
-    def begin(self, now: float, speed: float = 1.0, traffic: Traffic | None = None) -> None:
+    def begin(
+        self, now: float, speed: float = 1.0, traffic: Traffic | None = None
+    ) -> None:
         """Start the run.
 
         Parameters
@@ -300,7 +365,9 @@ class Fleet:
             self._permit(i)
 
     def advance(self, now: float) -> Ending | None:
-        """Advance to the present wall time, s. Returns the ending, or None if the run goes on."""
+        """Advance to the present wall time, s. Returns the ending, or None if the run
+        goes on.
+        """
         assert self._traffic is not None
         return self._traffic.advance((now - self._begin) * self._speed)
 
@@ -309,11 +376,14 @@ class Fleet:
         assert self._traffic is not None
         return self._traffic.finish(why)
 
-    def states(self, now: float, last: bool = False, busy: Collection[int] = ()) -> list[Message]:
-        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`, and with `last` all.
+    def states(
+        self, now: float, last: bool = False, busy: Collection[int] = ()
+    ) -> list[Message]:
+        """State messages that are due: changed ones, those older than `STATE_PERIOD_S`,
+        and with `last` all.
 
-        A state has the newest values, so that an AGV skips what it cannot send: a state waits until the one before it has left, and the
-        AGVs keep to `STATE_RATE`.
+        A state has the newest values, so that an AGV skips what it cannot send: a state
+        waits until the one before it has left, and the AGVs keep to `STATE_RATE`.
 
         Parameters
         ----------
@@ -322,21 +392,44 @@ class Fleet:
         """
         places, speeds = np.zeros(len(self._agvs)), np.zeros(len(self._agvs))
         if self._traffic is not None:
-            k.places(self._traffic.world, (now - self._begin) * self._speed, places, speeds)
+            k.places(
+                self._traffic.world, (now - self._begin) * self._speed, places, speeds
+            )
+
         found: list[Message] = []
-        for i, (agv, place, speed) in enumerate(zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)):
+        for i, (agv, place, speed) in enumerate(
+            zip(self._agvs, places.tolist(), speeds.tolist(), strict=True)
+        ):
             if not last and (i in busy or agv.state_bytes.wait(now)):
                 continue
-            found += agv.fence.call(self._state, agv, place, speed, last, now, otherwise=())
+            found += agv.fence.call(
+                self._state, agv, place, speed, last, now, otherwise=()
+            )
+
         return found
 
-    def _state(self, agv: _Agv, place: float, speed: float, last: bool, now: float) -> tuple[Message, ...]:
-        passed = 0 if agv.route is None else int(np.searchsorted(agv.route.path.along, place + 1e-6, side="right"))
+    def _state(
+        self, agv: _Agv, place: float, speed: float, last: bool, now: float
+    ) -> tuple[Message, ...]:
+        passed = (
+            0
+            if agv.route is None
+            else int(np.searchsorted(agv.route.path.along, place + 1e-6, side="right"))
+        )
         what = (passed, speed > 1e-6, agv.order, agv.errors, last)
         if what == agv.last_state and now < agv.last_sent + STATE_PERIOD_S:
             return ()
         agv.last_state, agv.last_sent = what, now
-        text = state_text(agv.name, agv.number(), agv.order, agv.texts, passed, _pose(agv, place), speed, agv.errors)
+        text = state_text(
+            agv.name,
+            agv.number(),
+            agv.order,
+            agv.texts,
+            passed,
+            _pose(agv, place),
+            speed,
+            agv.errors,
+        )
         agv.state_bytes.spend(now, len(text))
         return (Message(agv.name.topic("state"), text),)
 

@@ -1,7 +1,10 @@
-"""`Route`: the path of an order, divided into sectors, and its conflicts with other routes.
+"""`Route`: the path of an order, divided into sectors, and its conflicts with other
+routes.
 
-A node is reached when the centre of the disk is over it. Sector 0 is the place of the first node. Sector k leads over edge k − 1 to node k,
-and ends one radius behind it: a robot that may not enter the next sector comes to rest with its centre exactly over the node.
+A node is reached when the centre of the disk is over it. Sector 0 is the place of the
+first node. Sector k leads over edge k − 1 to node k, and ends one radius behind it: a
+robot that may not enter the next sector comes to rest with its centre exactly over the
+node.
 """
 
 from __future__ import annotations
@@ -18,9 +21,13 @@ from botyard.traffic.motion import Path2
 from botyard.traffic.task import I8, TaskError, Vehicle
 
 MAX_LENGTH: Final = 1e6
-"""Longest path of an order, m: beyond, the engine's tolerance of 1e-9 m is less than a rounding error of its places."""
+"""Longest path of an order, m: beyond, the engine's tolerance of 1e-9 m is less than a
+rounding error of its places.
+"""
 MAX_PAIRS: Final = 500_000
-"""Pairs of sectors of an order and of the other AGVs' orders that are compared; about 0.3 s of CPU time."""
+"""Pairs of sectors of an order and of the other AGVs' orders that are compared; about
+0.3 s of CPU time.
+"""
 MAX_CONFLICTS: Final = 2_000_000
 """Conflicts of the sectors of all AGVs; about 500 MB and 5 s of CPU time."""
 
@@ -50,7 +57,8 @@ class Route:
     of_node: I8
 
     def conflicts(self, other: Route, limit: SearchLimit, first: int = 0) -> I8:
-        """Find the conflicts of the sectors from `first` on with those of another route, (m, 2).
+        """Find the conflicts of the sectors from `first` on with those of another
+        route, (m, 2).
 
         Sectors on different maps do not conflict.
 
@@ -60,7 +68,9 @@ class Route:
             The limit is exceeded.
         """
         index = {name: k for k, name in enumerate(self.maps)}
-        theirs = np.array([index.get(name, -1) for name in other.maps], np.int64)[other.of_node]
+        theirs = np.array([index.get(name, -1) for name in other.maps], np.int64)[
+            other.of_node
+        ]
         if not np.isin(theirs, self.of_node).any():
             return np.zeros((0, 2), np.int64)
         try:
@@ -68,8 +78,10 @@ class Route:
         except TaskError:
             raise OrderError(
                 "orderError",
-                f"expected at most {limit.pairs} pairs of edges near the orders of other AGVs, found more",
+                f"expected at most {limit.pairs} pairs of edges near the orders "
+                "of other AGVs, found more",
             ) from None
+
         a, b = pairs.T
         mine, before, there = self.of_node, np.maximum(a - 1, 0), np.maximum(b - 1, 0)
         same = (mine[a] == theirs[b]) | (mine[a] == theirs[there])
@@ -91,7 +103,8 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
     Raises
     ------
     OrderError
-        The order has one node; an edge is not longer than the radius; the path is too long.
+        The order has one node; an edge is not longer than the radius; the path is too
+        long.
     """
     radius = vehicle.radius
     if len(order.nodes) < 2:
@@ -99,7 +112,11 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
     path = Path2(np.array([(n.x, n.y) for n in order.nodes], np.float64))
     lengths = np.diff(path.along)
     if not path.length <= MAX_LENGTH:
-        raise OrderError(kind, f"expected a path of at most {MAX_LENGTH:g} m, found {path.length:g} m")
+        raise OrderError(
+            kind,
+            f"expected a path of at most {MAX_LENGTH:g} m, found {path.length:g} m",
+        )
+
     ends = np.append(path.along[:-1] + radius, path.along[-1])
     short = np.flatnonzero((lengths <= radius) | (np.diff(ends) <= 0.0))
     if len(short):
@@ -107,14 +124,22 @@ def route_of(order: Order, vehicle: Vehicle, kind: str = "orderError") -> Route:
         a, b = order.nodes[k], order.nodes[k + 1]
         raise OrderError(
             kind,
-            f"edge {shown(order.edges[k])} from node {shown(a.id)} to {shown(b.id)}: expected more than the radius of {radius:g} m, "
+            f"edge {shown(order.edges[k])} from node {shown(a.id)} to "
+            f"{shown(b.id)}: expected more than the radius of {radius:g} m, "
             f"found {lengths[k]:g} m",
         )
+
     maps = tuple(dict.fromkeys(n.map for n in order.nodes))
     index = {name: k for k, name in enumerate(maps)}
     swept = SweptPath(path, np.concatenate([[0.0], ends]), radius)
     of_node = np.array([index[n.map] for n in order.nodes], np.int64)
-    return Route(path, replace(vehicle, ends=ends, path=path.corners, start=0.0), swept, maps, of_node)
+    return Route(
+        path,
+        replace(vehicle, ends=ends, path=path.corners, start=0.0),
+        swept,
+        maps,
+        of_node,
+    )
 
 
 def common_nodes(a: Order | None, b: Order) -> int:
@@ -126,6 +151,7 @@ def common_nodes(a: Order | None, b: Order) -> int:
         if one.place != other.place:
             break
         count += 1
+
     return count
 
 
@@ -141,9 +167,23 @@ def listed_conflicts(pairs: dict[tuple[int, int], I8]) -> I8:
     at = 0
     for (i, j), sectors in sorted(pairs.items(), key=lambda item: item[0]):
         rows = listed[at : at + len(sectors)]
-        rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = i, sectors[:, 0], j, sectors[:, 1]
+        rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] = (
+            i,
+            sectors[:, 0],
+            j,
+            sectors[:, 1],
+        )
         at += len(sectors)
+
     return listed
 
 
-__all__ = ["MAX_CONFLICTS", "MAX_LENGTH", "MAX_PAIRS", "Route", "common_nodes", "listed_conflicts", "route_of"]
+__all__ = [
+    "MAX_CONFLICTS",
+    "MAX_LENGTH",
+    "MAX_PAIRS",
+    "Route",
+    "common_nodes",
+    "listed_conflicts",
+    "route_of",
+]

@@ -1,7 +1,8 @@
 """What a task is: what is to be learned in many worlds at once, as functions of arrays.
 
-A task sees `botyard.Worlds` and writes into arrays that it is given; nothing is called for each world. All that it draws at random is a
-function of the seed of a world, of the number of its episode, and of the draw, so that any episode can be repeated alone.
+A task sees `botyard.Worlds` and writes into arrays that it is given; nothing is called
+for each world. All that it draws at random is a function of the seed of a world, of the
+number of its episode, and of the draw, so that any episode can be repeated alone.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments, elementwise
+from botyard.api import arguments
 from botyard.engine.rng import stream_keys, uniform
 from botyard.errors import ArgumentError
 from botyard.model.obstacles import BoxObject
 from botyard.model.scene import Scene
-from botyard.sim.lineups import Model
-from botyard.sim.worldmaps import Scenes
-from botyard.sim.worlds import Worlds
+from botyard.numerics import elementwise
+from botyard.worlds.maps import Scenes
+from botyard.worlds.robot_sets import Model
+from botyard.worlds.worlds import Worlds
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -35,13 +37,17 @@ START_STREAM: Final = TASK_STREAM + 1
 
 MAX_INTEGER: Final = 2**62
 MAX_SPAN: Final = 2**32
-"""Of whole numbers that are drawn: draws have 53 bits, and all numbers of this span are still as probable as others."""
+"""Of whole numbers that are drawn: draws have 53 bits, and all numbers of this span are
+still as probable as others.
+"""
 
 
 class EpisodeDraws:
-    """Draws for some worlds, each from a stream of its episode; the next call gives other numbers.
+    """Draws for some worlds, each from a stream of its episode; the next call gives
+    other numbers.
 
-    It is no generator of NumPy: a call gives a row for each world, the same on every machine, whatever worlds are drawn for beside it.
+    It is no generator of NumPy: a call gives a row for each world, the same on every
+    machine, whatever worlds are drawn for beside it.
 
     Parameters
     ----------
@@ -65,17 +71,23 @@ class EpisodeDraws:
         return np.stack([self.uniform(low, high) for _ in range(count)], axis=1)
 
     def normal(self, mean: float = 0.0, std: float = 1.0) -> F8:
-        """A number for each world, normally distributed, (k,). Box & Muller 1958, of two draws."""
-        away = np.sqrt(-2.0 * elementwise.log(1.0 - self.uniform()))  # of (0, 1]: log(0) is −∞
+        """A number for each world, normally distributed, (k,). Box & Muller 1958, of
+        two draws.
+        """
+        away = np.sqrt(
+            -2.0 * elementwise.log(1.0 - self.uniform())
+        )  # of (0, 1]: log(0) is −∞
         return mean + std * (away * elementwise.cos(2.0 * math.pi * self.uniform()))
 
     def integers(self, low: int, high: int) -> I8:
-        """A whole number for each world, `low`, …, `high` − 1 with the same probability, (k,).
+        """A whole number for each world, `low`, …, `high` − 1 with the same
+        probability, (k,).
 
         Raises
         ------
         ArgumentError
-            They are no whole numbers, `high` is not above `low`, or they are more than 2³² apart.
+            They are no whole numbers, `high` is not above `low`, or they are more than
+            2³² apart.
         """
         low = arguments.whole(low, "low", low=-MAX_INTEGER, high=MAX_INTEGER)
         high = arguments.whole(high, "high", low=low + 1, high=low + MAX_SPAN)
@@ -85,20 +97,23 @@ class EpisodeDraws:
 class Task(ABC):
     """What is to be learned.
 
-    One object serves one batch of worlds: it may keep arrays with a row for each world. An environment that is made with it takes it from
-    the one that had it before. `begin` is called once with the worlds, `on_reset` whenever episodes have begun (goals, for example), and
-    after each step `reward`, `done` and `observe`.
+    One object serves one batch of worlds: it may keep arrays with a row for each world.
+    An environment that is made with it takes it from the one that had it before.
+    `begin` is called once with the worlds, `on_reset` whenever episodes have begun
+    (goals, for example), and after each step `reward`, `done` and `observe`.
 
     Attributes
     ----------
     robots : sequence of models
-        Robots of each world, as for `Worlds`: also several models in the place of one, of which each episode has one.
+        Robots of each world, as for `Worlds`: also several models in the place of one,
+        of which each episode has one.
     scenes : Scene, path, sequence of them, or function of a number
         The maps, as for `Worlds`.
     step : float
         Time of a step, s.
     max_steps : int
-        Steps of an episode, for `done`, which truncates episodes by it: nobody else does.
+        Steps of an episode, for `done`, which truncates episodes by it: nobody else
+        does.
     poses : "free", None, array or function
         Where robots begin, as for `Worlds.reset`.
     boxes : sequence of BoxObject
@@ -132,16 +147,22 @@ class Task(ABC):
         """Make the arrays that the task keeps; called once."""
 
     def _begin(self, w: Worlds) -> None:
-        """`begin`, and what the base class itself keeps: a task of a user's own need not know of that."""
+        """`begin`, and what the base class itself keeps: a task of a user's own need
+        not know of that.
+        """
         self.begin(w)
 
     @abstractmethod
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Episodes have begun in the worlds `mask`, (k,): their numbers, no bools. Choose their goals; `rng` gives k rows."""
+        """Episodes have begun in the worlds `mask`, (k,): their numbers, no bools.
+        Choose their goals; `rng` gives k rows.
+        """
 
     @abstractmethod
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Write the commands of an action for each world, (n, …), within the bounds, into `Worlds.command`."""
+        """Write the commands of an action for each world, (n, …), within the bounds,
+        into `Worlds.command`.
+        """
 
     @abstractmethod
     def observe(self, w: Worlds, out: F4) -> None:
@@ -149,31 +170,44 @@ class Task(ABC):
 
     @abstractmethod
     def reward(self, w: Worlds, out: F8) -> None:
-        """Write the reward of the step that was done into `out`, (n,) float64. In worlds at tick 0 an episode has begun instead."""
+        """Write the reward of the step that was done into `out`, (n,) float64. In
+        worlds at tick 0 an episode has begun instead.
+        """
 
     @abstractmethod
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """Write whether each episode has ended by itself, and whether it is cut off; both (n,) bool."""
+        """Write whether each episode has ended by itself, and whether it is cut off;
+        both (n,) bool.
+        """
 
     def marks(self, world: int) -> ArrayLike:
-        """Where pictures of a world mark goals: (k, 2) places x, y (m), or (k, 3) poses x, y (m), th (rad)."""
+        """Where pictures of a world mark goals: (k, 2) places x, y (m), or (k, 3) poses
+        x, y (m), th (rad).
+        """
         return ()
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """What else is known of each world, arrays of (n, …): not for the policy. Called after each step."""
+        """What else is known of each world, arrays of (n, …): not for the policy.
+        Called after each step.
+        """
         return {}
 
 
 class TeamTask(Task):
-    """A task of several robots, each of which observes, acts and is rewarded for itself.
+    """A task of several robots, each of which observes, acts and is rewarded for
+    itself.
 
-    Observations have the shape (m, k) for m robots, actions (m, a). What Gymnasium calls the reward is the mean of those of the robots;
-    PettingZoo's environments (`ParallelEnvironment`) give each robot its own. An episode ends for all robots at once.
+    Observations have the shape (m, k) for m robots, actions (m, a). What Gymnasium
+    calls the reward is the mean of those of the robots; PettingZoo's environments
+    (`ParallelEnvironment`) give each robot its own. An episode ends for all robots at
+    once.
     """
 
     @abstractmethod
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Write the reward of each robot for the step that was done into `out`, (n, m) float64."""
+        """Write the reward of each robot for the step that was done into `out`, (n, m)
+        float64.
+        """
 
     def _begin(self, w: Worlds) -> None:
         self.of_robots: F8 = np.zeros((len(w), len(w.names)))
@@ -181,24 +215,33 @@ class TeamTask(Task):
         super()._begin(w)
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """The mean of the robots' rewards. Where an episode has begun instead of a step, there are none."""
+        """The mean of the robots' rewards. Where an episode has begun instead of a
+        step, there are none.
+        """
         ask(self, self.rewards, w, self.of_robots)
         self.of_robots[w.tick == 0] = 0.0
         out[:] = mean_of(self.of_robots)
 
 
-def ask(task: Task, method: Callable[..., object], w: Worlds, *arrays: NDArray[Any]) -> None:
-    """Let a method of a task write into arrays. ArgumentError: it returns something instead, which would be lost."""
+def ask(
+    task: Task, method: Callable[..., object], w: Worlds, *arrays: NDArray[Any]
+) -> None:
+    """Let a method of a task write into arrays. ArgumentError: it returns something
+    instead, which would be lost.
+    """
     found = method(w, *arrays)
     if found is not None:
         raise ArgumentError(
-            f"{type(task).__name__}.{method.__name__}: expected that it writes into the arrays that it is given and returns None, "
+            f"{type(task).__name__}.{method.__name__}: expected that it writes "
+            "into the arrays that it is given and returns None, "
             f"found {arguments.found(found)}"
         )
 
 
 def mean_of(values: F8) -> F8:
-    """Means over the last axis, added one after the other: the same bits for any number of rows."""
+    """Means over the last axis, added one after the other: the same bits for any number
+    of rows.
+    """
     total = values[..., 0].copy()
     for k in range(1, values.shape[-1]):
         total += values[..., k]
@@ -206,4 +249,15 @@ def mean_of(values: F8) -> F8:
     return mean
 
 
-__all__ = ["B1", "F4", "F8", "I8", "START_STREAM", "EpisodeDraws", "Task", "TeamTask", "ask", "mean_of"]
+__all__ = [
+    "B1",
+    "F4",
+    "F8",
+    "I8",
+    "START_STREAM",
+    "EpisodeDraws",
+    "Task",
+    "TeamTask",
+    "ask",
+    "mean_of",
+]

@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
-from botyard.elementary import cos
+from botyard.api import arguments
 from botyard.engine.rng import draws
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws, Task
 from botyard.learning.tasks.geometry import between, distances, headings
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.scene import Scene
-from botyard.sim.worlds import Worlds
+from botyard.numerics.elementary import cos
+from botyard.worlds.worlds import Worlds
 
 LENGTH_M: Final = 8.0
 WIDTH_M: Final = 6.0
@@ -33,7 +33,9 @@ FAR_M: Final = 5.0
 
 def dock_room(y: float) -> Scene:
     """A room with a dock at its wall on the right, whose middle is at `y`, m."""
-    builder = MapBuilder(f"dock at {y:.2f}").rectangle(-LENGTH_M / 2, -WIDTH_M / 2, LENGTH_M, WIDTH_M)
+    builder = MapBuilder(f"dock at {y:.2f}").rectangle(
+        -LENGTH_M / 2, -WIDTH_M / 2, LENGTH_M, WIDTH_M
+    )
     wall = LENGTH_M / 2
     for side in (y - GAP_M / 2, y + GAP_M / 2):
         builder.line((wall, side), (wall - ARM_M, side))
@@ -41,15 +43,18 @@ def dock_room(y: float) -> Scene:
 
 
 class Dock(Task):
-    """Drive into a dock, two arms at a wall, and stand there, as robots do that are charged.
+    """Drive into a dock, two arms at a wall, and stand there, as robots do that are
+    charged.
 
-    Observation, float32, (rays + 6,): ranges divided by the lidar's range; place of the dock ahead and to the left as shares of 5 m;
-    cosine and sine of its heading relative to the robot's; velocities forward and of rotation as shares of the greatest. Action, (2,):
-    velocities forward and of rotation, −1 … 1.
+    Observation, float32, (rays + 6,): ranges divided by the lidar's range; place of the
+    dock ahead and to the left as shares of 5 m; cosine and sine of its heading relative
+    to the robot's; velocities forward and of rotation as shares of the greatest.
+    Action, (2,): velocities forward and of rotation, −1 … 1.
 
-    The reward is the progress towards the dock, m, 5 more in the dock and 5 less at a wall, and 0.01 less for each step. An episode ends in
-    the dock, where the robot is within `within_m` and `within_rad` of the dock's pose and slower than 0.05 m/s and 0.1 rad/s:
-    ``success`` in infos; and when it touches something.
+    The reward is the progress towards the dock, m, 5 more in the dock and 5 less at a
+    wall, and 0.01 less for each step. An episode ends in the dock, where the robot is
+    within `within_m` and `within_rad` of the dock's pose and slower than 0.05 m/s and
+    0.1 rad/s: ``success`` in infos; and when it touches something.
 
     Parameters
     ----------
@@ -69,18 +74,30 @@ class Dock(Task):
     """m/s, rad/s."""
 
     def __init__(
-        self, *, rays: int = 32, maps: int = 16, within_m: float = 0.05, within_rad: float = 0.1, max_steps: int = 400
+        self,
+        *,
+        rays: int = 32,
+        maps: int = 16,
+        within_m: float = 0.05,
+        within_rad: float = 0.1,
+        max_steps: int = 400,
     ) -> None:
         maps = arguments.whole(maps, "maps", low=1, high=1000)
         spec = lidar_robot(arguments.whole(rays, "rays", low=1))
         self.robots = (spec,)
         self.sensors = ("laser",)
-        self.within_m: float = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
-        self.within_rad: float = arguments.number(within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad")
+        self.within_m: float = arguments.number(
+            within_m, "within_m", low=0.0, above=True, unit="m"
+        )
+        self.within_rad: float = arguments.number(
+            within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad"
+        )
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         places = draws(DOCK_SEED, 0, 0, 0, maps) * (WIDTH_M / 2 - GAP_M)
         self.scenes = [dock_room(float(y)) for y in places]
-        self._docks: F8 = np.stack([np.full(maps, LENGTH_M / 2 - INSIDE_M), places, np.zeros(maps)], axis=1)
+        self._docks: F8 = np.stack(
+            [np.full(maps, LENGTH_M / 2 - INSIDE_M), places, np.zeros(maps)], axis=1
+        )
         self._drive = Driving(spec)
         self._range = spec.lasers[0].range_max
 
@@ -114,15 +131,21 @@ class Dock(Task):
 
     def _is_docked(self, w: Worlds) -> B1:
         aligned = cos(self.within_rad) <= headings(w.pose[:, 0], self.docks)[:, 0]
-        slow = (np.abs(w.vel[:, 0, 0]) < self.SLOW[0]) & (np.abs(w.vel[:, 0, 2]) < self.SLOW[1])
-        docked: B1 = (self._far < self.within_m) & aligned & slow & (w.contact[:, 0] == 0)
+        slow = (np.abs(w.vel[:, 0, 0]) < self.SLOW[0]) & (
+            np.abs(w.vel[:, 0, 2]) < self.SLOW[1]
+        )
+        docked: B1 = (
+            (self._far < self.within_m) & aligned & slow & (w.contact[:, 0] == 0)
+        )
         return docked
 
     def reward(self, w: Worlds, out: F8) -> None:
         """Progress, the dock, walls, the step."""
         self._far = distances(w.pose[:, 0], self.docks)
         out[:] = self._before - self._far - self.STEP_COST
-        out += self.DOCK_REWARD * self._is_docked(w) - self.DOCK_REWARD * (w.contact[:, 0] != 0)
+        out += self.DOCK_REWARD * self._is_docked(w) - self.DOCK_REWARD * (
+            w.contact[:, 0] != 0
+        )
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
         """In the dock, and when something is touched; after `max_steps`."""

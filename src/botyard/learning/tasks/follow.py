@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import arguments, elementwise
+from botyard.api import arguments
 from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, Task
 from botyard.learning.tasks.geometry import between, distances, headings
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.model.mapbuilder import MapBuilder
-from botyard.sim.worlds import Worlds
+from botyard.numerics import elementwise
+from botyard.worlds.worlds import Worlds
 
 HALL_M: Final = 12.0
 """Edge of the hall, m."""
@@ -25,30 +26,36 @@ NEAR_M: Final = 0.4
 """At this distance it turns to the next one, m."""
 BLOCKED_M: Final = 0.7
 BLOCKED_SHARE: Final = 0.6
-"""The leader waits while the follower is ahead of it and nearer than this, m, and than this share of the right distance: who stands in its
-way is never at the right distance."""
+"""The leader waits while the follower is ahead of it and nearer than this, m, and than
+this share of the right distance: who stands in its way is never at the right distance.
+"""
 
 
 class Follow(Task):
     """Keep a distance to another robot, which drives from place to place in a hall.
 
-    Robot 0 follows, robot 1 leads, and is driven by the task. Observation, float32, (rays + 8,): ranges divided by the lidar's range; place
-    of the leader ahead and to the left, as shares of `lost_m`; cosine and sine of its heading relative to the follower's; its velocities
-    forward and of rotation, and those of the follower, as shares of the greatest. Action, (2,): velocities forward and of rotation,
-    −1 … 1.
+    Robot 0 follows, robot 1 leads, and is driven by the task. Observation, float32,
+    (rays + 8,): ranges divided by the lidar's range; place of the leader ahead and to
+    the left, as shares of `lost_m`; cosine and sine of its heading relative to the
+    follower's; its velocities forward and of rotation, and those of the follower, as
+    shares of the greatest. Action, (2,): velocities forward and of rotation, −1 … 1.
 
-    The reward of a step is 0.1 at the right distance, less by 0.1 for each `distance_m` that it is wrong, and at least −0.1. Who touches
-    something, or is farther away than `lost_m`, gets 5 less, and the episode ends. ``success`` in infos: the episode lasted `max_steps`,
-    and for four fifths of them the distance was right within a third.
+    The reward of a step is 0.1 at the right distance, less by 0.1 for each `distance_m`
+    that it is wrong, and at least −0.1. Who touches something, or is farther away than
+    `lost_m`, gets 5 less, and the episode ends. ``success`` in infos: the episode
+    lasted `max_steps`, and for four fifths of them the distance was right within a
+    third.
 
     Parameters
     ----------
     rays : int
         Rays of the lidar.
     distance_m : float
-        Distance to keep, between the middles of both robots, m: 0.6 … 3. They begin at 0.8 … 1.2 times it, and are 0.4 m wide.
+        Distance to keep, between the middles of both robots, m: 0.6 … 3. They begin at
+        0.8 … 1.2 times it, and are 0.4 m wide.
     lost_m : float, optional
-        Distance at which the leader is lost, m, at least twice `distance_m`; without it that, or 5 m if that is more.
+        Distance at which the leader is lost, m, at least twice `distance_m`; without it
+        that, or 5 m if that is more.
     leader_speed : float
         m/s; the follower reaches 1 m/s.
     max_steps : int
@@ -70,33 +77,57 @@ class Follow(Task):
         leader_speed: float = 0.5,
         max_steps: int = 300,
     ) -> None:
-        follower, leader = lidar_robot(arguments.whole(rays, "rays", low=1)), lidar_robot(0)
+        follower, leader = (
+            lidar_robot(arguments.whole(rays, "rays", low=1)),
+            lidar_robot(0),
+        )
         self.robots = follower, leader
-        self.scenes = MapBuilder("hall").rectangle(-HALL_M / 2, -HALL_M / 2, HALL_M, HALL_M).scene()
+        self.scenes = (
+            MapBuilder("hall")
+            .rectangle(-HALL_M / 2, -HALL_M / 2, HALL_M, HALL_M)
+            .scene()
+        )
         self.sensors = ("laser",)
         self.poses = self._starts
-        self.distance_m: float = arguments.number(distance_m, "distance_m", low=0.6, high=3.0, unit="m")
+        self.distance_m: float = arguments.number(
+            distance_m, "distance_m", low=0.6, high=3.0, unit="m"
+        )
         least = 2.0 * self.distance_m
         self.lost_m: float = (
-            max(self.LOST_M, least) if lost_m is None else arguments.number(lost_m, "lost_m", low=least, unit="m")
+            max(self.LOST_M, least)
+            if lost_m is None
+            else arguments.number(lost_m, "lost_m", low=least, unit="m")
         )
-        self.leader_speed: float = arguments.number(leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s")
+        self.leader_speed: float = arguments.number(
+            leader_speed, "leader_speed", low=0.0, high=1.0, unit="m/s"
+        )
         self._blocked = min(BLOCKED_M, BLOCKED_SHARE * self.distance_m)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         self._drive = Driving(follower)
         self._range = follower.lasers[0].range_max
 
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
-        """The leader begins anywhere, the follower at about the right distance, nearer to the middle; headings are any."""
+        """The leader begins anywhere, the follower at about the right distance, nearer
+        to the middle; headings are any.
+        """
         draws, free = EpisodeDraws(seeds, START_STREAM), HALL_M / 2 - WALL_M
         leader = np.stack(
-            [draws.uniform(-free, free), draws.uniform(-free, free), draws.uniform(-math.pi, math.pi)], axis=-1
+            [
+                draws.uniform(-free, free),
+                draws.uniform(-free, free),
+                draws.uniform(-math.pi, math.pi),
+            ],
+            axis=-1,
         )
-        inward = elementwise.atan2(-leader[:, 1], -leader[:, 0]) + draws.uniform(-0.5, 0.5)
+        inward = elementwise.atan2(-leader[:, 1], -leader[:, 0]) + draws.uniform(
+            -0.5, 0.5
+        )
         c, s = elementwise.cosine_sine(inward)
         apart = self.distance_m * draws.uniform(0.8, 1.2)
         heading = draws.uniform(-math.pi, math.pi)
-        follower = np.stack([leader[:, 0] + apart * c, leader[:, 1] + apart * s, heading], axis=-1)
+        follower = np.stack(
+            [leader[:, 0] + apart * c, leader[:, 1] + apart * s, heading], axis=-1
+        )
         return np.stack([follower, leader], axis=1)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
@@ -122,12 +153,16 @@ class Follow(Task):
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Draw the leaders' ways."""
         free = HALL_M / 2 - WALL_M
-        self._way[mask] = rng.uniforms(2 * WAYPOINTS, -free, free).reshape(-1, WAYPOINTS, 2)
+        self._way[mask] = rng.uniforms(2 * WAYPOINTS, -free, free).reshape(
+            -1, WAYPOINTS, 2
+        )
         self._next[mask] = self._right[mask] = 0
         self._far = distances(w.pose[:, 0], w.pose[:, 1])
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities of the followers; leaders turn to their next place, and drive as far as they look there."""
+        """Take velocities of the followers; leaders turn to their next place, and drive
+        as far as they look there.
+        """
         self._drive(w.command[:, 0], actions)
         leader = w.pose[:, 1]
         to = between(leader, self._way[self._row, self._next])
@@ -137,7 +172,9 @@ class Follow(Task):
         other = between(leader, w.pose[:, 0])
         waits = (other[:, 0] > 0.0) & (self._far < self._blocked)
         w.command[:, 1, 0] = np.where(waits, 0.0, self.leader_speed * ahead)
-        w.command[:, 1, 2] = np.clip(2.0 * elementwise.atan2(to[:, 1], to[:, 0]), -1.5, 1.5)
+        w.command[:, 1, 2] = np.clip(
+            2.0 * elementwise.atan2(to[:, 1], to[:, 0]), -1.5, 1.5
+        )
 
     def reward(self, w: Worlds, out: F8) -> None:
         """The distance; contacts and losses."""
@@ -147,7 +184,9 @@ class Follow(Task):
         out[:] = 0.1 * np.maximum(1.0 - error, -1.0) - self.LOSS * self._is_over(w)
 
     def _is_over(self, w: Worlds) -> B1:
-        over: B1 = (w.contact[:, 0] != 0) | (w.contact[:, 1] != 0) | (self._far > self.lost_m)
+        over: B1 = (
+            (w.contact[:, 0] != 0) | (w.contact[:, 1] != 0) | (self._far > self.lost_m)
+        )
         return over
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
@@ -160,7 +199,9 @@ class Follow(Task):
         rays = w.ranges.shape[2]
         np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
         follower, leader = w.pose[:, 0], w.pose[:, 1]
-        out[:, rays : rays + 2] = np.clip(between(follower, leader) / self.lost_m, -2.0, 2.0)
+        out[:, rays : rays + 2] = np.clip(
+            between(follower, leader) / self.lost_m, -2.0, 2.0
+        )
         out[:, rays + 2 : rays + 4] = headings(follower, leader)
         self._drive.observe(w.vel[:, 1], out[:, rays + 4 : rays + 6])
         self._drive.observe(w.vel[:, 0], out[:, rays + 6 :])
@@ -168,7 +209,10 @@ class Follow(Task):
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """``success``, see the class; ``distance`` of the leader, m."""
         kept = self._right >= self.RIGHT_SHARE * w.tick
-        return {"success": kept & (w.tick >= self.max_steps) & ~self._is_over(w), "distance": self._far.copy()}
+        return {
+            "success": kept & (w.tick >= self.max_steps) & ~self._is_over(w),
+            "distance": self._far.copy(),
+        }
 
 
 __all__ = ["Follow"]

@@ -8,24 +8,39 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments, elementwise
-from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
+from botyard.api import arguments
+from botyard.learning.tasks.base import (
+    B1,
+    F4,
+    F8,
+    I8,
+    START_STREAM,
+    EpisodeDraws,
+    TeamTask,
+)
 from botyard.learning.tasks.geometry import between, distances, seen_others, touching
 from botyard.learning.tasks.robots import Driving, lidar_robot
-from botyard.sim.worlds import Worlds
+from botyard.numerics import elementwise
+from botyard.worlds.worlds import Worlds
 
 
 class Formation(TeamTask):
-    """Robots gather in a regular polygon, whose middle drives straight on, and keep that. There are no walls.
+    """Robots gather in a regular polygon, whose middle drives straight on, and keep
+    that. There are no walls.
 
-    Observation of each robot, float32, (6 + 4 k,) with k = min(robots − 1, `neighbours`): its place in the polygon, ahead and to the left,
-    as shares of the polygon's radius; velocity of that place ahead and to the left, m/s; velocities forward and of rotation of the robot as
-    shares of the greatest; of each of the k nearest others, nearest first: place ahead and to the left, as shares of the radius, and
-    velocity ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of rotation, −1 … 1.
+    Observation of each robot, float32, (6 + 4 k,) with k = min(robots − 1,
+    `neighbours`): its place in the polygon, ahead and to the left, as shares of the
+    polygon's radius; velocity of that place ahead and to the left, m/s; velocities
+    forward and of rotation of the robot as shares of the greatest; of each of the k
+    nearest others, nearest first: place ahead and to the left, as shares of the radius,
+    and velocity ahead and to the left in the robot's own axes, m/s. Action of each
+    robot, (2,): velocities forward and of rotation, −1 … 1.
 
-    The reward of each robot is its progress towards its place, which moves, m; 0.1 less while it is not within `within_m` of that, and 1
-    less while it and another one touch, whoever has driven into whom. An episode ends when all have been so near for `hold_steps` one
-    after the other: each gets 5 more, and ``success`` in infos says it.
+    The reward of each robot is its progress towards its place, which moves, m; 0.1 less
+    while it is not within `within_m` of that, and 1 less while it and another one
+    touch, whoever has driven into whom. An episode ends when all have been so near for
+    `hold_steps` one after the other: each gets 5 more, and ``success`` in infos says
+    it.
 
     Parameters
     ----------
@@ -65,11 +80,21 @@ class Formation(TeamTask):
     ) -> None:
         count = arguments.whole(robots, "robots", low=3, high=1000)
         self.radius: float = arguments.number(
-            radius, "radius", low=count * self.LEAST_APART_M / (2.0 * math.pi), high=1e4, unit="m"
+            radius,
+            "radius",
+            low=count * self.LEAST_APART_M / (2.0 * math.pi),
+            high=1e4,
+            unit="m",
         )
-        self.speed: float = arguments.number(speed, "speed", low=0.0, high=0.8, unit="m/s")
-        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
-        self.within_m: float = arguments.number(within_m, "within_m", low=0.0, above=True, unit="m")
+        self.speed: float = arguments.number(
+            speed, "speed", low=0.0, high=0.8, unit="m/s"
+        )
+        self.neighbours: int = min(
+            arguments.whole(neighbours, "neighbours", low=0), count - 1
+        )
+        self.within_m: float = arguments.number(
+            within_m, "within_m", low=0.0, above=True, unit="m"
+        )
         self.hold_steps: int = arguments.whole(hold_steps, "hold_steps", low=1)
         self.max_steps = arguments.whole(max_steps, "max_steps", low=self.hold_steps)
         spec = lidar_robot(0)
@@ -80,15 +105,22 @@ class Formation(TeamTask):
         self._polygon: F8 = self.radius * np.stack([c, s], axis=1)
 
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin: outside of the polygon, each near its place, with any heading."""
+        """Where robots begin: outside of the polygon, each near its place, with any
+        heading.
+        """
         rng, count = EpisodeDraws(seeds, START_STREAM), len(self.robots)
         share = 1.0 + rng.uniforms(count, 0.3, 1.3) / self.radius
         places = self._polygon * share[..., None]
-        return np.concatenate([places, rng.uniforms(count, -math.pi, math.pi)[..., None]], axis=-1)
+        return np.concatenate(
+            [places, rng.uniforms(count, -math.pi, math.pi)[..., None]], axis=-1
+        )
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
         """See the class."""
-        high = np.array([20.0, 20.0, 1.0, 1.0, 2.0, 2.0] + [20.0, 20.0, 5.0, 5.0] * self.neighbours, np.float32)
+        high = np.array(
+            [20.0, 20.0, 1.0, 1.0, 2.0, 2.0] + [20.0, 20.0, 5.0, 5.0] * self.neighbours,
+            np.float32,
+        )
         highs = np.tile(high, (len(self.robots), 1))
         return -highs, highs
 
@@ -129,7 +161,12 @@ class Formation(TeamTask):
         self._look(w)
         near = self._far < self.within_m
         self._held[:] = np.where(near.all(axis=1) & (w.tick > 0), self._held + 1, 0)
-        out[:] = self._before - self._far - self.AWAY_COST * ~near - self.CONTACT_COST * touching(w)
+        out[:] = (
+            self._before
+            - self._far
+            - self.AWAY_COST * ~near
+            - self.CONTACT_COST * touching(w)
+        )
         out += self.END_REWARD * self._is_held()[:, None]
 
     def _is_held(self) -> B1:
@@ -158,7 +195,9 @@ class Formation(TeamTask):
         return places
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether the formation was held; ``error``: distance of the robot that is farthest from its place, m."""
+        """``success``: whether the formation was held; ``error``: distance of the robot
+        that is farthest from its place, m.
+        """
         return {"success": self._is_held(), "error": self._far.max(axis=1)}
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.engine.batch import TICK
 from botyard.engine.layout import U1
 from botyard.errors import ArgumentError
@@ -16,18 +16,26 @@ from botyard.learning.tasks.geometry import distances
 from botyard.learning.tasks.robots import Driving, clutter, lidar_robot
 from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
-from botyard.navigation.kernels.goals import Judged, distance_of_goal, judge_goal, observe_goal
-from botyard.sim.worldmaps import Scenes
-from botyard.sim.worlds import Worlds
+from botyard.navigation.kernels.goals import (
+    Judged,
+    distance_of_goal,
+    judge_goal,
+    observe_goal,
+)
+from botyard.worlds.maps import Scenes
+from botyard.worlds.worlds import Worlds
 
 
 class Navigate(Task):
     """Drive to a goal among walls, by lidar.
 
-    Observation, float32: ranges divided by the lidar's range; distance of the goal divided by 10 m, at most 1; cosine and sine of its
-    bearing; velocities forward and of rotation as shares of the greatest. Action: the same two velocities, −1 … 1. The reward is the
-    progress towards the goal, m, 5 more at the goal and 5 less at an obstacle, and 0.01 less for each step. An episode ends at the goal and
-    at an obstacle; ``success`` in infos says which. The goal is known exactly, the way to it is not.
+    Observation, float32: ranges divided by the lidar's range; distance of the goal
+    divided by 10 m, at most 1; cosine and sine of its bearing; velocities forward and
+    of rotation as shares of the greatest. Action: the same two velocities, −1 … 1. The
+    reward is the progress towards the goal, m, 5 more at the goal and 5 less at an
+    obstacle, and 0.01 less for each step. An episode ends at the goal and at an
+    obstacle; ``success`` in infos says which. The goal is known exactly, the way to it
+    is not.
 
     Parameters
     ----------
@@ -44,7 +52,8 @@ class Navigate(Task):
     max_steps : int
         Steps of an episode.
     least_m : float
-        Least distance of start and goal, m: goals are drawn again that are nearer, up to `MAX_DRAWS` times.
+        Least distance of start and goal, m: goals are drawn again that are nearer, up
+        to `MAX_DRAWS` times.
     """
 
     GOAL_REWARD: ClassVar[float] = 5.0
@@ -63,9 +72,16 @@ class Navigate(Task):
         max_steps: int = 300,
         least_m: float = 0.0,
     ) -> None:
-        spec = lidar_robot(arguments.whole(rays, "rays", low=1)) if robot is None else robot
+        spec = (
+            lidar_robot(arguments.whole(rays, "rays", low=1))
+            if robot is None
+            else robot
+        )
         if not isinstance(spec, RobotSpec):
-            raise ArgumentError(f"robot: expected a RobotSpec, found {arguments.found(spec)}")
+            raise ArgumentError(
+                f"robot: expected a RobotSpec, found {arguments.found(spec)}"
+            )
+
         if not spec.lasers:
             raise ArgumentError(f"robot: expected one with a laser, found {spec.name}")
         self.robots: tuple[RobotSpec, ...] = (spec,)
@@ -73,7 +89,9 @@ class Navigate(Task):
         maps = arguments.whole(maps, "maps", low=1)
         self.scenes = [self._map(k) for k in range(maps)] if scenes is None else scenes
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
-        self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
+        self.goal_m: float = arguments.number(
+            goal_m, "goal_m", low=0.0, above=True, unit="m"
+        )
         self._least = arguments.number(least_m, "least_m", low=0.0, unit="m")
         self._range = spec.lasers[0].range_max
         self._drive = Driving(spec)
@@ -104,12 +122,19 @@ class Navigate(Task):
         self._before: F8 = np.zeros((n, 1))
         self._touches: U1 = np.zeros((n, 1), np.uint8)
         self._seen: F4 = np.zeros((n, rays + 5), np.float32)
-        judged = self._judged = Judged(np.zeros((n, 1)), np.zeros((n, 1), np.uint8), np.zeros((n, 1), np.uint8))
+        judged = self._judged = Judged(
+            np.zeros((n, 1)), np.zeros((n, 1), np.uint8), np.zeros((n, 1), np.uint8)
+        )
         self._rules = np.zeros(4)
         units = np.array([self._range, self.FAR_M, *self._drive.speed])
-        robots = slice(len(w.box_names), None)  # rows of boxes are before those of robots
+        robots = slice(
+            len(w.box_names), None
+        )  # rows of boxes are before those of robots
         rows = w._rows
-        self._measure = rows(distance_of_goal, lambda i, of: (of("pose")[robots], self.goals[i], self._far[i]))
+        self._measure = rows(
+            distance_of_goal,
+            lambda i, of: (of("pose")[robots], self.goals[i], self._far[i]),
+        )
         self._see = rows(
             observe_goal,
             lambda i, of: (
@@ -137,8 +162,14 @@ class Navigate(Task):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the calls of kernels, which are for the worlds of one environment: a copy gets its own by `begin`."""
-        return {name: value for name, value in vars(self).items() if name not in ("_measure", "_see", "_judge")}
+        """All but the calls of kernels, which are for the worlds of one environment: a
+        copy gets its own by `begin`.
+        """
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("_measure", "_see", "_judge")
+        }
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
@@ -148,6 +179,7 @@ class Navigate(Task):
             if not len(near):
                 break
             self.goals[near] = w.sample_free(near)[:, 0, :2]
+
         self._measure()
 
     def hit(self, w: Worlds) -> B1:

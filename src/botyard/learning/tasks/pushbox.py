@@ -8,14 +8,23 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard import arguments, elementwise
+from botyard.api import arguments
 from botyard.geometry import Pose
-from botyard.learning.tasks.base import B1, F4, F8, I8, START_STREAM, EpisodeDraws, TeamTask
+from botyard.learning.tasks.base import (
+    B1,
+    F4,
+    F8,
+    I8,
+    START_STREAM,
+    EpisodeDraws,
+    TeamTask,
+)
 from botyard.learning.tasks.geometry import between, distances, headings, seen_others
 from botyard.learning.tasks.robots import Driving, lidar_robot
 from botyard.model.dynamics import DynamicsSpec
 from botyard.model.obstacles import BoxObject
-from botyard.sim.worlds import Worlds
+from botyard.numerics import elementwise
+from botyard.worlds.worlds import Worlds
 
 ROBOT_RADIUS_M: Final = 0.2
 FAR_M: Final = 3.0
@@ -25,15 +34,19 @@ FAR_M: Final = 3.0
 class PushBox(TeamTask):
     """Robots push a box with mass to a goal, and may not pull it. There are no walls.
 
-    Observation of each robot, float32, (10 + 4 k,) with k = min(robots − 1, `neighbours`): places of the box and of the goal, ahead and to
-    the left, as shares of 3 m; cosine and sine of the heading of the box relative to the robot's; velocity of the box ahead and to the
-    left, m/s; velocities forward and of rotation of the robot as shares of the greatest; of each of the k nearest others, nearest first:
-    place ahead and to the left, as shares of 3 m, and velocity ahead and to the left in the robot's own axes, m/s. Action of each robot,
-    (2,): velocities forward and of rotation, −1 … 1.
+    Observation of each robot, float32, (10 + 4 k,) with k = min(robots − 1,
+    `neighbours`): places of the box and of the goal, ahead and to the left, as shares
+    of 3 m; cosine and sine of the heading of the box relative to the robot's; velocity
+    of the box ahead and to the left, m/s; velocities forward and of rotation of the
+    robot as shares of the greatest; of each of the k nearest others, nearest first:
+    place ahead and to the left, as shares of 3 m, and velocity ahead and to the left in
+    the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of
+    rotation, −1 … 1.
 
-    The reward of each robot is the progress of the box towards the goal, m; a tenth of its own progress towards the box, m; and 0.01 less
-    for each step. An episode ends when the middle of the box is within `goal_m` of the goal: each robot gets 5 more, and ``success`` in
-    infos says it.
+    The reward of each robot is the progress of the box towards the goal, m; a tenth of
+    its own progress towards the box, m; and 0.01 less for each step. An episode ends
+    when the middle of the box is within `goal_m` of the goal: each robot gets 5 more,
+    and ``success`` in infos says it.
 
     Parameters
     ----------
@@ -77,18 +90,31 @@ class PushBox(TeamTask):
     ) -> None:
         count = arguments.whole(robots, "robots", low=1, high=1000)
         size = arguments.number(size, "size", low=0.1, high=10.0, unit="m")
-        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count - 1)
-        self.goal_m: float = arguments.number(goal_m, "goal_m", low=0.0, above=True, unit="m")
-        self.least_m: float = arguments.number(least_m, "least_m", low=self.goal_m, high=1000.0, unit="m")
-        self.most_m: float = arguments.number(most_m, "most_m", low=self.least_m, high=1000.0, unit="m")
+        self.neighbours: int = min(
+            arguments.whole(neighbours, "neighbours", low=0), count - 1
+        )
+        self.goal_m: float = arguments.number(
+            goal_m, "goal_m", low=0.0, above=True, unit="m"
+        )
+        self.least_m: float = arguments.number(
+            least_m, "least_m", low=self.goal_m, high=1000.0, unit="m"
+        )
+        self.most_m: float = arguments.number(
+            most_m, "most_m", low=self.least_m, high=1000.0, unit="m"
+        )
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
         dynamics = DynamicsSpec(
             mass=arguments.number(mass, "mass", low=0.1, high=1e4, unit="kg"),
             floor_friction=arguments.number(friction, "friction", low=0.0, high=10.0),
         )
-        self.boxes = (BoxObject(name="box", pose=Pose(), length=size, width=size, dynamics=dynamics),)
+        self.boxes = (
+            BoxObject(
+                name="box", pose=Pose(), length=size, width=size, dynamics=dynamics
+            ),
+        )
         self._circle = max(
-            size * math.sqrt(0.5) + ROBOT_RADIUS_M + 0.3, count * self.LEAST_ARC_M / (2.0 * math.pi)
+            size * math.sqrt(0.5) + ROBOT_RADIUS_M + 0.3,
+            count * self.LEAST_ARC_M / (2.0 * math.pi),
         )  # around the box, m: wide enough for all robots
         spec = lidar_robot(0, radius=ROBOT_RADIUS_M)
         self.robots = (spec,) * count
@@ -97,15 +123,26 @@ class PushBox(TeamTask):
         self._drive = Driving(spec)
 
     def _begin_boxes(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where the box begins, the goal is at (0, 0): in any direction, with any heading."""
+        """Where the box begins, the goal is at (0, 0): in any direction, with any
+        heading.
+        """
         rng = EpisodeDraws(seeds, START_STREAM)
-        far, (c, s) = rng.uniform(self.least_m, self.most_m), elementwise.cosine_sine(rng.uniform(-math.pi, math.pi))
-        return np.stack([far * c, far * s, rng.uniform(-math.pi, math.pi)], axis=-1)[:, None]
+        far, (c, s) = (
+            rng.uniform(self.least_m, self.most_m),
+            elementwise.cosine_sine(rng.uniform(-math.pi, math.pi)),
+        )
+        return np.stack([far * c, far * s, rng.uniform(-math.pi, math.pi)], axis=-1)[
+            :, None
+        ]
 
     def _begin_robots(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin: evenly on a circle around the box, which is turned at random, with any headings."""
+        """Where robots begin: evenly on a circle around the box, which is turned at
+        random, with any headings.
+        """
         rng, count = EpisodeDraws(seeds, START_STREAM + 1), len(self.robots)
-        angles = rng.uniform(-math.pi, math.pi)[:, None] + 2.0 * math.pi / count * np.arange(count)
+        angles = rng.uniform(-math.pi, math.pi)[
+            :, None
+        ] + 2.0 * math.pi / count * np.arange(count)
         c, s = elementwise.cosine_sine(angles)
         middle = self._begin_boxes(seeds)
         return np.stack(
@@ -154,7 +191,9 @@ class PushBox(TeamTask):
         self._look(w)
         far, away = self._before
         progress = far - self._far + self.GOAL_REWARD * self._is_there()
-        out[:] = progress[:, None] + self.APPROACH * (away - self._away) - self.STEP_COST
+        out[:] = (
+            progress[:, None] + self.APPROACH * (away - self._away) - self.STEP_COST
+        )
 
     def _is_there(self) -> B1:
         there: B1 = self._far < self.goal_m
@@ -185,7 +224,9 @@ class PushBox(TeamTask):
         return [(0.0, 0.0)]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether the box is at the goal; ``distance`` of the goal from the box, m."""
+        """``success``: whether the box is at the goal; ``distance`` of the goal from
+        the box, m.
+        """
         return {"success": self._is_there(), "distance": self._far.copy()}
 
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cos, sin
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import F4, F8
 from botyard.model.mapbuilder import MapBuilder
@@ -16,12 +15,19 @@ from botyard.model.robot import Axes, MotionLimits, RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec
 from botyard.model.world import thing
+from botyard.numerics.elementary import cos, sin
 
 WALKER_RADIUS_M: Final = 0.25
 """Radius of a pedestrian."""
 
 
-def lidar_robot(rays: int = 181, *, radius: float = 0.2, range_max: float = 8.0, fov: float = math.pi) -> RobotSpec:
+def lidar_robot(
+    rays: int = 181,
+    *,
+    radius: float = 0.2,
+    range_max: float = 8.0,
+    fov: float = math.pi,
+) -> RobotSpec:
     """A round robot with a lidar, which does at once what it is told: 1 m/s, 2 rad/s.
 
     Parameters
@@ -33,32 +39,64 @@ def lidar_robot(rays: int = 181, *, radius: float = 0.2, range_max: float = 8.0,
     fov : float
         Field of view, rad.
     """
-    outline = tuple((radius * cos(math.pi * k / 6), radius * sin(math.pi * k / 6)) for k in range(12))
-    lidar = LaserSpec(type_name="lidar", samples=rays, fov=fov, range_max=range_max, range_noise=0.01) if rays else None
+    outline = tuple(
+        (radius * cos(math.pi * k / 6), radius * sin(math.pi * k / 6))
+        for k in range(12)
+    )
+    lidar = (
+        LaserSpec(
+            type_name="lidar",
+            samples=rays,
+            fov=fov,
+            range_max=range_max,
+            range_noise=0.01,
+        )
+        if rays
+        else None
+    )
     limits = MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes())
-    return RobotSpec(name="lidar_robot", outline=outline, limits=limits, lasers=() if lidar is None else (lidar,))
+    return RobotSpec(
+        name="lidar_robot",
+        outline=outline,
+        limits=limits,
+        lasers=() if lidar is None else (lidar,),
+    )
 
 
 def walker() -> RobotSpec:
     """A pedestrian: a disc that goes any way at once, at most 2 m/s."""
-    outline = tuple((WALKER_RADIUS_M * cos(math.pi * k / 6), WALKER_RADIUS_M * sin(math.pi * k / 6)) for k in range(12))
+    outline = tuple(
+        (WALKER_RADIUS_M * cos(math.pi * k / 6), WALKER_RADIUS_M * sin(math.pi * k / 6))
+        for k in range(12)
+    )
     return thing(outline)
 
 
 def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
-    """A walled square with a few pillars at random places; another one for each number. `size`: its edge, m."""
+    """A walled square with a few pillars at random places; another one for each number.
+    `size`: its edge, m.
+    """
     builder = MapBuilder(f"plaza {number}").rectangle(-size / 2, -size / 2, size, size)
-    return builder.obstacles(pillars, seed=number + 1, size=(0.3, 0.6), clearance=1.0).scene()
+    return builder.obstacles(
+        pillars, seed=number + 1, size=(0.3, 0.6), clearance=1.0
+    ).scene()
 
 
 def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
-    """A walled square with blocks and pillars at random places; another one for each number. `size`: its edge, m."""
-    builder = MapBuilder(f"clutter {number}").rectangle(-size / 2, -size / 2, size, size)
-    return builder.obstacles(obstacles, seed=number + 1, size=(0.4, 1.6), clearance=0.7).scene()
+    """A walled square with blocks and pillars at random places; another one for each
+    number. `size`: its edge, m.
+    """
+    builder = MapBuilder(f"clutter {number}").rectangle(
+        -size / 2, -size / 2, size, size
+    )
+    return builder.obstacles(
+        obstacles, seed=number + 1, size=(0.4, 1.6), clearance=0.7
+    ).scene()
 
 
 class Driving:
-    """Actions that are velocities forward and of rotation, as shares of the greatest ones of a robot.
+    """Actions that are velocities forward and of rotation, as shares of the greatest
+    ones of a robot.
 
     Parameters
     ----------
@@ -75,8 +113,10 @@ class Driving:
         speed = spec.limits.max_speed
         if not (speed.x > 0.0 and speed.a > 0.0):
             raise ArgumentError(
-                f"robot: expected one that drives and turns, found {spec.name}: at most {speed.x:g} m/s, {speed.a:g} rad/s"
+                f"robot: expected one that drives and turns, found {spec.name}: "
+                f"at most {speed.x:g} m/s, {speed.a:g} rad/s"
             )
+
         self.speed: F8 = np.array([speed.x, speed.a])
         """Those velocities, m/s and rad/s."""
 

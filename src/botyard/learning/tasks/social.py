@@ -7,23 +7,26 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import arguments
+from botyard.api import arguments
 from botyard.learning.tasks.base import B1, F4, F8, I8, EpisodeDraws
 from botyard.learning.tasks.geometry import distances, seen_others
 from botyard.learning.tasks.navigate import Navigate
 from botyard.learning.tasks.robots import WALKER_RADIUS_M, plaza, walker
 from botyard.learning.tasks.walkers import METHODS, Walkers
 from botyard.model.scene import Scene
-from botyard.sim.worldmaps import Scenes
-from botyard.sim.worlds import Worlds
+from botyard.worlds.maps import Scenes
+from botyard.worlds.worlds import Worlds
 
 
 class SocialNavigate(Navigate):
-    """Drive to a goal among pedestrians, who walk between random places and avoid each other and the robot.
+    """Drive to a goal among pedestrians, who walk between random places and avoid each
+    other and the robot.
 
-    Observation, float32: as of `Navigate`; then of each of the `neighbours` nearest pedestrians, nearest first: place ahead and to the
-    left, divided by 10 m, and velocity along these axes, m/s. The lidar sees pedestrians, too. Action and reward are those of `Navigate`;
-    less than 0.2 m beside a pedestrian costs up to 0.1 for each step. An episode also ends when a pedestrian and the robot touch.
+    Observation, float32: as of `Navigate`; then of each of the `neighbours` nearest
+    pedestrians, nearest first: place ahead and to the left, divided by 10 m, and
+    velocity along these axes, m/s. The lidar sees pedestrians, too. Action and reward
+    are those of `Navigate`; less than 0.2 m beside a pedestrian costs up to 0.1 for
+    each step. An episode also ends when a pedestrian and the robot touch.
 
     Parameters
     ----------
@@ -59,9 +62,18 @@ class SocialNavigate(Navigate):
     ) -> None:
         count = arguments.whole(walkers, "walkers", low=1, high=1000)
         arguments.one_of(method, "method", METHODS)
-        super().__init__(rays=rays, maps=maps, goal_m=goal_m, scenes=scenes, max_steps=max_steps, least_m=least_m)
+        super().__init__(
+            rays=rays,
+            maps=maps,
+            goal_m=goal_m,
+            scenes=scenes,
+            max_steps=max_steps,
+            least_m=least_m,
+        )
         self.robots = (*self.robots, *(walker(),) * count)
-        self.neighbours: int = min(arguments.whole(neighbours, "neighbours", low=0), count)
+        self.neighbours: int = min(
+            arguments.whole(neighbours, "neighbours", low=0), count
+        )
         self._walkers = Walkers(method, self.SPEEDS)
         self._radius = self._spec.radius
 
@@ -87,13 +99,21 @@ class SocialNavigate(Navigate):
         self._walkers.reset(w, mask, rng)
 
     def hit(self, w: Worlds) -> B1:
-        """Whether the robot has touched something, or a pedestrian has touched it, (n,)."""
+        """Whether the robot has touched something, or a pedestrian has touched it,
+        (n,).
+        """
         touched: B1 = (w.other[:, 1:] == 0).any(axis=1)
         return super().hit(w) | touched
 
     def gap(self, w: Worlds) -> F8:
-        """Distance of the robot from the nearest pedestrian, from edge to edge, (n,), m."""
-        away: F8 = distances(w.pose[:, :1], w.pose[:, 1:]).min(axis=1) - self._radius - WALKER_RADIUS_M
+        """Distance of the robot from the nearest pedestrian, from edge to edge, (n,),
+        m.
+        """
+        away: F8 = (
+            distances(w.pose[:, :1], w.pose[:, 1:]).min(axis=1)
+            - self._radius
+            - WALKER_RADIUS_M
+        )
         return away
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
@@ -112,7 +132,12 @@ class SocialNavigate(Navigate):
         own = w.ranges.shape[2] + 5
         super().observe(w, out[:, :own])
         low, high = self.observation_bounds(w)
-        np.clip(seen_others(w, self.neighbours, self.FAR_M)[:, 0], low[own:], high[own:], out=out[:, own:])
+        np.clip(
+            seen_others(w, self.neighbours, self.FAR_M)[:, 0],
+            low[own:],
+            high[own:],
+            out=out[:, own:],
+        )
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
         """As of `Navigate`, and ``gap``: distance from the nearest pedestrian, m."""

@@ -1,4 +1,6 @@
-"""Pedestrians of many worlds, who walk to random places and avoid others by a published method."""
+"""Pedestrians of many worlds, who walk to random places and avoid others by a published
+method.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from botyard.learning.tasks.base import EpisodeDraws
 from botyard.learning.tasks.geometry import distances
 from botyard.learning.tasks.robots import WALKER_RADIUS_M
 from botyard.navigation import crowds
-from botyard.sim.worlds import Worlds
+from botyard.worlds.worlds import Worlds
 
 METHODS: Final = ("orca", "socialforce")
 REACHED_M: Final = 0.4
@@ -19,7 +21,8 @@ REACHED_M: Final = 0.4
 PATIENCE_S: Final = 20.0
 """A walker that has not reached its goal after this time takes another one."""
 APPROACH_S: Final = 1.0
-"""Walkers slow down where they have less than what they walk in this time before them."""
+"""Walkers slow down where they have less than what they walk in this time before them.
+"""
 NEAR_WALLS: Final = 4
 WALL_REACH_M: Final = 2.5
 """Walls that walkers look at: how many, and how far away."""
@@ -28,7 +31,9 @@ SAFETY_M: Final = 0.1
 MAX_TURN: Final = 3.0
 """Turn rate of walkers, rad/s."""
 SIDESTEP: Final = 0.1
-"""Preferred directions are off by up to this angle's tangent, drawn for each walker: nobody walks in perfect symmetry."""
+"""Preferred directions are off by up to this angle's tangent, drawn for each walker:
+nobody walks in perfect symmetry.
+"""
 
 
 class Walkers:
@@ -39,7 +44,8 @@ class Walkers:
     method : str
         ``orca`` or ``socialforce``.
     speeds : (float, float)
-        Least and greatest preferred speed, m/s; each walker draws its own in every episode.
+        Least and greatest preferred speed, m/s; each walker draws its own in every
+        episode.
     """
 
     def __init__(self, method: str, speeds: tuple[float, float]) -> None:
@@ -77,22 +83,35 @@ class Walkers:
         away = np.maximum(distances(w.pose[:, 1:], self.goals), 1e-9)
         pace = np.minimum(self._speed, away / APPROACH_S) / away
         preferred = np.stack(
-            [pace * (to[..., 0] - self._aside * to[..., 1]), pace * (to[..., 1] + self._aside * to[..., 0])], axis=-1
+            [
+                pace * (to[..., 0] - self._aside * to[..., 1]),
+                pace * (to[..., 1] + self._aside * to[..., 0]),
+            ],
+            axis=-1,
         ).reshape(-1, 2)
         position, velocity = crowds.discs(w.pose, w.vel, self._none)
-        walls = w.near_walls(w.pose[:, 1:, :2], reach=WALL_REACH_M, count=NEAR_WALLS).reshape(-1, NEAR_WALLS, 4)
+        walls = w.near_walls(
+            w.pose[:, 1:, :2], reach=WALL_REACH_M, count=NEAR_WALLS
+        ).reshape(-1, NEAR_WALLS, 4)
         top = 1.3 * self._speed.reshape(-1)
         agents = position, velocity, self._radius, preferred, top
         if self._method == "orca":
             found = crowds.orca(*agents, dt=w.dt, walls=walls, chosen=self._chosen)
-        else:  # the model is faster, or slower, at the end of a step than a walker that goes evenly in it
+        else:
+            # the model is faster, or slower, at the end of a step than a walker that
+            # goes evenly in it
             velocity[:, 1:] = crowds.continued(velocity[:, 1:], *self._asked)
             ends = np.empty((len(top), 2))
-            found = crowds.social_force(*agents, dt=w.dt, walls=walls, chosen=self._chosen, ends=ends)
+            found = crowds.social_force(
+                *agents, dt=w.dt, walls=walls, chosen=self._chosen, ends=ends
+            )
             self._asked = np.stack([found, ends]).reshape(2, n, m - 1, 2)
+
         heading = w.pose[:, 1:, 2].reshape(-1)
         turn = np.full(len(heading), MAX_TURN)
-        w.command[:, 1:] = crowds.commands(found, heading, np.zeros(len(heading)), turn, w.dt).reshape(n, m - 1, 3)
+        w.command[:, 1:] = crowds.commands(
+            found, heading, np.zeros(len(heading)), turn, w.dt
+        ).reshape(n, m - 1, 3)
 
     def _choose(self, w: Worlds) -> None:
         """Other goals for those who have reached theirs, and for those who cannot."""
@@ -103,7 +122,9 @@ class Walkers:
             places = w.sample_free(worlds)[:, 1:, :2]
             of = new[worlds]
             self.goals[worlds] = np.where(of[..., None], places, self.goals[worlds])
-            self._due[worlds] = np.where(of, w.tick[worlds, None] + self._patience, self._due[worlds])
+            self._due[worlds] = np.where(
+                of, w.tick[worlds, None] + self._patience, self._due[worlds]
+            )
 
 
 __all__ = ["METHODS", "Walkers"]

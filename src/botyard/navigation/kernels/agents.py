@@ -1,8 +1,10 @@
-"""Bodies that avoid one another: what the kernels of crowds take, and commands of robots that follow from velocities.
+"""Bodies that avoid one another: what the kernels of crowds take, and commands of
+robots that follow from velocities.
 
-A differential robot cannot go sideways, but a point ahead of its axle can: the disc that avoids others is around that point, and as much
-larger (Snape, van den Berg, Guy, Manocha, "Smooth and collision-free navigation for multiple robots under differential-drive constraints",
-IROS 2010).
+A differential robot cannot go sideways, but a point ahead of its axle can: the disc
+that avoids others is around that point, and as much larger (Snape, van den Berg, Guy,
+Manocha, "Smooth and collision-free navigation for multiple robots under
+differential-drive constraints", IROS 2010).
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import atan2, cosine_sine
 from botyard.navigation.kernels.jit import entry_kernel
+from botyard.numerics.elementary import atan2, cosine_sine
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -61,18 +63,24 @@ def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
     ahead : (n, m) float64
         How far the middle of the disc is ahead of the body's origin, m.
     position, velocity : (n, m, 2) float64
-        Written: middles of the discs, and their velocities, m and m/s, in the frame of the world.
+        Written: middles of the discs, and their velocities, m and m/s, in the frame of
+        the world.
     """
     for i in range(pose.shape[0]):
         for j in range(pose.shape[1]):
             c, s = cosine_sine(pose[i, j, 2])
             vx, vy = vel[i, j, 0], vel[i, j, 1] + ahead[i, j] * vel[i, j, 2]
-            position[i, j, 0], position[i, j, 1] = pose[i, j, 0] + ahead[i, j] * c, pose[i, j, 1] + ahead[i, j] * s
+            position[i, j, 0], position[i, j, 1] = (
+                pose[i, j, 0] + ahead[i, j] * c,
+                pose[i, j, 1] + ahead[i, j] * s,
+            )
             velocity[i, j, 0], velocity[i, j, 1] = c * vx - s * vy, s * vx + c * vy
 
 
 @entry_kernel
-def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: float, result: F8) -> None:
+def commands(
+    velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: float, result: F8
+) -> None:
     """Commands with which discs have these velocities.
 
     Parameters
@@ -80,13 +88,16 @@ def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: f
     velocity : (k, 2) float64
         Velocities of the discs in the frame of the world, m/s.
     heading, ahead, max_w : (k,) float64
-        Headings of the robots, rad; see `discs`, where 0 means that a robot goes sideways, too; greatest turn rates, rad/s.
+        Headings of the robots, rad; see `discs`, where 0 means that a robot goes
+        sideways, too; greatest turn rates, rad/s.
     gain : float
-        Turn rate per angle to the direction in which a robot goes that goes sideways, 1/s.
+        Turn rate per angle to the direction in which a robot goes that goes sideways,
+        1/s.
     dt : float
         Time of a step, s.
     result : (k, 3) float64
-        Written: velocities forward, leftward and of rotation, m/s, m/s, rad/s. Who cannot turn so fast goes slower.
+        Written: velocities forward, leftward and of rotation, m/s, m/s, rad/s. Who
+        cannot turn so fast goes slower.
     """
     for k in range(velocity.shape[0]):
         x, y = velocity[k, 0], velocity[k, 1]
@@ -95,10 +106,20 @@ def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: f
         if ahead[k] > 0.0:
             turn = left / ahead[k]
             scale = max_w[k] / abs(turn) if abs(turn) > max_w[k] else 1.0
-            result[k, 0], result[k, 1], result[k, 2] = forward * scale, 0.0, turn * scale
+            result[k, 0], result[k, 1], result[k, 2] = (
+                forward * scale,
+                0.0,
+                turn * scale,
+            )
         else:
             turn = 0.0
             if x * x + y * y > 1e-6:
                 turn = min(max_w[k], max(-max_w[k], gain * atan2(left, forward)))
-            c, s = cosine_sine(0.5 * turn * dt)  # it turns on the way: the heading of the middle counts
-            result[k, 0], result[k, 1], result[k, 2] = c * forward + s * left, c * left - s * forward, turn
+            c, s = cosine_sine(
+                0.5 * turn * dt
+            )  # it turns on the way: the heading of the middle counts
+            result[k, 0], result[k, 1], result[k, 2] = (
+                c * forward + s * left,
+                c * left - s * forward,
+                turn,
+            )

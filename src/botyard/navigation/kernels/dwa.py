@@ -1,16 +1,19 @@
-"""Dynamic window: Fox, Burgard, Thrun, "The dynamic window approach to collision avoidance", IEEE Robotics & Automation Magazine
-4(1), 1997.
+"""Dynamic window: Fox, Burgard, Thrun, "The dynamic window approach to collision
+avoidance", IEEE Robotics & Automation Magazine 4(1), 1997.
 
-Of the velocities (v, ω) that a robot can reach within a step, those are admissible after which it can still stop before an obstacle on its
-arc. One with the greatest weighted sum of heading, clearance and velocity is taken:
+Of the velocities (v, ω) that a robot can reach within a step, those are admissible
+after which it can still stop before an obstacle on its arc. One with the greatest
+weighted sum of heading, clearance and velocity is taken:
 
     G(v, ω) = σ(α · heading(v, ω) + β · dist(v, ω) + γ · vel(v, ω))
     V_a = {(v, ω) | v ≤ √(2 dist(v, ω) v̇_b)}
     V_d = {(v, ω) | v in [v_a − v̇ t, v_a + v̇ t] and ω in [ω_a − ω̇ t, ω_a + ω̇ t]}
 
-The way of the time t itself, in which the robot does not brake yet, counts in V_a, too. The paper has the same condition for ω; a disc that
-stops on its arc needs none. The robot is a disc, obstacles are points. dist is 0 where the robot stands: it would wait for ever where that
-counted as clear. A robot that stands and has no admissible velocity forward turns away from the nearest point ahead ("rotate away").
+The way of the time t itself, in which the robot does not brake yet, counts in V_a, too.
+The paper has the same condition for ω; a disc that stops on its arc needs none. The
+robot is a disc, obstacles are points. dist is 0 where the robot stands: it would wait
+for ever where that counted as clear. A robot that stands and has no admissible velocity
+forward turns away from the nearest point ahead ("rotate away").
 """
 
 from __future__ import annotations
@@ -21,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import acos, atan2, cosine_sine
 from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
+from botyard.numerics.elementary import acos, atan2, cosine_sine
 
 F8 = NDArray[np.float64]
 
@@ -69,9 +72,11 @@ class WindowRules(NamedTuple):
 
 @kernel
 def free_way(points: F8, curvature: float, radius: float, limit: float) -> float:
-    """How far a disc at the origin can go ahead on an arc until it touches a point, m; at most `limit`, and one turn.
+    """How far a disc at the origin can go ahead on an arc until it touches a point, m;
+    at most `limit`, and one turn.
 
-    `points`: (p, 2), m; NaN: there is none. A point that the disc covers already counts only while the disc would approach it.
+    `points`: (p, 2), m; NaN: there is none. A point that the disc covers already counts
+    only while the disc would approach it.
     """
     way = limit
     size = 1.0 / abs(curvature) if abs(curvature) > STRAIGHT_CURVATURE else math.inf
@@ -86,26 +91,37 @@ def free_way(points: F8, curvature: float, radius: float, limit: float) -> float
             if x > 0.0:
                 return 0.0
             continue
+
         if size == math.inf:
             if x > 0.0 and abs(y) < radius:
                 way = min(way, x - math.sqrt(radius * radius - y * y))
             continue
-        up = size - y  # the centre of the arc is (0, size)
+
+        # the centre of the arc is (0, size)
+        up = size - y
         from_centre = math.sqrt(x * x + up * up)
         if abs(from_centre - size) >= radius or from_centre == 0.0:
             continue
-        # the disc touches the point where its middle is this angle before it (law of cosines)
-        cosine = (size * size + from_centre * from_centre - radius * radius) / (2.0 * size * from_centre)
+        # the disc touches the point where its middle is this angle before it (law of
+        # cosines)
+        cosine = (size * size + from_centre * from_centre - radius * radius) / (
+            2.0 * size * from_centre
+        )
         angle = atan2(x, up) - acos(min(1.0, max(-1.0, cosine)))
         if angle < 0.0:
             angle += 2.0 * math.pi
         way = min(way, angle * size)
+
     return max(way, 0.0)
 
 
 @inline_kernel
-def heading_of(v: float, w: float, goal_x: float, goal_y: float, rules: WindowRules) -> float:
-    """1 if the robot heads for the goal, 0 if away from it: after the step, and after its rotation has come to rest (§4.1 of the paper)."""
+def heading_of(
+    v: float, w: float, goal_x: float, goal_y: float, rules: WindowRules
+) -> float:
+    """1 if the robot heads for the goal, 0 if away from it: after the step, and after
+    its rotation has come to rest (§4.1 of the paper).
+    """
     turn = w * rules.dt
     c, s = cosine_sine(0.5 * turn)
     reach = v * rules.dt
@@ -117,14 +133,22 @@ def heading_of(v: float, w: float, goal_x: float, goal_y: float, rules: WindowRu
 
 @inline_kernel
 def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
-    """Whether the robot can stop on its arc before `way`, m, if it begins to brake after the step; a disc turns freely on the spot."""
+    """Whether the robot can stop on its arc before `way`, m, if it begins to brake
+    after the step; a disc turns freely on the spot.
+    """
     return v <= STANDING or v * rules.dt + v * v / (2.0 * rules.brake_v) <= way
 
 
 @inline_kernel
-def window(now: F8, goal_x: float, goal_y: float, rules: WindowRules) -> tuple[float, float, float, float]:
-    """Least and greatest velocities of the dynamic window, forward and of rotation; so slow that the robot can stop at the goal."""
-    stopping = math.sqrt(2.0 * rules.brake_v * math.sqrt(goal_x * goal_x + goal_y * goal_y))
+def window(
+    now: F8, goal_x: float, goal_y: float, rules: WindowRules
+) -> tuple[float, float, float, float]:
+    """Least and greatest velocities of the dynamic window, forward and of rotation; so
+    slow that the robot can stop at the goal.
+    """
+    stopping = math.sqrt(
+        2.0 * rules.brake_v * math.sqrt(goal_x * goal_x + goal_y * goal_y)
+    )
     v0 = max(0.0, now[0] - rules.brake_v * rules.dt)
     v1 = max(v0, min(min(rules.max_v, stopping), now[0] + rules.accel_v * rules.dt))
     w0 = min(rules.max_w, max(-rules.max_w, now[1] - rules.accel_w * rules.dt))
@@ -134,15 +158,21 @@ def window(now: F8, goal_x: float, goal_y: float, rules: WindowRules) -> tuple[f
 
 @inline_kernel
 def sample(low: float, high: float, k: int, count: int) -> float:
-    """Number k of `count` values from `low` to `high`; if 0 is between them, the nearest one is 0."""
+    """Number k of `count` values from `low` to `high`; if 0 is between them, the
+    nearest one is 0.
+    """
     step = (high - low) / (count - 1)
     value = low + step * k
     return 0.0 if abs(value) < 0.5 * step else value
 
 
 @kernel
-def rate(points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, scores: F8) -> None:
-    """Write the weighted sum of each velocity of the window into `scores`, (a, b); `NONE` where it is not admissible."""
+def rate(
+    points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, scores: F8
+) -> None:
+    """Write the weighted sum of each velocity of the window into `scores`, (a, b);
+    `NONE` where it is not admissible.
+    """
     a, b = scores.shape
     v0, v1, w0, w1 = window(now, goal_x, goal_y, rules)
     for i in range(a):
@@ -163,43 +193,55 @@ def rate(points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, 
 
 @inline_kernel
 def smoothed(scores: F8, i: int, j: int) -> float:
-    """σ: the mean of the admissible ones among a velocity and its neighbours in the window."""
+    """σ: the mean of the admissible ones among a velocity and its neighbours in the
+    window.
+    """
     total, count = 0.0, 0
     for k in range(max(i - 1, 0), min(i + 2, scores.shape[0])):
         for m in range(max(j - 1, 0), min(j + 2, scores.shape[1])):
             if scores[k, m] != NONE:
                 total += scores[k, m]
                 count += 1
+
     return total / count
 
 
 @inline_kernel
 def goes(scores: F8, v0: float, v1: float) -> bool:
-    """Whether a velocity forward is admissible: `scores` is what `rate` wrote of a window from `v0` to `v1`, m/s."""
+    """Whether a velocity forward is admissible: `scores` is what `rate` wrote of a
+    window from `v0` to `v1`, m/s.
+    """
     a, b = scores.shape
     for i in range(a):
         if sample(v0, v1, i, a) > STANDING:
             for j in range(b):
                 if scores[i, j] != NONE:
                     return True
+
     return False
 
 
 @inline_kernel
 def is_left(points: F8) -> bool:
-    """Whether the nearest point ahead is on the left; `points`: (p, 2), m, in the frame of the robot; NaN: there is none."""
+    """Whether the nearest point ahead is on the left; `points`: (p, 2), m, in the frame
+    of the robot; NaN: there is none.
+    """
     nearest, y = math.inf, 0.0
     for p in range(points.shape[0]):
         if points[p, 0] > 0.0:
             away = points[p, 0] * points[p, 0] + points[p, 1] * points[p, 1]
             if away < nearest:
                 nearest, y = away, points[p, 1]
+
     return y > 0.0
 
 
 @entry_kernel
-def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F8, result: F8) -> None:
-    """The best velocities of k robots; where none is admissible, they brake, and turn away when they stand.
+def dynamic_window(
+    points: F8, goals: F8, now: F8, rules: WindowRules, scores: F8, result: F8
+) -> None:
+    """The best velocities of k robots; where none is admissible, they brake, and turn
+    away when they stand.
 
     Parameters
     ----------
@@ -212,7 +254,8 @@ def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F
     rules : WindowRules
         Parameters.
     scores : (a, b) float64
-        Workspace: a velocities forward by b of rotation are compared, at least two of each.
+        Workspace: a velocities forward by b of rotation are compared, at least two of
+        each.
     result : (k, 2) float64
         Written: the velocities to command, m/s and rad/s.
     """
@@ -223,6 +266,7 @@ def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F
         if v0 <= STANDING and not goes(scores, v0, v1):
             result[k, 0], result[k, 1] = v0, w0 if is_left(points[k]) else w1
             continue
+
         best = NONE
         result[k, 0], result[k, 1] = v0, min(w1, max(w0, 0.0))
         for i in range(a):
@@ -232,4 +276,7 @@ def dynamic_window(points: F8, goals: F8, now: F8, rules: WindowRules, scores: F
                 value = smoothed(scores, i, j)
                 if value > best:
                     best = value
-                    result[k, 0], result[k, 1] = sample(v0, v1, i, a), sample(w0, w1, j, b)
+                    result[k, 0], result[k, 1] = (
+                        sample(v0, v1, i, a),
+                        sample(w0, w1, j, b),
+                    )

@@ -1,4 +1,5 @@
-"""What a robot that drives to a goal by lidar sees, and what it is rewarded for: the arithmetic of `botyard.learning.Navigate`, by rows.
+"""What a robot that drives to a goal by lidar sees, and what it is rewarded for: the
+arithmetic of `botyard.learning.Navigate`, by rows.
 
 The robot is the first one of its world.
 """
@@ -11,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cosine_sine
 from botyard.navigation.kernels.jit import inline_kernel, rows_kernel
+from botyard.numerics.elementary import cosine_sine
 
 F4 = NDArray[np.float32]
 F8 = NDArray[np.float64]
@@ -57,7 +58,9 @@ def distance_of_goal(pose: F8, goal: F8, far: F8) -> None:
 
 
 @rows_kernel
-def observe_goal(pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, seen: F4) -> None:
+def observe_goal(
+    pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, seen: F4
+) -> None:
     """Write an observation.
 
     Parameters
@@ -69,9 +72,11 @@ def observe_goal(pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, se
     goal, far : (2,), (1,) float64
         The goal, and its distance, m.
     units : (4,) float64
-        What lengths and velocities are divided by: ranges, the goal's distance, velocities forward and of rotation.
+        What lengths and velocities are divided by: ranges, the goal's distance,
+        velocities forward and of rotation.
     seen : (r + 5,) float32
-        Written: ranges and distance, at most 1; cosine and sine of the goal's bearing; velocities.
+        Written: ranges and distance, at most 1; cosine and sine of the goal's bearing;
+        velocities.
     """
     count = ranges.shape[1]
     unit = np.float32(units[LIDAR_RANGE])
@@ -79,16 +84,32 @@ def observe_goal(pose: F8, vel: F8, ranges: F4, goal: F8, far: F8, units: F8, se
     for k in range(count):
         part = ranges[0, k] / unit
         seen[k] = one if part > one else part
+
     seen[count] = min(far[0] / units[FAR], 1.0)
     c, s = cosine_sine(pose[0, 2])
     x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
     unit_far = max(far[0], MIN_DISTANCE)
-    seen[count + 1], seen[count + 2] = (c * x + s * y) / unit_far, (c * y - s * x) / unit_far
-    seen[count + 3], seen[count + 4] = vel[0, 0] / units[SPEED], vel[0, 2] / units[TURN_RATE]
+    seen[count + 1], seen[count + 2] = (
+        (c * x + s * y) / unit_far,
+        (c * y - s * x) / unit_far,
+    )
+    seen[count + 3], seen[count + 4] = (
+        vel[0, 0] / units[SPEED],
+        vel[0, 2] / units[TURN_RATE],
+    )
 
 
 @rows_kernel
-def judge_goal(pose: F8, goal: F8, tick: I8, before: F8, far: F8, touches: U1, rules: F8, judged: Judged) -> None:
+def judge_goal(
+    pose: F8,
+    goal: F8,
+    tick: I8,
+    before: F8,
+    far: F8,
+    touches: U1,
+    rules: F8,
+    judged: Judged,
+) -> None:
     """Write what a step was worth, and whether the episode has ended.
 
     Parameters
@@ -104,7 +125,8 @@ def judge_goal(pose: F8, goal: F8, tick: I8, before: F8, far: F8, touches: U1, r
     touches : (1,) uint8
         1: the robot touches an obstacle.
     rules : (4,) float64
-        Distance at which the goal is reached, m; reward there, which an obstacle costs; what a step costs; steps of an episode.
+        Distance at which the goal is reached, m; reward there, which an obstacle costs;
+        what a step costs; steps of an episode.
     judged : Judged
         Written.
     """
@@ -115,9 +137,14 @@ def judge_goal(pose: F8, goal: F8, tick: I8, before: F8, far: F8, touches: U1, r
         reached = 1.0
     elif touches[0] == 1:
         lost = 1.0
-    judged.reward[0] = before[0] - far[0] + prize * reached - prize * lost - rules[STEP_COST]
+
+    judged.reward[0] = (
+        before[0] - far[0] + prize * reached - prize * lost - rules[STEP_COST]
+    )
     judged.terminated[0] = 1 if reached + lost > 0.0 else 0
-    judged.truncated[0] = 1 if reached + lost == 0.0 and tick[0] >= rules[LAST_STEP] else 0
+    judged.truncated[0] = (
+        1 if reached + lost == 0.0 and tick[0] >= rules[LAST_STEP] else 0
+    )
 
 
 __all__ = ["Judged", "distance_of_goal", "judge_goal", "observe_goal"]

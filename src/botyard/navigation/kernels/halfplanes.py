@@ -1,8 +1,10 @@
-"""Linear programs in the plane with half-planes and a disc, by adding one half-plane after the other.
+"""Linear programs in the plane with half-planes and a disc, by adding one half-plane
+after the other.
 
-A half-plane is (nx, ny, c): all v with n·v ≥ c, where n has the length 1. The method is that of de Berg, Cheong, van Kreveld and Overmars,
-"Computational Geometry", chapter 4, to which van den Berg et al. 2011 refer; half-planes are added in the order that is given, without a
-shuffle, so that results repeat.
+A half-plane is (nx, ny, c): all v with n·v ≥ c, where n has the length 1. The method is
+that of de Berg, Cheong, van Kreveld and Overmars, "Computational Geometry", chapter 4,
+to which van den Berg et al. 2011 refer; half-planes are added in the order that is
+given, without a shuffle, so that results repeat.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ SLACK = 1e-9
 def best_on_line(
     planes: F8, i: int, radius: float, x: float, y: float, is_direction: bool
 ) -> tuple[bool, float, float]:
-    """The best point on the edge of half-plane i, within half-planes 0 … i − 1 and the disc of a radius around 0.
+    """The best point on the edge of half-plane i, within half-planes 0 … i − 1 and the
+    disc of a radius around 0.
 
-    The best one is the nearest to (`x`, `y`), or, if that is a direction, the one farthest that way. Returns whether there is one, and it.
+    The best one is the nearest to (`x`, `y`), or, if that is a direction, the one
+    farthest that way. Returns whether there is one, and it.
     """
     nx, ny, c = planes[i, 0], planes[i, 1], planes[i, 2]
     half2 = radius * radius - c * c
@@ -48,12 +52,15 @@ def best_on_line(
             low = max(low, needed / along)
         else:
             high = min(high, needed / along)
+
         if low > high:
             return False, 0.0, 0.0
+
     if is_direction:
         t = high if x * dx + y * dy > 0.0 else low
     else:
         t = min(high, max(low, (x - bx) * dx + (y - by) * dy))
+
     return True, bx + t * dx, by + t * dy
 
 
@@ -61,9 +68,11 @@ def best_on_line(
 def best_within(
     planes: F8, count: int, radius: float, x: float, y: float, is_direction: bool
 ) -> tuple[int, float, float]:
-    """The best point within half-planes 0 … `count` − 1 and a disc, see `best_on_line`; a direction has the length 1.
+    """The best point within half-planes 0 … `count` − 1 and a disc, see `best_on_line`;
+    a direction has the length 1.
 
-    Returns the number of the first half-plane that leaves no point, or `count`; and the best point within those before it.
+    Returns the number of the first half-plane that leaves no point, or `count`; and the
+    best point within those before it.
     """
     if is_direction:
         vx, vy = x * radius, y * radius
@@ -71,34 +80,51 @@ def best_within(
         speed2 = x * x + y * y
         scale = radius / math.sqrt(speed2) if speed2 > radius * radius else 1.0
         vx, vy = x * scale, y * scale
+
     for i in range(count):
         if planes[i, 0] * vx + planes[i, 1] * vy < planes[i, 2] - SLACK:
             found, px, py = best_on_line(planes, i, radius, x, y, is_direction)
             if not found:
                 return i, vx, vy
             vx, vy = px, py
+
     return count, vx, vy
 
 
 @inline_kernel
 def equally_violated(planes: F8, i: int, j: int, out: F8) -> bool:
-    """Write into `out` the half-plane of points that violate j at most as much as i; False: that is all of the plane, or nothing."""
+    """Write into `out` the half-plane of points that violate j at most as much as i;
+    False: that is all of the plane, or nothing.
+    """
     nx, ny = planes[j, 0] - planes[i, 0], planes[j, 1] - planes[i, 1]
     length = math.sqrt(nx * nx + ny * ny)
     if length <= PARALLEL:
         return False
-    out[0], out[1], out[2] = nx / length, ny / length, (planes[j, 2] - planes[i, 2]) / length
+    out[0], out[1], out[2] = (
+        nx / length,
+        ny / length,
+        (planes[j, 2] - planes[i, 2]) / length,
+    )
     return True
 
 
 @kernel
 def least_violating(
-    planes: F8, hard: int, count: int, begin: int, radius: float, x: float, y: float, work: F8
+    planes: F8,
+    hard: int,
+    count: int,
+    begin: int,
+    radius: float,
+    x: float,
+    y: float,
+    work: F8,
 ) -> tuple[float, float]:
-    """The point of a disc that violates half-planes `hard` … `count` − 1 least (the greatest violation counts), within 0 … `hard` − 1.
+    """The point of a disc that violates half-planes `hard` … `count` − 1 least (the
+    greatest violation counts), within 0 … `hard` − 1.
 
-    It is a linear program in three dimensions: the third one is the violation. Half-planes before `begin` are satisfied by (`x`, `y`).
-    `work`: as large as `planes`.
+    It is a linear program in three dimensions: the third one is the violation.
+    Half-planes before `begin` are satisfied by (`x`, `y`). `work`: as large as
+    `planes`.
     """
     vx, vy = x, y
     worst = 0.0
@@ -110,11 +136,17 @@ def least_violating(
         for j in range(hard):
             for c in range(3):
                 work[j, c] = planes[j, c]
+
         for j in range(hard, i):
             if equally_violated(planes, i, j, work[used]):
                 used += 1
-        ended, px, py = best_within(work, used, radius, planes[i, 0], planes[i, 1], True)
-        if ended == used:  # else by rounding alone: what was found before is as good
+
+        ended, px, py = best_within(
+            work, used, radius, planes[i, 0], planes[i, 1], True
+        )
+        # else by rounding alone: what was found before is as good
+        if ended == used:
             vx, vy = px, py
         worst = max(worst, planes[i, 2] - (planes[i, 0] * vx + planes[i, 1] * vy))
+
     return vx, vy

@@ -11,7 +11,11 @@ _BOTYARD = Path(__file__).resolve().parents[2]
 
 PACKAGE = Package(
     "navigation",
-    [*Path(__file__).resolve().parent.glob("*.py"), _BOTYARD / "elementary.py", _BOTYARD / "engine" / "layout.py"],
+    [
+        *Path(__file__).resolve().parent.glob("*.py"),
+        _BOTYARD / "numerics/elementary.py",
+        _BOTYARD / "engine" / "layout.py",
+    ],
 )
 
 entry_kernel, rows_kernel = entry_kernels(PACKAGE), rows_kernels(PACKAGE)

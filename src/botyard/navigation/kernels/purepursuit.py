@@ -1,7 +1,9 @@
-"""Pure pursuit: Coulter, "Implementation of the pure pursuit path tracking algorithm", CMU-RI-TR-92-01, 1992.
+"""Pure pursuit: Coulter, "Implementation of the pure pursuit path tracking algorithm",
+CMU-RI-TR-92-01, 1992.
 
-The robot goes on the arc to the point of the path that is one lookahead distance l away: with that point at (x, y) in its frame, x ahead,
-the curvature of the arc is γ = 2 y / l² (the report has x for the lateral offset).
+The robot goes on the arc to the point of the path that is one lookahead distance l
+away: with that point at (x, y) in its frame, x ahead, the curvature of the arc is γ = 2
+y / l² (the report has x for the lateral offset).
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import cosine_sine
 from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
+from botyard.numerics.elementary import cosine_sine
 
 F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
@@ -27,12 +29,18 @@ def place_on(path: F8, count: int, at: float) -> tuple[float, float]:
     last = count - 1
     k = min(int(at), last - 1)
     share = at - k
-    return path[k, 0] + share * (path[k + 1, 0] - path[k, 0]), path[k, 1] + share * (path[k + 1, 1] - path[k, 1])
+    return path[k, 0] + share * (path[k + 1, 0] - path[k, 0]), path[k, 1] + share * (
+        path[k + 1, 1] - path[k, 1]
+    )
 
 
 @kernel
-def nearest_place(path: F8, count: int, at: float, ahead: float, x: float, y: float) -> float:
-    """The place from `at` on, and at most `ahead` m farther along the path, that is nearest to (`x`, `y`)."""
+def nearest_place(
+    path: F8, count: int, at: float, ahead: float, x: float, y: float
+) -> float:
+    """The place from `at` on, and at most `ahead` m farther along the path, that is
+    nearest to (`x`, `y`).
+    """
     best, where = math.inf, at
     gone = 0.0
     for k in range(int(min(at, count - 2.0)), count - 1):
@@ -49,28 +57,40 @@ def nearest_place(path: F8, count: int, at: float, ahead: float, x: float, y: fl
         gone += (1.0 - first) * math.sqrt(length2)
         if gone > ahead:
             break
+
     return where
 
 
 @kernel
-def goal_place(path: F8, count: int, at: float, reach: float, x: float, y: float) -> float:
-    """The first place from `at` on that is `reach` away from (`x`, `y`); the end if there is none."""
+def goal_place(
+    path: F8, count: int, at: float, reach: float, x: float, y: float
+) -> float:
+    """The first place from `at` on that is `reach` away from (`x`, `y`); the end if
+    there is none.
+    """
     for k in range(int(min(at, count - 2.0)), count - 1):
         ax, ay = path[k, 0] - x, path[k, 1] - y
         ex, ey = path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1]
         # |a + t e| = reach: the greater solution is where the path leaves the circle
-        a, half, c = ex * ex + ey * ey, ax * ex + ay * ey, ax * ax + ay * ay - reach * reach
+        a, half, c = (
+            ex * ex + ey * ey,
+            ax * ex + ay * ey,
+            ax * ax + ay * ay - reach * reach,
+        )
         root = half * half - a * c
         if a <= 0.0 or root < 0.0:
             continue
         t = (math.sqrt(root) - half) / a
         if max(at - k, 0.0) <= t <= 1.0:
             return k + t
+
     return count - 1.0
 
 
 @entry_kernel
-def pure_pursuit(paths: F8, counts: I8, poses: F8, lookahead: F8, progress: F8, result: F8) -> None:
+def pure_pursuit(
+    paths: F8, counts: I8, poses: F8, lookahead: F8, progress: F8, result: F8
+) -> None:
     """Curvatures of the arcs of k robots to their paths.
 
     Parameters
@@ -84,11 +104,12 @@ def pure_pursuit(paths: F8, counts: I8, poses: F8, lookahead: F8, progress: F8, 
     lookahead : (k,) float64
         Lookahead distances, m.
     progress : (k,) float64
-        How far each has come: number of a segment and share of it. Written: the nearest place, searched from there on, two lookahead
-        distances far, so that a path may cross itself.
+        How far each has come: number of a segment and share of it. Written: the nearest
+        place, searched from there on, two lookahead distances far, so that a path may
+        cross itself.
     result : (k, 4) float64
-        Written: the curvature, 1/m, positive to the left; the point that is pursued in the frame of the robot, m; its distance from the
-        end of the path, m.
+        Written: the curvature, 1/m, positive to the left; the point that is pursued in
+        the frame of the robot, m; its distance from the end of the path, m.
     """
     for k in range(poses.shape[0]):
         path, count = paths[k], counts[k]
@@ -97,10 +118,14 @@ def pure_pursuit(paths: F8, counts: I8, poses: F8, lookahead: F8, progress: F8, 
         progress[k] = at
         nx, ny = place_on(path, count, at)
         off = math.sqrt((nx - x) * (nx - x) + (ny - y) * (ny - y))
-        if off >= lookahead[k]:  # far from the path: to its nearest point
+        # far from the path: to its nearest point
+        if off >= lookahead[k]:
             gx, gy = nx, ny
         else:
-            gx, gy = place_on(path, count, goal_place(path, count, at, lookahead[k], x, y))
+            gx, gy = place_on(
+                path, count, goal_place(path, count, at, lookahead[k], x, y)
+            )
+
         c, s = cosine_sine(poses[k, 2])
         dx, dy = gx - x, gy - y
         ahead, left = c * dx + s * dy, c * dy - s * dx

@@ -1,13 +1,18 @@
 """The social force model of pedestrians.
 
-Forces are those of Helbing, Farkas, Vicsek, "Simulating dynamical features of escape panic", Nature 407, 2000, equations (1) to (3):
+Forces are those of Helbing, Farkas, Vicsek, "Simulating dynamical features of escape
+panic", Nature 407, 2000, equations (1) to (3):
 
     m dv_i/dt = m (v⁰_i e⁰_i − v_i) / τ + Σ_j f_ij + Σ_W f_iW
-    f_ij = {A exp[(r_ij − d_ij) / B] + k g(r_ij − d_ij)} n_ij + κ g(r_ij − d_ij) Δv^t_ji t_ij
-    f_iW = {A exp[(r_i − d_iW) / B] + k g(r_i − d_iW)} n_iW − κ g(r_i − d_iW) (v_i · t_iW) t_iW
+    f_ij = {A exp[(r_ij − d_ij) / B] + k g(r_ij − d_ij)} n_ij + κ g(r_ij − d_ij) Δv^t_ji
+    t_ij
+    f_iW = {A exp[(r_i − d_iW) / B] + k g(r_i − d_iW)} n_iW − κ g(r_i − d_iW) (v_i ·
+    t_iW) t_iW
 
-where g(x) is x where bodies touch, else 0. What a pedestrian does not see counts less (c and φ), and nobody goes faster than a multiple
-of the desired speed (v_max = 1.3 v⁰): Helbing, Molnár, "Social force model for pedestrian dynamics", Physical Review E 51, 1995.
+where g(x) is x where bodies touch, else 0. What a pedestrian does not see counts less
+(c and φ), and nobody goes faster than a multiple of the desired speed (v_max = 1.3 v⁰):
+Helbing, Molnár, "Social force model for pedestrian dynamics", Physical Review E 51,
+1995.
 """
 
 from __future__ import annotations
@@ -18,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import exp
 from botyard.navigation.kernels.agents import Agents
 from botyard.navigation.kernels.jit import entry_kernel, kernel
 from botyard.navigation.kernels.walls import nearest_on
+from botyard.numerics.elementary import exp
 
 F8 = NDArray[np.float64]
 
@@ -45,7 +50,8 @@ class ForceRules(NamedTuple):
     stiffness, friction : float
         k / m, 1/s², and κ / m, 1/(m s).
     unseen, sight_cosine : float
-        Share c of a force from outside of the field of view; cosine of half of the field's angle, φ.
+        Share c of a force from outside of the field of view; cosine of half of the
+        field's angle, φ.
     reach : float
         Others whose middles are farther away are not looked at, m.
     dt : float
@@ -64,21 +70,35 @@ class ForceRules(NamedTuple):
 
 
 @kernel
-def push(nx: float, ny: float, gap: float, vx: float, vy: float, rules: ForceRules) -> tuple[float, float]:
-    """Acceleration by a body or a wall, which is `gap` away (surfaces, m) in the direction −n and has the relative velocity v."""
+def push(
+    nx: float, ny: float, gap: float, vx: float, vy: float, rules: ForceRules
+) -> tuple[float, float]:
+    """Acceleration by a body or a wall, which is `gap` away (surfaces, m) in the
+    direction −n and has the relative velocity v.
+    """
     size = rules.strength * exp(min(-gap / rules.range, EXPONENT_LIMIT))
     slide = 0.0
     if gap < 0.0:
         size += rules.stiffness * -gap
         slide = rules.friction * -gap * (vy * nx - vx * ny)
+
     return size * nx - slide * ny, size * ny + slide * nx
 
 
 @kernel
 def social_push(
-    agents: Agents, rules: ForceRules, k: int, x: float, y: float, vx: float, vy: float, time: float
+    agents: Agents,
+    rules: ForceRules,
+    k: int,
+    x: float,
+    y: float,
+    vx: float,
+    vy: float,
+    time: float,
 ) -> tuple[float, float]:
-    """Sum of the accelerations by all others and by walls for agent k at a place with a velocity; others go on straight for `time`."""
+    """Sum of the accelerations by all others and by walls for agent k at a place with a
+    velocity; others go on straight for `time`.
+    """
     world, me = agents.chosen[k, 0], agents.chosen[k, 1]
     radius = agents.radius[world, me]
     px, py = agents.preferred[k, 0], agents.preferred[k, 1]
@@ -86,13 +106,23 @@ def social_push(
     ax, ay = 0.0, 0.0
     for other in range(agents.radius.shape[1]):
         ox, oy = agents.velocity[world, other, 0], agents.velocity[world, other, 1]
-        dx, dy = x - agents.position[world, other, 0] - ox * time, y - agents.position[world, other, 1] - oy * time
+        dx, dy = (
+            x - agents.position[world, other, 0] - ox * time,
+            y - agents.position[world, other, 1] - oy * time,
+        )
         away2 = dx * dx + dy * dy
-        if other == me or not away2 <= rules.reach * rules.reach or math.isnan(agents.radius[world, other]):
+        if (
+            other == me
+            or not away2 <= rules.reach * rules.reach
+            or math.isnan(agents.radius[world, other])
+        ):
             continue
+
         away = math.sqrt(away2)
         nx, ny = (dx / away, dy / away) if away > NOTHING else (1.0, 0.0)
-        fx, fy = push(nx, ny, away - radius - agents.radius[world, other], ox - vx, oy - vy, rules)
+        fx, fy = push(
+            nx, ny, away - radius - agents.radius[world, other], ox - vx, oy - vy, rules
+        )
         # seen: e · (−f) ≥ |f| cos φ (Helbing & Molnár 1995); those that touch are felt
         if (
             away > radius + agents.radius[world, other]
@@ -100,32 +130,50 @@ def social_push(
             and -(px * nx + py * ny) < rules.sight_cosine * wanted
         ):
             fx, fy = fx * rules.unseen, fy * rules.unseen
+
         ax, ay = ax + fx, ay + fy
+
     for w in range(agents.walls.shape[1]):
         if math.isnan(agents.walls[k, w, 0]):
             break
         sx, sy = agents.walls[k, w, 0], agents.walls[k, w, 1]
-        qx, qy = nearest_on(sx, sy, agents.walls[k, w, 2] - sx, agents.walls[k, w, 3] - sy, x, y)
+        qx, qy = nearest_on(
+            sx, sy, agents.walls[k, w, 2] - sx, agents.walls[k, w, 3] - sy, x, y
+        )
         dx, dy = x - qx, y - qy
         is_new = True
-        for before in range(w):  # walls that meet in a corner have it as their nearest point: it repels once
+        for before in range(
+            w
+        ):  # walls that meet in a corner have it as their nearest point: it repels once
             sx, sy = agents.walls[k, before, 0], agents.walls[k, before, 1]
-            bx, by = nearest_on(sx, sy, agents.walls[k, before, 2] - sx, agents.walls[k, before, 3] - sy, x, y)
+            bx, by = nearest_on(
+                sx,
+                sy,
+                agents.walls[k, before, 2] - sx,
+                agents.walls[k, before, 3] - sy,
+                x,
+                y,
+            )
             is_new = is_new and abs(bx - qx) + abs(by - qy) > 1e-6
+
         if is_new:
             away = math.sqrt(dx * dx + dy * dy)
             nx, ny = (dx / away, dy / away) if away > NOTHING else (1.0, 0.0)
             fx, fy = push(nx, ny, away - radius, -vx, -vy, rules)
             ax, ay = ax + fx, ay + fy
+
     return ax, ay
 
 
 @entry_kernel
 def social_force(agents: Agents, rules: ForceRules) -> None:
-    """Displacement of all chosen agents in the step by its time, then their velocities at its end: `Agents.result`, (k, 4).
+    """Displacement of all chosen agents in the step by its time, then their velocities
+    at its end: `Agents.result`, (k, 4).
 
-    An agent that goes at the first for the whole step is where the model is. Meanwhile others go on straight. The drive towards the
-    preferred velocity is integrated exactly, forces are constant in a substep, and places follow the mean of both its velocities.
+    An agent that goes at the first for the whole step is where the model is. Meanwhile
+    others go on straight. The drive towards the preferred velocity is integrated
+    exactly, forces are constant in a substep, and places follow the mean of both its
+    velocities.
     """
     substeps = max(1, int(math.ceil(rules.dt / SUBSTEP_S - 1e-9)))
     h = rules.dt / substeps
@@ -145,5 +193,9 @@ def social_force(agents: Agents, rules: ForceRules) -> None:
             if speed > top:
                 vx, vy = vx * (top / speed), vy * (top / speed)
             x, y = x + 0.5 * h * (was_x + vx), y + 0.5 * h * (was_y + vy)
-        agents.result[k, 0], agents.result[k, 1] = (x - x0) / rules.dt, (y - y0) / rules.dt
+
+        agents.result[k, 0], agents.result[k, 1] = (
+            (x - x0) / rules.dt,
+            (y - y0) / rules.dt,
+        )
         agents.result[k, 2], agents.result[k, 3] = vx, vy

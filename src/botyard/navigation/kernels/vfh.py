@@ -1,8 +1,11 @@
-"""VFH+: Ulrich, Borenstein, "VFH+: reliable obstacle avoidance for fast mobile robots", ICRA 1998.
+"""VFH+: Ulrich, Borenstein, "VFH+: reliable obstacle avoidance for fast mobile robots",
+ICRA 1998.
 
-In stages: a polar histogram of obstacles that are enlarged by the robot's radius and a safety distance; a binary histogram with hysteresis;
-the masked histogram without directions that cannot be reached by turning; the direction of least cost among the openings. The paper
-collects readings of sonar in a grid of certainties; here the points of one scan stand in its place, each with the certainty 1.
+In stages: a polar histogram of obstacles that are enlarged by the robot's radius and a
+safety distance; a binary histogram with hysteresis; the masked histogram without
+directions that cannot be reached by turning; the direction of least cost among the
+openings. The paper collects readings of sonar in a grid of certainties; here the points
+of one scan stand in its place, each with the certainty 1.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard.elementary import asin, atan2
 from botyard.navigation.kernels.jit import entry_kernel, inline_kernel, kernel
+from botyard.numerics.elementary import asin, atan2
 
 F8 = NDArray[np.float64]
 U1 = NDArray[np.uint8]
@@ -30,11 +33,13 @@ class HistogramRules(NamedTuple):
     window : float
         Points that are farther away are not looked at, m.
     low, high : float
-        Thresholds τ_low and τ_high. A point at the edge of the window counts 1, and nearer ones more.
+        Thresholds τ_low and τ_high. A point at the edge of the window counts 1, and
+        nearer ones more.
     wide : int
         Openings of this many sectors or more are wide (s_max).
     to_goal, to_heading, to_last : float
-        Weights μ1, μ2 and μ3 of the differences of a direction to those of the goal, of the robot and of the last choice; μ1 > μ2 + μ3.
+        Weights μ1, μ2 and μ3 of the differences of a direction to those of the goal, of
+        the robot and of the last choice; μ1 > μ2 + μ3.
     """
 
     radius: float
@@ -55,10 +60,14 @@ def wrapped(angle: float) -> float:
 
 
 @kernel
-def fill_histogram(points: F8, heading: float, rules: HistogramRules, histogram: F8) -> None:
-    """The primary polar histogram, (s,): sums of magnitudes m = c² (a − b d²) by sectors, counted from the x axis of the world.
+def fill_histogram(
+    points: F8, heading: float, rules: HistogramRules, histogram: F8
+) -> None:
+    """The primary polar histogram, (s,): sums of magnitudes m = c² (a − b d²) by
+    sectors, counted from the x axis of the world.
 
-    With c = 1, b = 1 m⁻² and a so that m is 1 at the edge of the window. A point reaches asin(radius / d) to both sides.
+    With c = 1, b = 1 m⁻² and a so that m is 1 at the edge of the window. A point
+    reaches asin(radius / d) to both sides.
     """
     sectors = histogram.shape[0]
     width = 2.0 * math.pi / sectors
@@ -73,17 +82,26 @@ def fill_histogram(points: F8, heading: float, rules: HistogramRules, histogram:
         reach = 0.5 * math.pi if away <= rules.radius else asin(rules.radius / away)
         bearing = atan2(y, x) + heading
         magnitude = 1.0 + rules.window * rules.window - away2
-        first, last = int(math.ceil((bearing - reach) / width)), int(math.floor((bearing + reach) / width))
-        if last < first:  # narrower than a sector: the nearest one
+        first, last = (
+            int(math.ceil((bearing - reach) / width)),
+            int(math.floor((bearing + reach) / width)),
+        )
+        # narrower than a sector: the nearest one
+        if last < first:
             first = int(math.floor(bearing / width + 0.5))
             last = first
+
         for s in range(first, last + 1):
             histogram[s % sectors] += magnitude
 
 
 @kernel
-def mask_turns(points: F8, heading: float, turn_radius: float, rules: HistogramRules, blocked: U1) -> None:
-    """Block all directions that cannot be reached: turning that way, on a circle, the robot would touch a point."""
+def mask_turns(
+    points: F8, heading: float, turn_radius: float, rules: HistogramRules, blocked: U1
+) -> None:
+    """Block all directions that cannot be reached: turning that way, on a circle, the
+    robot would touch a point.
+    """
     sectors = blocked.shape[0]
     width = 2.0 * math.pi / sectors
     right, left = -math.pi, math.pi
@@ -93,10 +111,20 @@ def mask_turns(points: F8, heading: float, turn_radius: float, rules: HistogramR
         if not x * x + y * y <= rules.window * rules.window:
             continue
         bearing = atan2(y, x)
-        if bearing <= 0.0 and bearing > right and x * x + (y + turn_radius) * (y + turn_radius) < limit * limit:
+        if (
+            bearing <= 0.0
+            and bearing > right
+            and x * x + (y + turn_radius) * (y + turn_radius) < limit * limit
+        ):
             right = bearing
-        if bearing >= 0.0 and bearing < left and x * x + (y - turn_radius) * (y - turn_radius) < limit * limit:
+
+        if (
+            bearing >= 0.0
+            and bearing < left
+            and x * x + (y - turn_radius) * (y - turn_radius) < limit * limit
+        ):
             left = bearing
+
     for s in range(sectors):
         bearing = wrapped(s * width - heading)
         if bearing < right or bearing > left:
@@ -112,14 +140,19 @@ def apart(a: float, b: float, sectors: int) -> float:
 
 
 @kernel
-def best_direction(blocked: U1, goal: float, heading: float, last: float, rules: HistogramRules) -> float:
-    """The direction of least cost among the openings, in sectors; NaN: there is none. NaN for `last`: there was no choice before."""
+def best_direction(
+    blocked: U1, goal: float, heading: float, last: float, rules: HistogramRules
+) -> float:
+    """The direction of least cost among the openings, in sectors; NaN: there is none.
+    NaN for `last`: there was no choice before.
+    """
     sectors = blocked.shape[0]
     border = -1
     for s in range(sectors):
         if blocked[s] != 0:
             border = s
             break
+
     if border < 0:
         return goal
     best, chosen = math.inf, math.nan
@@ -131,28 +164,36 @@ def best_direction(blocked: U1, goal: float, heading: float, last: float, rules:
                 begin = s
             size += 1
             continue
+
         if size > 0:
             for option in range(3):
                 direction = begin + 0.5 * (size - 1)  # narrow: its middle
                 if size >= rules.wide:
-                    low, high = begin + 0.5 * rules.wide, begin + size - 1 - 0.5 * rules.wide
+                    low, high = (
+                        begin + 0.5 * rules.wide,
+                        begin + size - 1 - 0.5 * rules.wide,
+                    )
                     if high < low:
                         low, high = direction, direction
                     direction = low
                     if option == 1:
                         direction = high
-                    elif option == 2:  # the goal itself, if it is in between
+                    elif option == 2:
+                        # the goal itself, if it is in between
                         ahead = goal - low
                         ahead = ahead - sectors * math.floor(ahead / sectors)
                         direction = low + ahead if ahead <= high - low else low
-                cost = rules.to_goal * apart(direction, goal, sectors) + rules.to_heading * apart(
-                    direction, heading, sectors
-                )
+
+                cost = rules.to_goal * apart(
+                    direction, goal, sectors
+                ) + rules.to_heading * apart(direction, heading, sectors)
                 if not math.isnan(last):
                     cost += rules.to_last * apart(direction, last, sectors)
                 if cost < best:
                     best, chosen = cost, direction
+
         size = 0
+
     return chosen
 
 
@@ -190,8 +231,8 @@ def vector_field_histogram(
     work, masked : (s,) float64, (s,) uint8
         Workspace.
     result : (k, 2) float64
-        Written: the direction in the frame of the robot, rad, NaN if all are blocked; the histogram's value straight ahead as a share of
-        the threshold, at most 1.
+        Written: the direction in the frame of the robot, rad, NaN if all are blocked;
+        the histogram's value straight ahead as a share of the threshold, at most 1.
     """
     sectors = blocked.shape[1]
     width = 2.0 * math.pi / sectors
@@ -203,10 +244,20 @@ def vector_field_histogram(
                 blocked[k, s] = 1
             elif work[s] < rules.low:
                 blocked[k, s] = 0
+
             masked[s] = blocked[k, s]
+
         mask_turns(points[k], heading, turn_radius[k], rules, masked)
-        direction = best_direction(masked, (goals[k] + heading) / width, heading / width, last[k] / width, rules)
+        direction = best_direction(
+            masked,
+            (goals[k] + heading) / width,
+            heading / width,
+            last[k] / width,
+            rules,
+        )
         last[k] = direction * width
-        result[k, 0] = math.nan if math.isnan(direction) else wrapped(direction * width - heading)
+        result[k, 0] = (
+            math.nan if math.isnan(direction) else wrapped(direction * width - heading)
+        )
         ahead = int(math.floor(heading / width + 0.5)) % sectors
         result[k, 1] = min(1.0, work[ahead] / rules.high)

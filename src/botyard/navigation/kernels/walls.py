@@ -14,8 +14,12 @@ F8 = NDArray[np.float64]
 
 
 @inline_kernel
-def nearest_on(ax: float, ay: float, ex: float, ey: float, x: float, y: float) -> tuple[float, float]:
-    """The point of a segment from (`ax`, `ay`) along (`ex`, `ey`) that is nearest to (`x`, `y`)."""
+def nearest_on(
+    ax: float, ay: float, ex: float, ey: float, x: float, y: float
+) -> tuple[float, float]:
+    """The point of a segment from (`ax`, `ay`) along (`ex`, `ey`) that is nearest to
+    (`x`, `y`).
+    """
     length2 = ex * ex + ey * ey
     t = 0.0
     if length2 > 0.0:
@@ -24,26 +28,42 @@ def nearest_on(ax: float, ay: float, ex: float, ey: float, x: float, y: float) -
 
 
 @inline_kernel
-def insert(walls: F8, away: F8, near: float, ax: float, ay: float, bx: float, by: float) -> None:
-    """Put a wall into the list of the nearest, (w, 4), with squares of their distances, (w,), unless it is there or all are nearer."""
+def insert(
+    walls: F8, away: F8, near: float, ax: float, ay: float, bx: float, by: float
+) -> None:
+    """Put a wall into the list of the nearest, (w, 4), with squares of their distances,
+    (w,), unless it is there or all are nearer.
+    """
     count = away.shape[0]
     if not near < away[count - 1]:
         return
     at = 0
     while away[at] <= near:
-        if away[at] == near and walls[at, 0] == ax and walls[at, 1] == ay and walls[at, 2] == bx and walls[at, 3] == by:
-            return  # it has entries in several cells
+        if (
+            away[at] == near
+            and walls[at, 0] == ax
+            and walls[at, 1] == ay
+            and walls[at, 2] == bx
+            and walls[at, 3] == by
+        ):
+            # it has entries in several cells
+            return
+
         at += 1
+
     for k in range(count - 1, at, -1):
         away[k] = away[k - 1]
         for c in range(4):
             walls[k, c] = walls[k - 1, c]
+
     away[at] = near
     walls[at, 0], walls[at, 1], walls[at, 2], walls[at, 3] = ax, ay, bx, by
 
 
 @rows_kernel
-def near_walls(grid: Grid, xy: F8, reach: float, mask: int, walls: F8, away: F8) -> None:
+def near_walls(
+    grid: Grid, xy: F8, reach: float, mask: int, walls: F8, away: F8
+) -> None:
     """The walls of the classes `mask` that are nearest to places.
 
     Parameters
@@ -57,7 +77,8 @@ def near_walls(grid: Grid, xy: F8, reach: float, mask: int, walls: F8, away: F8)
     mask : int
         Classes (`Visible`).
     walls : (k, w, 4) float64
-        Written: both ends of the nearest walls, m, the nearest first; NaN where there are fewer.
+        Written: both ends of the nearest walls, m, the nearest first; NaN where there
+        are fewer.
     away : (k, w) float64
         Workspace: squares of distances, in cells.
     """
@@ -67,19 +88,31 @@ def near_walls(grid: Grid, xy: F8, reach: float, mask: int, walls: F8, away: F8)
         away[k] = math.inf
         x, y = (xy[k, 0] - grid.x0) / grid.h, (xy[k, 1] - grid.y0) / grid.h
         far = reach / grid.h
-        x0, x1 = int(min(max(x - far, 0.0), grid.nx)), int(min(max(x + far + 1.0, 0.0), grid.nx))
-        y0, y1 = int(min(max(y - far, 0.0), grid.ny)), int(min(max(y + far + 1.0, 0.0), grid.ny))
+        x0, x1 = (
+            int(min(max(x - far, 0.0), grid.nx)),
+            int(min(max(x + far + 1.0, 0.0), grid.nx)),
+        )
+        y0, y1 = (
+            int(min(max(y - far, 0.0), grid.ny)),
+            int(min(max(y + far + 1.0, 0.0), grid.ny)),
+        )
         for iy in range(y0, y1):
             for e in range(
                 grid.start[iy * grid.nx + x0], grid.start[iy * grid.nx + x1]
             ):  # cells of a row stand side by side
                 if grid.mask[e] & mask == 0:
                     continue
-                ax, ay, ex, ey = grid.seg[e, 0], grid.seg[e, 1], grid.seg[e, 2], grid.seg[e, 3]
+                ax, ay, ex, ey = (
+                    grid.seg[e, 0],
+                    grid.seg[e, 1],
+                    grid.seg[e, 2],
+                    grid.seg[e, 3],
+                )
                 px, py = nearest_on(ax, ay, ex, ey, x, y)
                 near = (px - x) * (px - x) + (py - y) * (py - y)
                 if near <= limit:
                     insert(walls[k], away[k], near, ax, ay, ax + ex, ay + ey)
+
         for w in range(walls.shape[1]):
             walls[k, w, 0] = grid.x0 + walls[k, w, 0] * grid.h
             walls[k, w, 1] = grid.y0 + walls[k, w, 1] * grid.h

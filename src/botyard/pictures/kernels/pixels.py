@@ -1,4 +1,6 @@
-"""Kernels over the pixels of pictures, which are words of four bytes, see `botyard.pictures.frame`; pictures are opaque."""
+"""Kernels over the pixels of pictures, which are words of four bytes, see
+`botyard.pictures.frame`; pictures are opaque.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,26 @@ I8 = NDArray[np.int64]
 
 @inline_kernel
 def mixed(below: int, above: int, opacity: int) -> int:
-    """A colour above another one: both as words of four bytes; the opacity is 0 … 256. Two channels are done at a time."""
+    """A colour above another one: both as words of four bytes; the opacity is 0 … 256.
+    Two channels are done at a time.
+    """
     rest = 256 - opacity
     even = ((below & 0xFF00FF) * rest + (above & 0xFF00FF) * opacity + 0x800080) >> 8
-    odd = ((below >> 8) & 0xFF00FF) * rest + ((above >> 8) & 0xFF00FF) * opacity + 0x800080
+    odd = (
+        ((below >> 8) & 0xFF00FF) * rest
+        + ((above >> 8) & 0xFF00FF) * opacity
+        + 0x800080
+    )
     return (even & 0xFF00FF) | (odd & 0xFF00FF00)
 
 
 @entry_kernel
 def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
-    """Mark where the rows of pixels enter and leave polygons, from left to right, so that sums along a row are numbers of polygons.
+    """Mark where the rows of pixels enter and leave polygons, from left to right, so
+    that sums along a row are numbers of polygons.
 
-    A pixel is in a polygon if its middle is. In a polygon that overlaps itself it is as often as its edge goes round it.
+    A pixel is in a polygon if its middle is. In a polygon that overlaps itself it is as
+    often as its edge goes round it.
 
     Parameters
     ----------
@@ -51,7 +61,8 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
             step = -turns[m]
             if ay > by:
                 ax, ay, bx, by, step = bx, by, ax, ay, -step
-            # the rows whose middle is in [ay, by), so that rows through a corner are counted once
+            # the rows whose middle is in [ay, by), so that rows through a corner are
+            # counted once
             low = int(np.ceil(min(max(ay - 0.5, 0.0), float(height))))
             high = int(np.ceil(min(max(by - 0.5, 0.0), float(height))))
             slope = (bx - ax) / (by - ay)
@@ -87,12 +98,15 @@ def tint_fields(marks: U1, rows: I8, color: int, opacities: I8, pixels: U4) -> N
             count = (count + int(marks[row, column])) & 255
             marks[row, column] = 0
             if count:
-                pixels[row, column] = mixed(int(pixels[row, column]), color, opacities[count])
+                pixels[row, column] = mixed(
+                    int(pixels[row, column]), color, opacities[count]
+                )
 
 
 @entry_kernel
 def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
-    """Lay a part of an image with transparency on a picture: the part that begins at `left`, `top` and is as large.
+    """Lay a part of an image with transparency on a picture: the part that begins at
+    `left`, `top` and is as large.
 
     Parameters
     ----------
@@ -109,15 +123,22 @@ def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
     for k in range(len(runs)):
         row = runs[k, 0] - top
         if 0 <= row < height:
-            for column in range(max(runs[k, 1] - left, 0), min(runs[k, 2] - left, width)):
+            for column in range(
+                max(runs[k, 1] - left, 0), min(runs[k, 2] - left, width)
+            ):
                 word = int(above[top + row, left + column])
                 opacity = word >> 24
-                pixels[row, column] = mixed(int(pixels[row, column]), word | 0xFF000000, opacity + (opacity >> 7))
+                pixels[row, column] = mixed(
+                    int(pixels[row, column]),
+                    word | 0xFF000000,
+                    opacity + (opacity >> 7),
+                )
 
 
 @entry_kernel
 def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
-    """The picture as video has it: brightness of each pixel, and the two differences of colour of each two by two.
+    """The picture as video has it: brightness of each pixel, and the two differences of
+    colour of each two by two.
 
     Parameters
     ----------
@@ -131,13 +152,19 @@ def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
     height, width = pixels.shape
     for row in range(luma.shape[0]):
         y = min(row, height - 1)
-        for x in range(width):  # 219 / 255 · (0.299, 0.587, 0.114)
+        # 219 / 255 · (0.299, 0.587, 0.114)
+        for x in range(width):
             word = int(pixels[y, x])
             luma[row, x] = (
-                16829 * (word & 255) + 33039 * (word >> 8 & 255) + 6416 * (word >> 16 & 255) + 0x108000
+                16829 * (word & 255)
+                + 33039 * (word >> 8 & 255)
+                + 6416 * (word >> 16 & 255)
+                + 0x108000
             ) >> 16
+
         if width % 2:
             luma[row, width] = luma[row, width - 1]
+
     for row in range(blue.shape[0]):
         y0, y1 = 2 * row, min(2 * row + 1, height - 1)
         for x in range((width + 1) // 2):
@@ -148,7 +175,8 @@ def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
             both = (a0 & 0xFF00FF) + (a1 & 0xFF00FF) + (b0 & 0xFF00FF) + (b1 & 0xFF00FF)
             g = (a0 >> 8 & 255) + (a1 >> 8 & 255) + (b0 >> 8 & 255) + (b1 >> 8 & 255)
             r, b = both & 0xFFFF, both >> 16
-            # 224 / 255 / 2 of (B − Y) / (1 − 0.114) and (R − Y) / (1 − 0.299); of the sum of four pixels
+            # 224 / 255 / 2 of (B − Y) / (1 − 0.114) and (R − Y) / (1 − 0.299); of the
+            # sum of four pixels
             blue[row, x] = (-9714 * r - 19070 * g + 28784 * b + 0x2020000) >> 18
             red[row, x] = (28784 * r - 24103 * g - 4681 * b + 0x2020000) >> 18
 

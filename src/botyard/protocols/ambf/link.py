@@ -1,6 +1,8 @@
-"""AMBF's topics without ROS: one TCP connection that carries states and commands by number (our own format), sans-I/O.
+"""AMBF's topics without ROS: one TCP connection that carries states and commands by
+number (our own format), sans-I/O.
 
-A frame is its length without the length field (u32), a kind (u8) and a payload; all little-endian.
+A frame is its length without the length field (u32), a kind (u8) and a payload; all
+little-endian.
 
 =========  ======================================  ==================================================================
 kind       from                                    what follows
@@ -75,7 +77,10 @@ def frame(kind: Kind, number: int, data: bytes = b"") -> bytes:
 
 def topics_frame(generation: str, topics: Sequence[LinkTopic]) -> bytes:
     """The bytes of ``TOPICS``."""
-    rows = [(t.number, t.name, t.type_name, "state" if t.is_state else "command") for t in topics]
+    rows = [
+        (t.number, t.name, t.type_name, "state" if t.is_state else "command")
+        for t in topics
+    ]
     data = msgspec.json.encode(Topics(generation, rows))
     return _HEAD.pack(1 + len(data), Kind.TOPICS) + data
 
@@ -92,7 +97,11 @@ def parse_topics(data: bytes) -> tuple[str, list[LinkTopic]]:
         found = msgspec.json.decode(data, type=Topics)
     except msgspec.MsgspecError as error:
         raise PeerError(f"link: expected a list of topics, found {error}") from None
-    return found.generation, [LinkTopic(n, name, kind, what == "state") for n, name, kind, what in found.topics]
+
+    return found.generation, [
+        LinkTopic(n, name, kind, what == "state")
+        for n, name, kind, what in found.topics
+    ]
 
 
 class FrameReader:
@@ -113,32 +122,61 @@ class FrameReader:
         """
         if self._rest:
             self._rest += data
-            if len(self._rest) < self._needed:  # do not copy a long frame for each of its pieces
+            if (
+                len(self._rest) < self._needed
+            ):  # do not copy a long frame for each of its pieces
                 return
+
             data = bytes(self._rest)
             self._rest.clear()
+
         at, end = 0, len(data)
         self._needed = 4
         while end - at >= 4:
             (length,) = _NUMBER.unpack_from(data, at)
             if not 1 <= length <= MAX_FRAME:
-                raise PeerError(f"link: expected a frame of 1 … {MAX_FRAME} bytes, found {length}")
+                raise PeerError(
+                    f"link: expected a frame of 1 … {MAX_FRAME} bytes, found {length}"
+                )
+
             if end - at < 4 + length:
                 self._needed = 4 + length
                 break
+
             kind, begin = data[at + 4], at + 5
             at += 4 + length
             if kind == _MESSAGE and length >= 5:
-                yield Frame(_MESSAGE, _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at])
+                yield Frame(
+                    _MESSAGE, _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at]
+                )
             elif kind > _MESSAGE:
-                raise PeerError(f"link: expected a frame of kind 0 … {_MESSAGE}, found {kind}")
+                raise PeerError(
+                    f"link: expected a frame of kind 0 … {_MESSAGE}, found {kind}"
+                )
             elif kind == Kind.TOPICS:
                 yield Frame(Kind.TOPICS, 0, data[begin:at])
             elif length < 5:
-                raise PeerError(f"link: expected a number in a frame of kind {kind}, found {length - 1} bytes")
+                raise PeerError(
+                    f"link: expected a number in a frame of kind {kind}, found {length - 1} bytes"
+                )
             else:
-                yield Frame(Kind(kind), _NUMBER.unpack_from(data, begin)[0], data[begin + 4 : at])
+                yield Frame(
+                    Kind(kind),
+                    _NUMBER.unpack_from(data, begin)[0],
+                    data[begin + 4 : at],
+                )
+
         self._rest += data[at:]
 
 
-__all__ = ["MAX_FRAME", "PORT", "Frame", "FrameReader", "Kind", "LinkTopic", "frame", "parse_topics", "topics_frame"]
+__all__ = [
+    "MAX_FRAME",
+    "PORT",
+    "Frame",
+    "FrameReader",
+    "Kind",
+    "LinkTopic",
+    "frame",
+    "parse_topics",
+    "topics_frame",
+]

@@ -1,7 +1,9 @@
-"""The messages of ``ambf_msgs`` in its three generations (reference ambf-messages.md §1, §2): State and Command of objects and the world.
+"""The messages of ``ambf_msgs`` in its three generations (reference ambf-messages.md
+§1, §2): State and Command of objects and the world.
 
-Peers compare MD5 sums of definitions, so each program uses one generation. Type names are the same in all of them; ``master``
-(2019–2020) has objects and the world only, ``1.0`` adds a type for each kind of object, ``2.0`` an identifier in every State.
+Peers compare MD5 sums of definitions, so each program uses one generation. Type names
+are the same in all of them; ``master`` (2019–2020) has objects and the world only,
+``1.0`` adds a type for each kind of object, ``2.0`` an identifier in every State.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _MASS: Final = "float32 mass\ngeometry_msgs/Point pInertia\ngeometry_msgs/Pose p
 _TYPE_PARENT: Final = "std_msgs/String type\nstd_msgs/String parent_name"
 _POSE: Final = "geometry_msgs/Pose pose"
 _WRENCH: Final = "geometry_msgs/Wrench wrench"
-_PUBLISH: Final = "bool publish_children_names\nbool publish_joint_names\nbool publish_joint_positions"
+_PUBLISH: Final = (
+    "bool publish_children_names\nbool publish_joint_names\nbool "
+    "publish_joint_positions"
+)
 
 
 def _lines(*parts: str) -> str:
@@ -46,17 +51,35 @@ def definitions(generation: str) -> Mapping[str, str]:
         There is no such generation.
     """
     if generation not in GENERATIONS:
-        raise WorldError(f'AMBF: expected a generation out of {", ".join(GENERATIONS)}, found "{generation}"')
+        raise WorldError(
+            f'AMBF: expected a generation out of {", ".join(GENERATIONS)}, found "{generation}"'
+        )
+
     new = generation == "2.0"
     identifier = _IDENTIFIER if new else ""
     identity = _lines(identifier, _NAME)
     object_state = _lines(
-        _HEADER, _STEP, identity, _TIMES, _MASS, _WRENCH, "string userdata_description", "string[] children_names",
-        "string[] joint_names", "float32[] userdata", "float32[] joint_positions",
-    )  # fmt: skip
+        _HEADER,
+        _STEP,
+        identity,
+        _TIMES,
+        _MASS,
+        _WRENCH,
+        "string userdata_description",
+        "string[] children_names",
+        "string[] joint_names",
+        "float32[] userdata",
+        "float32[] joint_positions",
+    )
     object_command = _lines(
-        _HEADER, "bool enable_position_controller", _POSE, _WRENCH, "float32[] joint_cmds", "bool[] position_controller_mask", _PUBLISH,
-    )  # fmt: skip
+        _HEADER,
+        "bool enable_position_controller",
+        _POSE,
+        _WRENCH,
+        "float32[] joint_cmds",
+        "bool[] position_controller_mask",
+        _PUBLISH,
+    )
     world_state = _lines(
         _HEADER,
         "uint64 graphics_loop_freq" if new else "",
@@ -74,7 +97,9 @@ def definitions(generation: str) -> Mapping[str, str]:
     }
     if generation == "master":
         return {f"{PACKAGE}/{name}": text for name, text in found.items()}
-    placed = _lines(_HEADER, _STEP, "std_msgs/String parent_name", identity, _TIMES, _POSE)
+    placed = _lines(
+        _HEADER, _STEP, "std_msgs/String parent_name", identity, _TIMES, _POSE
+    )
     attached = _lines(_HEADER, _STEP, _TYPE_PARENT, identity, _TIMES, _POSE)
     pose_command = _lines(_HEADER, "bool enable_position_controller", _POSE)
     by_sensor = "bool use_sensor_data\nstd_msgs/String sensor_identifier" if new else ""
@@ -82,35 +107,73 @@ def definitions(generation: str) -> Mapping[str, str]:
         "SoftBodyState": object_state,
         "SoftBodyCmd": object_command,
         "RigidBodyState": _lines(
-            _HEADER, _STEP, identity, _TIMES, _MASS, "geometry_msgs/Twist twist", _WRENCH, "string[] children_names",
-            "string[] joint_names", "float32[] joint_positions", "float32[] joint_velocities", "float32[] joint_efforts",
+            _HEADER,
+            _STEP,
+            identity,
+            _TIMES,
+            _MASS,
+            "geometry_msgs/Twist twist",
+            _WRENCH,
+            "string[] children_names",
+            "string[] joint_names",
+            "float32[] joint_positions",
+            "float32[] joint_velocities",
+            "float32[] joint_efforts",
         ),
         "RigidBodyCmd": _lines(
-            _HEADER, f"int8 TYPE_FORCE={FORCE}", f"int8 TYPE_POSITION={POSITION}", f"int8 TYPE_VELOCITY={VELOCITY}",
-            "int8 cartesian_cmd_type", _POSE, _WRENCH,
-            "geometry_msgs/Twist twist", "int8[] joint_cmds_types", "float32[] joint_cmds", _PUBLISH,
+            _HEADER,
+            f"int8 TYPE_FORCE={FORCE}",
+            f"int8 TYPE_POSITION={POSITION}",
+            f"int8 TYPE_VELOCITY={VELOCITY}",
+            "int8 cartesian_cmd_type",
+            _POSE,
+            _WRENCH,
+            "geometry_msgs/Twist twist",
+            "int8[] joint_cmds_types",
+            "float32[] joint_cmds",
+            _PUBLISH,
         ),
         "CameraState": placed,
         "CameraCmd": pose_command,
         "LightState": placed,
         "LightCmd": pose_command,
         "SensorState": _lines(
-            attached, "uint32 count", "bool[] triggered", "float32[] range", "float32[] measurement", "std_msgs/String[] sensed_objects",
+            attached,
+            "uint32 count",
+            "bool[] triggered",
+            "float32[] range",
+            "float32[] measurement",
+            "std_msgs/String[] sensed_objects",
             "uint8[] sensed_objects_map",
         ),
         "SensorCmd": _lines(_HEADER, "bool[] actuate"),
         "ActuatorState": _lines(attached, "bool actuated"),
         "ActuatorCmd": _lines(
-            _HEADER, "bool actuate", "std_msgs/String body_name", "bool use_offset", "geometry_msgs/Pose body_offset", by_sensor
+            _HEADER,
+            "bool actuate",
+            "std_msgs/String body_name",
+            "bool use_offset",
+            "geometry_msgs/Pose body_offset",
+            by_sensor,
         ),
         "VehicleState": _lines(
-            _HEADER, _STEP, identity, _TIMES, _MASS, "int8 wheel_count", "geometry_msgs/Pose[] wheel_offsets"
+            _HEADER,
+            _STEP,
+            identity,
+            _TIMES,
+            _MASS,
+            "int8 wheel_count",
+            "geometry_msgs/Pose[] wheel_offsets",
         ),
         "VehicleCmd": _lines(
-            _HEADER, "geometry_msgs/Wrench chassis_wrench", "float32[] wheel_steering", "float32[] wheel_power", "float32[] wheel_brake",
+            _HEADER,
+            "geometry_msgs/Wrench chassis_wrench",
+            "float32[] wheel_steering",
+            "float32[] wheel_power",
+            "float32[] wheel_brake",
             "bool brake",
         ),
-    }  # fmt: skip
+    }
     return {f"{PACKAGE}/{name}": text for name, text in found.items()}
 
 

@@ -1,4 +1,5 @@
-"""Fast encoding of states: a message is encoded once as a template, and its numbers are overwritten in place.
+"""Fast encoding of states: a message is encoded once as a template, and its numbers are
+overwritten in place.
 
 At 1000 Hz for each of many objects, building message objects would take too long.
 """
@@ -10,7 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Group = tuple[str, Sequence[float]]
-"""Adjacent numbers: format of `struct` (little-endian, without byte-order character) and values."""
+"""Adjacent numbers: format of `struct` (little-endian, without byte-order character)
+and values.
+"""
 
 
 class Template:
@@ -21,12 +24,20 @@ class Template:
     encode : callable
         Bytes of the message with these groups of numbers in it.
     groups : sequence of Group
-        Formats, in the order in which the groups stand in the message; the values are replaced by marks.
+        Formats, in the order in which the groups stand in the message; the values are
+        replaced by marks.
     """
 
-    def __init__(self, encode: Callable[[Sequence[Sequence[float]]], bytes], formats: Sequence[str]) -> None:
-        # encode two sets of marker values: a group is where both messages have their marker's bytes at the same offset
-        marks = [[self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)]
+    def __init__(
+        self,
+        encode: Callable[[Sequence[Sequence[float]]], bytes],
+        formats: Sequence[str],
+    ) -> None:
+        # encode two sets of marker values: a group is where both messages have their
+        # marker's bytes at the same offset
+        marks = [
+            [self._marks(f, k, salt) for k, f in enumerate(formats)] for salt in (0, 1)
+        ]
         first, second = (encode(m) for m in marks)
         spots: list[tuple[str, int]] = []
         at = 0
@@ -39,12 +50,19 @@ class Template:
             while at >= 0 and second[at : at + len(b)] != b:
                 at = first.find(a, at + 1)
             if at < 0:
-                raise ValueError(f"group {k} ({form}) is not in the message as it should be")
-            if spots and at == spots[-1][1] + struct.calcsize(f"<{spots[-1][0]}"):  # adjacent groups are merged
+                raise ValueError(
+                    f"group {k} ({form}) is not in the message as it should be"
+                )
+
+            if spots and at == spots[-1][1] + struct.calcsize(
+                f"<{spots[-1][0]}"
+            ):  # adjacent groups are merged
                 spots[-1] = (spots[-1][0] + form, spots[-1][1])
             else:
                 spots.append((form, at))
+
             at += packer.size
+
         # one struct call packs everything: constant parts are bytes between the numbers
         layout, at, begin = "<", 0, 0
         pieces: list[tuple[bytes, int, int]] = []
@@ -52,6 +70,7 @@ class Template:
             layout += f"{where - at}s{form}"
             pieces.append((first[at:where], begin, begin + _count(form)))
             at, begin = where + struct.calcsize(f"<{form}"), begin + _count(form)
+
         self._rest = first[at:]
         self._pack = struct.Struct(f"{layout}{len(self._rest)}s").pack
         self._pieces = pieces
@@ -60,7 +79,10 @@ class Template:
     def _marks(form: str, k: int, salt: int) -> list[Any]:
         count = _count(form)
         base = 1000003 + 7919 * k + 104729 * salt
-        return [float(base + 31 * n) if form[-1] in "fd" else base + 31 * n for n in range(count)]
+        return [
+            float(base + 31 * n) if form[-1] in "fd" else base + 31 * n
+            for n in range(count)
+        ]
 
     def fill(self, numbers: Sequence[float]) -> bytes:
         """Encode with these numbers, those of all groups in order.
@@ -71,13 +93,17 @@ class Template:
             A number does not fit, or there are not as many as the groups have.
         """
         pieces, rest = self._pieces, self._rest
-        if len(pieces) == 2:  # fast path for nearly all messages: the header, and what follows the name
+        if (
+            len(pieces) == 2
+        ):  # fast path for nearly all messages: the header, and what follows the name
             (first, _, cut), (second, _, _) = pieces
             return self._pack(first, *numbers[:cut], second, *numbers[cut:], rest)
+
         values: list[float | bytes] = []
         for constant, begin, end in pieces:
             values.append(constant)
             values += numbers[begin:end]
+
         return self._pack(*values, rest)
 
 

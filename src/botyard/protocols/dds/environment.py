@@ -10,12 +10,23 @@ from typing import Final
 
 from botyard.errors import WorldError
 from botyard.names import shown
-from botyard.protocols.rtps.guids import GROUP, LOOPBACK, Address, discovery_port, unicast_port
+from botyard.protocols.rtps.guids import (
+    GROUP,
+    LOOPBACK,
+    Address,
+    discovery_port,
+    unicast_port,
+)
 
 RANGES: Final = ("SUBNET", "LOCALHOST", "OFF", "SYSTEM_DEFAULT")
 DISTROS: Final = {
-    "humble": "humble", "iron": "jazzy", "jazzy": "jazzy", "kilted": "kilted", "lyrical": "lyrical", "rolling": "lyrical",
-}  # fmt: skip
+    "humble": "humble",
+    "iron": "jazzy",
+    "jazzy": "jazzy",
+    "kilted": "kilted",
+    "lyrical": "lyrical",
+    "rolling": "lyrical",
+}
 """Distributions of ROS 2, and the distribution whose types are used for each."""
 DEFAULT_DISTRO: Final = "jazzy"
 ROS1_DISTROS: Final = frozenset(["kinetic", "melodic", "noetic"])
@@ -35,12 +46,17 @@ _UNSERVED: Final = {
 
 
 def distro_of(name: str) -> tuple[str, str]:
-    """The distribution whose types are used for a ``ROS_DISTRO``, and what is to be said of it; empty: nothing."""
+    """The distribution whose types are used for a ``ROS_DISTRO``, and what is to be
+    said of it; empty: nothing.
+    """
     known = DISTROS.get(name)
     if known is not None or not name or name in ROS1_DISTROS:
         return known or DEFAULT_DISTRO, ""
     expected = ", ".join(DISTROS)
-    return DEFAULT_DISTRO, f'ROS_DISTRO: expected one of {expected}, found "{shown(name)}": {DEFAULT_DISTRO} is assumed'
+    return (
+        DEFAULT_DISTRO,
+        f'ROS_DISTRO: expected one of {expected}, found "{shown(name)}": {DEFAULT_DISTRO} is assumed',
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +78,9 @@ class Environment:
     peers: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, variables: Mapping[str, str] = os.environ, domain: int | None = None) -> Environment:
+    def read(
+        cls, variables: Mapping[str, str] = os.environ, domain: int | None = None
+    ) -> Environment:
         """Read the variables.
 
         Parameters
@@ -78,16 +96,34 @@ class Environment:
         if domain is None:
             text = variables.get("ROS_DOMAIN_ID", "").strip() or "0"
             if not re.fullmatch("[0-9]{1,9}", text):
-                raise WorldError(f'ROS_DOMAIN_ID: expected 0 … {LAST_DOMAIN}, found "{shown(text)}"')
+                raise WorldError(
+                    f'ROS_DOMAIN_ID: expected 0 … {LAST_DOMAIN}, found "{shown(text)}"'
+                )
+
             domain = int(text)
+
         if not 0 <= domain <= LAST_DOMAIN:
-            raise WorldError(f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}")
+            raise WorldError(
+                f"ROS 2 domain: expected 0 … {LAST_DOMAIN}, found {domain}"
+            )
+
         reach = variables.get("ROS_AUTOMATIC_DISCOVERY_RANGE", "").strip().upper()
-        if not reach:  # the older variable, which the newer one overrides
-            reach = "LOCALHOST" if variables.get("ROS_LOCALHOST_ONLY", "").strip() == "1" else "SUBNET"
+        # the older variable, which the newer one overrides
+        if not reach:
+            reach = (
+                "LOCALHOST"
+                if variables.get("ROS_LOCALHOST_ONLY", "").strip() == "1"
+                else "SUBNET"
+            )
+
         if reach not in RANGES:
-            raise WorldError(f'ROS_AUTOMATIC_DISCOVERY_RANGE: expected one of {", ".join(RANGES)}, found "{reach}"')
-        peers = tuple(p for p in re.split(r"[;,\s]+", variables.get("ROS_STATIC_PEERS", "")) if p)
+            raise WorldError(
+                f'ROS_AUTOMATIC_DISCOVERY_RANGE: expected one of {", ".join(RANGES)}, found "{reach}"'
+            )
+
+        peers = tuple(
+            p for p in re.split(r"[;,\s]+", variables.get("ROS_STATIC_PEERS", "")) if p
+        )
         return cls(domain, reach, peers)
 
     def announce_to(self, peers: Iterable[str]) -> list[Address]:
@@ -104,15 +140,27 @@ class Environment:
         hosts += [host for host in peers if host not in hosts]
         return [
             (GROUP, discovery_port(self.domain)),
-            *((host, unicast_port(self.domain, index)) for host in hosts for index in range(PARTICIPANTS)),
+            *(
+                (host, unicast_port(self.domain, index))
+                for host in hosts
+                for index in range(PARTICIPANTS)
+            ),
         ]
 
     @staticmethod
     def unserved(variables: Mapping[str, str] = os.environ) -> list[str]:
-        """What the variables ask for and a participant of our own does not do, for people."""
-        found = [f"{name} names {what}, which is not used" for name, what in _UNSERVED.items() if variables.get(name)]
+        """What the variables ask for and a participant of our own does not do, for
+        people.
+        """
+        found = [
+            f"{name} names {what}, which is not used"
+            for name, what in _UNSERVED.items()
+            if variables.get(name)
+        ]
         if variables.get("ROS_SECURITY_ENABLE", "").strip().lower() == "true":
             found.append(
-                "ROS_SECURITY_ENABLE: security enclaves are not supported; only programs without security are met"
+                "ROS_SECURITY_ENABLE: security enclaves are not supported; only "
+                "programs without security are met"
             )
+
         return found

@@ -1,4 +1,6 @@
-"""The ROS graph over DDS: which reader and writer belongs to which node (rmw_dds_common), for ``ros2 node list`` and the like."""
+"""The ROS graph over DDS: which reader and writer belongs to which node
+(rmw_dds_common), for ``ros2 node list`` and the like.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Graph:
         self._length = int(kind[1][1])
         self._nodes: dict[str, tuple[dict[bytes, None], dict[bytes, None]]] = {}
 
-    def add(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
+    def add(
+        self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
+    ) -> None:
         """Add an endpoint of a node."""
         readers, writers = self._nodes.setdefault(node, ({}, {}))
         if reader is not None:
@@ -40,7 +44,9 @@ class Graph:
         if writer is not None:
             writers[writer] = None
 
-    def remove(self, node: str, *, reader: bytes | None = None, writer: bytes | None = None) -> None:
+    def remove(
+        self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
+    ) -> None:
         """Remove an endpoint; a node without endpoints is removed, too."""
         readers, writers = self._nodes.get(node, ({}, {}))
         if reader is not None:
@@ -58,8 +64,14 @@ class Graph:
         t = self._types
         node = t.two("rmw_dds_common/NodeEntitiesInfo")
         nodes = [
-            node(*split_name(name), [self._id(g) for g in readers], [self._id(g) for g in writers])
+            node(
+                *split_name(name),
+                [self._id(g) for g in readers],
+                [self._id(g) for g in writers],
+            )
             for name, (readers, writers) in self._nodes.items()
         ]
-        message = t.two("rmw_dds_common/ParticipantEntitiesInfo")(self._id(self._participant), nodes)
+        message = t.two("rmw_dds_common/ParticipantEntitiesInfo")(
+            self._id(self._participant), nodes
+        )
         return t.encode_cdr(message, GRAPH_TYPE)

@@ -1,4 +1,6 @@
-"""How ROS 2 maps its names, types and user data on DDS (reference ros.md §4; ROS 2 design: topic and service name mapping)."""
+"""How ROS 2 maps its names, types and user data on DDS (reference ros.md §4; ROS 2
+design: topic and service name mapping).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def type_name(name: str) -> str:
 
 
 def type_hash_data(digest: str) -> bytes:
-    """User data of a topic's reader or writer: the hash of its type (from Iron on); empty without one."""
+    """User data of a topic's reader or writer: the hash of its type (from Iron on);
+    empty without one.
+    """
     return f"typehash={digest};".encode() if digest else b""
 
 

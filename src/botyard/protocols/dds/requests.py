@@ -1,4 +1,5 @@
-"""The header that rmw_cyclonedds puts between the CDR header and the body of a service's request and response (reference ros.md §4).
+"""The header that rmw_cyclonedds puts between the CDR header and the body of a
+service's request and response (reference ros.md §4).
 
 rmw_fastrtps sends inline QoS instead (`botyard.protocols.dds.services`).
 """
@@ -41,9 +42,14 @@ def split_request(data: bytes) -> Request:
         It is too short to have the header.
     """
     if len(data) <= CDR_HEADER + HEADER:
-        raise PeerError(f"a request of {len(data)} bytes without the header of rmw_cyclonedds_cpp")
+        raise PeerError(
+            f"a request of {len(data)} bytes without the header of rmw_cyclonedds_cpp"
+        )
+
     end = CDR_HEADER + HEADER
-    return Request(data[:CDR_HEADER] + data[end:], data[CDR_HEADER:end], bool(data[1] & 1))
+    return Request(
+        data[:CDR_HEADER] + data[end:], data[CDR_HEADER:end], bool(data[1] & 1)
+    )
 
 
 def join_response(request: Request, body: bytes) -> bytes:

@@ -1,10 +1,13 @@
-"""Services of ROS 2 over RTPS, for clients and servers of both implementations (reference rtps.md §12).
+"""Services of ROS 2 over RTPS, for clients and servers of both implementations
+(reference rtps.md §12).
 
-rmw_fastrtps names the client and the request in inline QoS (related sample identity); rmw_cyclonedds puts 16 bytes between the CDR header
-and the body (`botyard.protocols.dds.requests`). A response goes to the reader that has asked and to no other: a client of one kind would
-misread the responses of the other kind.
+rmw_fastrtps names the client and the request in inline QoS (related sample identity);
+rmw_cyclonedds puts 16 bytes between the CDR header and the body
+(`botyard.protocols.dds.requests`). A response goes to the reader that has asked and to
+no other: a client of one kind would misread the responses of the other kind.
 
-What ROS 2 makes of DDS is in this package; `botyard.protocols.rtps` knows nothing of ROS.
+What ROS 2 makes of DDS is in this package; `botyard.protocols.rtps` knows nothing of
+ROS.
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ from typing import Final, NamedTuple
 
 from botyard.errors import PeerError
 from botyard.protocols.dds import naming
-from botyard.protocols.dds.requests import CDR_HEADER, HEADER, Request, join_response, split_request
+from botyard.protocols.dds.requests import (
+    CDR_HEADER,
+    HEADER,
+    Request,
+    join_response,
+    split_request,
+)
 from botyard.protocols.rtps.discoverydata import EndpointData
 from botyard.protocols.rtps.limits import MAX_SAMPLE_BYTES
 from botyard.protocols.rtps.parameters import Identity, related_identity
@@ -58,13 +67,17 @@ class Call(NamedTuple):
 
 
 def _names_client(endpoint: EndpointData) -> bytes:
-    """The client's part of user data, by which rmw_cyclonedds pairs a client's ends; empty without one."""
+    """The client's part of user data, by which rmw_cyclonedds pairs a client's ends;
+    empty without one.
+    """
     _, mark, rest = endpoint.user_data.partition(_CLIENT_ID)
     return mark + rest.partition(b";")[0]
 
 
 def _is_cyclone(endpoint: EndpointData | None) -> bool:
-    return endpoint is not None and (endpoint.vendor == VENDOR_CYCLONE or bool(_names_client(endpoint)))
+    return endpoint is not None and (
+        endpoint.vendor == VENDOR_CYCLONE or bool(_names_client(endpoint))
+    )
 
 
 class ServiceServer:
@@ -112,31 +125,48 @@ class ServiceServer:
         self._waiting: deque[tuple[float, Call, bytes]] = deque(maxlen=MAX_WAITING)
         mark = naming.service_data(identity)
         self.writer = participant.writer(
-            naming.response_topic(name), naming.type_name(response), SERVER_QOS, now,
-            user_data=mark + naming.type_hash_data(hashes[1]), changed=self._changed,
-        )  # fmt: skip
+            naming.response_topic(name),
+            naming.type_name(response),
+            SERVER_QOS,
+            now,
+            user_data=mark + naming.type_hash_data(hashes[1]),
+            changed=self._changed,
+        )
         self.reader = participant.reader(
-            naming.request_topic(name), naming.type_name(request), self._take, SERVER_QOS, now,
-            user_data=mark + naming.type_hash_data(hashes[0]), limit=limit,
-        )  # fmt: skip
+            naming.request_topic(name),
+            naming.type_name(request),
+            self._take,
+            SERVER_QOS,
+            now,
+            user_data=mark + naming.type_hash_data(hashes[0]),
+            limit=limit,
+        )
 
     def _take(self, sample: Sample) -> None:
         """A request."""
         self._forget_late(self._participant.now)
         if sample.related is not None:
             if sample.related.guid[:12] != sample.writer[:12]:
-                self._refuse("a request that names the reader of another participant for its response")
+                self._refuse(
+                    "a request that names the reader of another participant for its response"
+                )
                 return
+
             self._take_call(Call(sample.payload, sample, None))
             return
+
         if not _is_cyclone(self.reader.matched.get(sample.writer)):
-            self._refuse("a request that names no client: neither of rmw_fastrtps nor of rmw_cyclonedds")
+            self._refuse(
+                "a request that names no client: neither of rmw_fastrtps nor of rmw_cyclonedds"
+            )
             return
+
         try:
             header = split_request(sample.payload)
         except PeerError as error:
             self._refuse(str(error))
             return
+
         self._take_call(Call(header.body, sample, header))
 
     def answer(self, call: Call, body: bytes, now: float) -> None:
@@ -148,10 +178,14 @@ class ServiceServer:
         body : bytes
             CDR of the response, little-endian, with its 4 bytes of encapsulation.
         """
-        if not self._send(call, body, now):  # its reader may not have been found yet
+        # its reader may not have been found yet
+        if not self._send(call, body, now):
             self._forget_late(now)
             self._waiting.append((now + RESPONSE_TIMEOUT_S, call, body))
-            while len(self._waiting) > 1 and sum(len(entry[2]) for entry in self._waiting) > MAX_WAITING_BYTES:
+            while (
+                len(self._waiting) > 1
+                and sum(len(entry[2]) for entry in self._waiting) > MAX_WAITING_BYTES
+            ):
                 self._waiting.popleft()
 
     def _forget_late(self, now: float) -> None:
@@ -162,15 +196,25 @@ class ServiceServer:
         """Readers of clients have come or gone."""
         now = self._participant.now
         waiting, self._waiting = self._waiting, deque(maxlen=MAX_WAITING)
-        self._waiting.extend(entry for entry in waiting if now <= entry[0] and not self._send(entry[1], entry[2], now))
+        self._waiting.extend(
+            entry
+            for entry in waiting
+            if now <= entry[0] and not self._send(entry[1], entry[2], now)
+        )
 
     def _send(self, call: Call, body: bytes, now: float) -> bool:
         writer = self.writer
         if call.header is not None:
             data = join_response(call.header, body)
-            sent = [writer.write_to(guid, data, now) for guid in self._replied(call.sample.writer)]
+            sent = [
+                writer.write_to(guid, data, now)
+                for guid in self._replied(call.sample.writer)
+            ]
             return any(sent)
-        assert call.sample.related is not None, "without it the client is one of rmw_cyclonedds"
+
+        assert call.sample.related is not None, (
+            "without it the client is one of rmw_cyclonedds"
+        )
         guid = call.sample.related.guid
         inline = related_identity(Identity(guid, call.sample.number))
         if writer.write_to(guid, body, now, inline):
@@ -178,14 +222,22 @@ class ServiceServer:
         if (
             guid[12:] == bytes(4) or guid == call.sample.writer
         ):  # it names its writer: its reader is in the same participant
-            sent = [writer.write_to(reader, body, now, inline) for reader in self._replied(call.sample.writer)]
+            sent = [
+                writer.write_to(reader, body, now, inline)
+                for reader in self._replied(call.sample.writer)
+            ]
             return any(sent)
+
         return False
 
     def _replied(self, requester: bytes) -> list[bytes]:
-        """Readers of the client whose writer this is: those with the same mark, else all of its participant."""
+        """Readers of the client whose writer this is: those with the same mark, else
+        all of its participant.
+        """
         endpoint = self._participant.endpoint(requester)
-        near = [r for r in self.writer.matched.values() if r.guid[:12] == requester[:12]]
+        near = [
+            r for r in self.writer.matched.values() if r.guid[:12] == requester[:12]
+        ]
         if endpoint is not None and (mark := _names_client(endpoint)):
             near = [r for r in near if _names_client(r) == mark]
         return [r.guid for r in near]
@@ -240,18 +292,33 @@ class ServiceClient:
         self._number = 0
         mark = _CLIENT_ID + ".".join(f"{b:x}" for b in identity).encode() + b";"
         self.reader = participant.reader(
-            naming.response_topic(name), naming.type_name(response), self._take, CLIENT_QOS, now, user_data=mark,
-            limit=limit, changed=changed,
-        )  # fmt: skip
+            naming.response_topic(name),
+            naming.type_name(response),
+            self._take,
+            CLIENT_QOS,
+            now,
+            user_data=mark,
+            limit=limit,
+            changed=changed,
+        )
         self.writer = participant.writer(
-            naming.request_topic(name), naming.type_name(request), CLIENT_QOS, now, user_data=mark, changed=changed
+            naming.request_topic(name),
+            naming.type_name(request),
+            CLIENT_QOS,
+            now,
+            user_data=mark,
+            changed=changed,
         )
         self._handle = self.writer.guid[8:]
 
     def server(self) -> EndpointData | None:
-        """The request reader of a server both of whose ends are matched; None: there is none."""
+        """The request reader of a server both of whose ends are matched; None: there is
+        none.
+        """
         there = {guid[:12] for guid in self.reader.matched}
-        return next((r for r in self.writer.matched.values() if r.guid[:12] in there), None)
+        return next(
+            (r for r in self.writer.matched.values() if r.guid[:12] in there), None
+        )
 
     def call(self, body: bytes, now: float, done: Callable[[bytes], None]) -> bool:
         """Call a server; False: there is none.
@@ -270,10 +337,18 @@ class ServiceClient:
             self._number += 1
             key = self._handle, self._number
             header = self._handle + self._number.to_bytes(8, "little")
-            self.writer.write_to(server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now)
+            self.writer.write_to(
+                server.guid, body[:CDR_HEADER] + header + body[CDR_HEADER:], now
+            )
         else:
-            self.writer.write_to(server.guid, body, now, related_identity(Identity(self.reader.guid, UNKNOWN_NUMBER)))
+            self.writer.write_to(
+                server.guid,
+                body,
+                now,
+                related_identity(Identity(self.reader.guid, UNKNOWN_NUMBER)),
+            )
             key = self.reader.guid, self.writer.number
+
         self._calls[key] = _Pending(done, server.guid)
         if len(self._calls) > MAX_CALLS:
             del self._calls[next(iter(self._calls))]
@@ -283,15 +358,22 @@ class ServiceClient:
         """A response."""
         body = sample.payload
         if sample.related is not None:
-            guid = self.reader.guid if sample.related.guid == self.writer.guid else sample.related.guid
+            guid = (
+                self.reader.guid
+                if sample.related.guid == self.writer.guid
+                else sample.related.guid
+            )
             key = guid, sample.related.number
         elif len(body) > CDR_HEADER + HEADER:
             request = split_request(body)
-            number = int.from_bytes(request.identity[8:], "little" if request.little else "big")
+            number = int.from_bytes(
+                request.identity[8:], "little" if request.little else "big"
+            )
             handle = request.identity[:8] if request.little else request.identity[7::-1]
             key, body = (handle, number), request.body
         else:
             return
+
         pending = self._calls.get(key)
         if pending is not None and pending.server[:12] == sample.writer[:12]:
             del self._calls[key]

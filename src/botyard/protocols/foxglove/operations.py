@@ -1,6 +1,8 @@
-"""What Foxglove's protocol sends: operations as JSON, and binary messages (foxglove/ws-protocol, docs/spec.md).
+"""What Foxglove's protocol sends: operations as JSON, and binary messages
+(foxglove/ws-protocol, docs/spec.md).
 
-Binary messages begin with an opcode of one byte; numbers are little-endian. Unknown fields of JSON are ignored, as the specification asks.
+Binary messages begin with an opcode of one byte; numbers are little-endian. Unknown
+fields of JSON are ignored, as the specification asks.
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from botyard.errors import PeerError
 from botyard.names import shown
 
 MESSAGE_DATA: Final = 1
-"""Server: opcode, subscription id (uint32), time (uint64, ns), payload. Client: opcode, channel id (uint32), payload."""
+"""Server: opcode, subscription id (uint32), time (uint64, ns), payload. Client: opcode,
+channel id (uint32), payload.
+"""
 TIME: Final = 2
 """Server: opcode, time (uint64, ns)."""
 SERVICE_CALL: Final = 2
-"""Client: opcode, service id (uint32), call id (uint32), length of the encoding's name (uint32), the name, payload."""
+"""Client: opcode, service id (uint32), call id (uint32), length of the encoding's name
+(uint32), the name, payload.
+"""
 SERVICE_RESPONSE: Final = 3
 """Server: as `SERVICE_CALL`."""
 _U32: Final = 2**32
@@ -30,7 +36,8 @@ _CHANNEL: Final = struct.Struct("<BI")
 
 
 MAX_NAME: Final = 256
-"""Longest name of a topic, encoding, schema or parameter, and longest id, characters."""
+"""Longest name of a topic, encoding, schema or parameter, and longest id, characters.
+"""
 MAX_URI: Final = 2000
 """Longest address of an asset, characters."""
 
@@ -61,7 +68,9 @@ class Unsubscribe(Operation, tag="unsubscribe"):
 
 
 class ClientChannel(msgspec.Struct, rename="camel"):
-    """A topic that a client publishes; its schema is the topic's, whatever text the client sends."""
+    """A topic that a client publishes; its schema is the topic's, whatever text the
+    client sends.
+    """
 
     id: int
     topic: Name
@@ -131,9 +140,18 @@ class FetchAsset(Operation, tag="fetchAsset"):
 
 
 AnyOperation = (
-    Subscribe | Unsubscribe | Advertise | Unadvertise | GetParameters | SetParameters | SubscribeParameters
-    | UnsubscribeParameters | SubscribeGraph | UnsubscribeGraph | FetchAsset
-)  # fmt: skip
+    Subscribe
+    | Unsubscribe
+    | Advertise
+    | Unadvertise
+    | GetParameters
+    | SetParameters
+    | SubscribeParameters
+    | UnsubscribeParameters
+    | SubscribeGraph
+    | UnsubscribeGraph
+    | FetchAsset
+)
 
 
 class ClientMessage(msgspec.Struct):
@@ -173,7 +191,9 @@ class Channel(msgspec.Struct, rename="camel"):
 
 
 class Service(msgspec.Struct, rename="camel"):
-    """A service of the server. `request_schema` and `response_schema` are what older clients read."""
+    """A service of the server. `request_schema` and `response_schema` are what older
+    clients read.
+    """
 
     id: int
     name: str
@@ -217,9 +237,16 @@ def read_binary(data: bytes) -> ClientMessage | ServiceCall:
         _, service, call, length = _CALL.unpack_from(data)
         end = _CALL.size + length
         if end <= len(data):
-            return ServiceCall(service, call, data[_CALL.size : end].decode("utf-8", "replace"), data[end:])
+            return ServiceCall(
+                service,
+                call,
+                data[_CALL.size : end].decode("utf-8", "replace"),
+                data[end:],
+            )
+
     raise PeerError(
-        f"foxglove: expected a message or a service call, found {shown(data[:16].hex())} ({len(data)} bytes)"
+        "foxglove: expected a message or a service call, found "
+        f"{shown(data[:16].hex())} ({len(data)} bytes)"
     )
 
 
@@ -241,7 +268,11 @@ def time_message(time_ns: int) -> bytes:
 def service_response(call: ServiceCall, encoding: str, payload: bytes) -> bytes:
     """The response to a call."""
     name = encoding.encode()
-    return _CALL.pack(SERVICE_RESPONSE, call.service, call.call, len(name)) + name + payload
+    return (
+        _CALL.pack(SERVICE_RESPONSE, call.service, call.call, len(name))
+        + name
+        + payload
+    )
 
 
 def is_id(number: int) -> bool:

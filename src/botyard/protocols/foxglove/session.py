@@ -1,7 +1,8 @@
 """Sans-I/O session of one client of Foxglove's WebSocket protocol.
 
-What goes wrong is told to the client as a status, which Foxglove shows in its list of problems. Nothing that a client sends ends the
-connection. A client that does not read costs at most `MAX_WAITING`: of each topic the newest messages are kept.
+What goes wrong is told to the client as a status, which Foxglove shows in its list of
+problems. Nothing that a client sends ends the connection. A client that does not read
+costs at most `MAX_WAITING`: of each topic the newest messages are kept.
 """
 
 from __future__ import annotations
@@ -21,15 +22,21 @@ from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 MAX_MESSAGE: Final = 1 << 20
 """Longest message of a client, bytes."""
 MAX_WAITING: Final = 16 << 20
-"""Most bytes of messages that wait for a client; the newest message is kept whatever its size."""
+"""Most bytes of messages that wait for a client; the newest message is kept whatever
+its size.
+"""
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""The same of all clients of one address together, and the same of their answers: each has an equal part."""
+"""The same of all clients of one address together, and the same of their answers: each
+has an equal part.
+"""
 MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
 MAX_ANSWER_SIZE: Final = 64 << 20
 """Most characters and bytes of them."""
 MAX_KEPT: Final = 4 << 20
-"""Most bytes that a client makes us keep: its subscriptions, calls, channels and names of parameters."""
+"""Most bytes that a client makes us keep: its subscriptions, calls, channels and names
+of parameters.
+"""
 MAX_ALL_KEPT: Final = 64 << 20
 """Most bytes that all clients make us keep; those of one address a quarter."""
 MAX_LISTED: Final = 1000
@@ -40,10 +47,19 @@ MAX_TEXT: Final = 300
 """Longest text of an error, characters."""
 ENCODINGS: Final = ("cdr", "json")
 """Forms of what clients publish and call services with."""
-CAPABILITIES: Final = ("clientPublish", "connectionGraph", "parameters", "parametersSubscribe", "services", "time")
+CAPABILITIES: Final = (
+    "clientPublish",
+    "connectionGraph",
+    "parameters",
+    "parametersSubscribe",
+    "services",
+    "time",
+)
 Wire = str | bytes
 Answer = Callable[[bool, Any], None]
-"""Takes whether a call has succeeded, and the response's bytes or a text that says why not."""
+"""Takes whether a call has succeeded, and the response's bytes or a text that says why
+not.
+"""
 
 
 class Level(IntEnum):
@@ -55,7 +71,9 @@ class Level(IntEnum):
 
 
 class Bus(Protocol):
-    """Topics, services and parameters, as sessions see them. Every method may raise a `BotyardError`, which the client is told."""
+    """Topics, services and parameters, as sessions see them. Every method may raise a
+    `BotyardError`, which the client is told.
+    """
 
     @property
     def session_id(self) -> str:
@@ -76,14 +94,18 @@ class Bus(Protocol):
         ...
 
     def subscribe(self, client: FoxgloveSession, channel: int) -> None:
-        """Deliver a channel's messages (`FoxgloveSession.deliver`), the last one of a latched topic at once."""
+        """Deliver a channel's messages (`FoxgloveSession.deliver`), the last one of a
+        latched topic at once.
+        """
         ...
 
     def unsubscribe(self, client: FoxgloveSession, channel: int) -> None:
         """Stop delivering them."""
         ...
 
-    def publish(self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes) -> None:
+    def publish(
+        self, client: FoxgloveSession, channel: op.ClientChannel, payload: bytes
+    ) -> None:
         """A message of a topic that the client advertises."""
         ...
 
@@ -91,7 +113,9 @@ class Bus(Protocol):
         """Whether anybody listens to a topic."""
         ...
 
-    def call(self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer) -> None:
+    def call(
+        self, client: FoxgloveSession, call: op.ServiceCall, answer: Answer
+    ) -> None:
         """Call a service; `answer` is called once, now or later, unless this raises."""
         ...
 
@@ -104,7 +128,9 @@ class Bus(Protocol):
         ...
 
     def connections(self) -> Mapping[str, list[dict[str, Any]]]:
-        """Fields of ``connectionGraphUpdate``: who publishes, subscribes and serves what."""
+        """Fields of ``connectionGraphUpdate``: who publishes, subscribes and serves
+        what.
+        """
         ...
 
     def leave(self, client: FoxgloveSession) -> None:
@@ -174,21 +200,32 @@ class FoxgloveSession:
         self._time, self._time_sent = bus.time_ns, -1
         self.is_closed = False
         self._say(
-            "serverInfo", name=name, capabilities=CAPABILITIES, supportedEncodings=ENCODINGS, metadata={}, sessionId=bus.session_id
-        )  # fmt: skip
+            "serverInfo",
+            name=name,
+            capabilities=CAPABILITIES,
+            supportedEncodings=ENCODINGS,
+            metadata={},
+            sessionId=bus.session_id,
+        )
 
     # -- see `botyard.interfaces.interface.Session`
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Process one message of the WebSocket: JSON begins with a brace, binary messages with an opcode below it."""
+        """Process one message of the WebSocket: JSON begins with a brace, binary
+        messages with an opcode below it.
+        """
         if self.is_closed:
             return
         try:
             if len(data) > MAX_MESSAGE:
-                raise PeerError(f"foxglove: expected at most {MAX_MESSAGE} bytes, found {len(data)}")
+                raise PeerError(
+                    f"foxglove: expected at most {MAX_MESSAGE} bytes, found {len(data)}"
+                )
+
             if data[:1].isspace() or data[:1] == b"{":
                 self._act(op.read_text(data))
                 return
+
             found = op.read_binary(data)
             if isinstance(found, op.ServiceCall):
                 self._call(found)
@@ -203,6 +240,7 @@ class FoxgloveSession:
             answer = self._answers.popleft()
             self._answer_size -= len(answer)
             return answer
+
         if self.is_closed:
             return b""
         news = self._news()
@@ -211,10 +249,12 @@ class FoxgloveSession:
         if self._time != self._time_sent:
             self._time_sent = self._time
             return op.time_message(self._time)
+
         if self._order:
             data = self._order.popleft().queue.popleft()
             self._size -= len(data)
             return data
+
         return b""
 
     def _news(self) -> Wire:
@@ -222,25 +262,31 @@ class FoxgloveSession:
         if self._gone_channels:
             gone, self._gone_channels = self._gone_channels, []
             return op.text_of("unadvertise", channelIds=gone)
+
         if self._gone_services:
             gone, self._gone_services = self._gone_services, []
             return op.text_of("unadvertiseServices", serviceIds=gone)
+
         if self._new_channels:
             channels, self._new_channels = [*self._new_channels.values()], {}
             return op.text_of("advertise", channels=channels)
+
         if self._new_services:
             services, self._new_services = [*self._new_services.values()], {}
             return op.text_of("advertiseServices", services=services)
+
         if self._parameters_stale:
             self._parameters_stale = False
             changed = self._changed_parameters()
             if changed:
                 return op.text_of("parameterValues", parameters=changed)
+
         if self._graph_stale and self._graph is not None:
             self._graph_stale = False
             fields = self._changed_graph(self._graph)
             if any(fields.values()):
                 return op.text_of("connectionGraphUpdate", **fields)
+
         return b""
 
     def next_timer(self) -> float | None:
@@ -261,25 +307,40 @@ class FoxgloveSession:
         self._account.close()
         self._followed = set()
         for waiting in (
-            self._answers, self._order, self._subscriptions, self._by_channel, self._advertised, self._calls,
-            self._new_channels, self._new_services, self._gone_channels, self._gone_services, self._known,
-        ):  # fmt: skip
+            self._answers,
+            self._order,
+            self._subscriptions,
+            self._by_channel,
+            self._advertised,
+            self._calls,
+            self._new_channels,
+            self._new_services,
+            self._gone_channels,
+            self._gone_services,
+            self._known,
+        ):
             waiting.clear()
+
         self._size = self._answer_size = 0
         self._graph = None
 
     # -- what the bus calls
 
     def deliver(self, channel: int, data: bytes, time_ns: int, queue: int) -> None:
-        """A message of a subscribed channel; `queue` of them may wait for the client to read."""
+        """A message of a subscribed channel; `queue` of them may wait for the client to
+        read.
+        """
         to = self._by_channel.get(channel)
         if to is None:
             return
         data = op.message_head(to.id, time_ns) + data
         if len(to.queue) >= max(1, queue):
-            self._size -= len(to.queue.popleft())  # its place in the order is taken by the next one
+            self._size -= len(
+                to.queue.popleft()
+            )  # its place in the order is taken by the next one
         else:
             self._order.append(to)
+
         to.queue.append(data)
         self._size += len(data)
         most = self._account.part(MAX_WAITING, MAX_ADDRESS_WAITING)
@@ -313,7 +374,9 @@ class FoxgloveSession:
             self._wake()
 
     def parameters_changed(self) -> None:
-        """Parameters may have changed: the client gets those that have, and that it has asked for."""
+        """Parameters may have changed: the client gets those that have, and that it has
+        asked for.
+        """
         if self._followed is None or self._followed:
             self._parameters_stale = True
             self._wake()
@@ -321,28 +384,58 @@ class FoxgloveSession:
     def _changed_parameters(self) -> list[op.Parameter]:
         now, known = self._bus.parameters(self), self._known
         self._known = {name: p.value for name, p in now.items()}
-        return [p for name, p in now.items() if self._follows(name) and (name not in known or known[name] != p.value)]
+        return [
+            p
+            for name, p in now.items()
+            if self._follows(name) and (name not in known or known[name] != p.value)
+        ]
 
     def connections_changed(self) -> None:
-        """Publishers, subscribers or services have come or gone: the client gets the difference, if it has asked."""
+        """Publishers, subscribers or services have come or gone: the client gets the
+        difference, if it has asked.
+        """
         if self._graph is not None:
             self._graph_stale = True
             self._wake()
 
-    def _changed_graph(self, old: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[Any]]:
+    def _changed_graph(
+        self, old: Mapping[str, list[dict[str, Any]]]
+    ) -> dict[str, list[Any]]:
         now = self._graph = self._bus.connections()
-        before = {key: {entry["name"]: entry for entry in entries} for key, entries in old.items()}
+        before = {
+            key: {entry["name"]: entry for entry in entries}
+            for key, entries in old.items()
+        }
         fields: dict[str, list[Any]] = {
-            key: [entry for entry in entries if before.get(key, {}).get(entry["name"]) != entry] for key, entries in now.items()
-        }  # fmt: skip
-        names = {key: {entry["name"] for entry in entries} for key, entries in now.items()}
+            key: [
+                entry
+                for entry in entries
+                if before.get(key, {}).get(entry["name"]) != entry
+            ]
+            for key, entries in now.items()
+        }
+        names = {
+            key: {entry["name"] for entry in entries} for key, entries in now.items()
+        }
         topics = "publishedTopics", "subscribedTopics"
-        gone = {n for key in topics for n in before.get(key, {})} - {n for key in topics for n in names[key]}
-        # a topic that is still published or still subscribed to stays; the part that has no one any more is said as an empty list
+        gone = {n for key in topics for n in before.get(key, {})} - {
+            n for key in topics for n in names[key]
+        }
+        # a topic that is still published or still subscribed to stays; the part that
+        # has no one any more is said as an empty list
         for key, ids in zip(topics, ("publisherIds", "subscriberIds"), strict=True):
-            fields[key] += [{"name": n, ids: []} for n in before.get(key, {}) if n not in names[key] and n not in gone]
+            fields[key] += [
+                {"name": n, ids: []}
+                for n in before.get(key, {})
+                if n not in names[key] and n not in gone
+            ]
+
         services = {*before.get("advertisedServices", {})} - names["advertisedServices"]
-        return {**fields, "removedTopics": sorted(gone), "removedServices": sorted(services)}
+        return {
+            **fields,
+            "removedTopics": sorted(gone),
+            "removedServices": sorted(services),
+        }
 
     def status(self, level: Level, text: str) -> None:
         """Tell the client what is wrong."""
@@ -367,7 +460,10 @@ class FoxgloveSession:
                     if found is not None:
                         self._account.give_back(_room_of(found))
                     else:
-                        self.status(Level.WARNING, f"unadvertise: channel {ident} is not advertised")
+                        self.status(
+                            Level.WARNING,
+                            f"unadvertise: channel {ident} is not advertised",
+                        )
             case op.GetParameters(parameter_names=names, id=ident):
                 self._tell_parameters(names, ident)
             case op.SetParameters(parameters=parameters, id=ident):
@@ -393,11 +489,20 @@ class FoxgloveSession:
 
     def _subscribe(self, wish: op.SubscriptionRequest) -> None:
         if not op.is_id(wish.id):
-            raise PeerError(f"foxglove: subscribe: expected an id of 32 bits, found {wish.id}")
+            raise PeerError(
+                f"foxglove: subscribe: expected an id of 32 bits, found {wish.id}"
+            )
+
         if wish.id in self._subscriptions:
-            raise PeerError(f"foxglove: subscribe: there is a subscription {wish.id} already")
+            raise PeerError(
+                f"foxglove: subscribe: there is a subscription {wish.id} already"
+            )
+
         if wish.channel_id in self._by_channel:
-            raise PeerError(f"foxglove: subscribe: channel {wish.channel_id} is subscribed to already")
+            raise PeerError(
+                f"foxglove: subscribe: channel {wish.channel_id} is subscribed to already"
+            )
+
         if len(self._subscriptions) >= MAX_LISTED:
             raise PeerError(f"foxglove: expected at most {MAX_LISTED} subscriptions")
         self._keep(ENTRY_BYTES)
@@ -427,20 +532,34 @@ class FoxgloveSession:
 
     def _keep(self, size: int) -> None:
         if not self._account.take(size):
-            raise PeerError(f"foxglove: there is no room: a client makes the simulator keep at most {MAX_KEPT} bytes")
+            raise PeerError(
+                "foxglove: there is no room: a client makes the simulator keep "
+                f"at most {MAX_KEPT} bytes"
+            )
 
     def _advertise(self, channel: op.ClientChannel) -> None:
         if len(self._advertised) >= MAX_LISTED:
-            raise PeerError(f"foxglove: expected at most {MAX_LISTED} advertised channels")
+            raise PeerError(
+                f"foxglove: expected at most {MAX_LISTED} advertised channels"
+            )
+
         if channel.encoding not in ENCODINGS:
             raise PeerError(
-                f"foxglove: advertise: expected one of {', '.join(ENCODINGS)}, found {shown(channel.encoding)}"
+                f"foxglove: advertise: expected one of {', '.join(ENCODINGS)}, "
+                f"found {shown(channel.encoding)}"
             )
+
         if channel.id in self._advertised:
-            raise PeerError(f"foxglove: advertise: there is a channel {channel.id} already")
+            raise PeerError(
+                f"foxglove: advertise: there is a channel {channel.id} already"
+            )
+
         self._keep(_room_of(channel))
         if not self._bus.listens(channel.topic):
-            self.status(Level.WARNING, f"nobody listens to {shown(channel.topic, MAX_TEXT)}")
+            self.status(
+                Level.WARNING, f"nobody listens to {shown(channel.topic, MAX_TEXT)}"
+            )
+
         self._advertised[channel.id] = channel
 
     def _publish(self, message: op.ClientMessage) -> None:
@@ -465,11 +584,16 @@ class FoxgloveSession:
                 self._failed(asked, str(found))
 
         if call.encoding not in ENCODINGS:
-            self._failed(call, f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}")
+            self._failed(
+                call,
+                f"expected one of {', '.join(ENCODINGS)}, found {shown(call.encoding)}",
+            )
         elif key in self._calls:
             self._failed(call, "a call of this id is not answered yet")
         elif len(self._calls) >= MAX_CALLS:
-            self._failed(call, f"expected at most {MAX_CALLS} calls that are not answered yet")
+            self._failed(
+                call, f"expected at most {MAX_CALLS} calls that are not answered yet"
+            )
         elif not self._account.take(ENTRY_BYTES):
             self._failed(call, "there is no room for one more call")
         else:
@@ -480,17 +604,29 @@ class FoxgloveSession:
                 answer(False, shown(error, MAX_TEXT))
 
     def _failed(self, call: op.ServiceCall, text: str) -> None:
-        self._say("serviceCallFailure", serviceId=call.service, callId=call.call, message=text)
+        self._say(
+            "serviceCallFailure", serviceId=call.service, callId=call.call, message=text
+        )
 
     # -- parameters
 
     def _tell_parameters(self, names: Sequence[str], ident: str | None) -> None:
         known = self._bus.parameters(self)
         # those that are not set are left out, as the specification says
-        chosen = [known[n] for n in dict.fromkeys(names[:MAX_LISTED]) if n in known] if names else [*known.values()]
-        self._say("parameterValues", parameters=chosen, **({} if ident is None else {"id": ident}))
+        chosen = (
+            [known[n] for n in dict.fromkeys(names[:MAX_LISTED]) if n in known]
+            if names
+            else [*known.values()]
+        )
+        self._say(
+            "parameterValues",
+            parameters=chosen,
+            **({} if ident is None else {"id": ident}),
+        )
 
-    def _set_parameters(self, parameters: Sequence[op.Parameter], ident: str | None) -> None:
+    def _set_parameters(
+        self, parameters: Sequence[op.Parameter], ident: str | None
+    ) -> None:
         for parameter in parameters[:MAX_LISTED]:
             self._try(lambda p: self._bus.set_parameter(self, p), parameter)
         if ident is not None:
@@ -504,12 +640,19 @@ class FoxgloveSession:
         elif self._followed is not None:
             added = {*names} - self._followed
             if len(self._followed) + len(added) > MAX_LISTED:
-                raise PeerError(f"foxglove: expected at most {MAX_LISTED} names of parameters")
+                raise PeerError(
+                    f"foxglove: expected at most {MAX_LISTED} names of parameters"
+                )
+
             self._keep(sum(map(cost, added)))
             self._followed |= added
 
     def _unfollow(self, names: Sequence[str]) -> None:
-        rest = {*self._bus.parameters(self)} if self._followed is None else set(self._followed)
+        rest = (
+            {*self._bus.parameters(self)}
+            if self._followed is None
+            else set(self._followed)
+        )
         self._forget_names()
         self._followed = rest - {*names} if names else set()
         if not self._account.take(sum(map(cost, self._followed))):
@@ -533,13 +676,24 @@ class FoxgloveSession:
             MAX_ANSWER_SIZE, MAX_ADDRESS_WAITING
         ):
             self._warn(
-                f"foxglove: {len(self._answers)} answers wait for a client that does not read them: it is disconnected"
+                f"foxglove: {len(self._answers)} answers wait for a client that "
+                "does not read them: it is disconnected"
             )
             self.close()
             return
+
         self._answers.append(data)
         self._answer_size += len(data)
         self._wake()
 
 
-__all__ = ["CAPABILITIES", "ENCODINGS", "MAX_MESSAGE", "MAX_WAITING", "Bus", "FoxgloveSession", "Level", "Subscription"]
+__all__ = [
+    "CAPABILITIES",
+    "ENCODINGS",
+    "MAX_MESSAGE",
+    "MAX_WAITING",
+    "Bus",
+    "FoxgloveSession",
+    "Level",
+    "Subscription",
+]

@@ -1,7 +1,9 @@
-"""Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound (pioneer-protocol §4.2, §4.3, §4.6).
+"""Commands for accessories: lasers, gripper, I/O lines, encoders, joystick, sound
+(pioneer-protocol §4.2, §4.3, §4.6).
 
-Numbers 35–38 are commands of an old simulated laser, or of a real robot's analogue port and gripper; `OLD_LASER` and `REAL_ROBOT` are the
-two tables. On a robot with a gripper, the former distinguishes them by the preceding commands (decisions, "Numbers 33–38").
+Numbers 35–38 are commands of an old simulated laser, or of a real robot's analogue port
+and gripper; `OLD_LASER` and `REAL_ROBOT` are the two tables. On a robot with a gripper,
+the former distinguishes them by the preceding commands (decisions, "Numbers 33–38").
 """
 
 from __future__ import annotations
@@ -33,8 +35,12 @@ def laser(session: Conversation, packet: Packet) -> None:
     number = OLD_LASER_COMMANDS.get(C(packet.id), C(packet.id))
     index = packet.data[3] if len(packet.data) > 3 else 0
     if index >= len(session.lasers):
-        session.log(Level.DEBUG, f"command {packet.id} for laser {index}: the robot has {len(session.lasers)} lasers")
+        session.log(
+            Level.DEBUG,
+            f"command {packet.id} for laser {index}: the robot has {len(session.lasers)} lasers",
+        )
         return
+
     chosen = session.lasers[index]
     value = packet.integer()
     if number == C.SIM_LRF_ENABLE:
@@ -43,10 +49,15 @@ def laser(session: Conversation, packet: Packet) -> None:
         chosen.set_start(value)
     elif number == C.SIM_LRF_SET_FOV_END:
         chosen.set_end(value)
-    elif value == 0:  # no scan has readings without a spacing
-        session.log(Level.WARNING, "SIM_LRF_SET_RES: expected hundredths of a degree, not 0, found 0: it is ignored")
+    elif value == 0:
+        # no scan has readings without a spacing
+        session.log(
+            Level.WARNING,
+            "SIM_LRF_SET_RES: expected hundredths of a degree, not 0, found 0: it is ignored",
+        )
     else:
         chosen.set_increment(value)
+
     if chosen.is_coarse:
         session.once(
             C.SIM_LRF_SET_RES,
@@ -56,20 +67,30 @@ def laser(session: Conversation, packet: Packet) -> None:
 
 
 def _laser_start_or_gripper_value(session: Conversation, packet: Packet) -> None:
-    """36: GRIPPERVAL directly after GRIPPER 16 or 17 on a robot with a gripper, else the start angle of a laser."""
-    if session.port.gripper is not None and session.last_command == C.GRIPPER and session.gripper_wants is not None:
+    """36: GRIPPERVAL directly after GRIPPER 16 or 17 on a robot with a gripper, else
+    the start angle of a laser.
+    """
+    if (
+        session.port.gripper is not None
+        and session.last_command == C.GRIPPER
+        and session.gripper_wants is not None
+    ):
         _gripper_value(session, packet)
         return
+
     session.last_laser_start = session.now
     laser(session, packet)
 
 
 def _laser_end_or_gripper_request(session: Conversation, packet: Packet) -> None:
-    """37: GRIPPERPACREQUEST 0–2 without a start angle just before on a robot with a gripper, else the end angle of a laser."""
+    """37: GRIPPERPACREQUEST 0–2 without a start angle just before on a robot with a
+    gripper, else the end angle of a laser.
+    """
     alone = session.now - session.last_laser_start > LASER_SEQUENCE
     if session.port.gripper is not None and alone and 0 <= packet.integer() <= 2:
         _gripper_request(session, packet)
         return
+
     laser(session, packet)
 
 
@@ -82,11 +103,15 @@ def _gripper(session: Conversation, packet: Packet) -> None:
     if gripper is None:
         session.unsupported(packet)
         return
+
     try:
         action = Action(packet.integer())
     except ValueError:
-        session.log(Level.WARNING, f"GRIPPER: expected 1–8 or 15–17, found {packet.integer()}")
+        session.log(
+            Level.WARNING, f"GRIPPER: expected 1–8 or 15–17, found {packet.integer()}"
+        )
         return
+
     gripper.act(action)
     if action in (Action.PRESSURE, Action.LIFT_CARRY):
         session.gripper_wants = action
@@ -125,7 +150,9 @@ def _gyro(session: Conversation, packet: Packet) -> None:
     if session.port.spec.gyro:
         session.streams.request(P.GYRO, 2 if packet.integer() else 0)
     else:
-        session.once(packet.id, Level.INFO, "the client asks for a gyro; this robot has none")
+        session.once(
+            packet.id, Level.INFO, "the client asks for a gyro; this robot has none"
+        )
 
 
 # -- the rest
@@ -141,7 +168,10 @@ def _adsel(session: Conversation, packet: Packet) -> None:
     if 0 <= packet.integer() < len(electrics.analog):
         electrics.analog_port = packet.integer()
     else:
-        session.log(Level.WARNING, f"ADSEL: expected 0 … {len(electrics.analog) - 1}, found {packet.integer()}")
+        session.log(
+            Level.WARNING,
+            f"ADSEL: expected 0 … {len(electrics.analog) - 1}, found {packet.integer()}",
+        )
 
 
 def _ptupos(session: Conversation, packet: Packet) -> None:
@@ -154,26 +184,41 @@ def _ptupos(session: Conversation, packet: Packet) -> None:
 def _say(session: Conversation, packet: Packet) -> None:
     """Pairs of duration (20 ms) and note."""
     tones = packet.data[2 : 2 + packet.data[1]] if len(packet.data) > 1 else b""
-    pairs = [f"{note} for {duration * 0.02:g} s" for duration, note in zip(tones[0::2], tones[1::2], strict=False)]
+    pairs = [
+        f"{note} for {duration * 0.02:g} s"
+        for duration, note in zip(tones[0::2], tones[1::2], strict=False)
+    ]
     session.log(Level.INFO, f"sound: {', '.join(pairs) or 'silence'}")
 
 
 def _sound(session: Conversation, packet: Packet) -> None:
-    session.log(Level.INFO, f"sound: command {command_name(packet.id)}, {packet.integer()}")
+    session.log(
+        Level.INFO, f"sound: command {command_name(packet.id)}, {packet.integer()}"
+    )
 
 
 def _polling(session: Conversation, packet: Packet) -> None:
     """Firing order of the sonar: ignored, because all transducers fire in every period."""
-    session.log(Level.DEBUG, f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period")
+    session.log(
+        Level.DEBUG,
+        f"sonar firing order {list(packet.string().encode('latin-1'))}: all fire in every period",
+    )
 
 
 def _aux(session: Conversation, packet: Packet) -> None:
     """Read from an auxiliary serial port: nothing is connected, so there is no reply."""
-    session.once(packet.id, Level.INFO, f"command {command_name(packet.id)}: nothing is connected to that serial port")
+    session.once(
+        packet.id,
+        Level.INFO,
+        f"command {command_name(packet.id)}: nothing is connected to that serial port",
+    )
 
 
 def _tty3(session: Conversation, packet: Packet) -> None:
-    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
+    session.log(
+        Level.INFO,
+        f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"',
+    )
 
 
 TABLE: Final[dict[int, Handler]] = {

@@ -1,4 +1,6 @@
-"""Packets of accessories: encoders, gyro, joystick, I/O lines, gripper (pioneer-protocol §10); see `reports` for the style."""
+"""Packets of accessories: encoders, gyro, joystick, I/O lines, gripper
+(pioneer-protocol §10); see `reports` for the style.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +32,17 @@ class Encoders:
 
 @dataclass(slots=True, kw_only=True)
 class Gyro:
-    """GYROpac 0x98: readings since the last packet as (rate, temperature); a rate is 10 bits around 512."""
+    """GYROpac 0x98: readings since the last packet as (rate, temperature); a rate is 10
+    bits around 512.
+    """
 
     readings: Sequence[tuple[int, int]] = ()
 
     def encode(self) -> bytes:
         """The packet."""
-        body = b"".join(struct.pack("<hB", rate, temperature) for rate, temperature in self.readings)
+        body = b"".join(
+            struct.pack("<hB", rate, temperature) for rate, temperature in self.readings
+        )
         return frame(P.GYRO, bytes((len(self.readings),)) + body)
 
     @classmethod
@@ -44,12 +50,16 @@ class Gyro:
         """Read the packet."""
         r = packet.reader()
         n = r.u8()
-        return cls(readings=[(r.i16(), r.u8()) for _ in range(min(n, r.remaining // 3))])
+        return cls(
+            readings=[(r.i16(), r.u8()) for _ in range(min(n, r.remaining // 3))]
+        )
 
 
 @dataclass(slots=True, kw_only=True)
 class JoystickReport:
-    """JOYSTICKpac 0xF8: buttons 0 or 1; x (right), y (forward) and throttle 0 … 1023, the first two around 512."""
+    """JOYSTICKpac 0xF8: buttons 0 or 1; x (right), y (forward) and throttle 0 … 1023,
+    the first two around 512.
+    """
 
     button1: int = 0
     button2: int = 0
@@ -59,18 +69,27 @@ class JoystickReport:
 
     def encode(self) -> bytes:
         """The packet."""
-        return frame(P.JOYSTICK, struct.pack("<BBHHH", self.button1, self.button2, self.x, self.y, self.throttle))
+        return frame(
+            P.JOYSTICK,
+            struct.pack(
+                "<BBHHH", self.button1, self.button2, self.x, self.y, self.throttle
+            ),
+        )
 
     @classmethod
     def decode(cls, packet: Packet) -> JoystickReport:
         """Read the packet."""
         r = packet.reader()
-        return cls(button1=r.u8(), button2=r.u8(), x=r.u16(), y=r.u16(), throttle=r.u16())
+        return cls(
+            button1=r.u8(), button2=r.u8(), x=r.u16(), y=r.u16(), throttle=r.u16()
+        )
 
 
 @dataclass(slots=True, kw_only=True)
 class Io:
-    """IOpac 0xF0: bytes of digital inputs and outputs, and analogue inputs (10 bits, 5 V full scale)."""
+    """IOpac 0xF0: bytes of digital inputs and outputs, and analogue inputs (10 bits, 5
+    V full scale).
+    """
 
     inputs: bytes = b""
     outputs: bytes = b""
@@ -81,9 +100,13 @@ class Io:
         analog = struct.pack(f"<{len(self.analog)}H", *self.analog)
         return frame(
             P.IO,
-            bytes((len(self.inputs),)) + self.inputs + bytes((len(self.outputs),)) + self.outputs
-            + bytes((len(self.analog),)) + analog,
-        )  # fmt: skip
+            bytes((len(self.inputs),))
+            + self.inputs
+            + bytes((len(self.outputs),))
+            + self.outputs
+            + bytes((len(self.analog),))
+            + analog,
+        )
 
     @classmethod
     def decode(cls, packet: Packet) -> Io:
@@ -91,7 +114,9 @@ class Io:
         r = packet.reader()
         inputs = r.take(r.u8())
         outputs = r.take(r.u8())
-        return cls(inputs=inputs, outputs=outputs, analog=[r.u16() for _ in range(r.u8())])
+        return cls(
+            inputs=inputs, outputs=outputs, analog=[r.u16() for _ in range(r.u8())]
+        )
 
 
 GENERAL_IO = 2

@@ -1,8 +1,11 @@
-"""Batched building of many sessions' reports with array operations: SIP and laser packets, checksums included.
+"""Batched building of many sessions' reports with array operations: SIP and laser
+packets, checksums included.
 
-Only pose, speeds, flags and ranges of a report change in every period. So each session's packets are built once with `reportbuilder`,
-and kept as rows of a byte array; in every period only the changing columns are written, for all rows at once. The bytes equal those of
-`reportbuilder`, which serves single sessions and robots that cannot be batched (`Session.is_plain`).
+Only pose, speeds, flags and ranges of a report change in every period. So each
+session's packets are built once with `reportbuilder`, and kept as rows of a byte array;
+in every period only the changing columns are written, for all rows at once. The bytes
+equal those of `reportbuilder`, which serves single sessions and robots that cannot be
+batched (`Session.is_plain`).
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from botyard.model.robotport import Fleet
 from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.laserstate import LaserState
 from botyard.protocols.pioneer.packet import HEADER
-from botyard.protocols.pioneer.reportbuilder import DEVICE_BITS, STALL_BITS, build_sip, is_stalled_by
+from botyard.protocols.pioneer.reportbuilder import (
+    DEVICE_BITS,
+    STALL_BITS,
+    build_sip,
+    is_stalled_by,
+)
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, LaserPart
 from botyard.protocols.pioneer.session import Session
 from botyard.units import deg, mm
@@ -51,7 +59,9 @@ class Made(NamedTuple):
 
 
 class Batch:
-    """Builds the reports of sessions of one simulation; arrays are reused between periods while only values change."""
+    """Builds the reports of sessions of one simulation; arrays are reused between
+    periods while only values change.
+    """
 
     def __init__(self) -> None:
         self._key: tuple[Hashable, ...] = ()
@@ -68,26 +78,36 @@ class Batch:
         if not fleet.is_exact:
             return out
         if not self._is_ready([sessions[i] for i in plain], fleet):
-            fleet.refresh()  # robots were added or removed since the step: measure for all at once, not one by one
+            # robots were added or removed since the step: measure for all at once, not
+            # one by one
+            fleet.refresh()
             if not self._is_ready([sessions[i] for i in plain], fleet):
                 return out
+
         sips, scans = [b""] * len(plain), [b""] * len(plain)
         for group in self._sips:
             for n, sip in group.make(fleet):
                 sips[n] = sip
+
         for sweeps in self._scans:
             for n, packets in sweeps.make(fleet):
                 scans[n] += packets
+
         for i, sip, packets in zip(plain, sips, scans, strict=True):
             out[i] = Made(sip, packets)
         return out
 
     def _is_ready(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Prepare the arrays for these sessions; False when readings that they need have not been taken yet."""
+        """Prepare the arrays for these sessions; False when readings that they need
+        have not been taken yet.
+        """
         # the arrays keep references to their sessions, so ids are not reused
         key = (fleet.layout, *((id(s), s.report_version) for s in sessions))
         if key == self._key:
-            return all(g.is_current(fleet) for g in self._sips) and all(g.is_current(fleet) for g in self._scans)
+            return all(g.is_current(fleet) for g in self._sips) and all(
+                g.is_current(fleet) for g in self._scans
+            )
+
         self._key = ()
         if not self._arrange(sessions, fleet):
             return False
@@ -95,13 +115,17 @@ class Batch:
         return True
 
     def _arrange(self, sessions: Sequence[Session], fleet: Fleet) -> bool:
-        """Rebuild the arrays. False when readings that the sessions need have not been taken yet."""
+        """Rebuild the arrays. False when readings that the sessions need have not been
+        taken yet.
+        """
         sips: dict[int, list[int]] = {}
         lasers: dict[tuple[int, int, int, bool], list[tuple[int, LaserState, int]]] = {}
         places = {key: i for i, key in enumerate(fleet.placed[0])}
         for n, session in enumerate(sessions):
             ring = session.port.spec.sonar
-            count = len(ring.transducers) if ring is not None and session.sonar_on else 0
+            count = (
+                len(ring.transducers) if ring is not None and session.sonar_on else 0
+            )
             if count and fleet.span(session.port.name, "sonar", 0) is None:
                 return False
             sips.setdefault(count, []).append(n)
@@ -112,12 +136,18 @@ class Batch:
                         return False
                     shape = (span[1] - span[0], laser.mode, laser.index, laser.reverse)
                     lasers.setdefault(shape, []).append((n, laser, span[0]))
+
         self._sips = [
-            _Sips(fleet, places, count, [(n, sessions[n]) for n in members]) for count, members in sips.items()
+            _Sips(fleet, places, count, [(n, sessions[n]) for n in members])
+            for count, members in sips.items()
         ]
         # by index, so that a robot's lasers follow each other in their order
         shapes = sorted(lasers.items(), key=lambda item: item[0][2])
-        self._scans = [_Scans(fleet, places, *shape, members) for shape, members in shapes if shape[0]]
+        self._scans = [
+            _Scans(fleet, places, *shape, members)
+            for shape, members in shapes
+            if shape[0]
+        ]
         return True
 
 
@@ -135,7 +165,8 @@ def _round(values: F8, low: int, high: int) -> NDArray[np.int64]:
 
 
 def _words(values: F8) -> Bytes2D:
-    """Nearest unsigned 16-bit integers as bytes, low byte first: the last axis is twice as long.
+    """Nearest unsigned 16-bit integers as bytes, low byte first: the last axis is twice
+    as long.
 
     They are those of `_round`: a maximum of NaN and 0 is 0.
     """
@@ -149,12 +180,15 @@ def _i16(values: F8) -> NDArray[np.int64]:
 
 def _wrapped(values: F8) -> NDArray[np.int64]:
     """Truncated towards zero, modulo 2¹⁶, as `units.to_int_wrapped` does."""
-    whole: NDArray[np.int64] = np.where(np.abs(values) < 9e18, np.trunc(np.nan_to_num(values)), 0.0).astype(np.int64)
+    whole: NDArray[np.int64] = np.where(
+        np.abs(values) < 9e18, np.trunc(np.nan_to_num(values)), 0.0
+    ).astype(np.int64)
     return whole & 0xFFFF
 
 
 def _checksums(packets: Bytes2D | NDArray[np.uint8]) -> None:
-    """Write the checksums of packets, whose bytes are the last axis (pioneer-protocol §1).
+    """Write the checksums of packets, whose bytes are the last axis (pioneer-protocol
+    §1).
 
     Pairs of bytes are taken as 16-bit numbers, whose sum wraps around by itself.
     """
@@ -174,8 +208,11 @@ def _first_sip(session: Session) -> bytes:
     """A session's SIP with its constant parts, cached by `report_version`."""
     version = session.report_version
     if session.kept_sip is None or session.kept_sip[0] != version:
-        sip = build_sip(session.port, session.port.state(), sonar_on=session.sonar_on).encode()
+        sip = build_sip(
+            session.port, session.port.state(), sonar_on=session.sonar_on
+        ).encode()
         session.kept_sip = version, sip
+
     return session.kept_sip[1]
 
 
@@ -187,14 +224,23 @@ def _sweep(count: int, mode: int, device: int) -> tuple[bytes, tuple[_Run, ...]]
     runs = []
     for first in range(0, count, READINGS_PER_PACKET):
         n = min(READINGS_PER_PACKET, count - first)
-        part = LaserPart(total=count, first=first, ranges_mm=[0] * n, reflectance=[0] * n, device=device)
+        part = LaserPart(
+            total=count,
+            first=first,
+            ranges_mm=[0] * n,
+            reflectance=[0] * n,
+            device=device,
+        )
         runs.append(_Run(first, n, len(sweep) + _HEAD + before + 5, size))
         sweep += part.encode(kind)
+
     return sweep, tuple(runs)
 
 
 class _Run(NamedTuple):
-    """Readings of one packet: `n` of a scan from index `first` on, at offset `at` with a stride of `size` bytes."""
+    """Readings of one packet: `n` of a scan from index `first` on, at offset `at` with
+    a stride of `size` bytes.
+    """
 
     first: int
     n: int
@@ -202,16 +248,24 @@ class _Run(NamedTuple):
     size: int
 
     def put(self, values: Bytes2D, step: int, offset: int, out: Bytes2D) -> None:
-        """Write a byte for each reading to `out`, `offset` bytes behind its beginning; `values` has one every `step` bytes."""
+        """Write a byte for each reading to `out`, `offset` bytes behind its beginning;
+        `values` has one every `step` bytes.
+        """
         first, last = step * self.first, step * (self.first + self.n)
-        out[:, self.at + offset : self.at + self.size * self.n : self.size] = values[:, first:last:step]
+        out[:, self.at + offset : self.at + self.size * self.n : self.size] = values[
+            :, first:last:step
+        ]
 
 
 class _Sips:
     """SIPs with the same number of sonar readings."""
 
     def __init__(
-        self, fleet: Fleet, places: Mapping[Hashable, int], count: int, members: list[tuple[int, Session]]
+        self,
+        fleet: Fleet,
+        places: Mapping[Hashable, int],
+        count: int,
+        members: list[tuple[int, Session]],
     ) -> None:
         sessions = [s for _, s in members]
         specs = [s.port.spec for s in sessions]
@@ -219,9 +273,14 @@ class _Sips:
         self._sessions = sessions
         self._rows: I8 = np.array([fleet.rows[s.port.name] for s in sessions], np.int64)
         first = [_first_sip(s) for s in sessions]
-        self._bytes: Bytes2D = np.frombuffer(b"".join(first), np.uint8).reshape(len(sessions), -1).copy()
+        self._bytes: Bytes2D = (
+            np.frombuffer(b"".join(first), np.uint8).reshape(len(sessions), -1).copy()
+        )
         at = _HEAD + _FLAGS
-        flags = self._bytes[:, at].astype(np.int64) | self._bytes[:, at + 1].astype(np.int64) << 8
+        flags = (
+            self._bytes[:, at].astype(np.int64)
+            | self._bytes[:, at + 1].astype(np.int64) << 8
+        )
         self._flags = flags & ~1
 
         def column(values: list[float]) -> F8:
@@ -236,8 +295,14 @@ class _Sips:
         self._devices: I8 = np.array(devices, np.int64)
         spans = fleet.placed[1]
         starts = np.array([spans[d][0] for d in devices], np.int64).reshape(-1, 1)
-        self._readings = starts + np.arange(count) if count else np.zeros((len(sessions), 0), np.int64)
-        self._scale = column([1000.0 / p.pioneer.range_conv for p in specs]).reshape(-1, 1)
+        self._readings = (
+            starts + np.arange(count)
+            if count
+            else np.zeros((len(sessions), 0), np.int64)
+        )
+        self._scale = column([1000.0 / p.pioneer.range_conv for p in specs]).reshape(
+            -1, 1
+        )
         self._tail = _HEAD + _COUNT + 1 + 3 * count
 
     def is_current(self, fleet: Fleet) -> bool:
@@ -262,6 +327,7 @@ class _Sips:
             first, last = _HEAD + _COUNT + 1, self._tail
             out[:, first + 1 : last : 3] = ranges[:, 0::2]
             out[:, first + 2 : last : 3] = ranges[:, 1::2]
+
         _put_words(out, self._tail + _ROT_VEL_BEHIND, _i16(vel[:, 2] * _DEGREES * 10.0))
         _put_words(out, self._tail + _LAT_VEL_BEHIND, _i16(vel[:, 1] * _MM))
         _checksums(out)
@@ -270,7 +336,9 @@ class _Sips:
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]
 
     def _stalls(self, fleet: Fleet) -> NDArray[np.int64]:
-        """Stall and bumper bits; few robots have contacts at a time, so those are handled one by one."""
+        """Stall and bumper bits; few robots have contacts at a time, so those are
+        handled one by one.
+        """
         state = fleet.state
         bits = state.stall[self._rows].astype(np.int64) * STALL_BITS
         for i in np.flatnonzero(state.contact[self._rows]).tolist():
@@ -279,11 +347,14 @@ class _Sips:
             if is_stalled_by(more, session.bumpstall):
                 bits[i] |= STALL_BITS
             bits[i] |= more & DEVICE_BITS["stall_bumpers"]
+
         return bits
 
 
 class _Scans:
-    """Laser scans of one length, in one kind of packet and order, of lasers with one index."""
+    """Laser scans of one length, in one kind of packet and order, of lasers with one
+    index.
+    """
 
     def __init__(
         self,
@@ -297,19 +368,35 @@ class _Scans:
     ) -> None:
         self._places = [n for n, _, _ in members]
         self._lasers = [laser for _, laser, _ in members]
-        self._rows: I8 = np.array([fleet.rows[laser.port.name] for laser in self._lasers], np.int64)
-        self._devices: I8 = np.array([places[laser.port.name, "laser", device] for laser in self._lasers], np.int64)
+        self._rows: I8 = np.array(
+            [fleet.rows[laser.port.name] for laser in self._lasers], np.int64
+        )
+        self._devices: I8 = np.array(
+            [places[laser.port.name, "laser", device] for laser in self._lasers],
+            np.int64,
+        )
         self._mode = mode
         order = np.arange(count)[::-1] if reverse else np.arange(count)
-        self._readings = np.array([first for _, _, first in members], np.int64).reshape(-1, 1) + order
+        self._readings = (
+            np.array([first for _, _, first in members], np.int64).reshape(-1, 1)
+            + order
+        )
         sweep, self._runs = _sweep(count, mode, device)
-        self._bytes: Bytes2D = np.tile(np.frombuffer(sweep, np.uint8), (len(members), 1))
-        # full packets as (session, packet, byte), and the last one, which may be shorter, as (session, byte): views of the same bytes
+        self._bytes: Bytes2D = np.tile(
+            np.frombuffer(sweep, np.uint8), (len(members), 1)
+        )
+        # full packets as (session, packet, byte), and the last one, which may be
+        # shorter, as (session, byte): views of the same bytes
         full = len(self._runs) - 1
         length = self._runs[1].at - self._runs[0].at if full else 0
-        self._parts: list[NDArray[np.uint8]] = [self._bytes[:, full * length :]] if full == 0 else [
-            self._bytes[:, : full * length].reshape(len(members), full, length), self._bytes[:, full * length :]
-        ]  # fmt: skip
+        self._parts: list[NDArray[np.uint8]] = (
+            [self._bytes[:, full * length :]]
+            if full == 0
+            else [
+                self._bytes[:, : full * length].reshape(len(members), full, length),
+                self._bytes[:, full * length :],
+            ]
+        )
 
     def is_current(self, fleet: Fleet) -> bool:
         """Whether all these scans were taken in this step."""
@@ -323,10 +410,15 @@ class _Scans:
         for run in runs:
             run.put(words, 2, 0, out)
             run.put(words[:, 1:], 2, 1, out)
+
         moved = np.array([laser.take_moved() for laser in self._lasers], np.uint8)
         if self._mode == 1:
             odom = fleet.state.odom[self._rows]
-            pose = (_i16(odom[:, 0] * _MM), _i16(odom[:, 1] * _MM), _i16(odom[:, 2] * _DEGREES))
+            pose = (
+                _i16(odom[:, 0] * _MM),
+                _i16(odom[:, 1] * _MM),
+                _i16(odom[:, 2] * _DEGREES),
+            )
             for part in self._parts:
                 for k, values in enumerate(pose):
                     column = values if part.ndim == 2 else values[:, None]
@@ -334,11 +426,14 @@ class _Scans:
                     part[..., _HEAD + 2 * k + 1] = column >> 8 & 0xFF
         else:
             bright = returns.take(self._readings)
-            marks = np.where(bright > 1, np.minimum(bright - 1, 255), 0).astype(np.uint8)
+            marks = np.where(bright > 1, np.minimum(bright - 1, 255), 0).astype(
+                np.uint8
+            )
             for run in runs:
                 run.put(marks, 1, 2, out)
             for part in self._parts:
                 part[..., -3] = moved if part.ndim == 2 else moved[:, None]
+
         for part in self._parts:
             _checksums(part)
         return [(n, row.tobytes()) for n, row in zip(self._places, out, strict=True)]

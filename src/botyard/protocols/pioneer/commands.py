@@ -1,4 +1,6 @@
-"""Numbers of the Pioneer protocol: commands of clients and packet types of robots (pioneer-protocol §4, §5–10)."""
+"""Numbers of the Pioneer protocol: commands of clients and packet types of robots
+(pioneer-protocol §4, §5–10).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from enum import IntEnum
 
 
 class C(IntEnum):
-    """Commands, client to robot. Names as in the client libraries; numbers 33–38 and 61–69 mean two things each (§4.3, §4.4)."""
+    """Commands, client to robot. Names as in the client libraries; numbers 33–38 and
+    61–69 mean two things each (§4.3, §4.4).
+    """
 
     PULSE = 0
     OPEN = 1
@@ -89,7 +93,9 @@ class C(IntEnum):
 
 
 class Ctrl(IntEnum):
-    """Operations of SIM_CTRL: 1–8 are the original's (§9), those from 200 on are ours (docs/reference/protocol.md)."""
+    """Operations of SIM_CTRL: 1–8 are the original's (§9), those from 200 on are ours
+    (docs/reference/protocol.md).
+    """
 
     LOAD_MAP = 1
     MASTER_LOAD_MAP = 2
@@ -136,13 +142,35 @@ OLD_LASER_COMMANDS = {
     C.GRIPPERPACREQUEST: C.SIM_LRF_SET_FOV_END,
     C.OLD_LRF_PARMINC: C.SIM_LRF_SET_RES,
 }
-"""Old laser commands 35–38, which client libraries still send, and what they mean (§4.3); real robots use 35–37 otherwise."""
+"""Old laser commands 35–38, which client libraries still send, and what they mean
+(§4.3); real robots use 35–37 otherwise.
+"""
 
 IGNORED_SILENTLY = frozenset(
-    [20, 26, C.SETPBIOPORT, C.MOVINGBLINK, C.HOSTBAUD, C.AUX1BAUD, C.AUX2BAUD, 56, C.BATTERYINFO, *range(70, 88),
-     *range(95, 99), 120, 123, 124, *range(125, 130), 149, 150, *range(210, 221)]
-)  # fmt: skip
-"""Commands that real robots know and clients send routinely; they are ignored without a warning (§4.6, PIO-068)."""
+    [
+        20,
+        26,
+        C.SETPBIOPORT,
+        C.MOVINGBLINK,
+        C.HOSTBAUD,
+        C.AUX1BAUD,
+        C.AUX2BAUD,
+        56,
+        C.BATTERYINFO,
+        *range(70, 88),
+        *range(95, 99),
+        120,
+        123,
+        124,
+        *range(125, 130),
+        149,
+        150,
+        *range(210, 221),
+    ]
+)
+"""Commands that real robots know and clients send routinely; they are ignored without a
+warning (§4.6, PIO-068).
+"""
 
 
 def command_name(number: int) -> str:

@@ -34,7 +34,8 @@ class PioneerSettings:
     siminfo_flags : int
         Flags of SIMINFO: bit 0 interactive page, bit 1 restarted after a crash.
     laser_compat : bool
-        Commands 35–38 are those of old simulated lasers; False: those of real robots (``--no-srisim-laser-compat``).
+        Commands 35–38 are those of old simulated lasers; False: those of real robots
+        (``--no-srisim-laser-compat``).
     srisim_compat : bool
         Commands 62 and 66–69 are those of the old SRIsim (``--srisim-compat``).
     gripper_layout : str
@@ -59,7 +60,8 @@ class PioneerSettings:
 
 
 class Conversation:
-    """State of a session that command handlers act on: the robot, the client's requests, and queued output. See `Session`.
+    """State of a session that command handlers act on: the robot, the client's
+    requests, and queued output. See `Session`.
 
     Parameters
     ----------
@@ -136,12 +138,17 @@ class Conversation:
         raise NotImplementedError
 
     def unsupported(self, packet: Packet) -> None:
-        """Warn once per session that a command is not supported, or every time if the user wants that (decisions, "Pioneer")."""
+        """Warn once per session that a command is not supported, or every time if the
+        user wants that (decisions, "Pioneer").
+        """
         always = self.settings.warn_unsupported
         if not always and (packet.id in IGNORED_SILENTLY or packet.id in self._warned):
             return
         self._warned.add(packet.id)
-        self.log(Level.WARNING, f"command {command_name(packet.id)} is not supported and was ignored")
+        self.log(
+            Level.WARNING,
+            f"command {command_name(packet.id)} is not supported and was ignored",
+        )
 
     def once(self, key: int, level: Level, text: str) -> None:
         """Log a line about command `key`, once a session."""

@@ -11,7 +11,9 @@ from botyard.units import clamp, mm
 GYRO_CENTER: Final = 512
 """Reading of a gyro at rest: the middle of its 10 bits (pioneer-protocol §10)."""
 GYRO_SCALE: Final = math.radians(1.626)
-"""Turn rate of one unit, rad/s: the ``GyroScaler`` of clients' parameter files (formats §2.2)."""
+"""Turn rate of one unit, rad/s: the ``GyroScaler`` of clients' parameter files (formats
+§2.2).
+"""
 GYRO_TEMPERATURE: Final = 128
 """The temperature byte; clients do not use it."""
 
@@ -22,5 +24,7 @@ def ticks(way: float, spec: PioneerSpec) -> int:
 
 
 def gyro_reading(rate: float) -> int:
-    """The 10-bit reading of a gyro that turns with `rate` rad/s, counter-clockwise positive."""
+    """The 10-bit reading of a gyro that turns with `rate` rad/s, counter-clockwise
+    positive.
+    """
     return round(clamp(GYRO_CENTER + rate / GYRO_SCALE, 0, 1023))

@@ -1,4 +1,6 @@
-"""Events of a Pioneer session for the program that runs it; flat values, read with `Session.next_event`."""
+"""Events of a Pioneer session for the program that runs it; flat values, read with
+`Session.next_event`.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class LogLine:
     level : Level
         Severity.
     text : str
-        The line. Text that came from the client is marked as such and has no control characters.
+        The line. Text that came from the client is marked as such and has no control
+        characters.
     """
 
     level: Level
@@ -50,7 +53,8 @@ class SessionClosed:
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested:
-    """The client requests the end of the whole simulation; the server decides whether it is permitted.
+    """The client requests the end of the whole simulation; the server decides whether
+    it is permitted.
 
     Attributes
     ----------
@@ -119,7 +123,14 @@ class StepsRequested:
     count: int | None
 
 
-Request = ExitRequested | MapRequested | MasterCleared | LogRotationRequested | SnapshotRequested | StepsRequested
+Request = (
+    ExitRequested
+    | MapRequested
+    | MasterCleared
+    | LogRotationRequested
+    | SnapshotRequested
+    | StepsRequested
+)
 """Requests that concern the whole simulator."""
 
 Event = LogLine | SessionOpened | SessionClosed | Request

@@ -1,4 +1,6 @@
-"""Encoding of a gripper's switches in one byte, in two incompatible layouts (pioneer-protocol §10.1)."""
+"""Encoding of a gripper's switches in one byte, in two incompatible layouts
+(pioneer-protocol §10.1).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def aria(g: GripperState) -> int:
 
 
 def p2os(g: GripperState) -> int:
-    """Layout of Player's p2os driver: SIP byte 14; its beams are among the digital inputs, see `p2os_inputs`."""
+    """Layout of Player's p2os driver: SIP byte 14; its beams are among the digital
+    inputs, see `p2os_inputs`.
+    """
     return (
         g.open << 0
         | g.closed << 1
@@ -30,7 +34,7 @@ def p2os(g: GripperState) -> int:
         | g.lift_up << 4
         | g.lift_down << 5
         | g.lift_moves << 6
-    )  # fmt: skip
+    )
 
 
 def p2os_inputs(g: GripperState, inputs: int) -> int:

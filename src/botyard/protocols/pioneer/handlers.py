@@ -1,8 +1,11 @@
-"""Command handlers: one small function per command, and the dispatch table (pioneer-protocol §4).
+"""Command handlers: one small function per command, and the dispatch table
+(pioneer-protocol §4).
 
-This module has the commands of every Pioneer robot; `accessoryhandlers` those of its accessories, `simhandlers` those of the simulator.
+This module has the commands of every Pioneer robot; `accessoryhandlers` those of its
+accessories, `simhandlers` those of the simulator.
 
-Numbers on the wire are millimetres and degrees; they leave this module as metres and radians.
+Numbers on the wire are millimetres and degrees; they leave this module as metres and
+radians.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ def _signed_byte(value: int) -> int:
 
 
 def _pulse(session: Conversation, packet: Packet) -> None:
-    """No operation (keep-alive): every packet has already reset the watchdog. A second OPEN is ignored, too."""
+    """No operation (keep-alive): every packet has already reset the watchdog. A second
+    OPEN is ignored, too.
+    """
 
 
 def _close(session: Conversation, packet: Packet) -> None:
@@ -53,17 +58,27 @@ def _close(session: Conversation, packet: Packet) -> None:
 
 def _config(session: Conversation, packet: Packet) -> None:
     s = session.settings
-    session.send(build_config(session.port.spec, session.port.state(), s.robot_name, s.firmware).encode())
+    session.send(
+        build_config(
+            session.port.spec, session.port.state(), s.robot_name, s.firmware
+        ).encode()
+    )
 
 
 # -- motion
 
 
 def _moved(session: Conversation) -> RobotPort:
-    """The robot, for a motion command; logs once that such commands are ignored while the motors are off."""
+    """The robot, for a motion command; logs once that such commands are ignored while
+    the motors are off.
+    """
     if not session.motors_on and not session.warned_motors:
         session.warned_motors = True
-        session.log(Level.WARNING, "motion commands are ignored while the motors are off (send ENABLE 1)")
+        session.log(
+            Level.WARNING,
+            "motion commands are ignored while the motors are off (send ENABLE 1)",
+        )
+
     return session.port
 
 
@@ -93,7 +108,9 @@ def _vel2(session: Conversation, packet: Packet) -> None:
     low, high = packet.byte_pair()
     p = session.port.spec.pioneer
     right, left = _signed_byte(low) * p.vel2_div, _signed_byte(high) * p.vel2_div
-    _moved(session).drive(v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv)
+    _moved(session).drive(
+        v=units.from_mm((left + right) / 2.0), w=(right - left) / 2.0 * p.diff_conv
+    )
 
 
 def _move(session: Conversation, packet: Packet) -> None:
@@ -145,12 +162,17 @@ def _latacc(session: Conversation, packet: Packet) -> None:
 
 
 def _seto(session: Conversation, packet: Packet) -> None:
-    """Odometry to zero, or to x, y (mm) and th (deg) when they follow a type byte (PIO-008)."""
+    """Odometry to zero, or to x, y (mm) and th (deg) when they follow a type byte
+    (PIO-008).
+    """
     pose = Pose()
     if len(packet.data) >= 7:
         r = packet.reader()
         r.u8()
-        pose = Pose(units.from_mm(r.i16()), units.from_mm(r.i16()), units.from_deg(r.i16()))
+        pose = Pose(
+            units.from_mm(r.i16()), units.from_mm(r.i16()), units.from_deg(r.i16())
+        )
+
     session.port.set_odometry(pose)
 
 
@@ -185,7 +207,10 @@ def _spoof_temperature(session: Conversation, packet: Packet) -> None:
 
 
 def _tty(session: Conversation, packet: Packet) -> None:
-    session.log(Level.INFO, f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"')
+    session.log(
+        Level.INFO,
+        f'serial output of command {command_name(packet.id)}: "{shown(packet.string(), MAX_TEXT)}"',
+    )
 
 
 def _message(session: Conversation, packet: Packet) -> None:
@@ -199,7 +224,9 @@ def _message(session: Conversation, packet: Packet) -> None:
 def table(laser_compat: bool = True, srisim_compat: bool = False) -> dict[int, Handler]:
     """The dispatch table for the user's compatibility options (§4.3, §4.4)."""
     handlers = BASE | accessoryhandlers.TABLE | simhandlers.TABLE
-    handlers |= accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
+    handlers |= (
+        accessoryhandlers.OLD_LASER if laser_compat else accessoryhandlers.REAL_ROBOT
+    )
     if srisim_compat:
         handlers |= simhandlers.SRISIM
     return handlers

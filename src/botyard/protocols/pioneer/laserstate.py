@@ -1,4 +1,6 @@
-"""A client's settings of one laser: mode, rays, order of the readings (pioneer-protocol §4.2, §7)."""
+"""A client's settings of one laser: mode, rays, order of the readings (pioneer-protocol
+§4.2, §7).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from botyard.protocols.pioneer.commands import P
 from botyard.protocols.pioneer.reportbuilder import laser_packets, scan_geometry
 
 MAX_READINGS: Final = 3601
-"""Readings of a scan that a client can configure: 0.1° over 360°. Bounds the cost of a step."""
+"""Readings of a scan that a client can configure: 0.1° over 360°. Bounds the cost of a
+step.
+"""
 
 
 class LaserState:
@@ -36,7 +40,8 @@ class LaserState:
         self.version = 0
         self.is_coarse = False
         """The client requested more readings than `MAX_READINGS`."""
-        self._moved = True  # the first scan after switching on has the flag set
+        # the first scan after switching on has the flag set
+        self._moved = True
         self._teleports = port.teleports
 
     def switch(self, mode: int) -> None:
@@ -64,8 +69,12 @@ class LaserState:
         self._configure()
 
     def _configure(self) -> None:
-        """Apply the settings, which arrive one by one; too many readings are spread over the field of view."""
-        lowest, step, count, self.reverse = scan_geometry(self.start_deg, self.end_deg, self.increment_deg)
+        """Apply the settings, which arrive one by one; too many readings are spread
+        over the field of view.
+        """
+        lowest, step, count, self.reverse = scan_geometry(
+            self.start_deg, self.end_deg, self.increment_deg
+        )
         self.is_coarse = count > MAX_READINGS
         if self.is_coarse:
             step, count = step * (count - 1) / (MAX_READINGS - 1), MAX_READINGS
@@ -73,7 +82,9 @@ class LaserState:
         self.port.configure_laser(self.index, lowest, step, count)
 
     def take_moved(self) -> bool:
-        """Whether the robot was teleported since the last scan; resets the flag, so call it once per scan."""
+        """Whether the robot was teleported since the last scan; resets the flag, so
+        call it once per scan.
+        """
         teleports = self.port.teleports
         moved = self._moved or teleports != self._teleports
         self._moved, self._teleports = False, teleports
@@ -86,5 +97,10 @@ class LaserState:
         moved = self.take_moved()
         packet_type = P.LASER1 if self.mode == 1 else P.LASER2
         return laser_packets(
-            self.port.laser(self.index), state, packet_type, device=self.index, flags=int(moved), reverse=self.reverse
+            self.port.laser(self.index),
+            state,
+            packet_type,
+            device=self.index,
+            flags=int(moved),
+            reverse=self.reverse,
         )

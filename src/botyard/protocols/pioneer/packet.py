@@ -1,6 +1,8 @@
-"""The frame of the Pioneer serial protocol: header, length, checksum, and the integers inside (pioneer-protocol §1).
+"""The frame of the Pioneer serial protocol: header, length, checksum, and the integers
+inside (pioneer-protocol §1).
 
-``FA FB``, one byte L (number of bytes that follow it), ID, arguments, checksum high byte first. All other numbers are little-endian.
+``FA FB``, one byte L (number of bytes that follow it), ID, arguments, checksum high
+byte first. All other numbers are little-endian.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ MAX_LENGTH: Final = 200
 MAX_PACKET: Final = 3 + MAX_LENGTH
 """Longest packet that is accepted, bytes."""
 MAX_DATA: Final = 195
-"""Maximum of data bytes in a packet that is sent: a length byte of 198, beyond which p2os refuses a packet (§1, FRM-011)."""
+"""Maximum of data bytes in a packet that is sent: a length byte of 198, beyond which
+p2os refuses a packet (§1, FRM-011).
+"""
 
 MAX_TEXT: Final = 127
 """Characters of a client's text that are logged."""
@@ -28,7 +32,9 @@ ARG_STRING: Final = 0x2B
 
 
 def checksum(payload: bytes | bytearray | memoryview) -> int:
-    """Checksum over ID and arguments: 16-bit sum of big-endian pairs; a byte left over is XORed into the low byte."""
+    """Checksum over ID and arguments: 16-bit sum of big-endian pairs; a byte left over
+    is XORed into the low byte.
+    """
     n = len(payload) & ~1
     total = (sum(payload[0:n:2]) << 8) + sum(payload[1:n:2])
     total &= 0xFFFF
@@ -41,35 +47,59 @@ def frame(packet_id: int, data: bytes = b"") -> bytes:
     Raises
     ------
     ValueError
-        More than `MAX_DATA` data bytes: an internal error, clients would refuse the packet.
+        More than `MAX_DATA` data bytes: an internal error, clients would refuse the
+        packet.
     """
     if len(data) > MAX_DATA:
-        raise ValueError(f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}")
+        raise ValueError(
+            f"packet 0x{packet_id:02x}: at most {MAX_DATA} data bytes, found {len(data)}"
+        )
+
     payload = bytes((packet_id,)) + data
-    return HEADER + bytes((len(payload) + 2,)) + payload + checksum(payload).to_bytes(2, "big")
+    return (
+        HEADER
+        + bytes((len(payload) + 2,))
+        + payload
+        + checksum(payload).to_bytes(2, "big")
+    )
 
 
 def int_argument(value: int) -> bytes:
-    """An integer argument of a command: sign as the type byte, then its size as u16 (−65535 … 65535)."""
+    """An integer argument of a command: sign as the type byte, then its size as u16
+    (−65535 … 65535).
+    """
     size = min(abs(value), 0xFFFF)
-    return bytes((ARG_NEGATIVE if value < 0 else ARG_POSITIVE,)) + size.to_bytes(2, "little")
+    return bytes((ARG_NEGATIVE if value < 0 else ARG_POSITIVE,)) + size.to_bytes(
+        2, "little"
+    )
 
 
 def string_argument(text: bytes) -> bytes:
-    """A string argument of a command: type byte, length, characters (at most `MAX_DATA` − 4 are sent)."""
+    """A string argument of a command: type byte, length, characters (at most `MAX_DATA`
+    − 4 are sent).
+    """
     text = text[: MAX_DATA - 4]
     return bytes((ARG_STRING, len(text))) + text
 
 
 def command(number: int, argument: int | bytes | None = None) -> bytes:
-    """A command packet, as a client sends it, with an integer, a string, or no argument."""
+    """A command packet, as a client sends it, with an integer, a string, or no
+    argument.
+    """
     if argument is None:
         return frame(number)
-    return frame(number, int_argument(argument) if isinstance(argument, int) else string_argument(argument))
+    return frame(
+        number,
+        int_argument(argument)
+        if isinstance(argument, int)
+        else string_argument(argument),
+    )
 
 
 class Reader:
-    """Reads the data of a packet from front to back; beyond the end everything is 0 (FRM-006)."""
+    """Reads the data of a packet from front to back; beyond the end everything is 0
+    (FRM-006).
+    """
 
     __slots__ = ("_at", "_data")
 
@@ -148,7 +178,9 @@ class Packet:
         return Reader(self.data)
 
     def integer(self) -> int:
-        """The integer argument: type byte, then its size; 0 when absent. Any type but 1B counts as positive (§1)."""
+        """The integer argument: type byte, then its size; 0 when absent. Any type but
+        1B counts as positive (§1).
+        """
         if len(self.data) < 3:
             return 0
         value: int = struct.unpack_from("<H", self.data, 1)[0]
@@ -160,7 +192,9 @@ class Packet:
         return len(self.data) >= 3
 
     def byte_pair(self) -> tuple[int, int]:
-        """A "2 bytes" argument as (low byte, high byte), each 0 … 255: the signed value is rebuilt first (§1)."""
+        """A "2 bytes" argument as (low byte, high byte), each 0 … 255: the signed value
+        is rebuilt first (§1).
+        """
         value = self.integer() & 0xFFFF
         return value & 0xFF, value >> 8
 
@@ -197,11 +231,13 @@ class ParserCounts:
 
 
 class Parser:
-    """Incremental parser of a byte stream into packets; never raises, whatever the bytes.
+    """Incremental parser of a byte stream into packets; never raises, whatever the
+    bytes.
 
-    Resynchronisation: after a bad length or checksum only the header is skipped and the search goes on right behind it, so a valid packet
-    after a truncated one is found. The result does not depend on how the stream is split into chunks. The buffer never holds more than one
-    incomplete packet (203 bytes) between calls.
+    Resynchronisation: after a bad length or checksum only the header is skipped and the
+    search goes on right behind it, so a valid packet after a truncated one is found.
+    The result does not depend on how the stream is split into chunks. The buffer never
+    holds more than one incomplete packet (203 bytes) between calls.
     """
 
     def __init__(self) -> None:
@@ -217,10 +253,15 @@ class Parser:
             start = buffer.find(HEADER, at)
             if start < 0:
                 # a last FA may be the first half of a header
-                end = len(buffer) - 1 if len(buffer) > at and buffer[-1] == HEADER[0] else len(buffer)
+                end = (
+                    len(buffer) - 1
+                    if len(buffer) > at and buffer[-1] == HEADER[0]
+                    else len(buffer)
+                )
                 counts.garbage += end - at
                 at = end
                 break
+
             counts.garbage += start - at
             at = start
             if len(buffer) < at + 3:
@@ -231,6 +272,7 @@ class Parser:
                 counts.garbage += 2
                 at += 2
                 continue
+
             end = at + 3 + length
             if len(buffer) < end:
                 break
@@ -243,5 +285,6 @@ class Parser:
                 counts.bad_checksums += 1
                 counts.garbage += 2
                 at += 2
+
         del buffer[:at]
         return packets

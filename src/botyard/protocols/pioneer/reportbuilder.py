@@ -1,4 +1,5 @@
-"""Conversion of a robot's state in SI units to the integers of its reports (pioneer-protocol §5–8, §16; decisions, "Pioneer").
+"""Conversion of a robot's state in SI units to the integers of its reports
+(pioneer-protocol §5–8, §16; decisions, "Pioneer").
 
 This is the boundary where metres become millimetres and radians degrees.
 """
@@ -21,7 +22,13 @@ from botyard.model.robotport import RobotPort, RobotState
 from botyard.protocols.pioneer import accessoryreports as accessories
 from botyard.protocols.pioneer import encoders, gripperbits
 from botyard.protocols.pioneer.commands import P
-from botyard.protocols.pioneer.reports import CONFIG_MAXIMA, READINGS_PER_PACKET, Config, LaserPart, Sip
+from botyard.protocols.pioneer.reports import (
+    CONFIG_MAXIMA,
+    READINGS_PER_PACKET,
+    Config,
+    LaserPart,
+    Sip,
+)
 from botyard.protocols.pioneer.simreports import SimDevice, SimInfo, SimStat
 
 log = logging.getLogger("botyard.devices")
@@ -31,13 +38,29 @@ STALL_BITS = 0x0101
 FRONT_BITS, REAR_BITS = 0xFE00, 0x00FE
 """Contact switches of each side, in the same field."""
 DEVICE_BITS: Final = {
-    "stall_bumpers": FRONT_BITS | REAR_BITS, "flags": 0xFFFF, "gripper": 0xFF, "faults": 0xFFFF, "compass": 0xFF,
-    "battery": 0xFF, "battery10": 0xFFFF, "charge_state": 0xFF, "soc": 0xFF,
-    "timer_low": 0xFF, "analog": 0xFF, "digout": 0xFF, "temperature": -1,
-}  # fmt: skip
-"""Fields of the report in which devices may set bits, and which ones (`PioneerFields.report`)."""
-DEVICE_SIMSTAT: Final = frozenset({"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"})
-"""Fields of SIMSTAT that devices may fill in (`PioneerFields.simstat`): of ``flags`` bit 1 alone, in which they set bits."""
+    "stall_bumpers": FRONT_BITS | REAR_BITS,
+    "flags": 0xFFFF,
+    "gripper": 0xFF,
+    "faults": 0xFFFF,
+    "compass": 0xFF,
+    "battery": 0xFF,
+    "battery10": 0xFFFF,
+    "charge_state": 0xFF,
+    "soc": 0xFF,
+    "timer_low": 0xFF,
+    "analog": 0xFF,
+    "digout": 0xFF,
+    "temperature": -1,
+}
+"""Fields of the report in which devices may set bits, and which ones
+(`PioneerFields.report`).
+"""
+DEVICE_SIMSTAT: Final = frozenset(
+    {"flags", "lat_e7", "lon_e7", "alt_cm", "gps_quality"}
+)
+"""Fields of SIMSTAT that devices may fill in (`PioneerFields.simstat`): of ``flags``
+bit 1 alone, in which they set bits.
+"""
 SONAR_BITS = 0b11110
 """All four sonar arrays on."""
 
@@ -64,18 +87,28 @@ def sonar_readings(port: RobotPort, first: int) -> list[tuple[int, int]]:
     if sonar is None:
         return []
     scale = 1000.0 / port.spec.pioneer.range_conv
-    ranges = np.rint(sonar.ranges[first : first + READINGS_PER_PACKET] * scale).astype(int).tolist()
+    ranges = (
+        np.rint(sonar.ranges[first : first + READINGS_PER_PACKET] * scale)
+        .astype(int)
+        .tolist()
+    )
     return [(first + i, min(max(r, 0), 0xFFFF)) for i, r in enumerate(ranges)]
 
 
 def is_stalled_by(bits: int, bumpstall: int) -> bool:
-    """Whether contact switches stall the robot: those in front with bit 0 of `bumpstall`, those behind with bit 1 (§4.1)."""
-    return bool((bits & FRONT_BITS and bumpstall & 1) or (bits & REAR_BITS and bumpstall & 2))
+    """Whether contact switches stall the robot: those in front with bit 0 of
+    `bumpstall`, those behind with bit 1 (§4.1).
+    """
+    return bool(
+        (bits & FRONT_BITS and bumpstall & 1) or (bits & REAR_BITS and bumpstall & 2)
+    )
 
 
 def _stalls(is_stalled: bool, bits: int, bumpstall: int) -> int:
     """The field of stalls and contact switches (§5)."""
-    return (STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0) | bits & (FRONT_BITS | REAR_BITS)
+    return (
+        STALL_BITS if is_stalled or is_stalled_by(bits, bumpstall) else 0
+    ) | bits & (FRONT_BITS | REAR_BITS)
 
 
 def build_sip(
@@ -94,7 +127,8 @@ def build_sip(
     port, state : RobotPort, RobotState
         The robot and its state.
     sonar_on : bool
-        The client has requested sonar: sets the flag bits, and includes readings if the robot has a ring.
+        The client has requested sonar: sets the flag bits, and includes readings if the
+        robot has a ring.
     first_sonar : int
         Index of the first sonar reading, for rings of more than 32.
     bumpstall : int
@@ -121,7 +155,8 @@ def build_sip(
         sonar=sonar_readings(port, first_sonar) if sonar_on else [],
         gripper=0 if grip is None else gripperbits.switches(grip, gripper_layout),
         digin=digin,
-        digout=0,  # the controller board sets bits of it, and of the temperature
+        # the controller board sets bits of it, and of the temperature
+        digout=0,
         rot_vel10=_i16(units.deg(state.twist.w) * 10.0),
         lat_vel=_i16(units.mm(state.twist.vy)),
         temperature=0,
@@ -131,7 +166,9 @@ def build_sip(
     return sip
 
 
-def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -> Config:
+def build_config(
+    spec: RobotSpec, state: RobotState, name: str, firmware: str
+) -> Config:
     """CONFIGpac with the model's true limits as maxima, and the settings in force."""
     top, top_acc = spec.limits.max_speed, spec.limits.top_accel
     omni = top.y > 0.0
@@ -164,19 +201,36 @@ def build_config(spec: RobotSpec, state: RobotState, name: str, firmware: str) -
         if shown is None or shown.config is None:
             continue
         try:
-            values = {n: operator.index(v) for n, v in shown.config(device).items() if n in CONFIG_MAXIMA}
-        except Exception:  # a plug-in may raise anything: the client gets the other fields
-            log.exception('device "%s": pioneer.config raises; its fields are left out', device.type)
+            values = {
+                n: operator.index(v)
+                for n, v in shown.config(device).items()
+                if n in CONFIG_MAXIMA
+            }
+        except (
+            Exception
+        ):  # a plug-in may raise anything: the client gets the other fields
+            log.exception(
+                'device "%s": pioneer.config raises; its fields are left out',
+                device.type,
+            )
             continue
+
         for name, value in values.items():
             setattr(config, name, min(max(value, 0), CONFIG_MAXIMA[name]))
+
     return config
 
 
-def _simstat(shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any) -> dict[str, int]:
+def _simstat(
+    shown: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
+) -> dict[str, int]:
     """The SIMSTAT fields of a device, as integers of the packet."""
     assert shown.simstat is not None
-    return {name: _i32(value) for name, value in shown.simstat(spec, reading).items() if name in DEVICE_SIMSTAT}
+    return {
+        name: _i32(value)
+        for name, value in shown.simstat(spec, reading).items()
+        if name in DEVICE_SIMSTAT
+    }
 
 
 def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
@@ -199,16 +253,32 @@ def build_simstat(port: RobotPort, state: RobotState) -> SimStat:
         if shown is not None and shown.simstat is not None:
             values = reader.shown("pioneer.simstat", partial(_simstat, shown)) or {}
             for name, value in values.items():
-                setattr(stat, name, stat.flags | value & 2 if name == "flags" else value)
+                setattr(
+                    stat, name, stat.flags | value & 2 if name == "flags" else value
+                )
+
     return stat
 
 
-def build_siminfo(port: RobotPort, application: str, version: str, flags: int) -> SimInfo:
-    """Identification of the simulator, and the robot's sonar and lasers, named ``robot.type:number``."""
+def build_siminfo(
+    port: RobotPort, application: str, version: str, flags: int
+) -> SimInfo:
+    """Identification of the simulator, and the robot's sonar and lasers, named
+    ``robot.type:number``.
+    """
     spec = port.spec
-    devices = [] if spec.sonar is None else [SimDevice(f"{port.name}.{spec.sonar.type_name}:0", spec.sonar.type_name)]
-    devices += [SimDevice(f"{port.name}.{d.type_name}:{i}", d.type_name, i) for i, d in enumerate(spec.lasers)]
-    return SimInfo(application=application, version=version, flags=flags, devices=devices)
+    devices = (
+        []
+        if spec.sonar is None
+        else [SimDevice(f"{port.name}.{spec.sonar.type_name}:0", spec.sonar.type_name)]
+    )
+    devices += [
+        SimDevice(f"{port.name}.{d.type_name}:{i}", d.type_name, i)
+        for i, d in enumerate(spec.lasers)
+    ]
+    return SimInfo(
+        application=application, version=version, flags=flags, devices=devices
+    )
 
 
 def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
@@ -218,7 +288,10 @@ def build_encoders(port: RobotPort, state: RobotState) -> accessories.Encoders:
         shown = reader.kind.pioneer
         if shown is not None and shown.wheels is not None:
             ways = reader.shown("pioneer.wheels", shown.wheels) or ways
-    left, right = (units.to_int_wrapped(encoders.ticks(way, port.spec.pioneer), 32) for way in ways)
+
+    left, right = (
+        units.to_int_wrapped(encoders.ticks(way, port.spec.pioneer), 32) for way in ways
+    )
     return accessories.Encoders(left=left, right=right)
 
 
@@ -229,22 +302,29 @@ GYRO_READINGS = 4
 def build_gyro(port: RobotPort, state: RobotState) -> accessories.Gyro:
     """Turn rate of the last step, as a gyro without error and drift reads it."""
     reading = encoders.gyro_reading(state.twist.w)
-    return accessories.Gyro(readings=[(reading, encoders.GYRO_TEMPERATURE)] * GYRO_READINGS)
+    return accessories.Gyro(
+        readings=[(reading, encoders.GYRO_TEMPERATURE)] * GYRO_READINGS
+    )
 
 
 def build_joystick(port: RobotPort, state: RobotState) -> accessories.JoystickReport:
     """The joystick."""
     j = port.electrics.joystick
     return accessories.JoystickReport(
-        button1=int(j.button1), button2=int(j.button2), x=round(512 + 511 * j.x), y=round(512 + 511 * j.y),
+        button1=int(j.button1),
+        button2=int(j.button2),
+        x=round(512 + 511 * j.x),
+        y=round(512 + 511 * j.y),
         throttle=round(1023 * j.throttle),
-    )  # fmt: skip
+    )
 
 
 def build_io(port: RobotPort, state: RobotState) -> accessories.Io:
     """Digital and analogue lines."""
     e = port.electrics
-    return accessories.Io(inputs=port.digital_inputs(), outputs=bytes((e.digout,)), analog=e.analog)
+    return accessories.Io(
+        inputs=port.digital_inputs(), outputs=bytes((e.digout,)), analog=e.analog
+    )
 
 
 def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperReport:
@@ -252,11 +332,19 @@ def build_gripper(port: RobotPort, state: RobotState) -> accessories.GripperRepo
     grip = port.gripper_state()
     if grip is None:
         return accessories.GripperReport()
-    return accessories.GripperReport(kind=accessories.GENERAL_IO, switches=gripperbits.aria(grip))
+    return accessories.GripperReport(
+        kind=accessories.GENERAL_IO, switches=gripperbits.aria(grip)
+    )
 
 
 def laser_packets(
-    scan: LaserScan, state: RobotState, packet_type: int, *, device: int, flags: int, reverse: bool
+    scan: LaserScan,
+    state: RobotState,
+    packet_type: int,
+    *,
+    device: int,
+    flags: int,
+    reverse: bool,
 ) -> bytes:
     """The concatenated packets of one scan, with at most 32 readings each (§7).
 
@@ -272,33 +360,53 @@ def laser_packets(
         Send the readings clockwise, from the left end.
     """
     order = slice(None, None, -1) if reverse else slice(None)
-    ranges = np.clip(np.rint(scan.ranges[order] * 1000.0), 0, 0xFFFF).astype(int).tolist()
+    ranges = (
+        np.clip(np.rint(scan.ranges[order] * 1000.0), 0, 0xFFFF).astype(int).tolist()
+    )
     strengths: list[int] = []
     if packet_type == P.LASER2:
         bright = scan.intensities[order]
         strengths = np.where(bright > 1, np.minimum(bright - 1, 255), 0).tolist()
+
     x, y = _i16(units.mm(state.pose_odom.x)), _i16(units.mm(state.pose_odom.y))
     th = _i16(units.deg(state.pose_odom.th))
     out = []
     for first in range(0, len(ranges), READINGS_PER_PACKET):
         last = first + READINGS_PER_PACKET
         part = LaserPart(
-            total=len(ranges), first=first, ranges_mm=ranges[first:last], reflectance=strengths[first:last],
-            x_mm=x, y_mm=y, th_deg=th, device=device, flags=flags,
-        )  # fmt: skip
+            total=len(ranges),
+            first=first,
+            ranges_mm=ranges[first:last],
+            reflectance=strengths[first:last],
+            x_mm=x,
+            y_mm=y,
+            th_deg=th,
+            device=device,
+            flags=flags,
+        )
         out.append(part.encode(packet_type))
+
     return b"".join(out)
 
 
-def scan_geometry(start_deg: float, end_deg: float, increment_deg: float) -> tuple[float, float, int, bool]:
-    """Rays for a client's laser settings: bearing of the lowest ray and spacing (rad), number, and whether to send them reversed.
+def scan_geometry(
+    start_deg: float, end_deg: float, increment_deg: float
+) -> tuple[float, float, int, bool]:
+    """Rays for a client's laser settings: bearing of the lowest ray and spacing (rad),
+    number, and whether to send them reversed.
 
-    A scan begins at `start_deg`; from a start above the end it runs clockwise. The number is
-    ceil(ceil(span) / increment) + 1 (§7, LAS-006); an increment of 0 gives no readings.
+    A scan begins at `start_deg`; from a start above the end it runs clockwise. The
+    number is ceil(ceil(span) / increment) + 1 (§7, LAS-006); an increment of 0 gives no
+    readings.
     """
     span = min(abs(end_deg - start_deg), 360.0)
     if increment_deg <= 0.0:
         return units.from_deg(start_deg), 0.0, 0, end_deg < start_deg
     count = math.ceil(math.ceil(span) / increment_deg - 1e-9) + 1
     lowest = min(start_deg, end_deg)
-    return units.from_deg(lowest), units.from_deg(increment_deg), min(count, 0xFFFF), end_deg < start_deg
+    return (
+        units.from_deg(lowest),
+        units.from_deg(increment_deg),
+        min(count, 0xFFFF),
+        end_deg < start_deg,
+    )

@@ -1,7 +1,9 @@
-"""Packets that a robot sends: layouts in both directions, in the wire's own units (pioneer-protocol §5–8).
+"""Packets that a robot sends: layouts in both directions, in the wire's own units
+(pioneer-protocol §5–8).
 
-Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a client's. Field names say the unit where it is not
-the protocol's scaled unit. `reportbuilder` fills them from a robot in SI units.
+Each layout is a dataclass with ``encode`` for the robot's side and ``decode`` for a
+client's. Field names say the unit where it is not the protocol's scaled unit.
+`reportbuilder` fills them from a robot in SI units.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _SONAR = struct.Struct("<BH")
 
 @dataclass(slots=True, kw_only=True)
 class Sip:
-    """Standard information packet (§5). All integers as on the wire; see the reference for scales.
+    """Standard information packet (§5). All integers as on the wire; see the reference
+    for scales.
 
     Attributes
     ----------
@@ -37,7 +40,8 @@ class Sip:
     battery : int
         Decivolts, 8 bits.
     stall_bumpers : int
-        Bit 0 left wheel stalled, 1–7 rear bumpers, 8 right wheel stalled, 9–15 front bumpers.
+        Bit 0 left wheel stalled, 1–7 rear bumpers, 8 right wheel stalled, 9–15 front
+        bumpers.
     control : int
         Heading set-point.
     flags : int
@@ -96,14 +100,33 @@ class Sip:
     def encode(self) -> bytes:
         """The packet: 41 + 3·N bytes for N sonar readings."""
         head = _SIP_HEAD.pack(
-            self.x, self.y, self.th, self.left_vel, self.right_vel, self.battery, self.stall_bumpers, self.control,
-            self.flags, self.compass, len(self.sonar),
-        )  # fmt: skip
+            self.x,
+            self.y,
+            self.th,
+            self.left_vel,
+            self.right_vel,
+            self.battery,
+            self.stall_bumpers,
+            self.control,
+            self.flags,
+            self.compass,
+            len(self.sonar),
+        )
         sonar = b"".join(_SONAR.pack(i, r) for i, r in self.sonar)
         tail = _SIP_TAIL.pack(
-            self.timer_low, self.gripper, self.analog, self.digin, self.digout, self.battery10, self.charge_state,
-            self.rot_vel10, self.faults, self.lat_vel, self.temperature, self.soc,
-        )  # fmt: skip
+            self.timer_low,
+            self.gripper,
+            self.analog,
+            self.digin,
+            self.digout,
+            self.battery10,
+            self.charge_state,
+            self.rot_vel10,
+            self.faults,
+            self.lat_vel,
+            self.temperature,
+            self.soc,
+        )
         return frame(P.SIP_MOVING if self.moving else P.SIP, head + sonar + tail)
 
     @classmethod
@@ -111,42 +134,114 @@ class Sip:
         """Read a SIP; fields that an older robot leaves out are 0."""
         r = packet.reader()
         sip = cls(
-            x=r.i16(), y=r.i16(), th=r.i16(), left_vel=r.i16(), right_vel=r.i16(), battery=r.u8(),
-            stall_bumpers=r.u16(), control=r.i16(), flags=r.u16(), compass=r.u8(), moving=packet.id == P.SIP_MOVING,
-        )  # fmt: skip
+            x=r.i16(),
+            y=r.i16(),
+            th=r.i16(),
+            left_vel=r.i16(),
+            right_vel=r.i16(),
+            battery=r.u8(),
+            stall_bumpers=r.u16(),
+            control=r.i16(),
+            flags=r.u16(),
+            compass=r.u8(),
+            moving=packet.id == P.SIP_MOVING,
+        )
         n = r.u8()
         sip.sonar = [(r.u8(), r.u16()) for _ in range(min(n, r.remaining // 3))]
         if len(sip.sonar) < n:
-            r.take(r.remaining)  # drop a truncated reading, so that it is not read as the next fields
-        sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = r.u8(), r.u8(), r.u8(), r.u8(), r.u8()
-        sip.battery10, sip.charge_state, sip.rot_vel10, sip.faults = r.u16(), r.u8(), r.i16(), r.u16()
+            r.take(
+                r.remaining
+            )  # drop a truncated reading, so that it is not read as the next fields
+
+        sip.timer_low, sip.gripper, sip.analog, sip.digin, sip.digout = (
+            r.u8(),
+            r.u8(),
+            r.u8(),
+            r.u8(),
+            r.u8(),
+        )
+        sip.battery10, sip.charge_state, sip.rot_vel10, sip.faults = (
+            r.u16(),
+            r.u8(),
+            r.i16(),
+            r.u16(),
+        )
         sip.lat_vel, sip.temperature, sip.soc = r.i16(), r.i8(), r.i8()
         return sip
 
 
 # name → struct code; "s" is a NUL-terminated string (§6; the order is the layout)
 _CONFIG_LAYOUT: Final = (
-    ("class_name", "s"), ("subclass", "s"), ("serial", "s"), ("reserved", "B"), ("rot_vel_top", "H"),
-    ("trans_vel_top", "H"), ("rot_acc_top", "H"), ("trans_acc_top", "H"), ("pwm_max", "H"), ("name", "s"),
-    ("sip_cycle_ms", "B"), ("host_baud", "B"), ("aux1_baud", "B"), ("has_gripper", "H"), ("front_sonar", "H"),
-    ("rear_sonar", "B"), ("low_battery", "H"), ("rev_count", "H"), ("watchdog_ms", "H"), ("p2mpacs", "B"),
-    ("stall_value", "H"), ("stall_count", "H"), ("joy_vel", "H"), ("joy_rot_vel", "H"), ("rot_vel_max", "H"),
-    ("trans_vel_max", "H"), ("rot_acc", "H"), ("rot_decel", "H"), ("rot_kp", "H"), ("rot_kv", "H"), ("rot_ki", "H"),
-    ("trans_acc", "H"), ("trans_decel", "H"), ("trans_kp", "H"), ("trans_kv", "H"), ("trans_ki", "H"),
-    ("front_bumpers", "B"), ("rear_bumpers", "B"), ("charger", "B"), ("sonar_cycle", "B"), ("auto_baud", "B"),
-    ("has_gyro", "B"), ("drift_factor", "h"), ("aux2_baud", "B"), ("aux3_baud", "B"), ("ticks_mm", "H"),
-    ("shutdown_volts", "H"), ("firmware", "s"), ("gyro_cw", "H"), ("gyro_ccw", "H"), ("kinematics_delay", "B"),
-    ("lat_vel_top", "H"), ("lat_acc_top", "H"), ("lat_vel_max", "H"), ("lat_acc", "H"), ("lat_decel", "H"),
+    ("class_name", "s"),
+    ("subclass", "s"),
+    ("serial", "s"),
+    ("reserved", "B"),
+    ("rot_vel_top", "H"),
+    ("trans_vel_top", "H"),
+    ("rot_acc_top", "H"),
+    ("trans_acc_top", "H"),
+    ("pwm_max", "H"),
+    ("name", "s"),
+    ("sip_cycle_ms", "B"),
+    ("host_baud", "B"),
+    ("aux1_baud", "B"),
+    ("has_gripper", "H"),
+    ("front_sonar", "H"),
+    ("rear_sonar", "B"),
+    ("low_battery", "H"),
+    ("rev_count", "H"),
+    ("watchdog_ms", "H"),
+    ("p2mpacs", "B"),
+    ("stall_value", "H"),
+    ("stall_count", "H"),
+    ("joy_vel", "H"),
+    ("joy_rot_vel", "H"),
+    ("rot_vel_max", "H"),
+    ("trans_vel_max", "H"),
+    ("rot_acc", "H"),
+    ("rot_decel", "H"),
+    ("rot_kp", "H"),
+    ("rot_kv", "H"),
+    ("rot_ki", "H"),
+    ("trans_acc", "H"),
+    ("trans_decel", "H"),
+    ("trans_kp", "H"),
+    ("trans_kv", "H"),
+    ("trans_ki", "H"),
+    ("front_bumpers", "B"),
+    ("rear_bumpers", "B"),
+    ("charger", "B"),
+    ("sonar_cycle", "B"),
+    ("auto_baud", "B"),
+    ("has_gyro", "B"),
+    ("drift_factor", "h"),
+    ("aux2_baud", "B"),
+    ("aux3_baud", "B"),
+    ("ticks_mm", "H"),
+    ("shutdown_volts", "H"),
+    ("firmware", "s"),
+    ("gyro_cw", "H"),
+    ("gyro_ccw", "H"),
+    ("kinematics_delay", "B"),
+    ("lat_vel_top", "H"),
+    ("lat_acc_top", "H"),
+    ("lat_vel_max", "H"),
+    ("lat_acc", "H"),
+    ("lat_decel", "H"),
     ("charge_threshold", "H"),
-)  # fmt: skip
-CONFIG_MAXIMA: Final = {name: {"B": 0xFF, "H": 0xFFFF}[code] for name, code in _CONFIG_LAYOUT if code in "BH"}
+)
+CONFIG_MAXIMA: Final = {
+    name: {"B": 0xFF, "H": 0xFFFF}[code]
+    for name, code in _CONFIG_LAYOUT
+    if code in "BH"
+}
 """Maxima of the unsigned fields of a CONFIGpac."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Config:
-    """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout; mm, deg, s, with absolute maxima ("top") and
-    current settings ("max", acceleration).
+    """Configuration packet, CONFIGpac (§6): 57 fields in the order of the layout; mm,
+    deg, s, with absolute maxima ("top") and current settings ("max", acceleration).
     """
 
     class_name: str = "Pioneer"
@@ -212,14 +307,22 @@ class Config:
         parts = []
         for name, code in _CONFIG_LAYOUT:
             value = getattr(self, name)
-            parts.append(c_string(value) if code == "s" else struct.pack("<" + code, value))
+            parts.append(
+                c_string(value) if code == "s" else struct.pack("<" + code, value)
+            )
+
         return frame(P.CONFIG, b"".join(parts))
 
     @classmethod
     def decode(cls, packet: Packet) -> Config:
         """Read a CONFIGpac; missing fields are 0 or empty."""
         r = packet.reader()
-        take: dict[str, Callable[[], Any]] = {"s": r.text, "B": r.u8, "H": r.u16, "h": r.i16}
+        take: dict[str, Callable[[], Any]] = {
+            "s": r.text,
+            "B": r.u8,
+            "H": r.u16,
+            "h": r.i16,
+        }
         return cls(**{name: take[code]() for name, code in _CONFIG_LAYOUT})
 
 
@@ -233,7 +336,9 @@ def c_string(text: str, limit: int = 60) -> bytes:
 
 def sync2(name: str, class_name: str, subclass: str) -> bytes:
     """Answer to SYNC2: three strings of at most 19 characters (§3, HSK-006)."""
-    return frame(P.SYNC2, b"".join(c_string(s, 19) for s in (name, class_name, subclass)))
+    return frame(
+        P.SYNC2, b"".join(c_string(s, 19) for s in (name, class_name, subclass))
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -251,7 +356,8 @@ class LaserPart:
     x_mm, y_mm, th_deg : int
         Odometry; type 0x60 only.
     device, flags : int
-        Laser index; bit 0: the robot was put elsewhere since the last scan; type 0x61 only.
+        Laser index; bit 0: the robot was put elsewhere since the last scan; type 0x61
+        only.
     """
 
     total: int
@@ -271,7 +377,11 @@ class LaserPart:
         if packet_type == P.LASER1:
             pose = struct.pack("<hhh", self.x_mm, self.y_mm, self.th_deg)
             return frame(P.LASER1, pose + head + struct.pack(f"<{n}H", *self.ranges_mm))
-        body = b"".join(struct.pack("<HBBB", r, s, 0, 0) for r, s in zip(self.ranges_mm, self.reflectance, strict=True))
+
+        body = b"".join(
+            struct.pack("<HBBB", r, s, 0, 0)
+            for r, s in zip(self.ranges_mm, self.reflectance, strict=True)
+        )
         return frame(P.LASER2, head + body + bytes((self.device, self.flags)))
 
     @classmethod
@@ -289,7 +399,16 @@ class LaserPart:
             if packet.id == P.LASER2:
                 strengths.append(r.u8())
                 r.take(2)
-        part = cls(total=total, first=first, ranges_mm=ranges, reflectance=strengths, x_mm=x, y_mm=y, th_deg=th)
+
+        part = cls(
+            total=total,
+            first=first,
+            ranges_mm=ranges,
+            reflectance=strengths,
+            x_mm=x,
+            y_mm=y,
+            th_deg=th,
+        )
         if packet.id == P.LASER2:
             part.device, part.flags = r.u8(), r.u8()
         return part

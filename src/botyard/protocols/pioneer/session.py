@@ -1,10 +1,13 @@
-"""One client's session with one robot: the robot's side of the Pioneer protocol, sans I/O.
+"""One client's session with one robot: the robot's side of the Pioneer protocol, sans
+I/O.
 
-Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; read output from `data_to_send` and events from
-`next_event`. Time is an argument: `now` is wall time in seconds from any origin, simulated time comes with the
-robot's snapshot. Bytes from the client never raise.
+Feed it with `receive_data`, `receive_eof`, `is_due` and `handle_timer`; read output
+from `data_to_send` and events from `next_event`. Time is an argument: `now` is wall
+time in seconds from any origin, simulated time comes with the robot's snapshot. Bytes
+from the client never raise.
 
-The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → SYNC2 → OPEN (pioneer-protocol §3).
+The handshake is the table `_HANDSHAKE`: the client drives, SYNC0 → SYNC1 → SYNC2 → OPEN
+(pioneer-protocol §3).
 """
 
 from __future__ import annotations
@@ -22,7 +25,11 @@ from botyard.protocols.pioneer.commands import C, P, command_name
 from botyard.protocols.pioneer.conversation import Conversation, PioneerSettings
 from botyard.protocols.pioneer.events import Event, Level, SessionClosed, SessionOpened
 from botyard.protocols.pioneer.packet import Packet, Parser, frame
-from botyard.protocols.pioneer.reportbuilder import build_simstat, build_sip, is_stalled_by
+from botyard.protocols.pioneer.reportbuilder import (
+    build_simstat,
+    build_sip,
+    is_stalled_by,
+)
 from botyard.protocols.pioneer.reports import READINGS_PER_PACKET, sync2
 from botyard.protocols.pioneer.simreports import MapChanged
 
@@ -31,13 +38,17 @@ SIP_PERIOD_US: Final = 100_000
 MIN_WALL_PERIOD: Final = 0.01
 """Minimum wall time between SIPs, s, when running faster than real time."""
 REPEAT_AFTER: Final = 0.15
-"""Paused or slowed down: after this wall time without a SIP, s (or 1.5 steps), the last state is repeated …"""
+"""Paused or slowed down: after this wall time without a SIP, s (or 1.5 steps), the last
+state is repeated …
+"""
 REPEAT_PERIOD: Final = 0.1
 """… and then with this period, s, so that clients do not time out."""
 HANDSHAKE_PACKETS: Final = 10
 HANDSHAKE_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 60.0
-"""Wall time, s, after which a silent client gets no more SIPs until it sends again (HSK-024)."""
+"""Wall time, s, after which a silent client gets no more SIPs until it sends again
+(HSK-024).
+"""
 
 
 class Stage(Enum):
@@ -46,21 +57,26 @@ class Stage(Enum):
     SYNC0 = auto()
     SYNC1 = auto()
     SYNC2 = auto()
-    READY = auto()  # handshake complete, no SIPs yet
+    # handshake complete, no SIPs yet
+    READY = auto()
     OPEN = auto()
     CLOSED = auto()
 
 
-# stage after a SYNC packet: any number restarts there (out-of-order numbers are adopted, HSK-007)
+# stage after a SYNC packet: any number restarts there (out-of-order numbers are
+# adopted, HSK-007)
 _HANDSHAKE: Final = {0: Stage.SYNC1, 1: Stage.SYNC2, 2: Stage.READY}
 
 
 def in_handshake(stage: Stage, number: int) -> bool:
     """Whether a client's packet of this number belongs to the handshake, at `stage`.
 
-    When it is complete, a client that lost the answer may start over; SYNC1 is OPEN's number then.
+    When it is complete, a client that lost the answer may start over; SYNC1 is OPEN's
+    number then.
     """
-    return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (stage is Stage.READY and number in (P.SYNC0, P.SYNC2))
+    return stage in (Stage.SYNC0, Stage.SYNC1, Stage.SYNC2) or (
+        stage is Stage.READY and number in (P.SYNC0, P.SYNC2)
+    )
 
 
 def stage_after(stage: Stage, number: int) -> Stage:
@@ -100,7 +116,9 @@ class Session(Conversation):
         self._began = now
         self._handshake_packets = 0
         self.has_unread: Callable[[], bool] = _has_none
-        """Whether bytes of the client have come and wait to be received: silence is judged after reading."""
+        """Whether bytes of the client have come and wait to be received: silence is
+        judged after reading.
+        """
         self._heard = now
         self._heard_us = self._last_us = port.time_us
         spec = port.spec
@@ -109,7 +127,10 @@ class Session(Conversation):
             settings.log_movement
             or spec.gripper is not None
             or not all(self._is_plain_device(device) for device in spec.equipment)
-            or (spec.sonar is not None and len(spec.sonar.transducers) > READINGS_PER_PACKET)
+            or (
+                spec.sonar is not None
+                and len(spec.sonar.transducers) > READINGS_PER_PACKET
+            )
         )
         self._silent = False
         self._watchdog_fired = False
@@ -130,28 +151,38 @@ class Session(Conversation):
         errors = self.parser.counts.errors
         if errors != self._errors_seen:
             self._errors_seen = errors
-            self.log(Level.WARNING, f"a packet with bad checksum or length was dropped ({errors} so far)")
+            self.log(
+                Level.WARNING,
+                f"a packet with bad checksum or length was dropped ({errors} so far)",
+            )
 
     def receive_eof(self) -> None:
         """Handle the end of the client's stream: it has closed the connection."""
         self.close("the client disconnected")
 
     def is_due(self, now: float) -> bool:
-        """Call after each step: checks the watchdog; True if a report is due, then call `report` or `send_report`."""
+        """Call after each step: checks the watchdog; True if a report is due, then call
+        `report` or `send_report`.
+        """
         if self.stage is not Stage.OPEN:
             return False
         time_us = self.port.time_us
-        if time_us < self._last_us:  # the world has gone back to an earlier moment
+        # the world has gone back to an earlier moment
+        if time_us < self._last_us:
             self._heard_us, self._next_sip_us = time_us, 0
         self._last_us = time_us
-        is_silent = time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired
+        is_silent = (
+            time_us - self._heard_us > self._watchdog_us and not self._watchdog_fired
+        )
         if is_silent and not self.has_unread():
             self._watchdog_fired = True
             self.port.stop()
             self.log(
                 Level.WARNING,
-                f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of simulated time, the robot stops",
+                f"watchdog: nothing heard for {self._watchdog_us / 1e6:g} s of "
+                "simulated time, the robot stops",
             )
+
         if self.bumpstall or self.joydrive:
             self._run_board_functions()
         if time_us < self._next_sip_us or 0.0 <= now - self._sip_wall < MIN_WALL_PERIOD:
@@ -163,7 +194,8 @@ class Session(Conversation):
         return True
 
     def handle_timer(self, now: float) -> bool:
-        """Handle time-outs: of the handshake, of a silent client, and of repeated reports while the simulation is paused.
+        """Handle time-outs: of the handshake, of a silent client, and of repeated
+        reports while the simulation is paused.
 
         True if a report is due: then call `report` or `send_report`.
         """
@@ -177,12 +209,17 @@ class Session(Conversation):
                     self.close(f"no OPEN within {SILENCE_SECONDS:g} s")
             elif now - self._began >= HANDSHAKE_SECONDS:
                 self.close(f"no complete handshake within {HANDSHAKE_SECONDS:g} s")
+
             return False
+
         if not self._silent and now - self._heard >= SILENCE_SECONDS:
             self._silent = True
             self.log(
-                Level.WARNING, f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until the client speaks again"
+                Level.WARNING,
+                f"nothing heard for {SILENCE_SECONDS:g} s: no more reports until "
+                "the client speaks again",
             )
+
         if self._repeat_at is None or now < self._repeat_at:
             return False
         self._repeat_at = now + REPEAT_PERIOD
@@ -235,7 +272,9 @@ class Session(Conversation):
         return self.stage is Stage.CLOSED
 
     def map_changed(self, name: str, loaded: int, *, by_user: bool = False) -> None:
-        """Notify the client of the result of a map change (§8), if its handshake is complete."""
+        """Notify the client of the result of a map change (§8), if its handshake is
+        complete.
+        """
         if self.stage in (Stage.READY, Stage.OPEN):
             self.send(MapChanged(by_user=by_user, loaded=loaded, name=name).encode())
 
@@ -244,7 +283,8 @@ class Session(Conversation):
     def close(self, reason: str) -> None:
         """End the session: release the robot, with sonar and lasers off (HSK-015).
 
-        A session that never owned the robot leaves it unchanged: another client may own it.
+        A session that never owned the robot leaves it unchanged: another client may own
+        it.
         """
         if self.stage is Stage.CLOSED:
             return
@@ -254,26 +294,38 @@ class Session(Conversation):
                 laser.switch(0)
             self.set_sonar(False)
             self.port.release()
+
         self.emit(SessionClosed(reason))
 
     # -- packets
 
     def _packet(self, packet: Packet, now: float) -> None:
-        if self.stage is Stage.CLOSED:  # by an earlier packet of the same data
+        # by an earlier packet of the same data
+        if self.stage is Stage.CLOSED:
             return
         if self.settings.log_packets:
-            self.log(Level.INFO, f"received command {command_name(packet.id)}, data {packet.data.hex(' ') or 'none'}")
+            self.log(
+                Level.INFO,
+                f"received command {command_name(packet.id)}, data "
+                f"{packet.data.hex(' ') or 'none'}",
+            )
+
         self._heard, self._heard_us = now, self.port.time_us
         self._watchdog_fired = False
         if self._silent:
             self._silent = False
             self.log(Level.INFO, "the client is back")
+
         if in_handshake(self.stage, packet.id):
             self._sync(packet)
         elif self.stage is Stage.READY and packet.id == C.OPEN:
             self._open()
         elif packet.id in self.settings.ignore_commands:
-            self.once(packet.id, Level.DEBUG, f"command {command_name(packet.id)} is ignored, as the user wants")
+            self.once(
+                packet.id,
+                Level.DEBUG,
+                f"command {command_name(packet.id)} is ignored, as the user wants",
+            )
         else:
             self._command(packet)
 
@@ -281,21 +333,28 @@ class Session(Conversation):
         self._handshake_packets += 1
         following = _HANDSHAKE.get(packet.id)
         if following is None:
-            self.log(Level.WARNING, f"command {packet.id} before the handshake was ignored")
+            self.log(
+                Level.WARNING, f"command {packet.id} before the handshake was ignored"
+            )
         elif packet.id == P.SYNC2:
             pioneer = self.port.spec.pioneer
-            self.send(sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass))
+            self.send(
+                sync2(self.settings.robot_name, pioneer.class_name, pioneer.subclass)
+            )
             self.stage = following
             self._has_robot = True
             self.set_sonar(True)
         else:
             self.send(frame(packet.id))
             self.stage = following
+
         if self._handshake_packets > HANDSHAKE_PACKETS:
             self.close(f"no complete handshake within {HANDSHAKE_PACKETS} packets")
 
     def _claim(self) -> None:
-        """Claim the robot at OPEN or the first command, so that a program that only asks for names changes nothing."""
+        """Claim the robot at OPEN or the first command, so that a program that only
+        asks for names changes nothing.
+        """
         if not self._claimed:
             self._claimed = True
             self.port.claim()
@@ -312,28 +371,41 @@ class Session(Conversation):
             try:
                 handler(self, packet)
             except DeniedError as error:
-                self.once(packet.id, Level.WARNING, f"{command_name(packet.id)} is not obeyed: {error}")
+                self.once(
+                    packet.id,
+                    Level.WARNING,
+                    f"{command_name(packet.id)} is not obeyed: {error}",
+                )
         else:
             self.unsupported(packet)
+
         self.last_command = packet.id
 
     # -- functions of the controller board
 
     def _run_board_functions(self) -> None:
-        """Functions of the robot's controller board: stop on bumper contact, and joystick driving."""
+        """Functions of the robot's controller board: stop on bumper contact, and
+        joystick driving.
+        """
         if self.bumpstall and self.port.spec.devices:
-            bumped = is_stalled_by(self.port.report_bits().get("stall_bumpers", 0), self.bumpstall)
+            bumped = is_stalled_by(
+                self.port.report_bits().get("stall_bumpers", 0), self.bumpstall
+            )
             if bumped and not self._bumped:
                 self.port.stop()
             self._bumped = bumped
+
         if not self.joydrive:
             return
         stick = self.port.electrics.joystick
         if stick.button1:
             top = self.port.state().limits
-            self.port.drive(v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a)
+            self.port.drive(
+                v=stick.y * stick.throttle * top.x, w=-stick.x * stick.throttle * top.a
+            )
         elif self._joydriving:
             self.port.stop()
+
         self._joydriving = stick.button1
 
     # -- reports
@@ -343,12 +415,19 @@ class Session(Conversation):
         if self._silent:
             self._sip_wall = now
             return
+
         state = self.port.state()
         self.motors_on = state.motors
-        self.send_report(now, self._sip(state), b"".join(laser.report(state) for laser in self.lasers))
+        self.send_report(
+            now,
+            self._sip(state),
+            b"".join(laser.report(state) for laser in self.lasers),
+        )
 
     def send_report(self, now: float, sip: bytes, scans: bytes) -> None:
-        """Send one period's output: SIMSTAT if requested, SIP, subscribed packets, laser packets of whole scans (§2)."""
+        """Send one period's output: SIMSTAT if requested, SIP, subscribed packets,
+        laser packets of whole scans (§2).
+        """
         self._sip_wall = now
         if self.simstat_always:
             self.send(build_simstat(self.port, self.port.state()).encode())
@@ -370,7 +449,9 @@ class Session(Conversation):
 
     @property
     def report_version(self) -> int:
-        """Version of the constant parts of reports: changes when cached packets are stale."""
+        """Version of the constant parts of reports: changes when cached packets are
+        stale.
+        """
         electrics = self.port.electrics
         version = self._version + electrics.version
         for laser in self.lasers:
@@ -390,11 +471,15 @@ class Session(Conversation):
             left, right = sip.left_vel, sip.right_vel
             self.log(
                 Level.INFO,
-                f"sent x={sip.x} y={sip.y} th={sip.th}, wheels {left} and {right}, stall {sip.stall_bumpers}",
+                f"sent x={sip.x} y={sip.y} th={sip.th}, wheels {left} and "
+                f"{right}, stall {sip.stall_bumpers}",
             )
+
         ring = self.port.spec.sonar
         n = len(ring.transducers) if ring else 0
         self._first_sonar = (
-            self._first_sonar + READINGS_PER_PACKET if self._first_sonar + READINGS_PER_PACKET < n else 0
+            self._first_sonar + READINGS_PER_PACKET
+            if self._first_sonar + READINGS_PER_PACKET < n
+            else 0
         )
         return sip.encode()

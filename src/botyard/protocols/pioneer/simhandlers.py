@@ -1,4 +1,6 @@
-"""Commands to the simulator itself: 224–239, and those of the old SRIsim (pioneer-protocol §4.2, §4.4, §9)."""
+"""Commands to the simulator itself: 224–239, and those of the old SRIsim
+(pioneer-protocol §4.2, §4.4, §9).
+"""
 
 from __future__ import annotations
 
@@ -64,15 +66,21 @@ def _exit(session: Conversation, packet: Packet) -> None:
 
 
 def _crash(session: Conversation, packet: Packet) -> None:
-    """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in a crash (PIO-033, PIO-034)."""
-    session.emit(ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True))
+    """RESET and MAINTENANCE: the controller restarts, that is, the simulator ends as in
+    a crash (PIO-033, PIO-034).
+    """
+    session.emit(
+        ExitRequested(int(ExitCode.CRASH), command_name(packet.id), crash=True)
+    )
 
 
 # -- SIM_CTRL
 
 
 def _counted_text(r: Reader) -> str:
-    """u16 length and characters; a NUL may be counted or not (decisions, "SIM_CTRL names")."""
+    """u16 length and characters; a NUL may be counted or not (decisions, "SIM_CTRL
+    names").
+    """
     return r.take(r.u16()).partition(b"\0")[0].decode("latin-1")
 
 
@@ -94,19 +102,26 @@ def _rotate_logs(session: Conversation, r: Reader) -> None:
 
 def _log_state(session: Conversation, r: Reader) -> None:
     label = shown(_counted_text(r)) if r.remaining >= 2 else ""
-    session.log(Level.INFO, f"state of the robot, asked for by the client{f' ({label})' if label else ''}:")
+    session.log(
+        Level.INFO,
+        f"state of the robot, asked for by the client{f' ({label})' if label else ''}:",
+    )
     for line in session.port.describe():
         session.log(Level.INFO, f"  {line}")
 
 
 def _siminfo(session: Conversation, r: Reader) -> None:
     s = session.settings
-    session.send(build_siminfo(session.port, s.robot_name, s.version, s.siminfo_flags).encode())
+    session.send(
+        build_siminfo(session.port, s.robot_name, s.version, s.siminfo_flags).encode()
+    )
 
 
 def _ghost(session: Conversation, r: Reader) -> None:
     session.port.set_ghost(True)
-    session.log(Level.INFO, "the robot is a ghost now: invisible and without collisions")
+    session.log(
+        Level.INFO, "the robot is a ghost now: invisible and without collisions"
+    )
 
 
 def _unghost(session: Conversation, r: Reader) -> None:
@@ -152,7 +167,9 @@ def _run_world(session: Conversation, r: Reader) -> None:
 def _estop_button(session: Conversation, r: Reader) -> None:
     pressed = r.u8() != 0
     session.port.press_estop(pressed)
-    session.log(Level.INFO, f"the E-stop button is {'pressed' if pressed else 'released'}")
+    session.log(
+        Level.INFO, f"the E-stop button is {'pressed' if pressed else 'released'}"
+    )
 
 
 OPERATIONS: Final[dict[int, Callable[[Conversation, Reader], None]]] = {
@@ -182,7 +199,9 @@ def _ctrl(session: Conversation, packet: Packet) -> None:
     operation = r.i16()
     act = OPERATIONS.get(operation)
     if act is None:
-        session.log(Level.WARNING, f"SIM_CTRL: operation {operation} is unknown and was ignored")
+        session.log(
+            Level.WARNING, f"SIM_CTRL: operation {operation} is unknown and was ignored"
+        )
     else:
         act(session, r)
 
@@ -203,7 +222,9 @@ TABLE: Final[dict[int, Handler]] = {
 
 def _deprecated(session: Conversation, packet: Packet, better: C) -> None:
     session.once(
-        packet.id, Level.WARNING, f"command {packet.id} is an old one of SRIsim; {command_name(better)} does the same"
+        packet.id,
+        Level.WARNING,
+        f"command {packet.id} is an old one of SRIsim; {command_name(better)} does the same",
     )
 
 
@@ -220,7 +241,9 @@ def _set_origin(session: Conversation, packet: Packet) -> None:
         if packet.id == C.OLD_SETORIGINTH:
             session.port.set_pose_axis(2, units.from_deg(value))
         else:
-            session.port.set_pose_axis(0 if packet.id == C.TTY3 else 1, units.from_mm(value))
+            session.port.set_pose_axis(
+                0 if packet.id == C.TTY3 else 1, units.from_mm(value)
+            )
     except CommandError as error:
         session.log(Level.WARNING, f"{command_name(packet.id)}: {error}")
 

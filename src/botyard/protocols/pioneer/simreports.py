@@ -1,4 +1,6 @@
-"""Packets about the simulation itself: SIMSTAT, SIMINFO, SIM_MAP_CHANGED (pioneer-protocol §8); see `reports` for the style."""
+"""Packets about the simulation itself: SIMSTAT, SIMINFO, SIM_MAP_CHANGED
+(pioneer-protocol §8); see `reports` for the style.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,10 @@ class SimStat:
 
     def encode(self) -> bytes:
         """The packet: 56 data bytes."""
-        return frame(P.SIMSTAT, _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))))
+        return frame(
+            P.SIMSTAT,
+            _SIMSTAT.pack(0, 0, *(getattr(self, f.name) for f in fields(self))),
+        )
 
     @classmethod
     def decode(cls, packet: Packet) -> SimStat:
@@ -63,7 +68,9 @@ class SimStat:
 
 @dataclass(frozen=True, slots=True)
 class SimDevice:
-    """A device as SIMINFO lists it: unique name, type, number among its kind, status (0)."""
+    """A device as SIMINFO lists it: unique name, type, number among its kind, status
+    (0).
+    """
 
     name: str
     type_name: str
@@ -96,11 +103,19 @@ class SimInfo:
         parts: list[bytes] = []
         room = MAX_DATA - len(head) - 8
         for d in self.devices:
-            part = c_string(d.name) + c_string(d.type_name) + struct.pack("<BI", d.number & 0xFF, d.status)
+            part = (
+                c_string(d.name)
+                + c_string(d.type_name)
+                + struct.pack("<BI", d.number & 0xFF, d.status)
+            )
             if sum(map(len, parts)) + len(part) > room:
                 break
             parts.append(part)
-        return frame(P.SIMINFO, head + struct.pack("<II", self.flags, len(parts)) + b"".join(parts))
+
+        return frame(
+            P.SIMINFO,
+            head + struct.pack("<II", self.flags, len(parts)) + b"".join(parts),
+        )
 
     @classmethod
     def decode(cls, packet: Packet) -> SimInfo:
@@ -122,7 +137,8 @@ class MapChanged:
     by_user : bool
         Loaded at the page, not by a client.
     loaded : int
-        1 a new map is there, 0 it was not loaded again (unchanged, or refused by master mode), 2 it could not be loaded.
+        1 a new map is there, 0 it was not loaded again (unchanged, or refused by master
+        mode), 2 it could not be loaded.
     name : str
         The file name as it was asked for.
     """
@@ -133,7 +149,11 @@ class MapChanged:
 
     def encode(self) -> bytes:
         """The packet."""
-        return frame(P.MAP_CHANGED, struct.pack("<Bb", self.by_user, self.loaded) + c_string(self.name, MAX_DATA - 3))
+        return frame(
+            P.MAP_CHANGED,
+            struct.pack("<Bb", self.by_user, self.loaded)
+            + c_string(self.name, MAX_DATA - 3),
+        )
 
     @classmethod
     def decode(cls, packet: Packet) -> MapChanged:

@@ -1,4 +1,6 @@
-"""Packets that a client asks for once or with every SIP: encoders, gyro, joystick, I/O, gripper (pioneer-protocol §4.6, §10)."""
+"""Packets that a client asks for once or with every SIP: encoders, gyro, joystick, I/O,
+gripper (pioneer-protocol §4.6, §10).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Streams:
         self._modes: dict[P, int] = {}
 
     def request(self, kind: P, mode: int) -> None:
-        """Set the subscription: 0 none; 1 one packet, with the next SIP; anything else: one with every SIP."""
+        """Set the subscription: 0 none; 1 one packet, with the next SIP; anything else:
+        one with every SIP.
+        """
         self._modes[kind] = mode
 
     @property
@@ -51,4 +55,5 @@ class Streams:
                 out.append(builder(self._port, state).encode())
             if mode == 1:
                 self._modes[kind] = 0
+
         return b"".join(out)

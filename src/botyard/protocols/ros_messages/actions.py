@@ -1,6 +1,8 @@
-"""The server side of a ROS 2 action: three services and two topics, for any transport that has services and topics.
+"""The server side of a ROS 2 action: three services and two topics, for any transport
+that has services and topics.
 
-States and endpoints: https://design.ros2.org/articles/actions.html; messages: action_msgs. Time is an argument, nothing waits.
+States and endpoints: https://design.ros2.org/articles/actions.html; messages:
+action_msgs. Time is an argument, nothing waits.
 """
 
 from __future__ import annotations
@@ -22,11 +24,15 @@ from botyard.protocols.ros_messages.robot import Service, Topic
 from botyard.protocols.ros_messages.types import Types, action_name
 
 RESULT_TIMEOUT_S: Final = 900.0
-"""A result is kept for so long after the goal has ended, s of wall time (rcl: 15 minutes until Iron, then 10 s)."""
+"""A result is kept for so long after the goal has ended, s of wall time (rcl: 15
+minutes until Iron, then 10 s).
+"""
 MAX_ACTIVE_GOALS: Final = 10
 """Goals of a server that are under way; further ones are rejected."""
 MAX_GOALS: Final = 100
-"""Goals that a server keeps, with those that have ended; the oldest of these goes first."""
+"""Goals that a server keeps, with those that have ended; the oldest of these goes
+first.
+"""
 MAX_RESULT_REQUESTS: Final = 10
 """Requests that wait for the result of one goal; further ones are not answered."""
 UUID_BYTES: Final = 16
@@ -71,7 +77,9 @@ class Goal:
         Its state.
     """
 
-    def __init__(self, server: ActionServer, identifier: bytes, stamp: Stamp, request: Any) -> None:
+    def __init__(
+        self, server: ActionServer, identifier: bytes, stamp: Stamp, request: Any
+    ) -> None:
         self.identifier = identifier
         self.stamp = stamp
         self.request = request
@@ -97,7 +105,9 @@ class Goal:
             self._server.publish_feedback(self, fields)
 
     def end(self, status: Status, **fields: Any) -> None:
-        """End it: succeeded, aborted or canceled, with a result. Only the first call counts."""
+        """End it: succeeded, aborted or canceled, with a result. Only the first call
+        counts.
+        """
         if self.is_active:
             self._result = fields
             self._server.end(self, status)
@@ -115,7 +125,8 @@ class ActionServer:
     types : Types
         Message types.
     execute : callable
-        Begins to work on a goal, and returns; it, or what it has begun, calls `Goal.end`.
+        Begins to work on a goal, and returns; it, or what it has begun, calls
+        `Goal.end`.
     stamp : callable
         Returns the present ROS time.
     clock : callable
@@ -157,21 +168,40 @@ class ActionServer:
         prefix = f"{name}/_action/"
         serving = (
             ("send_goal", f"{kind}_SendGoal", self._send_goal, about),
-            ("cancel_goal", "action_msgs/CancelGoal", self._cancel_goal, "end goals of it early"),
-            ("get_result", f"{kind}_GetResult", self._get_result, "its result, when there is one"),
+            (
+                "cancel_goal",
+                "action_msgs/CancelGoal",
+                self._cancel_goal,
+                "end goals of it early",
+            ),
+            (
+                "get_result",
+                f"{kind}_GetResult",
+                self._get_result,
+                "its result, when there is one",
+            ),
         )
         self.services = [
-            Service(prefix + end, sort, act, text, only="cdr", operation=operation) for end, sort, act, text in serving
+            Service(prefix + end, sort, act, text, only="cdr", operation=operation)
+            for end, sort, act, text in serving
         ]
         """``send_goal``, ``cancel_goal``, ``get_result``."""
         self._feedback = Topic(
-            f"{prefix}feedback", f"{kind}_FeedbackMessage", lambda _: self._said.popleft() if self._said else None,
-            "how far its goals are", only="cdr",
-        )  # fmt: skip
+            f"{prefix}feedback",
+            f"{kind}_FeedbackMessage",
+            lambda _: self._said.popleft() if self._said else None,
+            "how far its goals are",
+            only="cdr",
+        )
         self._status = Topic(
-            f"{prefix}status", "action_msgs/GoalStatusArray", self._statuses, "states of its goals",
-            version=lambda: self._revision, queue=1, only="cdr",
-        )  # fmt: skip
+            f"{prefix}status",
+            "action_msgs/GoalStatusArray",
+            self._statuses,
+            "states of its goals",
+            version=lambda: self._revision,
+            queue=1,
+            only="cdr",
+        )
         self.topics = [self._feedback, self._status]
         """``feedback``, ``status``."""
 
@@ -190,7 +220,12 @@ class ActionServer:
             goal = self._goals[identifier] = Goal(self, identifier, stamp, request.goal)
             self._changed()
             self._defer(lambda: self._begin(goal))
-        return self._made(f"{self._kind}_SendGoal_Response", accepted=accepted, stamp=self._time(stamp))
+
+        return self._made(
+            f"{self._kind}_SendGoal_Response",
+            accepted=accepted,
+            stamp=self._time(stamp),
+        )
 
     def _has_room(self, identifier: bytes) -> bool:
         """Whether another goal may come, which makes room for it."""
@@ -200,13 +235,17 @@ class ActionServer:
         if sum(goal.is_active for goal in self._goals.values()) >= MAX_ACTIVE_GOALS:
             return False
         while len(self._goals) >= MAX_GOALS:
-            del self._goals[next(key for key, goal in self._goals.items() if not goal.is_active)]
+            del self._goals[
+                next(key for key, goal in self._goals.items() if not goal.is_active)
+            ]
+
         return True
 
     def _begin(self, goal: Goal) -> None:
         if goal.status is Status.CANCELING:
             goal.end(Status.CANCELED, **self._unbegun())
             return
+
         goal.status = Status.EXECUTING
         self._changed()
         try:
@@ -215,26 +254,41 @@ class ActionServer:
             goal.end(Status.ABORTED)
             if not isinstance(error, BotyardError):
                 raise
-            log.warning("ROS 2: a goal of %s: %s", self.services[0].name, shown(error, MAX_TEXT))
+            log.warning(
+                "ROS 2: a goal of %s: %s", self.services[0].name, shown(error, MAX_TEXT)
+            )
 
     def _cancel_goal(self, request: Any) -> Any:
-        """Cancel one goal, all of them, or those accepted up to a time: as the identifier and the stamp say (action_msgs/CancelGoal)."""
+        """Cancel one goal, all of them, or those accepted up to a time: as the
+        identifier and the stamp say (action_msgs/CancelGoal).
+        """
         self.expire()
         wanted = _identifier(request.goal_info.goal_id)
-        until = Stamp(int(request.goal_info.stamp.sec), int(request.goal_info.stamp.nanosec))
+        until = Stamp(
+            int(request.goal_info.stamp.sec), int(request.goal_info.stamp.nanosec)
+        )
         every = wanted == _NO_UUID and until == _NO_STAMP
         named = self._goals.get(wanted)
         chosen = [
-            goal for goal in self._goals.values()
-            if goal.is_active and (every or goal is named or (until != _NO_STAMP and goal.stamp <= until))
-        ]  # fmt: skip
+            goal
+            for goal in self._goals.values()
+            if goal.is_active
+            and (every or goal is named or (until != _NO_STAMP and goal.stamp <= until))
+        ]
         for goal in chosen:
             goal.status = Status.CANCELING
         if chosen:
             self._changed()
-        code = CancelCode.NONE  # of several goals that were asked for, also none may be left: as in rcl
+        code = (
+            CancelCode.NONE
+        )  # of several goals that were asked for, also none may be left: as in rcl
         if not chosen and wanted != _NO_UUID and until == _NO_STAMP:
-            code = CancelCode.UNKNOWN_GOAL_ID if named is None else CancelCode.GOAL_TERMINATED
+            code = (
+                CancelCode.UNKNOWN_GOAL_ID
+                if named is None
+                else CancelCode.GOAL_TERMINATED
+            )
+
         return self._made(
             "action_msgs/srv/CancelGoal_Response",
             return_code=int(code),
@@ -247,7 +301,10 @@ class ActionServer:
         if goal is None or not goal.is_active:
             return self._result(goal)
         if len(goal._waiting) >= MAX_RESULT_REQUESTS:
-            raise PeerError(f"more than {MAX_RESULT_REQUESTS} requests wait for one result")
+            raise PeerError(
+                f"more than {MAX_RESULT_REQUESTS} requests wait for one result"
+            )
+
         answer: Future[Any] = Future()
         answer.set_running_or_notify_cancel()
         goal._waiting.append(answer)
@@ -255,16 +312,27 @@ class ActionServer:
 
     def _result(self, goal: Goal | None) -> Any:
         status = Status.UNKNOWN if goal is None else goal.status
-        result = self._made(f"{self._kind}_Result", **((goal._result if goal is not None else None) or {}))
-        return self._made(f"{self._kind}_GetResult_Response", status=int(status), result=result)
+        result = self._made(
+            f"{self._kind}_Result",
+            **((goal._result if goal is not None else None) or {}),
+        )
+        return self._made(
+            f"{self._kind}_GetResult_Response", status=int(status), result=result
+        )
 
     # -- what happens to goals
 
     def publish_feedback(self, goal: Goal, fields: dict[str, Any]) -> None:
-        """Publish feedback of a goal now; nothing is kept for those who subscribe later."""
+        """Publish feedback of a goal now; nothing is kept for those who subscribe
+        later.
+        """
         feedback = self._made(f"{self._kind}_Feedback", **fields)
         self._said.append(
-            self._made(f"{self._kind}_FeedbackMessage", goal_id=self._uuid(goal.identifier), feedback=feedback)
+            self._made(
+                f"{self._kind}_FeedbackMessage",
+                goal_id=self._uuid(goal.identifier),
+                feedback=feedback,
+            )
         )
         self._feedback.publish()
         self._said.clear()
@@ -281,7 +349,11 @@ class ActionServer:
     def expire(self) -> None:
         """Forget goals that ended `RESULT_TIMEOUT_S` ago."""
         latest = self._clock() - RESULT_TIMEOUT_S
-        gone = [key for key, goal in self._goals.items() if not goal.is_active and goal._ended <= latest]
+        gone = [
+            key
+            for key, goal in self._goals.items()
+            if not goal.is_active and goal._ended <= latest
+        ]
         for key in gone:
             del self._goals[key]
         if gone:
@@ -295,14 +367,23 @@ class ActionServer:
 
     def _statuses(self, _stamp: Stamp) -> Any:
         status = self._types.two("action_msgs/GoalStatus")
-        listed = [status(goal_info=self._info(g), status=int(g.status)) for g in self._goals.values()]
+        listed = [
+            status(goal_info=self._info(g), status=int(g.status))
+            for g in self._goals.values()
+        ]
         return self._made("action_msgs/msg/GoalStatusArray", status_list=listed)
 
     def _info(self, goal: Goal) -> Any:
-        return self._made("action_msgs/msg/GoalInfo", goal_id=self._uuid(goal.identifier), stamp=self._time(goal.stamp))
+        return self._made(
+            "action_msgs/msg/GoalInfo",
+            goal_id=self._uuid(goal.identifier),
+            stamp=self._time(goal.stamp),
+        )
 
     def _uuid(self, identifier: bytes) -> Any:
-        return self._made("unique_identifier_msgs/msg/UUID", uuid=np.frombuffer(identifier, np.uint8))
+        return self._made(
+            "unique_identifier_msgs/msg/UUID", uuid=np.frombuffer(identifier, np.uint8)
+        )
 
     def _time(self, stamp: Stamp) -> Any:
         return self._types["builtin_interfaces/Time"](*stamp)

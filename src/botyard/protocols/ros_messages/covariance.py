@@ -1,9 +1,13 @@
-"""Covariances of odometry that follow its error model: how far the pose may be off, after the way that a robot has come.
+"""Covariances of odometry that follow its error model: how far the pose may be off,
+after the way that a robot has come.
 
-Odometry adds up displacements of which each axis errs by a factor 1 + ε (pioneer-protocol §11.4). With Δ the displacement of a step in the
-frame of odometry, the error of the pose is carried on by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0, 1]], and grows by G ε, where the columns of G
-are the displacements along each axis. Errors that are drawn anew in every step add their variances, P ← F P Fᵀ + G E Gᵀ with E the mean
-squares of ε; those that stay add up themselves, J ← F J + G, and give J E Jᵀ (R. Siegwart, *Autonomous Mobile Robots*, §5.2.4).
+Odometry adds up displacements of which each axis errs by a factor 1 + ε
+(pioneer-protocol §11.4). With Δ the displacement of a step in the frame of odometry,
+the error of the pose is carried on by F = [[1, 0, −Δy], [0, 1, Δx], [0, 0, 1]], and
+grows by G ε, where the columns of G are the displacements along each axis. Errors that
+are drawn anew in every step add their variances, P ← F P Fᵀ + G E Gᵀ with E the mean
+squares of ε; those that stay add up themselves, J ← F J + G, and give J E Jᵀ (R.
+Siegwart, *Autonomous Mobile Robots*, §5.2.4).
 """
 
 from __future__ import annotations
@@ -13,24 +17,35 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
 from botyard.model.robotport import Fleet
+from botyard.numerics import elementwise
 
 F8 = NDArray[np.float64]
 
 MIN_VARIANCE: Final = 1e-6
-"""Added on the diagonal, m² and rad² (and per s²): filters cannot use a matrix without an inverse. Also that of height, roll and pitch."""
+"""Added on the diagonal, m² and rad² (and per s²): filters cannot use a matrix without
+an inverse. Also that of height, roll and pitch.
+"""
 _XX, _XY, _YY, _XT, _YT, _TT = range(6)
-_PLACES: Final = {_XX: (0,), _XY: (1, 6), _YY: (7,), _XT: (5, 30), _YT: (11, 31), _TT: (35,)}
+_PLACES: Final = {
+    _XX: (0,),
+    _XY: (1, 6),
+    _YY: (7,),
+    _XT: (5, 30),
+    _YT: (11, 31),
+    _TT: (35,),
+}
 """Where x, y and yaw are in a 6×6 matrix of a message, by rows."""
 SIZE: Final = 36 * 8
 """Bytes of a covariance in a message."""
 
 
 class OdometryCovariance:
-    """Covariances of the odometry of robots: of poses, and of velocities. Both begin anew when a robot's odometry is set.
+    """Covariances of the odometry of robots: of poses, and of velocities. Both begin
+    anew when a robot's odometry is set.
 
-    Velocities are those of the robots, without an error; their covariance is that of wheels which err as the displacements do.
+    Velocities are those of the robots, without an error; their covariance is that of
+    wheels which err as the displacements do.
     """
 
     def __init__(self) -> None:
@@ -41,7 +56,11 @@ class OdometryCovariance:
         """P of each robot: the six numbers that a symmetric matrix has."""
         self._kept = np.zeros((3, 3, 0))
         """J of each robot."""
-        self._odom, self._path, self._frame = np.zeros((0, 3)), np.zeros((0, 2)), np.zeros((0, 3))
+        self._odom, self._path, self._frame = (
+            np.zeros((0, 3)),
+            np.zeros((0, 2)),
+            np.zeros((0, 3)),
+        )
         self._made: tuple[bytes, bytes] | None = None
 
     def add(self, fleet: Fleet, robot: str) -> None:
@@ -53,7 +72,9 @@ class OdometryCovariance:
         self._kept = np.concatenate([self._kept, np.zeros((3, 3, 1))], axis=2)
         self._odom = np.concatenate([self._odom, np.zeros((1, 3))])
         self._path = np.concatenate([self._path, np.zeros((1, 2))])
-        self._frame = np.concatenate([self._frame, np.full((1, 3), np.nan)])  # the first step finds it set
+        self._frame = np.concatenate(
+            [self._frame, np.full((1, 3), np.nan)]
+        )  # the first step finds it set
         self._made = None
 
     def remove(self, robot: str) -> None:
@@ -61,8 +82,13 @@ class OdometryCovariance:
         at = self._places.pop(robot)
         self._robots.pop(at)
         self._places = {name: i for i, name in enumerate(self._robots)}
-        self._drawn, self._kept = np.delete(self._drawn, at, 1), np.delete(self._kept, at, 2)
-        self._odom, self._path, self._frame = (np.delete(a, at, 0) for a in (self._odom, self._path, self._frame))
+        self._drawn, self._kept = (
+            np.delete(self._drawn, at, 1),
+            np.delete(self._kept, at, 2),
+        )
+        self._odom, self._path, self._frame = (
+            np.delete(a, at, 0) for a in (self._odom, self._path, self._frame)
+        )
         self._made = None
 
     def advance(self) -> None:
@@ -85,17 +111,26 @@ class OdometryCovariance:
         known = fleet.rows
         return np.array([known[name] for name in self._robots], np.int64)
 
-    def _grow(self, dx: F8, dy: F8, turn: F8, heading: F8, rows: NDArray[np.int64]) -> None:
+    def _grow(
+        self, dx: F8, dy: F8, turn: F8, heading: F8, rows: NDArray[np.int64]
+    ) -> None:
         assert self._fleet is not None
         squares, is_anew = self._fleet.odometry_variances
         along, across, about = np.where(is_anew[rows], squares[rows].T, 0.0)
         c, s = elementwise.cosine_sine(heading)
         forward, left = c * dx + s * dy, c * dy - s * dx
-        fx, fy, lx, ly = c * forward, s * forward, -s * left, c * left  # columns of G; the third is (0, 0, turn)
+        fx, fy, lx, ly = (
+            c * forward,
+            s * forward,
+            -s * left,
+            c * left,
+        )  # columns of G; the third is (0, 0, turn)
         p = self._drawn
         xx, xy, yy, xt, yt, tt = p.copy()
         p[_XX] = xx - 2.0 * dy * xt + dy * dy * tt + along * fx * fx + across * lx * lx
-        p[_XY] = xy + dx * xt - dy * yt - dx * dy * tt + along * fx * fy + across * lx * ly
+        p[_XY] = (
+            xy + dx * xt - dy * yt - dx * dy * tt + along * fx * fy + across * lx * ly
+        )
         p[_YY] = yy + 2.0 * dx * yt + dx * dx * tt + along * fy * fy + across * ly * ly
         p[_XT] = xt - dy * tt
         p[_YT] = yt + dx * tt
@@ -110,7 +145,9 @@ class OdometryCovariance:
         j[2, 2] += turn
 
     def of(self, robot: str) -> tuple[bytes, bytes]:
-        """Covariances of pose and velocity as they stand in a message: 36 float64 by rows, `SIZE` bytes each."""
+        """Covariances of pose and velocity as they stand in a message: 36 float64 by
+        rows, `SIZE` bytes each.
+        """
         poses, velocities = self._made or self._make()
         at = SIZE * self._places[robot]
         return poses[at : at + SIZE], velocities[at : at + SIZE]
@@ -122,7 +159,14 @@ class OdometryCovariance:
         each = squares[rows]
         kept = np.where(is_anew[rows], 0.0, each.T)
         j = self._kept
-        pairs = {_XX: (0, 0), _XY: (0, 1), _YY: (1, 1), _XT: (0, 2), _YT: (1, 2), _TT: (2, 2)}
+        pairs = {
+            _XX: (0, 0),
+            _XY: (0, 1),
+            _YY: (1, 1),
+            _XT: (0, 2),
+            _YT: (1, 2),
+            _TT: (2, 2),
+        }
         poses, velocities = np.zeros((len(rows), 36)), np.zeros((len(rows), 36))
         poses[:, ::7] = velocities[:, ::7] = MIN_VARIANCE
         for which, (a, b) in pairs.items():
@@ -134,6 +178,7 @@ class OdometryCovariance:
             )
             for place in _PLACES[which]:
                 poses[:, place] += value
+
         speed = self._fleet.state.vel[rows]
         velocities[:, (0, 7, 35)] += each * speed * speed
         self._made = poses.tobytes(), velocities.tobytes()

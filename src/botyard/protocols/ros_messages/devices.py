@@ -1,4 +1,6 @@
-"""ROS topics and frames of devices, as declared by their kinds (`botyard.model.rosmessages`)."""
+"""ROS topics and frames of devices, as declared by their kinds
+(`botyard.model.rosmessages`).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ class Shown(NamedTuple):
 def placed_devices(port: RobotPort) -> Iterator[tuple[DeviceReader, Place]]:
     """The devices of a robot, each with its place among those of its kind."""
     readers = port.devices
-    return zip(readers.values(), places((name, reader.spec) for name, reader in readers.items()), strict=True)
+    return zip(
+        readers.values(),
+        places((name, reader.spec) for name, reader in readers.items()),
+        strict=True,
+    )
 
 
 def shown_devices(port: RobotPort, names: Names) -> Iterator[Shown]:
@@ -45,7 +51,8 @@ def period_of(one: Shown, scan_rate: float | None) -> float:
     Parameters
     ----------
     scan_rate : float or None
-        Rate of devices with beams, Hz, instead of that of their description (``update_rate``); 0: in every step.
+        Rate of devices with beams, Hz, instead of that of their description
+        (``update_rate``); 0: in every step.
     """
     rate = getattr(one.reader.spec, "update_rate", 0.0)
     if scan_rate is not None and one.reader.kind.beams is not None:
@@ -63,11 +70,22 @@ def frame_of(one: Shown, names: Names) -> str:
     """Frame id of its messages; empty: none."""
     if one.ros.frame is None:
         return ""
-    return names.frame_id(one.place.named(one.ros.frame) if one.ros.frame else "base_link")
+    return names.frame_id(
+        one.place.named(one.ros.frame) if one.ros.frame else "base_link"
+    )
 
 
-def device_message(one: Shown, types: Types, messages: Messages, stamp: Stamp, frame: str, period: float = 0.0) -> Any:
-    """The message of the present reading, or None; a header is filled in. `period`: time between two messages, s; 0: a step."""
+def device_message(
+    one: Shown,
+    types: Types,
+    messages: Messages,
+    stamp: Stamp,
+    frame: str,
+    period: float = 0.0,
+) -> Any:
+    """The message of the present reading, or None; a header is filled in. `period`:
+    time between two messages, s; 0: a step.
+    """
     values = one.ros.fields(one.reader.spec, one.reader.read())
     if values is None:
         return None
@@ -85,12 +103,17 @@ def device_transforms(port: RobotPort, names: Names, base: str) -> list[Transfor
     for reader, place in placed_devices(port):
         for frame in frames_of(reader.kind, place, names.profile.name):
             child = names.frame_id(frame)
-            found.setdefault(child, Transform(base, child, reader.kind.mounting(reader.spec)))
+            found.setdefault(
+                child, Transform(base, child, reader.kind.mounting(reader.spec))
+            )
+
     return [*found.values()]
 
 
 def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
-    """Register the message types of a robot's devices; returns the devices that cannot be shown, with the reason."""
+    """Register the message types of a robot's devices; returns the devices that cannot
+    be shown, with the reason.
+    """
     problems = {}
     for reader, place in placed_devices(port):
         try:
@@ -98,12 +121,19 @@ def learn_types(port: RobotPort, types: Types) -> dict[str, str]:
                 _learn(ros, place, types)
         except WorldError as error:
             problems[reader.name] = str(error)
+
     return problems
 
 
 def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
-    if not all(part.isidentifier() and part.isascii() for part in place.named(ros.topic).split("/")):
-        raise WorldError(f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"')
+    if not all(
+        part.isidentifier() and part.isascii()
+        for part in place.named(ros.topic).split("/")
+    ):
+        raise WorldError(
+            f'expected a topic of letters, digits and _, found "{shown(ros.topic)}"'
+        )
+
     types.learn(ros.definitions)
     types[ros.type_name]
 
@@ -112,7 +142,8 @@ def _learn(ros: RosMessage[Any, Any], place: Place, types: Types) -> None:
 
 
 class Encoders:
-    """Makes the fast encoders of a robot's topics, and shares what several of them need.
+    """Makes the fast encoders of a robot's topics, and shares what several of them
+    need.
 
     Parameters
     ----------
@@ -124,8 +155,15 @@ class Encoders:
         Data of a step that the messages of all robots share.
     """
 
-    def __init__(self, fleet: Fleet, types: Types, messages: Messages, data: StepData) -> None:
-        self._fleet, self._types, self._messages, self._data = fleet, types, messages, data
+    def __init__(
+        self, fleet: Fleet, types: Types, messages: Messages, data: StepData
+    ) -> None:
+        self._fleet, self._types, self._messages, self._data = (
+            fleet,
+            types,
+            messages,
+            data,
+        )
         self._clouds: dict[tuple[str, EndPoints], Cloud] = {}
 
     def close(self) -> None:
@@ -134,16 +172,31 @@ class Encoders:
             self._data.remove(cloud)
         self._clouds.clear()
 
-    def of(self, one: Shown, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes] | None:
-        """The encoder of a topic, given what makes its message as an object; None: there is none."""
+    def of(
+        self, one: Shown, make: Callable[[Stamp], Any]
+    ) -> Callable[[str, Stamp], bytes] | None:
+        """The encoder of a topic, given what makes its message as an object; None:
+        there is none.
+        """
         beams = one.ros.beams
         if beams is None or one.reader.kind.beams is None:
             return None
-        return self._points(one, beams, make) if isinstance(beams, EndPoints) else self._scan(one, beams, make)
+        return (
+            self._points(one, beams, make)
+            if isinstance(beams, EndPoints)
+            else self._scan(one, beams, make)
+        )
 
-    def _scan(self, one: Shown, beams: ScanArrays, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
+    def _scan(
+        self, one: Shown, beams: ScanArrays, make: Callable[[Stamp], Any]
+    ) -> Callable[[str, Stamp], bytes]:
         """The template is rebuilt when the configuration of the beams changes."""
-        fleet, data, key, is_open = self._fleet, self._data, one.reader.key, beams.is_open
+        fleet, data, key, is_open = (
+            self._fleet,
+            self._data,
+            one.reader.key,
+            beams.is_open,
+        )
         template: QuickScan | None = None
         of_layout = 0
 
@@ -151,7 +204,8 @@ class Encoders:
             nonlocal template, of_layout
             layout, spans = data.measured(fleet)
             span = spans.get(key)
-            if span is None:  # not measured in this step, or rounded
+            # not measured in this step, or rounded
+            if span is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None or layout != of_layout:
                 template, of_layout = QuickScan(self._types, make), layout
@@ -160,19 +214,25 @@ class Encoders:
 
         return quick
 
-    def _points(self, one: Shown, beams: EndPoints, make: Callable[[Stamp], Any]) -> Callable[[str, Stamp], bytes]:
+    def _points(
+        self, one: Shown, beams: EndPoints, make: Callable[[Stamp], Any]
+    ) -> Callable[[str, Stamp], bytes]:
         key = one.reader.name, beams
         cloud = self._clouds.get(key)
         if cloud is None:
-            cloud = self._clouds[key] = Cloud(one.reader.key, beams.rays(one.reader.spec))
+            cloud = self._clouds[key] = Cloud(
+                one.reader.key, beams.rays(one.reader.spec)
+            )
             self._data.add(cloud)
+
         fleet, data = self._fleet, self._data
         template: QuickCloud | None = None
 
         def quick(wire: str, stamp: Stamp) -> bytes:
             nonlocal template
             points = data.cloud(fleet, cloud)
-            if points is None:  # not measured in this step, or rounded
+            # not measured in this step, or rounded
+            if points is None:
                 return self._slow(wire, make(stamp), one.ros.type_name)
             if template is None:
                 template = QuickCloud(self._types, one.ros.type_name, make)
@@ -181,7 +241,8 @@ class Encoders:
         return quick
 
     def _slow(self, wire: str, message: Any, type_name: str) -> bytes:
-        self._data.forget_readings()  # the message was measured only now
+        # the message was measured only now
+        self._data.forget_readings()
         encode = self._types.encode_ros1 if wire == "ros1" else self._types.encode_cdr
         return encode(message, type_name)
 

@@ -1,7 +1,9 @@
-"""Transforms of robots that change with every step, for all robots at once: odometry, wheels, paddles of a gripper, and localization.
+"""Transforms of robots that change with every step, for all robots at once: odometry,
+wheels, paddles of a gripper, and localization.
 
-REP-105: map → odom → base_link; REP-120: base_footprint between odom and base_link. What moves by joints is sent too, so that
-nobody has to start a robot_state_publisher to see a robot.
+REP-105: map → odom → base_link; REP-120: base_footprint between odom and base_link.
+What moves by joints is sent too, so that nobody has to start a robot_state_publisher to
+see a robot.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botyard import elementwise
 from botyard.geometry import IDENTITY, Pose, compose, inverse
 from botyard.model.links import Joint, gripper_joints, wheel_joints
 from botyard.model.robotport import RobotPort
+from botyard.numerics import elementwise
 from botyard.protocols.ros_messages.messages import Placed
 from botyard.protocols.ros_messages.naming import Names
 
@@ -29,14 +31,16 @@ MAP: Final = "map"
 
 
 class MovingFrames:
-    """The transforms of one robot that change; made for a robot that `StepFrames` knows.
+    """The transforms of one robot that change; made for a robot that `StepFrames`
+    knows.
 
     Attributes
     ----------
     pairs : list of (str, str)
         Parent and child of each.
     offset : Pose
-        What the localization errs by: composed with a true pose it gives the one that is believed. Set by ``initialpose``.
+        What the localization errs by: composed with a true pose it gives the one that
+        is believed. Set by ``initialpose``.
     """
 
     def __init__(self, port: RobotPort, names: Names, is_localized: bool) -> None:
@@ -48,7 +52,10 @@ class MovingFrames:
         self.paddles: tuple[Joint, ...] = gripper_joints(spec) if has_joints else ()
         self.shape = np.array([spec.pioneer.half_track, spec.wheel_radius])
         self.pairs = [(frame("odom"), frame(profile.base))]
-        self.pairs += [(frame(joint.parent), frame(joint.child)) for joint in (*self.wheels, *self.paddles)]
+        self.pairs += [
+            (frame(joint.parent), frame(joint.child))
+            for joint in (*self.wheels, *self.paddles)
+        ]
         if is_localized:
             self.pairs.append((MAP, frame("odom")))
 
@@ -68,12 +75,14 @@ class MovingFrames:
 
 
 class StepFrames:
-    """Numbers of the transforms of all robots, computed once in each step for all that read them.
+    """Numbers of the transforms of all robots, computed once in each step for all that
+    read them.
 
     Parameters
     ----------
     is_localized : bool
-        map → odom is among them, such that map → base_link is the true pose (composed with `MovingFrames.offset`).
+        map → odom is among them, such that map → base_link is the true pose (composed
+        with `MovingFrames.offset`).
     """
 
     def __init__(self, is_localized: bool = False) -> None:
@@ -96,7 +105,9 @@ class StepFrames:
         self._made = None
 
     def values(self, robot: MovingFrames) -> Sequence[memoryview]:
-        """The numbers of its transforms, seven float64 each, in the order of `MovingFrames.pairs`."""
+        """The numbers of its transforms, seven float64 each, in the order of
+        `MovingFrames.pairs`.
+        """
         if self._made is None:
             self._made = self._make()
         return self._made[robot]
@@ -104,7 +115,10 @@ class StepFrames:
     def placed(self, robot: MovingFrames) -> list[Placed]:
         """The same as objects."""
         numbers = (tuple(v.cast("d").tolist()) for v in self.values(robot))
-        return [Placed(*pair, values) for pair, values in zip(robot.pairs, numbers, strict=True)]
+        return [
+            Placed(*pair, values)
+            for pair, values in zip(robot.pairs, numbers, strict=True)
+        ]
 
     def _make(self) -> dict[MovingFrames, list[memoryview]]:
         robots = self._robots
@@ -120,28 +134,46 @@ class StepFrames:
         for side in (1.0, -1.0):
             angle = (path[:, 0] - side * half_track * path[:, 1]) / radius
             columns.append(_rolled(side * half_track, radius, angle))
+
         if self.is_localized:
             columns.append(planar(self._corrections(odom, state.pose[rows])))
         numbers = [memoryview(column.tobytes()) for column in columns]
         return {robot: self._of(robot, i, numbers) for i, robot in enumerate(robots)}
 
     def _corrections(self, odom: F8, truth: F8) -> F8:
-        """Map → odom: the pose that is believed, composed with the inverse of that by odometry; (n, 3), m and rad."""
-        believed = _composed(np.array([r.offset for r in self._robots], np.float64), truth)
+        """Map → odom: the pose that is believed, composed with the inverse of that by
+        odometry; (n, 3), m and rad.
+        """
+        believed = _composed(
+            np.array([r.offset for r in self._robots], np.float64), truth
+        )
         c, s = elementwise.cosine_sine(odom[:, 2])
         x, y = odom[:, 0], odom[:, 1]
-        return _composed(believed, np.column_stack([-(c * x + s * y), s * x - c * y, -odom[:, 2]]))
+        return _composed(
+            believed, np.column_stack([-(c * x + s * y), s * x - c * y, -odom[:, 2]])
+        )
 
-    def _of(self, robot: MovingFrames, i: int, numbers: list[memoryview]) -> list[memoryview]:
+    def _of(
+        self, robot: MovingFrames, i: int, numbers: list[memoryview]
+    ) -> list[memoryview]:
         place = slice(i * _SIZE, (i + 1) * _SIZE)
         found = [numbers[0][place]]
         if robot.wheels:
             found += [numbers[1][place], numbers[2][place]]
         gripper = robot.port.gripper
         if robot.paddles and gripper is not None:
-            for joint, position in zip(robot.paddles, gripper.positions[:2], strict=True):
+            for joint, position in zip(
+                robot.paddles, gripper.positions[:2], strict=True
+            ):
                 y = joint.pose.y + joint.axis[1] * position
-                found.append(memoryview(np.array([joint.pose.x, y, joint.z, 0.0, 0.0, 0.0, 1.0]).tobytes()))
+                found.append(
+                    memoryview(
+                        np.array(
+                            [joint.pose.x, y, joint.z, 0.0, 0.0, 0.0, 1.0]
+                        ).tobytes()
+                    )
+                )
+
         if self.is_localized:
             found.append(numbers[3][place])
         return found
@@ -151,7 +183,11 @@ def _composed(a: F8, b: F8) -> F8:
     """Poses b in frames a, (n, 3) each."""
     c, s = elementwise.cosine_sine(a[:, 2])
     return np.column_stack(
-        [a[:, 0] + c * b[:, 0] - s * b[:, 1], a[:, 1] + s * b[:, 0] + c * b[:, 1], a[:, 2] + b[:, 2]]
+        [
+            a[:, 0] + c * b[:, 0] - s * b[:, 1],
+            a[:, 1] + s * b[:, 0] + c * b[:, 1],
+            a[:, 2] + b[:, 2],
+        ]
     )
 
 

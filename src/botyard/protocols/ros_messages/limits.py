@@ -1,4 +1,6 @@
-"""Limits of what ROS peers may send, over all transports. Lengths are checked before decoding."""
+"""Limits of what ROS peers may send, over all transports. Lengths are checked before
+decoding.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ MAX_REQUEST: Final = 64 << 10
 MAX_TEXT: Final = 300
 """Errors and foreign texts are cut to this length, characters."""
 MAX_WAITING: Final = 10
-"""Queue length per topic for messages from a library's threads; the oldest are dropped for new ones."""
+"""Queue length per topic for messages from a library's threads; the oldest are dropped
+for new ones.
+"""
 MAX_REQUESTS: Final = 100
 """Queue length of a service's requests; further ones are not answered."""
 MAX_LISTED: Final = 1000

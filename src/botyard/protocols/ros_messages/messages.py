@@ -1,4 +1,6 @@
-"""Conversion of states and readings to ROS messages: units and axes of REP-103, frames of REP-105."""
+"""Conversion of states and readings to ROS messages: units and axes of REP-103, frames
+of REP-105.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from botyard.elementary import cosine_sine
 from botyard.geometry import Pose, Twist, yaw_of_quaternion
 from botyard.model.raster import Raster
+from botyard.numerics.elementary import cosine_sine
 from botyard.protocols.ros_messages.types import Types
 
 F4 = np.float32
@@ -27,7 +29,9 @@ def _diagonal(*values: float) -> NDArray[np.float64]:
 
 NO_COVARIANCE: Final = np.zeros(36)
 ODOMETRY_COVARIANCE: Final = _diagonal(1e-3, 1e-3, 1e6, 1e6, 1e6, 1e3)
-"""Covariance of odometry's poses and velocities: x and y are measured; z, roll and pitch are not (values of the p2os driver)."""
+"""Covariance of odometry's poses and velocities: x and y are measured; z, roll and
+pitch are not (values of the p2os driver).
+"""
 TRUTH_COVARIANCE: Final = _diagonal(1e-9, 1e-9, 1e-9, 1e-9, 1e-9, 1e-9)
 
 
@@ -89,7 +93,9 @@ def yaw_of(turn: Any) -> float:
 
 
 class Messages:
-    """Factory of messages of the ROS 1 classes, which every transport can encode; see `Types`."""
+    """Factory of messages of the ROS 1 classes, which every transport can encode; see
+    `Types`.
+    """
 
     def __init__(self, types: Types) -> None:
         t = types.__getitem__
@@ -100,11 +106,20 @@ class Messages:
             t(f"geometry_msgs/{n}") for n in ("Point", "Quaternion", "Vector3")
         )
         self._pose, self._twist = t("geometry_msgs/Pose"), t("geometry_msgs/Twist")
-        self._pose_cov, self._twist_cov = t("geometry_msgs/PoseWithCovariance"), t("geometry_msgs/TwistWithCovariance")
+        self._pose_cov, self._twist_cov = (
+            t("geometry_msgs/PoseWithCovariance"),
+            t("geometry_msgs/TwistWithCovariance"),
+        )
         self._odometry, self._scan = t("nav_msgs/Odometry"), t("sensor_msgs/LaserScan")
-        self._cloud, self._cloud2 = t("sensor_msgs/PointCloud"), t("sensor_msgs/PointCloud2")
+        self._cloud, self._cloud2 = (
+            t("sensor_msgs/PointCloud"),
+            t("sensor_msgs/PointCloud2"),
+        )
         self._point32 = t("geometry_msgs/Point32")
-        self._transform, self._stamped = t("geometry_msgs/Transform"), t("geometry_msgs/TransformStamped")
+        self._transform, self._stamped = (
+            t("geometry_msgs/Transform"),
+            t("geometry_msgs/TransformStamped"),
+        )
         self._tf = t("tf2_msgs/TFMessage")
         field = t("sensor_msgs/PointField")
         self._xyz = [field(name, 4 * i, 7, 1) for i, name in enumerate("xyz")]
@@ -128,7 +143,9 @@ class Messages:
 
     def twist(self, twist: Twist) -> Any:
         """geometry_msgs/Twist."""
-        return self._twist(self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w))
+        return self._twist(
+            self._vector(twist.vx, twist.vy, 0.0), self._vector(0.0, 0.0, twist.w)
+        )
 
     def odometry(
         self,
@@ -139,7 +156,9 @@ class Messages:
         child: str,
         covariances: Covariances,
     ) -> Any:
-        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`, and the covariances of both."""
+        """nav_msgs/Odometry: a pose in `frame`, a velocity in `child`, and the
+        covariances of both.
+        """
         of_pose, of_twist = covariances
         return self._odometry(
             self.header(stamp, frame),
@@ -153,16 +172,29 @@ class Messages:
         made = []
         for one in transforms:
             values = one.values
-            place = self._transform(self._vector(*values[:3]), self._quaternion(*values[3:]))
+            place = self._transform(
+                self._vector(*values[:3]), self._quaternion(*values[3:])
+            )
             made.append(self._stamped(self.header(stamp, one.parent), one.child, place))
+
         return self._tf(made)
 
-    def located(self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]) -> Any:
+    def located(
+        self, stamp: Stamp, pose: Pose, frame: str, covariance: NDArray[np.float64]
+    ) -> Any:
         """geometry_msgs/PoseWithCovarianceStamped."""
         kind = self._types("geometry_msgs/PoseWithCovarianceStamped")
-        return kind(self.header(stamp, frame), self._pose_cov(self.pose(pose), covariance))
+        return kind(
+            self.header(stamp, frame), self._pose_cov(self.pose(pose), covariance)
+        )
 
-    def joints(self, stamp: Stamp, names: Sequence[str], positions: ArrayLike, velocities: ArrayLike) -> Any:
+    def joints(
+        self,
+        stamp: Stamp,
+        names: Sequence[str],
+        positions: ArrayLike,
+        velocities: ArrayLike,
+    ) -> Any:
         """sensor_msgs/JointState, without efforts."""
         kind = self._types("sensor_msgs/JointState")
         values = (np.array(a, np.float64) for a in (positions, velocities, ()))
@@ -180,23 +212,53 @@ class Messages:
         """nav_msgs/OccupancyGrid: 100 solid, 0 free."""
         rows, columns = raster.solid.shape
         info = self._types("nav_msgs/MapMetaData")(
-            self._time(*stamp), raster.resolution, columns, rows, self.pose(Pose(raster.x, raster.y, 0.0))
+            self._time(*stamp),
+            raster.resolution,
+            columns,
+            rows,
+            self.pose(Pose(raster.x, raster.y, 0.0)),
         )
         cells = np.where(raster.solid, np.int8(100), np.int8(0)).reshape(-1)
-        return self._types("nav_msgs/OccupancyGrid")(self.header(stamp, frame), info, cells)
+        return self._types("nav_msgs/OccupancyGrid")(
+            self.header(stamp, frame), info, cells
+        )
 
-    def diagnostics(self, stamp: Stamp, entries: Iterable[tuple[str, int, str, Iterable[tuple[str, str]]]]) -> Any:
-        """diagnostic_msgs/DiagnosticArray of (name, level, message, values); level 0 OK, 1 warning, 2 error."""
-        pair, status = self._types("diagnostic_msgs/KeyValue"), self._types("diagnostic_msgs/DiagnosticStatus")
+    def diagnostics(
+        self,
+        stamp: Stamp,
+        entries: Iterable[tuple[str, int, str, Iterable[tuple[str, str]]]],
+    ) -> Any:
+        """diagnostic_msgs/DiagnosticArray of (name, level, message, values); level 0
+        OK, 1 warning, 2 error.
+        """
+        pair, status = (
+            self._types("diagnostic_msgs/KeyValue"),
+            self._types("diagnostic_msgs/DiagnosticStatus"),
+        )
         made = [
-            status(level, name, text, name, [pair(k, v) for k, v in values]) for name, level, text, values in entries
+            status(level, name, text, name, [pair(k, v) for k, v in values])
+            for name, level, text, values in entries
         ]
-        return self._types("diagnostic_msgs/DiagnosticArray")(self.header(stamp, ""), made)
+        return self._types("diagnostic_msgs/DiagnosticArray")(
+            self.header(stamp, ""), made
+        )
 
-    def log(self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()) -> Any:
+    def log(
+        self, stamp: Stamp, level: int, node: str, text: str, topics: Sequence[str] = ()
+    ) -> Any:
         """rosgraph_msgs/Log; levels 1, 2, 4, 8, 16."""
-        return self._types("rosgraph_msgs/Log")(self.header(stamp, ""), level, node, text, "", "", 0, list(topics))
+        return self._types("rosgraph_msgs/Log")(
+            self.header(stamp, ""), level, node, text, "", "", 0, list(topics)
+        )
 
     def log2(self, kind: Any, stamp: Stamp, level: int, node: str, text: str) -> Any:
         """rcl_interfaces/Log, of that class; levels 10, 20, 30, 40, 50."""
-        return kind(self._time(*stamp), level, node.lstrip("/").replace("/", "."), text, "", "", 0)
+        return kind(
+            self._time(*stamp),
+            level,
+            node.lstrip("/").replace("/", "."),
+            text,
+            "",
+            "",
+            0,
+        )

@@ -1,4 +1,6 @@
-"""Names of topics, services, frames and nodes, by profile: botyard's own, Nav2's, and those of AMRISim, stage_ros and ROSARIA."""
+"""Names of topics, services, frames and nodes, by profile: botyard's own, Nav2's, and
+those of AMRISim, stage_ros and ROSARIA.
+"""
 
 from __future__ import annotations
 
@@ -14,41 +16,52 @@ _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 def graph_name(name: str) -> str:
-    """A robot's name made valid in ROS names: letters, digits and underscores, a letter first (ROS 2 design: topic and service names)."""
+    """A robot's name made valid in ROS names: letters, digits and underscores, a letter
+    first (ROS 2 design: topic and service names).
+    """
     clean = _NOT_A_NAME.sub("_", name)
     return clean if clean[:1].isalpha() else f"r_{clean}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """A name profile: the topics and services that ROS programs see, and their names. ``{name}`` stands for the robot's name.
+    """A name profile: the topics and services that ROS programs see, and their names.
+    ``{name}`` stands for the robot's name.
 
     Attributes
     ----------
     node, node_alone : str
         The node of a robot's topics; the same for a single robot.
     prefix, prefix_alone : str
-        Prefix of its topics and services, up to the last slash; the same for a single robot.
+        Prefix of its topics and services, up to the last slash; the same for a single
+        robot.
     frame, frame_alone : str
         What its frames begin with.
     numbered : str
-        The robots' names in ROS, ``{number}`` counting from 0 in their order; empty: their own names.
+        The robots' names in ROS, ``{number}`` counting from 0 in their order; empty:
+        their own names.
     has_own_tf : bool
-        Each robot has ``tf`` and ``tf_static`` of its own, behind its prefix; else all share /tf and /tf_static.
+        Each robot has ``tf`` and ``tf_static`` of its own, behind its prefix; else all
+        share /tf and /tf_static.
     footprint : str
-        Frame that odometry moves, if it is not base_link: its parent (REP-120). Empty: there is none.
+        Frame that odometry moves, if it is not base_link: its parent (REP-120). Empty:
+        there is none.
     robot : frozenset of str
-        What a robot has: topics, inputs and services by their last names; ``limits`` are those that can be set by dynamic_reconfigure.
-        Devices say themselves which profiles have them, and how they are called there (`botyard.model.rosmessages.RosMessage`).
+        What a robot has: topics, inputs and services by their last names; ``limits``
+        are those that can be set by dynamic_reconfigure. Devices say themselves which
+        profiles have them, and how they are called there
+        (`botyard.model.rosmessages.RosMessage`).
     world_node : str
         The node of the simulator.
     world : frozenset of str
-        What that has beside transforms and its log: ``clock``, ``map``, ``diagnostics``, ``reset_positions``; ``control`` are services and
-        inputs that change the world, parameters and simulation_interfaces.
+        What that has beside transforms and its log: ``clock``, ``map``,
+        ``diagnostics``, ``reset_positions``; ``control`` are services and inputs that
+        change the world, parameters and simulation_interfaces.
     odometry_child : bool
         Odometry has a child frame id.
     covariance : str
-        Covariances of odometry: ``none``, all zero; ``fixed``, those of the p2os driver; ``model``, those of the odometry's error model.
+        Covariances of odometry: ``none``, all zero; ``fixed``, those of the p2os
+        driver; ``model``, those of the odometry's error model.
     truth_frame : str
         Frame of the true pose; ``odom`` is the robot's own.
     sim_time : bool
@@ -74,15 +87,19 @@ class Profile:
     sim_time: bool = False
 
     def with_frames(self, frames: str | None) -> Profile:
-        """The profile with other frames, and the transforms that go with them; None: its own.
+        """The profile with other frames, and the transforms that go with them; None:
+        its own.
 
-        ``plain``: frames without a prefix; each robot has its own transforms. ``prefixed``: frames begin with the robot's name, and all
-        share /tf and /tf_static.
+        ``plain``: frames without a prefix; each robot has its own transforms.
+        ``prefixed``: frames begin with the robot's name, and all share /tf and
+        /tf_static.
         """
         if frames is None:
             return self
         prefix = "{name}/" if frames == "prefixed" else ""
-        return replace(self, frame=prefix, frame_alone=prefix, has_own_tf=frames == "plain")
+        return replace(
+            self, frame=prefix, frame_alone=prefix, has_own_tf=frames == "plain"
+        )
 
     @property
     def base(self) -> str:
@@ -90,7 +107,9 @@ class Profile:
         return self.footprint or BASE
 
 
-_ARIA: Final = frozenset({"cmd_vel", "pose", "motors_state", "enable_motors", "disable_motors"})
+_ARIA: Final = frozenset(
+    {"cmd_vel", "pose", "motors_state", "enable_motors", "disable_motors"}
+)
 _STAGE: Final = frozenset({"cmd_vel", "odom", "base_pose_ground_truth"})
 _OWN: Final = (
     _ARIA
@@ -119,7 +138,9 @@ PROFILES: Final[Mapping[str, Profile]] = {
             prefix_alone="/{name}/",
             frame_alone="{name}/",
             robot=_OWN,
-            world=frozenset({"clock", "map", "diagnostics", "control", "reset_positions"}),
+            world=frozenset(
+                {"clock", "map", "diagnostics", "control", "reset_positions"}
+            ),
             covariance="fixed",
             sim_time=True,
         ),
@@ -139,7 +160,9 @@ PROFILES: Final[Mapping[str, Profile]] = {
         ),
         Profile(
             name="amrisim",
-            node="/AMRISim_{name}",  # a node's name holds no hyphen: "-" of the original is refused by later ROS tools
+            # a node's name holds no hyphen: "-" of the original is refused by later ROS
+            # tools
+            node="/AMRISim_{name}",
             node_alone="/AMRISim_{name}",
             prefix="/AMRISim_{name}/",
             prefix_alone="/AMRISim_{name}/",
@@ -170,11 +193,13 @@ PROFILES: Final[Mapping[str, Profile]] = {
             covariance="fixed",
         ),
     )
-}  # fmt: skip
-"""``default``: ``/<robot>/…``, one node for all; ``nav2``: names and frames of its bring-up; the others: those programs' names.
+}
+"""``default``: ``/<robot>/…``, one node for all; ``nav2``: names and frames of its
+bring-up; the others: those programs' names.
 
-``nav2``, ``stage`` and ``rosaria`` have no prefix for the only robot. stage_ros counts robots, whatever the world calls them. AMRISim and
-stage_ros say nothing of the uncertainty of odometry.
+``nav2``, ``stage`` and ``rosaria`` have no prefix for the only robot. stage_ros counts
+robots, whatever the world calls them. AMRISim and stage_ros say nothing of the
+uncertainty of odometry.
 """
 
 
@@ -209,7 +234,9 @@ class Names:
 
     @property
     def tf(self) -> str:
-        """The name of the topic with its transforms; with ``_static`` behind it, of those that do not move."""
+        """The name of the topic with its transforms; with ``_static`` behind it, of
+        those that do not move.
+        """
         return self.topic("tf") if self.profile.has_own_tf else "/tf"
 
     def frame_id(self, name: str) -> str:
@@ -229,6 +256,18 @@ def names_of(robot: str, profile: str | Profile, alone: bool) -> Names:
     alone : bool
         It is the only robot.
     """
-    p, name = PROFILES[profile] if isinstance(profile, str) else profile, graph_name(robot)
-    node, prefix, frame = (p.node_alone, p.prefix_alone, p.frame_alone) if alone else (p.node, p.prefix, p.frame)
-    return Names(node=node.format(name=name), prefix=prefix.format(name=name), frame=frame.format(name=name), profile=p)
+    p, name = (
+        PROFILES[profile] if isinstance(profile, str) else profile,
+        graph_name(robot),
+    )
+    node, prefix, frame = (
+        (p.node_alone, p.prefix_alone, p.frame_alone)
+        if alone
+        else (p.node, p.prefix, p.frame)
+    )
+    return Names(
+        node=node.format(name=name),
+        prefix=prefix.format(name=name),
+        frame=frame.format(name=name),
+        profile=p,
+    )

@@ -1,7 +1,9 @@
-"""ROS 2's parameters of a node (``ros2 param``): six services, and the topic /parameter_events.
+"""ROS 2's parameters of a node (``ros2 param``): six services, and the topic
+/parameter_events.
 
-The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel`` and so on. Messages: rcl_interfaces. Unknown
-parameters are "not set", as in rclpy; refusals have a reason.
+The world's node has the acceleration limits of every robot, as ``<robot>.trans_accel``
+and so on. Messages: rcl_interfaces. Unknown parameters are "not set", as in rclpy;
+refusals have a reason.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ NOT_SET: Final = 0
 BOOL: Final = 1
 DOUBLE: Final = 3
 EVENTS_PERIOD: Final = 1.0
-"""Parameters that are changed by other ways than these services are looked for so often, s of simulated time."""
+"""Parameters that are changed by other ways than these services are looked for so
+often, s of simulated time.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,23 @@ class Parameters:
         Returns the present parameters by name.
     """
 
-    def __init__(self, node: str, types: Types, values: Callable[[], Mapping[str, Value]]) -> None:
+    def __init__(
+        self, node: str, types: Types, values: Callable[[], Mapping[str, Value]]
+    ) -> None:
         self._node = node
         self._types = types
         self._values = values
         self._told: dict[str, bool | float] = {}
         self.events = Topic(
-            "/parameter_events", "rcl_interfaces/ParameterEvent", self._event, "parameters that came, went or have changed",
-            queue=1000, period=EVENTS_PERIOD, wanted=self._begin, only="cdr",
-        )  # fmt: skip
+            "/parameter_events",
+            "rcl_interfaces/ParameterEvent",
+            self._event,
+            "parameters that came, went or have changed",
+            queue=1000,
+            period=EVENTS_PERIOD,
+            wanted=self._begin,
+            only="cdr",
+        )
         """The topic of changes; who makes parameters come or go calls its `publish`."""
 
     def services(self) -> list[Service]:
@@ -82,21 +94,37 @@ class Parameters:
             "GetParameterTypes": (self._kinds, "types of values"),
             "ListParameters": (self._list, "names"),
             "SetParameters": (self._set, "change values"),
-            "SetParametersAtomically": (self._set_all, "change all of these values, or none"),
+            "SetParametersAtomically": (
+                self._set_all,
+                "change all of these values, or none",
+            ),
         }
         return [self._service(name, *entry) for name, entry in serving.items()]
 
-    def _service(self, name: str, answer: Callable[[Any], dict[str, Any]], about: str) -> Service:
+    def _service(
+        self, name: str, answer: Callable[[Any], dict[str, Any]], about: str
+    ) -> Service:
         path = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
         response = f"rcl_interfaces/srv/{name}_Response"
 
         def serve(request: Any) -> Any:
-            listed = len(getattr(request, "names", getattr(request, "parameters", getattr(request, "prefixes", ()))))
+            listed = len(
+                getattr(
+                    request,
+                    "names",
+                    getattr(request, "parameters", getattr(request, "prefixes", ())),
+                )
+            )
             if listed > MAX_LISTED:
-                raise PeerError(f"{self._node}/{path}: {listed} names; at most {MAX_LISTED} are taken at once")
+                raise PeerError(
+                    f"{self._node}/{path}: {listed} names; at most {MAX_LISTED} are taken at once"
+                )
+
             return self._types.two(response)(**answer(request))
 
-        return Service(f"{self._node}/{path}", f"rcl_interfaces/{name}", serve, about, only="cdr")
+        return Service(
+            f"{self._node}/{path}", f"rcl_interfaces/{name}", serve, about, only="cdr"
+        )
 
     # -- events
 
@@ -108,23 +136,37 @@ class Parameters:
         return {name: value.get() for name, value in self._values().items()}
 
     def _event(self, stamp: Stamp) -> Any:
-        """What has changed since the last event, `MAX_LISTED` parameters at most; None: nothing."""
+        """What has changed since the last event, `MAX_LISTED` parameters at most; None:
+        nothing.
+        """
         now, told = self._present(), self._told
         new = [name for name in now if name not in told][:MAX_LISTED]
-        changed = [name for name, value in now.items() if name in told and told[name] != value][: MAX_LISTED - len(new)]
-        gone = [name for name in told if name not in now][: MAX_LISTED - len(new) - len(changed)]
+        changed = [
+            name for name, value in now.items() if name in told and told[name] != value
+        ][: MAX_LISTED - len(new)]
+        gone = [name for name in told if name not in now][
+            : MAX_LISTED - len(new) - len(changed)
+        ]
         if not (new or changed or gone):
             return None
         told |= {name: now[name] for name in (*new, *changed)}
         return self._types.two("rcl_interfaces/ParameterEvent")(
-            stamp=self._types["builtin_interfaces/Time"](*stamp), node=self._node, new_parameters=self._named(new, now),
+            stamp=self._types["builtin_interfaces/Time"](*stamp),
+            node=self._node,
+            new_parameters=self._named(new, now),
             changed_parameters=self._named(changed, now),
-            deleted_parameters=self._named(gone, {name: told.pop(name) for name in gone}),
-        )  # fmt: skip
+            deleted_parameters=self._named(
+                gone, {name: told.pop(name) for name in gone}
+            ),
+        )
 
-    def _named(self, names: Iterable[str], values: Mapping[str, bool | float]) -> list[Any]:
+    def _named(
+        self, names: Iterable[str], values: Mapping[str, bool | float]
+    ) -> list[Any]:
         parameter = self._types.two("rcl_interfaces/Parameter")
-        return [parameter(name=name, value=self._packed(values[name])) for name in names]
+        return [
+            parameter(name=name, value=self._packed(values[name])) for name in names
+        ]
 
     # -- values
 
@@ -132,29 +174,50 @@ class Parameters:
         kind = self._types.two("rcl_interfaces/ParameterValue")
         sort = NOT_SET if value is None else BOOL if isinstance(value, bool) else DOUBLE
         return kind(
-            type=sort, bool_value=value is True, integer_value=0, double_value=float(value or 0.0), string_value="",
-            byte_array_value=np.zeros(0, np.uint8), bool_array_value=np.zeros(0, np.bool_), integer_array_value=np.zeros(0, np.int64),
-            double_array_value=np.zeros(0), string_array_value=[],
-        )  # fmt: skip
+            type=sort,
+            bool_value=value is True,
+            integer_value=0,
+            double_value=float(value or 0.0),
+            string_value="",
+            byte_array_value=np.zeros(0, np.uint8),
+            bool_array_value=np.zeros(0, np.bool_),
+            integer_array_value=np.zeros(0, np.int64),
+            double_array_value=np.zeros(0),
+            string_array_value=[],
+        )
 
     def _get(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        return {"values": [self._packed(values[n].get() if n in values else None) for n in request.names]}
+        return {
+            "values": [
+                self._packed(values[n].get() if n in values else None)
+                for n in request.names
+            ]
+        }
 
     def _kinds(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        kinds = [self._packed(values[n].get() if n in values else None).type for n in request.names]
+        kinds = [
+            self._packed(values[n].get() if n in values else None).type
+            for n in request.names
+        ]
         return {"types": np.array(kinds, np.uint8)}
 
     def _list(self, request: Any) -> dict[str, Any]:
         wanted, depth = set(request.prefixes), int(request.depth)
         names = [name for name in self._values() if _is_listed(name, wanted, depth)]
         prefixes = sorted({n.rpartition(".")[0] for n in names if "." in n})
-        return {"result": self._types.two("rcl_interfaces/ListParametersResult")(names, prefixes)}
+        return {
+            "result": self._types.two("rcl_interfaces/ListParametersResult")(
+                names, prefixes
+            )
+        }
 
     def _describe(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        return {"descriptors": [self._described(n, values.get(n)) for n in request.names]}
+        return {
+            "descriptors": [self._described(n, values.get(n)) for n in request.names]
+        }
 
     def _described(self, name: str, value: Value | None) -> Any:
         t = self._types.two
@@ -162,10 +225,15 @@ class Parameters:
         if value is not None and math.isfinite(value.limit):
             ranges = [t("rcl_interfaces/FloatingPointRange")(0.0, value.limit, 0.0)]
         return t("rcl_interfaces/ParameterDescriptor")(
-            name=name, type=NOT_SET if value is None else self._packed(value.get()).type,
-            description="" if value is None else value.about, additional_constraints="", read_only=value is None or value.put is None,
-            dynamic_typing=False, floating_point_range=ranges, integer_range=[],
-        )  # fmt: skip
+            name=name,
+            type=NOT_SET if value is None else self._packed(value.get()).type,
+            description="" if value is None else value.about,
+            additional_constraints="",
+            read_only=value is None or value.put is None,
+            dynamic_typing=False,
+            floating_point_range=ranges,
+            integer_range=[],
+        )
 
     # -- changes
 
@@ -193,10 +261,13 @@ class Parameters:
             put(float(parameter.value.double_value))
         except BotyardError as error:
             return str(error)
+
         return ""
 
     def _result(self, complaint: str) -> Any:
-        return self._types.two("rcl_interfaces/SetParametersResult")(not complaint, complaint)
+        return self._types.two("rcl_interfaces/SetParametersResult")(
+            not complaint, complaint
+        )
 
     def _set(self, request: Any) -> dict[str, Any]:
         values = self._values()
@@ -206,7 +277,9 @@ class Parameters:
 
     def _set_all(self, request: Any) -> dict[str, Any]:
         values = self._values()
-        complaint = next((c for p in request.parameters if (c := self._complaint(p, values))), "")
+        complaint = next(
+            (c for p in request.parameters if (c := self._complaint(p, values))), ""
+        )
         before: dict[str, float] = {}
         for parameter in () if complaint else request.parameters:
             name = str(parameter.name)
@@ -215,6 +288,7 @@ class Parameters:
             if complaint:
                 break
             before.setdefault(name, old)
+
         if complaint:
             self._restore(before, values)
         self.events.publish()
@@ -229,7 +303,9 @@ class Parameters:
 
 
 def _is_listed(name: str, prefixes: AbstractSet[str], depth: int) -> bool:
-    """Whether a parameter is listed (rclcpp, NodeParameters::list_parameters): below a prefix, at most so many parts deep; 0: any depth."""
+    """Whether a parameter is listed (rclcpp, NodeParameters::list_parameters): below a
+    prefix, at most so many parts deep; 0: any depth.
+    """
     parts = name.split(".")
     if not prefixes:
         return depth == 0 or len(parts) <= depth

@@ -1,7 +1,9 @@
-"""Fast encoding of the most frequent messages with templates: odometry, laser scans, sonar clouds.
+"""Fast encoding of the most frequent messages with templates: odometry, laser scans,
+sonar clouds.
 
-A template is a message with marker values, encoded by rosbags and cut where these are; a message is what is between the cuts, joined with
-the values. So the layout, with frame names and CDR padding, is that of rosbags; tests compare the bytes.
+A template is a message with marker values, encoded by rosbags and cut where these are;
+a message is what is between the cuts, joined with the values. So the layout, with frame
+names and CDR padding, is that of rosbags; tests compare the bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def _find(data: bytes | bytearray, mark: bytes, begin: int = 0) -> int:
 
 
 def _encode(types: Types, wire: str, message: Any, type_name: str) -> bytes:
-    return (types.encode_ros1 if wire == "ros1" else types.encode_cdr)(message, type_name)
+    return (types.encode_ros1 if wire == "ros1" else types.encode_cdr)(
+        message, type_name
+    )
 
 
 def _stamp_at(data: bytes | bytearray, begin: int = 0) -> int:
@@ -74,9 +78,19 @@ class QuickOdometry:
 
     __slots__ = ("_made", "_message", "_types")
 
-    def __init__(self, types: Types, messages: Messages, frame: str, child: str, covariances: Covariances) -> None:
+    def __init__(
+        self,
+        types: Types,
+        messages: Messages,
+        frame: str,
+        child: str,
+        covariances: Covariances,
+    ) -> None:
         self._types = types
-        pose, twist = Pose(_MARKS[0], _MARKS[1], 0.0), Twist(_MARKS[4], _MARKS[5], _MARKS[6])
+        pose, twist = (
+            Pose(_MARKS[0], _MARKS[1], 0.0),
+            Twist(_MARKS[4], _MARKS[5], _MARKS[6]),
+        )
         message = messages.odometry(_MARKED, pose, twist, frame, child, covariances)
         turn = message.pose.pose.orientation
         turn.z, turn.w = _MARKS[2], _MARKS[3]
@@ -84,15 +98,28 @@ class QuickOdometry:
         self._made: dict[str, tuple[bytes, bytes, bytes, bytes]] = {}
 
     def _template(self, wire: str) -> tuple[bytes, bytes, bytes, bytes]:
-        """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a second to parse, are not needed."""
+        """Built on first use: with ROS 1 alone, the types of ROS 2, which take half a
+        second to parse, are not needed.
+        """
         data = _encode(self._types, wire, self._message, "nav_msgs/Odometry")
-        x, y, z, w, vx, vy, turning = (_find(data, struct.pack("<d", mark)) for mark in _MARKS[:7])
+        x, y, z, w, vx, vy, turning = (
+            _find(data, struct.pack("<d", mark)) for mark in _MARKS[:7]
+        )
         if (y - x, z - x, w - x) != (8, 40, 48) or (vy - vx, turning - vx) != (8, 40):
             raise TemplateError("a pose is seven numbers in a row, a twist six")
-        if vx - x != _POSE + COVARIANCE_BYTES or len(data) - vx != _TWIST + COVARIANCE_BYTES:
+        if (
+            vx - x != _POSE + COVARIANCE_BYTES
+            or len(data) - vx != _TWIST + COVARIANCE_BYTES
+        ):
             raise TemplateError("covariances follow pose and twist")
+
         at = _stamp_at(data)
-        made = data[:at], data[at + _TWO.size : x], data[x + _POSE : vx], data[vx + _TWIST :]
+        made = (
+            data[:at],
+            data[at + _TWO.size : x],
+            data[x + _POSE : vx],
+            data[vx + _TWIST :],
+        )
         self._made[wire] = made
         return made
 
@@ -104,11 +131,15 @@ class QuickOdometry:
         twist: bytes,
         covariances: tuple[bytes, bytes] | None = None,
     ) -> bytes:
-        """The message of the bytes of a pose, seven doubles, of a twist, six, and of the covariances that follow them, 36 each."""
+        """The message of the bytes of a pose, seven doubles, of a twist, six, and of
+        the covariances that follow them, 36 each.
+        """
         head, frames, of_pose, of_twist = self._made.get(wire) or self._template(wire)
         if covariances is not None:
             of_pose, of_twist = covariances
-        return b"".join((head, _TWO.pack(*stamp), frames, pose, of_pose, twist, of_twist))
+        return b"".join(
+            (head, _TWO.pack(*stamp), frames, pose, of_pose, twist, of_twist)
+        )
 
 
 class QuickTransforms:
@@ -122,13 +153,19 @@ class QuickTransforms:
         Parents and children.
     """
 
-    def __init__(self, types: Types, messages: Messages, frames: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, types: Types, messages: Messages, frames: Sequence[tuple[str, str]]
+    ) -> None:
         self._types = types
-        self._message = messages.tf(_MARKED, [Placed(parent, child, _MARKS[:7]) for parent, child in frames])
+        self._message = messages.tf(
+            _MARKED, [Placed(parent, child, _MARKS[:7]) for parent, child in frames]
+        )
         self._made: dict[str, tuple[bytearray, list[int], list[slice]]] = {}
 
     def _template(self, wire: str) -> tuple[bytearray, list[int], list[slice]]:
-        data = bytearray(_encode(self._types, wire, self._message, "tf2_msgs/TFMessage"))
+        data = bytearray(
+            _encode(self._types, wire, self._message, "tf2_msgs/TFMessage")
+        )
         mark, places, stamps = _DOUBLES7.pack(*_MARKS[:7]), [], []
         end = 0
         for _ in self._message.transforms:
@@ -138,6 +175,7 @@ class QuickTransforms:
             stamps.append(_stamp_at(data[:at], end))
             end = at + len(mark)
             places.append(slice(at, end))
+
         made = self._made[wire] = data, stamps, places
         return made
 
@@ -175,14 +213,20 @@ class QuickScan:
         made = self._made[wire] = data[:at], data[at + _TWO.size : -8] + self._length
         return made
 
-    def bytes(self, wire: str, stamp: Stamp, ranges: bytes, intensities: bytes) -> bytes:
+    def bytes(
+        self, wire: str, stamp: Stamp, ranges: bytes, intensities: bytes
+    ) -> bytes:
         """The message of these readings, `count` float32 each."""
         head, about = self._made.get(wire) or self._template(wire)
-        return b"".join((head, _TWO.pack(*stamp), about, ranges, self._length, intensities))
+        return b"".join(
+            (head, _TWO.pack(*stamp), about, ranges, self._length, intensities)
+        )
 
 
 _CloudTemplate = tuple[bytes, bytes, bytes, bytes]
-"""What is before the stamp, behind it, behind the width, if the type has one, and behind the points."""
+"""What is before the stamp, behind it, behind the width, if the type has one, and
+behind the points.
+"""
 
 
 class QuickCloud:
@@ -200,7 +244,9 @@ class QuickCloud:
 
     __slots__ = ("_has_sizes", "_made", "_message", "_points", "_type_name", "_types")
 
-    def __init__(self, types: Types, type_name: str, make: Callable[[Stamp], Any]) -> None:
+    def __init__(
+        self, types: Types, type_name: str, make: Callable[[Stamp], Any]
+    ) -> None:
         self._types = types
         self._type_name = type_name
         self._made: dict[str, _CloudTemplate] = {}
@@ -208,10 +254,17 @@ class QuickCloud:
         self._has_sizes = type_name.endswith("2")
         mark = np.array([_MARK_POINT], "<f4")
         if self._has_sizes:
-            message.width, message.row_step, message.data = _WIDTH, _ROW, mark.reshape(-1).view(np.uint8)
+            message.width, message.row_step, message.data = (
+                _WIDTH,
+                _ROW,
+                mark.reshape(-1).view(np.uint8),
+            )
         else:
             message.points = [types["geometry_msgs/Point32"](*_MARK_POINT)]
-        self._points = struct.pack("<I", _POINT if self._has_sizes else 1) + mark.tobytes()
+
+        self._points = (
+            struct.pack("<I", _POINT if self._has_sizes else 1) + mark.tobytes()
+        )
 
     def _template(self, wire: str) -> _CloudTemplate:
         data = _encode(self._types, wire, self._message, self._type_name)
@@ -224,6 +277,7 @@ class QuickCloud:
             if row + _ONE.size != len(about):
                 raise TemplateError("a row's length stands before the points")
             about, fields = about[:width], about[width + _ONE.size : row]
+
         made = self._made[wire] = head[:stamped], about, fields, tail
         return made
 
@@ -233,4 +287,15 @@ class QuickCloud:
         size, width = len(points), _ONE.pack(len(points) // _POINT)
         if not self._has_sizes:
             return b"".join((head, _TWO.pack(*stamp), about, width, points, tail))
-        return b"".join((head, _TWO.pack(*stamp), about, width, fields, _TWO.pack(size, size), points, tail))
+        return b"".join(
+            (
+                head,
+                _TWO.pack(*stamp),
+                about,
+                width,
+                fields,
+                _TWO.pack(size, size),
+                points,
+                tail,
+            )
+        )

@@ -1,4 +1,6 @@
-"""A dynamic_reconfigure server: the acceleration limits of a robot, by ROSARIA's names (reference ros.md §3)."""
+"""A dynamic_reconfigure server: the acceleration limits of a robot, by ROSARIA's names
+(reference ros.md §3).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,13 @@ class Reconfigure:
         Called after a change: applies queued commands while the simulation is paused.
     """
 
-    def __init__(self, port: RobotPort, prefix: str, types: Types, settled: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        port: RobotPort,
+        prefix: str,
+        types: Types,
+        settled: Callable[[], None] = lambda: None,
+    ) -> None:
         self._port = port
         self._prefix = prefix
         self._types = types
@@ -63,54 +71,83 @@ class Reconfigure:
         """``parameter_descriptions`` and ``parameter_updates``, latched."""
         return [
             Topic(
-                f"{self._prefix}parameter_descriptions", "dynamic_reconfigure/ConfigDescription", self._description,
+                f"{self._prefix}parameter_descriptions",
+                "dynamic_reconfigure/ConfigDescription",
+                self._description,
                 "which limits there are",
-                version=lambda: 0, only="ros1",
+                version=lambda: 0,
+                only="ros1",
             ),
             Topic(
-                f"{self._prefix}parameter_updates", "dynamic_reconfigure/Config", lambda _: self.config(self.values()), "limits in force",
-                version=lambda: tuple(self.values().items()), only="ros1",
+                f"{self._prefix}parameter_updates",
+                "dynamic_reconfigure/Config",
+                lambda _: self.config(self.values()),
+                "limits in force",
+                version=lambda: tuple(self.values().items()),
+                only="ros1",
             ),
-        ]  # fmt: skip
+        ]
 
     def service(self) -> Service:
         """``set_parameters``."""
         return Service(
-            f"{self._prefix}set_parameters", "dynamic_reconfigure/Reconfigure", self._set, "change limits", only="ros1"
+            f"{self._prefix}set_parameters",
+            "dynamic_reconfigure/Reconfigure",
+            self._set,
+            "change limits",
+            only="ros1",
         )
 
     def values(self) -> dict[str, float]:
         """The limits in force."""
         state = self._port.state()
-        return {p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS}
+        return {
+            p.name: float(getattr(getattr(state, p.ramp), p.axis)) for p in PARAMETERS
+        }
 
     def config(self, values: dict[str, float]) -> Any:
         """dynamic_reconfigure/Config of these values."""
         t = self._types
-        double, group = t["dynamic_reconfigure/DoubleParameter"], t["dynamic_reconfigure/GroupState"]
+        double, group = (
+            t["dynamic_reconfigure/DoubleParameter"],
+            t["dynamic_reconfigure/GroupState"],
+        )
         return t["dynamic_reconfigure/Config"](
-            bools=[], ints=[], strs=[], doubles=[double(name, value) for name, value in values.items()],
+            bools=[],
+            ints=[],
+            strs=[],
+            doubles=[double(name, value) for name, value in values.items()],
             groups=[group(name="Default", state=True, id=0, parent=0)],
-        )  # fmt: skip
+        )
 
     def _description(self, _stamp: Stamp) -> Any:
         t = self._types
         described = [
             t["dynamic_reconfigure/ParamDescription"](
-                name=p.name, type="double", level=0, description=f"{p.about}, {p.unit}", edit_method=""
+                name=p.name,
+                type="double",
+                level=0,
+                description=f"{p.about}, {p.unit}",
+                edit_method="",
             )
             for p in PARAMETERS
         ]
-        group = t["dynamic_reconfigure/Group"](name="Default", type="", parameters=described, parent=0, id=0)
+        group = t["dynamic_reconfigure/Group"](
+            name="Default", type="", parameters=described, parent=0, id=0
+        )
         names = [p.name for p in PARAMETERS]
         return t["dynamic_reconfigure/ConfigDescription"](
-            groups=[group], max=self.config(dict.fromkeys(names, MAX_RAMP)), min=self.config(dict.fromkeys(names, 0.0)),
+            groups=[group],
+            max=self.config(dict.fromkeys(names, MAX_RAMP)),
+            min=self.config(dict.fromkeys(names, 0.0)),
             dflt=self.config(self._defaults()),
-        )  # fmt: skip
+        )
 
     def _defaults(self) -> dict[str, float]:
         limits = self._port.spec.limits
-        return {p.name: float(getattr(getattr(limits, p.ramp), p.axis)) for p in PARAMETERS}
+        return {
+            p.name: float(getattr(getattr(limits, p.ramp), p.axis)) for p in PARAMETERS
+        }
 
     def change(self, parameter: Parameter, value: float) -> None:
         """Change a limit.
@@ -126,10 +163,14 @@ class Reconfigure:
         """Change limits; all, or none if one of them is wrong."""
         for parameter, value in wanted.items():
             if not (math.isfinite(value) and 0.0 <= value <= MAX_RAMP):
-                raise WorldError(f"{parameter.name}: expected 0 … {MAX_RAMP:g} {parameter.unit}, found {value:g}")
+                raise WorldError(
+                    f"{parameter.name}: expected 0 … {MAX_RAMP:g} {parameter.unit}, found {value:g}"
+                )
+
         for parameter, value in wanted.items():
             accel, decel = (value, None) if parameter.ramp == "accel" else (None, value)
             self._port.set_ramp(_AXES[parameter.axis], accel=accel, decel=decel)
+
         if wanted:
             self._settled()
 
@@ -137,7 +178,13 @@ class Reconfigure:
         known = {p.name: p for p in PARAMETERS}
         values = self.values()
         # unknown parameters are ignored; of repeated ones the last counts
-        wanted = {known[e.name]: float(e.value) for e in request.config.doubles if e.name in known}
+        wanted = {
+            known[e.name]: float(e.value)
+            for e in request.config.doubles
+            if e.name in known
+        }
         self._change(wanted)
         values |= {p.name: value for p, value in wanted.items()}
-        return self._types["dynamic_reconfigure/ReconfigureResponse"](config=self.config(values))
+        return self._types["dynamic_reconfigure/ReconfigureResponse"](
+            config=self.config(values)
+        )

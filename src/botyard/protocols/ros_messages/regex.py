@@ -1,7 +1,9 @@
-r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns that clients send.
+r"""Extended regular expressions (POSIX.1-2017 §9.4) whose time is bounded: patterns
+that clients send.
 
-Python's own engine backtracks, which takes exponential time for some short patterns and texts (ReDoS). This one simulates Thompson's NFA
-and limits the number of visited states. What POSIX leaves undefined, such as ``\d`` or a back reference, is an error.
+Python's own engine backtracks, which takes exponential time for some short patterns and
+texts (ReDoS). This one simulates Thompson's NFA and limits the number of visited
+states. What POSIX leaves undefined, such as ``\d`` or a back reference, is an error.
 """
 
 from __future__ import annotations
@@ -20,17 +22,28 @@ MAX_STATES: Final = 2000
 MAX_DEPTH: Final = 50
 """Nesting depth of groups."""
 MAX_WORK: Final = 300_000
-"""States that may be visited for one pattern, in all texts: about a tenth of a second."""
+"""States that may be visited for one pattern, in all texts: about a tenth of a second.
+"""
 _CLASSES: Final[dict[str, Callable[[str], bool]]] = {
-    "alpha": str.isalpha, "digit": str.isdigit, "alnum": str.isalnum, "upper": str.isupper, "lower": str.islower, "space": str.isspace,
-    "blank": " \t".__contains__, "punct": string.punctuation.__contains__, "xdigit": string.hexdigits.__contains__,
-    "print": str.isprintable, "graph": lambda c: c.isprintable() and not c.isspace(),
+    "alpha": str.isalpha,
+    "digit": str.isdigit,
+    "alnum": str.isalnum,
+    "upper": str.isupper,
+    "lower": str.islower,
+    "space": str.isspace,
+    "blank": " \t".__contains__,
+    "punct": string.punctuation.__contains__,
+    "xdigit": string.hexdigits.__contains__,
+    "print": str.isprintable,
+    "graph": lambda c: c.isprintable() and not c.isspace(),
     "cntrl": lambda c: not c.isprintable(),
-}  # fmt: skip
+}
 _Test = Callable[[str], bool]
 _START, _END = "^", "$"
 _SPECIAL: Final = frozenset("^.[]$()|*+?{}\\-/")
-"""Characters that may be escaped: those with a meaning, and those with one in a bracket or elsewhere."""
+"""Characters that may be escaped: those with a meaning, and those with one in a bracket
+or elsewhere.
+"""
 
 
 class _Either(NamedTuple):
@@ -66,9 +79,13 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_PATTERN:
-            raise PeerError(f"a regular expression of {len(text)} characters; at most {MAX_PATTERN} are taken")
+            raise PeerError(
+                f"a regular expression of {len(text)} characters; at most {MAX_PATTERN} are taken"
+            )
+
         self._text, self._at, self._depth = text, 0, 0
-        # each state: a test of a character, an anchor or None (epsilon), and its successors
+        # each state: a test of a character, an anchor or None (epsilon), and its
+        # successors
         self._tests: list[_Test | str | None] = []
         self._next: list[tuple[int, ...]] = []
         self._work = 0
@@ -98,29 +115,45 @@ class Pattern:
             self._spend(1)
             following = self._known.get((now, char))
             if following is None:
-                onward = {n for s in now if callable(test := self._tests[s]) and test(char) for n in self._next[s]}
+                onward = {
+                    n
+                    for s in now
+                    if callable(test := self._tests[s]) and test(char)
+                    for n in self._next[s]
+                }
                 self._spend(len(now))
                 following = self._reached(onward, at_start=False, at_end=False) | again
                 self._known[now, char] = following
+
             now = following
             last = at
+
         is_empty = last == len(text)
         return self._last in self._reached(set(now), at_start=is_empty, at_end=True)
 
     def _spend(self, states: int) -> None:
         self._work += states
         if self._work > MAX_WORK:
-            raise PeerError(f"the regular expression {shown(self._text)} takes too long here")
+            raise PeerError(
+                f"the regular expression {shown(self._text)} takes too long here"
+            )
 
-    def _reached(self, states: set[int], at_start: bool, at_end: bool) -> frozenset[int]:
+    def _reached(
+        self, states: set[int], at_start: bool, at_end: bool
+    ) -> frozenset[int]:
         """The epsilon closure of states."""
         found, todo = set(states), list(states)
         while todo:
             state = todo.pop()
             test = self._tests[state]
-            if test is None or (test == _START and at_start) or (test == _END and at_end):
+            if (
+                test is None
+                or (test == _START and at_start)
+                or (test == _END and at_end)
+            ):
                 todo += [n for n in self._next[state] if n not in found]
                 found.update(self._next[state])
+
         self._spend(len(found))
         return frozenset(found)
 
@@ -144,7 +177,9 @@ class Pattern:
                 start, more = self._built(choice)
                 self._next[first] += (start,)
                 ends += more
+
             return first, ends
+
         if isinstance(node, _Sequence):
             first = self._state(None)
             ends = [first]
@@ -152,7 +187,9 @@ class Pattern:
                 start, more = self._built(part)
                 self._join(ends, start)
                 ends = more
+
             return first, ends
+
         if isinstance(node, _Repeated):
             return self._times(node)
         first = self._state(node)
@@ -165,6 +202,7 @@ class Pattern:
             start, more = self._built(node.what)
             self._join(ends, start)
             ends = more
+
         if node.most is None:
             loop = self._state(None)
             self._join(ends, loop)
@@ -172,12 +210,14 @@ class Pattern:
             self._next[loop] += (start,)
             self._join(more, loop)
             return first, [loop]
+
         leaves = list(ends)
         for _ in range(node.most - node.least):
             start, more = self._built(node.what)
             self._join(ends, start)
             ends = more
             leaves += ends
+
         return first, leaves
 
     # -- parser (recursive descent)
@@ -190,6 +230,7 @@ class Pattern:
         while self._peek() == "|":
             self._at += 1
             choices.append(self._sequence())
+
         self._depth -= 1
         return _Either(choices)
 
@@ -206,17 +247,30 @@ class Pattern:
                 found = _Repeated(found, *self._bounds())
             else:
                 self._at += 1
-                found = _Repeated(found, *{"*": (0, None), "+": (1, None), "?": (0, 1)}[char])
+                found = _Repeated(
+                    found, *{"*": (0, None), "+": (1, None), "?": (0, 1)}[char]
+                )
+
         return found
 
     def _bounds(self) -> tuple[int, int | None]:
         close = self._text.find("}", self._at)
-        low, comma, high = self._text[self._at + 1 : close].partition(",") if close > 0 else ("", "", "")
-        if not (low.isascii() and low.isdigit()) or (high and not (high.isascii() and high.isdigit())):
+        low, comma, high = (
+            self._text[self._at + 1 : close].partition(",")
+            if close > 0
+            else ("", "", "")
+        )
+        if not (low.isascii() and low.isdigit()) or (
+            high and not (high.isascii() and high.isdigit())
+        ):
             raise self._fail("expected {m}, {m,} or {m,n}")
+
         least, most = int(low), (int(high) if high else None) if comma else int(low)
         if least > MAX_STATES or (most is not None and not least <= most <= MAX_STATES):
-            raise self._fail("expected {m,n} with m at most n, and no more than there is room for")
+            raise self._fail(
+                "expected {m,n} with m at most n, and no more than there is room for"
+            )
+
         self._at = close + 1
         return least, most
 
@@ -229,6 +283,7 @@ class Pattern:
                 raise self._fail("a bracket that is not closed")
             self._at += 1
             return inside
+
         if char in "*+?{":
             raise self._fail("nothing to repeat")
         if char == "[":
@@ -243,6 +298,7 @@ class Pattern:
                 raise self._fail("an escape of what needs none")
             self._at += 1
             return escaped.__eq__
+
         return char.__eq__
 
     def _set(self) -> _Test:
@@ -256,12 +312,17 @@ class Pattern:
                 raise self._fail("a [ that is not closed")
             if self._text.startswith("[:", self._at):
                 close = self._text.find(":]", self._at)
-                known = _CLASSES.get(self._text[self._at + 2 : close]) if close > 0 else None
+                known = (
+                    _CLASSES.get(self._text[self._at + 2 : close])
+                    if close > 0
+                    else None
+                )
                 if known is None:
                     raise self._fail("no such class of characters")
                 tests.append(known)
                 self._at = close + 2
                 continue
+
             if self._text[self._at : self._at + 2] in (
                 "[.",
                 "[=",
@@ -272,8 +333,12 @@ class Pattern:
                 tests.append(self._text[self._at + 2].__eq__)
                 self._at += 5
                 continue
+
             self._at += 1
-            if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in ("", "]"):
+            if self._peek() == "-" and self._text[self._at + 1 : self._at + 2] not in (
+                "",
+                "]",
+            ):
                 high = self._text[self._at + 1]
                 if high < char:
                     raise self._fail("a range whose end is before its beginning")
@@ -281,6 +346,7 @@ class Pattern:
                 self._at += 2
             else:
                 tests.append(char.__eq__)
+
         self._at += 1
         return _none_of(tests) if opposite else _one_of(tests)
 
@@ -288,7 +354,10 @@ class Pattern:
         return self._text[self._at : self._at + 1]
 
     def _fail(self, why: str) -> PeerError:
-        return PeerError(f"no extended regular expression: {shown(self._text)}: {why}, at character {self._at + 1}")
+        return PeerError(
+            f"no extended regular expression: {shown(self._text)}: {why}, at "
+            f"character {self._at + 1}"
+        )
 
 
 def _any(_char: str) -> bool:

@@ -1,4 +1,6 @@
-"""The topics, inputs and services of a robot and of the world, for all transports. Topics without subscribers cost nothing."""
+"""The topics, inputs and services of a robot and of the world, for all transports.
+Topics without subscribers cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ DIAGNOSTICS_PERIOD: Final = 1.0
 """Period of diagnostics, s of simulated time."""
 AMCL_STEP_M: Final = 0.25
 AMCL_STEP_RAD: Final = 0.2
-"""After such ways AMCL says its pose again by default (``update_min_d``, ``update_min_a``)."""
+"""After such ways AMCL says its pose again by default (``update_min_d``,
+``update_min_a``).
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,32 +66,38 @@ class Topic:
     make : callable
         Builds the message of the present state; None: there is nothing to publish.
     version : callable or None
-        If given, the topic is latched: a message is published when this value changes, and new subscribers get the last one. With a
-        period it is looked at once in each.
+        If given, the topic is latched: a message is published when this value changes,
+        and new subscribers get the last one. With a period it is looked at once in
+        each.
     queue : int
         Queue length of a slow subscriber.
     period : float
-        Simulated time between two messages, s; 0: every step. Topics of one period are due in different steps, by their names.
+        Simulated time between two messages, s; 0: every step. Topics of one period are
+        due in different steps, by their names.
     wanted : callable
-        Called with True when the first subscriber comes, with False when the last one goes.
+        Called with True when the first subscriber comes, with False when the last one
+        goes.
     about : str
         One line of description.
     is_kept : bool
-        Whether late subscribers get the last `queue` messages (ROS 2 over DDS); for what is not a state, such as log lines.
+        Whether late subscribers get the last `queue` messages (ROS 2 over DDS); for
+        what is not a state, such as log lines.
     only : str
         ``ros1`` or ``cdr``: the wire form that knows its type; empty: both.
     quick : callable or None
-        Fast encoder: the bytes of the present message in a wire form (``ros1`` or ``cdr``), without a message object.
+        Fast encoder: the bytes of the present message in a wire form (``ros1`` or
+        ``cdr``), without a message object.
     device : str
         The robot's device that it shows; empty: none.
     age_us : callable or None
-        How long ago what it shows was measured, µs of simulated time; a measurement of the past is published once. None: it always shows
-        the present state.
+        How long ago what it shows was measured, µs of simulated time; a measurement of
+        the past is published once. None: it always shows the present state.
     sensor : hashable
-        Key of the range sensor that has to be measured (`Fleet.measure`) before a message is made; None: no subscription is missing.
+        Key of the range sensor that has to be measured (`Fleet.measure`) before a
+        message is made; None: no subscription is missing.
     publish : callable
-        Publishes what `make` gives at once, also while time stands still: for what is not a state but happens. Set by the graph that
-        offers the topic.
+        Publishes what `make` gives at once, also while time stands still: for what is
+        not a state but happens. Set by the graph that offers the topic.
     """
 
     name: str
@@ -107,7 +117,9 @@ class Topic:
     is_kept: bool = False
 
     def period_at(self, time_us: int) -> tuple[int, int]:
-        """When the period that a simulated time is in begins and ends, µs: a message is due in the first step of each."""
+        """When the period that a simulated time is in begins and ends, µs: a message is
+        due in the first step of each.
+        """
         period_us = max(1, round(self.period * 1e6))
         begin = time_us - (time_us + crc32(self.name.encode())) % period_us
         return begin, begin + period_us
@@ -120,7 +132,9 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """A subscribed topic. `limit`: longer messages are not decoded, bytes. `operation`: its operation of the control surface."""
+    """A subscribed topic. `limit`: longer messages are not decoded, bytes. `operation`:
+    its operation of the control surface.
+    """
 
     name: str
     type_name: str
@@ -132,10 +146,12 @@ class Input:
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """A service: `serve` takes a request and returns a response, or raises a `BotyardError`.
+    """A service: `serve` takes a request and returns a response, or raises a
+    `BotyardError`.
 
     `operation` is its operation of the control surface; None: it only reads.
-    Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent when it is there.
+    Those of ROS 2 (`only` is ``cdr``) may give a future of a response, which is sent
+    when it is there.
     """
 
     name: str
@@ -147,9 +163,13 @@ class Service:
 
 
 def _late(
-    age_us: Callable[[], int], make: Callable[[Stamp], Any], quick: Callable[[str, Stamp], bytes] | None
+    age_us: Callable[[], int],
+    make: Callable[[Stamp], Any],
+    quick: Callable[[str, Stamp], bytes] | None,
 ) -> tuple[Callable[[Stamp], Any], Callable[[str, Stamp], bytes] | None]:
-    """What makes the messages of a sensor whose readings may be late or seldom: their stamps are those of the measurements."""
+    """What makes the messages of a sensor whose readings may be late or seldom: their
+    stamps are those of the measurements.
+    """
 
     def measured(stamp: Stamp) -> Stamp:
         age = age_us()
@@ -196,9 +216,13 @@ class RobotTopics:
         self._types = types
         n = names
         self._odom, self._base = n.frame_id("odom"), n.frame_id(n.profile.base)
-        self._truth_frame = self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
+        self._truth_frame = (
+            self._odom if n.profile.truth_frame == "odom" else n.profile.truth_frame
+        )
         self.problems = learn_types(port, types)
-        """Devices that are not shown, with the reason; conflicts of topics are known after a call of `topics`."""
+        """Devices that are not shown, with the reason; conflicts of topics are known
+        after a call of `topics`.
+        """
         self._encoders = Encoders(port.fleet, types, messages, data)
         self._wanted: dict[str, set[str]] = {}
         """Topics with subscribers of each device."""
@@ -208,7 +232,8 @@ class RobotTopics:
         if self._models_covariance:
             data.covariance.add(port.fleet, port.name)
         self._paddles = 0, (0.0, 0.0)
-        """When joint states were made last, µs, and the positions of the paddles then."""
+        """When joint states were made last, µs, and the positions of the paddles then.
+        """
 
     def close(self) -> None:
         """The robot was removed."""
@@ -225,7 +250,13 @@ class RobotTopics:
         found: list[Topic] = []
         odometry = self._quick_odometry(False)
 
-        def add(name: str, type_name: str, make: Callable[[Stamp], Any], about: str, **options: Any) -> None:
+        def add(
+            name: str,
+            type_name: str,
+            make: Callable[[Stamp], Any],
+            about: str,
+            **options: Any,
+        ) -> None:
             if n.offers(name):
                 found.append(Topic(n.topic(name), type_name, make, about, **options))
 
@@ -234,29 +265,54 @@ class RobotTopics:
         usual = "the same as pose, by the name that most programs expect"
         add("odom", "nav_msgs/Odometry", self._odometry, usual, quick=odometry)
         exact = self._quick_odometry(True)
-        add("base_pose_ground_truth", "nav_msgs/Odometry", self._truth, "where it really is", quick=exact)
-        add("motors_state", "std_msgs/Bool", self._motors_state, "whether the motors are on", version=self._motors_on)
-        add("joint_states", "sensor_msgs/JointState", self._joint_states, "how the wheels and the gripper stand")
+        add(
+            "base_pose_ground_truth",
+            "nav_msgs/Odometry",
+            self._truth,
+            "where it really is",
+            quick=exact,
+        )
+        add(
+            "motors_state",
+            "std_msgs/Bool",
+            self._motors_state,
+            "whether the motors are on",
+            version=self._motors_on,
+        )
+        add(
+            "joint_states",
+            "sensor_msgs/JointState",
+            self._joint_states,
+            "how the wheels and the gripper stand",
+        )
         if self.data.frames.is_localized:
             about = "where the robot believes that it is, by --localization"
             kind = "geometry_msgs/PoseWithCovarianceStamped"
             add("amcl_pose", kind, self._believed, about, version=self._believed_place)
+
         names = {topic.name for topic in found}
         for one in shown_devices(self.port, n):
             topic = self._device_topic(one)
             if topic.name in names:
-                self.problems.setdefault(one.reader.name, f"another topic has its name, {topic.name}")
+                self.problems.setdefault(
+                    one.reader.name, f"another topic has its name, {topic.name}"
+                )
+
             if one.reader.name not in self.problems:
                 names.add(topic.name)
                 found.append(topic)
+
         return found
 
     def _device_topic(self, one: Shown) -> Topic:
         frame, version = frame_of(one, self.names), one.ros.version
         name = self.names.topic(one.place.named(one.ros.topic))
         period = period_of(one, self._scan_rate)
-        # subscribed sensors are measured in every step: those that are due more seldom are measured when they are
-        is_seldom = period > 0.0 and version is None and one.reader.kind.beams is not None
+        # subscribed sensors are measured in every step: those that are due more seldom
+        # are measured when they are
+        is_seldom = (
+            period > 0.0 and version is None and one.reader.kind.beams is not None
+        )
 
         interval = max(period, measurement_period(one.reader.spec))
 
@@ -273,6 +329,7 @@ class RobotTopics:
         if one.reader.kind.beams is not None:
             age_us = partial(self.port.fleet.age_us, one.reader.key)
             whole, quick = _late(age_us, make, quick)
+
         return Topic(
             name,
             one.ros.type_name,
@@ -307,45 +364,79 @@ class RobotTopics:
     def _covariances(self) -> Covariances:
         """Of pose and velocity by odometry. AMRISim and stage_ros leave them zero."""
         if self._models_covariance:
-            poses, velocities = (np.frombuffer(m, np.float64) for m in self.data.covariance.of(self.port.name))
+            poses, velocities = (
+                np.frombuffer(m, np.float64)
+                for m in self.data.covariance.of(self.port.name)
+            )
             return poses, velocities
-        one = ODOMETRY_COVARIANCE if self.names.profile.covariance == "fixed" else NO_COVARIANCE
+
+        one = (
+            ODOMETRY_COVARIANCE
+            if self.names.profile.covariance == "fixed"
+            else NO_COVARIANCE
+        )
         return one, one
 
     def _odometry(self, stamp: Stamp) -> Any:
         state = self.port.state()
         child = self._base if self.names.profile.odometry_child else ""
-        return self._m.odometry(stamp, state.pose_odom, state.twist, self._odom, child, self._covariances())
+        return self._m.odometry(
+            stamp, state.pose_odom, state.twist, self._odom, child, self._covariances()
+        )
 
     def _truth(self, stamp: Stamp) -> Any:
         state, exact = self.port.state(), (TRUTH_COVARIANCE, TRUTH_COVARIANCE)
-        return self._m.odometry(stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact)
+        return self._m.odometry(
+            stamp, state.pose_world, state.twist, self._truth_frame, self._base, exact
+        )
 
     def _joint_states(self, stamp: Stamp) -> Any:
-        """sensor_msgs/JointState of what `botyard.model.links` declares as joints that move."""
-        fleet, spec, joints = self.port.fleet, self.port.spec, (*self.frames.wheels, *self.frames.paddles)
+        """sensor_msgs/JointState of what `botyard.model.links` declares as joints that
+        move.
+        """
+        fleet, spec, joints = (
+            self.port.fleet,
+            self.port.spec,
+            (*self.frames.wheels, *self.frames.paddles),
+        )
         row = fleet.rows[self.port.name]
-        (forward, turned), (v, _, w) = fleet.state.path[row].tolist(), fleet.state.vel[row].tolist()
-        sides, radius = (-spec.pioneer.half_track, spec.pioneer.half_track), spec.wheel_radius
+        (forward, turned), (v, _, w) = (
+            fleet.state.path[row].tolist(),
+            fleet.state.vel[row].tolist(),
+        )
+        sides, radius = (
+            (-spec.pioneer.half_track, spec.pioneer.half_track),
+            spec.wheel_radius,
+        )
         positions = [(forward + side * turned) / radius for side in sides]
         velocities = [(v + side * w) / radius for side in sides]
         gripper = self.port.gripper
         if gripper is not None:
-            (last, before), now, (left, right, _) = self._paddles, self.port.time_us, gripper.positions
+            (last, before), now, (left, right, _) = (
+                self._paddles,
+                self.port.time_us,
+                gripper.positions,
+            )
             elapsed = (now - last) / 1e6
             positions += [left, right]
             velocities += [
-                (a - b) / elapsed if last and elapsed > 0.0 else 0.0 for a, b in zip((left, right), before, strict=True)
+                (a - b) / elapsed if last and elapsed > 0.0 else 0.0
+                for a, b in zip((left, right), before, strict=True)
             ]
             if now != last:
                 self._paddles = now, (left, right)
-        return self._m.joints(stamp, [joint.name for joint in joints], positions, velocities)
+
+        return self._m.joints(
+            stamp, [joint.name for joint in joints], positions, velocities
+        )
 
     def _believed(self, stamp: Stamp) -> Any:
         return self._m.located(stamp, self.frames.pose, MAP, TRUTH_COVARIANCE)
 
     def _believed_place(self) -> Hashable:
-        """Changes where AMCL would say its pose again: by ``update_min_d`` and ``update_min_a``, and when it is set."""
+        """Changes where AMCL would say its pose again: by ``update_min_d`` and
+        ``update_min_a``, and when it is set.
+        """
         pose = self.frames.pose
         return (
             self.frames.offset,
@@ -359,7 +450,10 @@ class RobotTopics:
     def _quick_odometry(self, exact: bool) -> Callable[[str, Stamp], bytes]:
         """Fast encoder of odometry or ground truth, from the state's arrays."""
         fleet, name, data = self.port.fleet, self.port.name, self.data
-        which, is_modelled = "pose" if exact else "odom", self._models_covariance and not exact
+        which, is_modelled = (
+            "pose" if exact else "odom",
+            self._models_covariance and not exact,
+        )
         template: QuickOdometry | None = None
 
         def quick(wire: str, stamp: Stamp) -> bytes:
@@ -367,16 +461,27 @@ class RobotTopics:
             if template is None:
                 template = self._odometry_template(exact)
             pose, twist = data.odometry(fleet, which, name)
-            return template.bytes(wire, stamp, pose, twist, data.covariance.of(name) if is_modelled else None)
+            return template.bytes(
+                wire,
+                stamp,
+                pose,
+                twist,
+                data.covariance.of(name) if is_modelled else None,
+            )
 
         return quick
 
     def _odometry_template(self, exact: bool) -> QuickOdometry:
         if exact:
             known = TRUTH_COVARIANCE, TRUTH_COVARIANCE
-            return QuickOdometry(self._types, self._m, self._truth_frame, self._base, known)
+            return QuickOdometry(
+                self._types, self._m, self._truth_frame, self._base, known
+            )
+
         child = self._base if self.names.profile.odometry_child else ""
-        return QuickOdometry(self._types, self._m, self._odom, child, self._covariances())
+        return QuickOdometry(
+            self._types, self._m, self._odom, child, self._covariances()
+        )
 
     def _motors_on(self) -> bool:
         """Read in every step, so not by `RobotPort.state`, which gathers everything."""
@@ -398,8 +503,18 @@ class RobotTopics:
             level, text = 1, "stalled"
         elif not state.motors:
             level, text = 1, "motors off"
-        values = [("motors", str(state.motors)), ("stalled", str(state.stalled)), ("voltage", f"{electrics.volts:.2f}")]
-        return self.port.name, level, text, [*values, ("charge", f"{electrics.charge:.0f}")]
+
+        values = [
+            ("motors", str(state.motors)),
+            ("stalled", str(state.stalled)),
+            ("voltage", f"{electrics.volts:.2f}"),
+        ]
+        return (
+            self.port.name,
+            level,
+            text,
+            [*values, ("charge", f"{electrics.charge:.0f}")],
+        )
 
 
 class Driver:
@@ -449,16 +564,23 @@ class Driver:
 
     def twist(self, message: Any) -> None:
         """geometry_msgs/Twist: m/s and rad/s."""
-        v, vy, w = float(message.linear.x), float(message.linear.y), float(message.angular.z)
+        v, vy, w = (
+            float(message.linear.x),
+            float(message.linear.y),
+            float(message.angular.z),
+        )
         if not (math.isfinite(v) and math.isfinite(vy) and math.isfinite(w)):
             self._log("cmd_vel with values that are not finite: ignored")
             return
+
         if not self._port.state().motors:
             if not self._warned:
                 why = self._port.electrics.inhibited or "service enable_motors"
                 self._log(f"cmd_vel ignored: the motors are off ({why})")
+
             self._warned = True
             return
+
         self._warned = False
         if self._last_us < 0:
             self._claim()
@@ -466,24 +588,32 @@ class Driver:
         self._port.drive(v=v, w=w, vy=vy)
 
     def stamped(self, message: Any) -> None:
-        """geometry_msgs/TwistStamped; refused if it is older than the time-out. A stamp of 0 means now."""
+        """geometry_msgs/TwistStamped; refused if it is older than the time-out. A stamp
+        of 0 means now.
+        """
         sent, now = Stamp.of(message.header.stamp), self._clock()
         age_us = (now.sec - sent.sec) * 1_000_000 + (now.nanosec - sent.nanosec) // 1000
         if sent != (0, 0) and 0 < self._timeout_us < age_us:
             if not self.refused:
                 self._log(
-                    f"cmd_vel refused: its stamp is {age_us / 1e6:.3f} s before the present time, {now.sec}.{now.nanosec:09d};"
-                    f" expected at most {self._timeout_us / 1e6:g} s (--cmd-vel-timeout); further ones are only counted"
+                    f"cmd_vel refused: its stamp is {age_us / 1e6:.3f} s before "
+                    f"the present time, {now.sec}.{now.nanosec:09d};"
+                    f" expected at most {self._timeout_us / 1e6:g} s "
+                    "(--cmd-vel-timeout); further ones are only counted"
                 )
+
             self.refused += 1
             return
+
         self.twist(message.twist)
 
     def tick(self) -> None:
         """Call after each step: checks the watchdog."""
         if self._last_us < 0 or not self._timeout_us:
             return
-        self._last_us = min(self._last_us, self._port.time_us)  # the world may have gone back to an earlier moment
+        self._last_us = min(
+            self._last_us, self._port.time_us
+        )  # the world may have gone back to an earlier moment
         if self._port.time_us - self._last_us > self._timeout_us:
             self.end()
 

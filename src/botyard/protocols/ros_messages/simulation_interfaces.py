@@ -1,7 +1,9 @@
-"""The messages, services and actions of simulation_interfaces, ROS 2's standard for simulators (ros-simulation/simulation_interfaces).
+"""The messages, services and actions of simulation_interfaces, ROS 2's standard for
+simulators (ros-simulation/simulation_interfaces).
 
-Names of fields, their order and the constants are those of the package's definitions. It has two lines of versions: 1.x (1.4, 1.5 and
-1.6 are equal) in Humble, Jazzy and Kilted, and 2.x (2.1) in Lyrical and Rolling.
+Names of fields, their order and the constants are those of the package's definitions.
+It has two lines of versions: 1.x (1.4, 1.5 and 1.6 are equal) in Humble, Jazzy and
+Kilted, and 2.x (2.1) in Lyrical and Rolling.
 """
 
 from __future__ import annotations
@@ -20,85 +22,137 @@ _MESSAGES: Final = {
     "EntityCategory": "uint8 category",
     "TagsFilter": "string[] tags\nuint8 filter_mode",
     "EntityFilters": (
-        "string filter\nsimulation_interfaces/EntityCategory[] categories\nsimulation_interfaces/TagsFilter tags\n"
+        "string filter\nsimulation_interfaces/EntityCategory[] "
+        "categories\nsimulation_interfaces/TagsFilter tags\n"
         "simulation_interfaces/Bounds bounds"
     ),
-    "EntityInfo": "simulation_interfaces/EntityCategory category\nstring description\nstring[] tags",
+    "EntityInfo": "simulation_interfaces/EntityCategory category\nstring "
+    "description\nstring[] tags",
     "EntityState": (
-        "std_msgs/Header header\ngeometry_msgs/Pose pose\ngeometry_msgs/Twist twist\ngeometry_msgs/Accel acceleration"
+        "std_msgs/Header header\ngeometry_msgs/Pose pose\ngeometry_msgs/Twist "
+        "twist\ngeometry_msgs/Accel acceleration"
     ),
     "NamedPose": "string name\nstring description\nstring[] tags\ngeometry_msgs/Pose pose",
     "Resource": "string uri\nstring resource_string",
     "SimulationState": "uint8 state",
     "SimulatorFeatures": "uint16[] features\nstring[] spawn_formats\nstring custom_info",
     "SpawnEntity": (
-        "string name\nbool allow_renaming\nsimulation_interfaces/Resource entity_resource\nstring entity_namespace\n"
+        "string name\nbool allow_renaming\nsimulation_interfaces/Resource "
+        "entity_resource\nstring entity_namespace\n"
         "geometry_msgs/PoseStamped initial_pose"
     ),
     "SpawnResult": "simulation_interfaces/Result result\nstring entity_name",
     "Spawnable": "string uri\nstring description\nsimulation_interfaces/Bounds spawn_bounds",
-    "WorldResource": "string name\nsimulation_interfaces/Resource world_resource\nstring description\nstring[] tags",
+    "WorldResource": "string name\nsimulation_interfaces/Resource "
+    "world_resource\nstring description\nstring[] tags",
 }
 _MESSAGES_2: Final = {
     "Spawnable": (
-        "simulation_interfaces/Resource entity_resource\nstring description\nsimulation_interfaces/Bounds spawn_bounds"
+        "simulation_interfaces/Resource entity_resource\nstring "
+        "description\nsimulation_interfaces/Bounds spawn_bounds"
     ),
 }
 _RESULT: Final = "simulation_interfaces/Result result"
-_ASSETS: Final = "bool fail_on_unsupported_element\nbool ignore_missing_or_unsupported_assets"
+_ASSETS: Final = (
+    "bool fail_on_unsupported_element\nbool ignore_missing_or_unsupported_assets"
+)
 _SPAWNED: Final = "string entity_namespace\ngeometry_msgs/PoseStamped initial_pose"
 _SERVICES: Final = {
     "DeleteEntity": ("string entity", _RESULT),
     "GetAvailableWorlds": (
-        "string[] additional_sources\nsimulation_interfaces/TagsFilter filter\nbool offline_only\nbool continue_on_error",
+        "string[] additional_sources\nsimulation_interfaces/TagsFilter "
+        "filter\nbool offline_only\nbool continue_on_error",
         f"{_RESULT}\nsimulation_interfaces/WorldResource[] worlds",
     ),
     "GetCurrentWorld": ("", f"{_RESULT}\nsimulation_interfaces/WorldResource world"),
-    "GetEntities": ("simulation_interfaces/EntityFilters filters", f"{_RESULT}\nstring[] entities"),
+    "GetEntities": (
+        "simulation_interfaces/EntityFilters filters",
+        f"{_RESULT}\nstring[] entities",
+    ),
     "GetEntitiesStates": (
         "simulation_interfaces/EntityFilters filters",
         f"{_RESULT}\nstring[] entities\nsimulation_interfaces/EntityState[] states",
     ),
-    "GetEntityBounds": ("string entity", f"{_RESULT}\nsimulation_interfaces/Bounds bounds"),
-    "GetEntityInfo": ("string entity", f"{_RESULT}\nsimulation_interfaces/EntityInfo info"),
-    "GetEntityState": ("string entity", f"{_RESULT}\nsimulation_interfaces/EntityState state"),
-    "GetNamedPoseBounds": ("string name", f"{_RESULT}\nsimulation_interfaces/Bounds bounds"),
-    "GetNamedPoses": ("simulation_interfaces/TagsFilter tags", f"{_RESULT}\nsimulation_interfaces/NamedPose[] poses"),
-    "GetSimulationState": ("", f"simulation_interfaces/SimulationState state\n{_RESULT}"),
+    "GetEntityBounds": (
+        "string entity",
+        f"{_RESULT}\nsimulation_interfaces/Bounds bounds",
+    ),
+    "GetEntityInfo": (
+        "string entity",
+        f"{_RESULT}\nsimulation_interfaces/EntityInfo info",
+    ),
+    "GetEntityState": (
+        "string entity",
+        f"{_RESULT}\nsimulation_interfaces/EntityState state",
+    ),
+    "GetNamedPoseBounds": (
+        "string name",
+        f"{_RESULT}\nsimulation_interfaces/Bounds bounds",
+    ),
+    "GetNamedPoses": (
+        "simulation_interfaces/TagsFilter tags",
+        f"{_RESULT}\nsimulation_interfaces/NamedPose[] poses",
+    ),
+    "GetSimulationState": (
+        "",
+        f"simulation_interfaces/SimulationState state\n{_RESULT}",
+    ),
     "GetSimulatorFeatures": ("", "simulation_interfaces/SimulatorFeatures features"),
-    "GetSpawnables": ("string[] sources", f"{_RESULT}\nsimulation_interfaces/Spawnable[] spawnables"),
-    "LoadWorld": (f"string uri\nstring resource_string\n{_ASSETS}", f"{_RESULT}\nsimulation_interfaces/WorldResource world"),
+    "GetSpawnables": (
+        "string[] sources",
+        f"{_RESULT}\nsimulation_interfaces/Spawnable[] spawnables",
+    ),
+    "LoadWorld": (
+        f"string uri\nstring resource_string\n{_ASSETS}",
+        f"{_RESULT}\nsimulation_interfaces/WorldResource world",
+    ),
     "ResetSimulation": ("uint8 scope", _RESULT),
     "SetEntityInfo": ("string entity\nsimulation_interfaces/EntityInfo info", _RESULT),
-    "SetEntityState": ("string entity\nsimulation_interfaces/EntityState state", _RESULT),
+    "SetEntityState": (
+        "string entity\nsimulation_interfaces/EntityState state",
+        _RESULT,
+    ),
     "SetSimulationState": ("simulation_interfaces/SimulationState state", _RESULT),
     "SpawnEntities": (
-        "simulation_interfaces/SpawnEntity[] spawn_requests", f"{_RESULT}\nsimulation_interfaces/SpawnResult[] results",
+        "simulation_interfaces/SpawnEntity[] spawn_requests",
+        f"{_RESULT}\nsimulation_interfaces/SpawnResult[] results",
     ),
     "SpawnEntity": (
-        f"string name\nbool allow_renaming\nstring uri\nstring resource_string\n{_SPAWNED}", f"{_RESULT}\nstring entity_name",
+        f"string name\nbool allow_renaming\nstring uri\nstring resource_string\n{_SPAWNED}",
+        f"{_RESULT}\nstring entity_name",
     ),
     "StepSimulation": ("uint64 steps", _RESULT),
     "UnloadWorld": ("", _RESULT),
-}  # fmt: skip
+}
 _SERVICES_2: Final = {
-    "LoadWorld": (f"simulation_interfaces/Resource world_resource\n{_ASSETS}", _SERVICES["LoadWorld"][1]),
+    "LoadWorld": (
+        f"simulation_interfaces/Resource world_resource\n{_ASSETS}",
+        _SERVICES["LoadWorld"][1],
+    ),
     "SetEntityState": (
-        f"{_SERVICES['SetEntityState'][0]}\nbool set_pose\nbool set_twist\nbool set_acceleration", _RESULT,
+        f"{_SERVICES['SetEntityState'][0]}\nbool set_pose\nbool set_twist\nbool set_acceleration",
+        _RESULT,
     ),
     "SpawnEntity": (
-        f"string name\nbool allow_renaming\nsimulation_interfaces/Resource entity_resource\n{_SPAWNED}",
+        "string name\nbool allow_renaming\nsimulation_interfaces/Resource "
+        f"entity_resource\n{_SPAWNED}",
         _SERVICES["SpawnEntity"][1],
     ),
-}  # fmt: skip
+}
 ACTIONS: Final = {
-    "SimulateSteps": ("uint64 steps", _RESULT, "uint64 completed_steps\nuint64 remaining_steps"),
+    "SimulateSteps": (
+        "uint64 steps",
+        _RESULT,
+        "uint64 completed_steps\nuint64 remaining_steps",
+    ),
 }
 """Goals, results and feedback of actions."""
 
 
 def messages(distro: str) -> Mapping[str, str]:
-    """Definitions of the messages in a distribution of ROS 2, by name, in order of dependency."""
+    """Definitions of the messages in a distribution of ROS 2, by name, in order of
+    dependency.
+    """
     return _MESSAGES | _MESSAGES_2 if distro in SECOND_LINE else _MESSAGES
 
 
@@ -108,7 +162,9 @@ def services(distro: str) -> Mapping[str, tuple[str, str]]:
 
 
 class Code(IntEnum):
-    """Result codes. Those above 100 belong to services, and equal numbers mean different things there."""
+    """Result codes. Those above 100 belong to services, and equal numbers mean
+    different things there.
+    """
 
     FEATURE_UNSUPPORTED = 0
     OK = 1
@@ -177,7 +233,9 @@ class Category(IntEnum):
 
 
 class Shape(IntEnum):
-    """Types of bounds: none; two opposite corners; corners of a convex hull; a centre and a point whose x is the radius."""
+    """Types of bounds: none; two opposite corners; corners of a convex hull; a centre
+    and a point whose x is the radius.
+    """
 
     EMPTY = 0
     BOX = 1
@@ -222,13 +280,24 @@ class Feature(IntEnum):
 
 CHANGING: Final = frozenset(
     [
-        Feature.SPAWNING, Feature.DELETING, Feature.ENTITY_STATE_SETTING, Feature.ENTITY_INFO_SETTING, Feature.SIMULATION_RESET,
-        Feature.SIMULATION_RESET_STATE, Feature.SIMULATION_RESET_SPAWNED, Feature.SIMULATION_STATE_SETTING,
-        Feature.SIMULATION_STATE_PAUSE, Feature.STEP_SIMULATION_SINGLE, Feature.STEP_SIMULATION_MULTIPLE,
-        Feature.STEP_SIMULATION_ACTION, Feature.WORLD_LOADING, Feature.WORLD_RESOURCE_STRING, Feature.WORLD_UNLOADING,
+        Feature.SPAWNING,
+        Feature.DELETING,
+        Feature.ENTITY_STATE_SETTING,
+        Feature.ENTITY_INFO_SETTING,
+        Feature.SIMULATION_RESET,
+        Feature.SIMULATION_RESET_STATE,
+        Feature.SIMULATION_RESET_SPAWNED,
+        Feature.SIMULATION_STATE_SETTING,
+        Feature.SIMULATION_STATE_PAUSE,
+        Feature.STEP_SIMULATION_SINGLE,
+        Feature.STEP_SIMULATION_MULTIPLE,
+        Feature.STEP_SIMULATION_ACTION,
+        Feature.WORLD_LOADING,
+        Feature.WORLD_RESOURCE_STRING,
+        Feature.WORLD_UNLOADING,
         Feature.SPAWNING_ENTITIES,
     ]
-)  # fmt: skip
+)
 """Features that change the world."""
 
 SCOPE_TIME, SCOPE_STATE, SCOPE_SPAWNED, SCOPE_ALL = 1, 2, 4, 255

@@ -1,4 +1,6 @@
-"""Per-step cache of state rows and readings, converted once for the messages of all robots."""
+"""Per-step cache of state rows and readings, converted once for the messages of all
+robots.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +66,20 @@ class _Layout(NamedTuple):
     last: NDArray[np.int64]
 
     @classmethod
-    def of(cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]) -> _Layout:
+    def of(
+        cls, clouds: Sequence[Cloud], spans: Mapping[Hashable, tuple[int, int]]
+    ) -> _Layout:
         """Of the clouds whose sensors were measured, of which there is one at least."""
         taken = [(cloud, spans[cloud.key]) for cloud in clouds if cloud.key in spans]
         found = [cloud for cloud, _ in taken]
-        joined = [np.concatenate(columns) for columns in zip(*(cloud.rays for cloud in found), strict=True)]
+        joined = [
+            np.concatenate(columns)
+            for columns in zip(*(cloud.rays for cloud in found), strict=True)
+        ]
         places = np.concatenate([np.arange(*span) for _, span in taken])
-        last = np.cumsum([len(cloud.rays.farthest) for cloud in found], dtype=np.int64) - 1
+        last = (
+            np.cumsum([len(cloud.rays.farthest) for cloud in found], dtype=np.int64) - 1
+        )
         return cls(spans, found, places, Rays(*joined), last)
 
 
@@ -138,9 +147,11 @@ class StepData:
         return column[fleet.rows[robot]]
 
     def odometry(self, fleet: Fleet, what: str, robot: str) -> tuple[bytes, bytes]:
-        """Bytes of a pose, which is the state's ``pose`` or ``odom``, and of the velocity, as they stand in nav_msgs/Odometry.
+        """Bytes of a pose, which is the state's ``pose`` or ``odom``, and of the
+        velocity, as they stand in nav_msgs/Odometry.
 
-        Float64: x, y, z, m, and a quaternion x, y, z, w; linear, m/s, and angular velocity, rad/s, x, y, z each.
+        Float64: x, y, z, m, and a quaternion x, y, z, w; linear, m/s, and angular
+        velocity, rad/s, x, y, z each.
         """
         poses = self._poses.get(what)
         if poses is None:
@@ -150,22 +161,33 @@ class StepData:
             twists = np.zeros((len(velocities), _TWIST // 8))
             twists[:, (0, 1, 5)] = velocities
             self._twists = twists.tobytes()
+
         row = fleet.rows[robot]
-        return poses[row * _POSE : (row + 1) * _POSE], self._twists[row * _TWIST : (row + 1) * _TWIST]
+        return poses[row * _POSE : (row + 1) * _POSE], self._twists[
+            row * _TWIST : (row + 1) * _TWIST
+        ]
 
     def measured(self, fleet: Fleet) -> tuple[int, Mapping[Hashable, tuple[int, int]]]:
-        """Version of the sensors' layout, and the slices of those that were measured in this step; of none where readings are rounded."""
+        """Version of the sensors' layout, and the slices of those that were measured in
+        this step; of none where readings are rounded.
+        """
         if self._measured is None:
             self._measured = fleet.layout, fleet.measured if fleet.is_exact else {}
         return self._measured
 
-    def scan(self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0) -> tuple[bytes, bytes]:
-        """Bytes of a sensor's ranges and of its intensities, as float32; with `inf`, infinities as `ScanArrays.is_open` says."""
+    def scan(
+        self, fleet: Fleet, span: tuple[int, int], inf: bool, range_min: float = 0.0
+    ) -> tuple[bytes, bytes]:
+        """Bytes of a sensor's ranges and of its intensities, as float32; with `inf`,
+        infinities as `ScanArrays.is_open` says.
+        """
         ranges, seen = self._views.get(inf) or self._viewed(fleet, inf)
         a, b = 4 * span[0], 4 * span[1]
         if not inf or range_min <= 0.0:
             return ranges[a:b], seen[a:b]
-        return without_near(np.frombuffer(ranges[a:b], np.float32), range_min).tobytes(), seen[a:b]
+        return without_near(
+            np.frombuffer(ranges[a:b], np.float32), range_min
+        ).tobytes(), seen[a:b]
 
     def _viewed(self, fleet: Fleet, inf: bool) -> tuple[bytes, bytes]:
         returns, short = fleet.readings[1], self._shortened(fleet)
@@ -180,7 +202,9 @@ class StepData:
         return self._short
 
     def cloud(self, fleet: Fleet, cloud: Cloud) -> bytes | None:
-        """The points of a sensor that was added, 12 bytes each; None if its readings were not taken in this step, or are rounded."""
+        """The points of a sensor that was added, 12 bytes each; None if its readings
+        were not taken in this step, or are rounded.
+        """
         if self._points is None:
             self._points = self._all_points(fleet)
         return self._points.get(cloud)
@@ -192,13 +216,17 @@ class StepData:
             if not any(cloud.key in spans for cloud in self._clouds):
                 return {}
             laid = self._laid = _Layout.of(self._clouds, spans)
+
         rays = laid.rays
         points = self._shortened(fleet)[laid.places][:, None] * rays.directions
         points += rays.origins
         kept = fleet.readings[0][laid.places] < rays.farthest
         data = points[kept].tobytes()
         ends = (np.cumsum(kept)[laid.last] * _POINT).tolist()
-        return {cloud: data[a:b] for cloud, a, b in zip(laid.clouds, [0, *ends], ends, strict=False)}
+        return {
+            cloud: data[a:b]
+            for cloud, a, b in zip(laid.clouds, [0, *ends], ends, strict=False)
+        }
 
 
 __all__ = ["Cloud", "StepData"]

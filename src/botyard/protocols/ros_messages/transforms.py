@@ -19,7 +19,8 @@ class Transforms:
     types, messages : Types, Messages
         Make messages.
     name : str
-        Name of the topic, to which ``_static`` is appended for transforms that never change.
+        Name of the topic, to which ``_static`` is appended for transforms that never
+        change.
     robots : callable
         The robots at present.
     fixed : sequence of Transform
@@ -48,17 +49,38 @@ class Transforms:
             "base_link → sensors, and what else does not move",
         )
         return [
-            Topic(self._name, "tf2_msgs/TFMessage", self.moving, moving, queue=100, quick=self._bytes),
-            Topic(f"{self._name}_static", "tf2_msgs/TFMessage", self.fixed, fixed, version=self._version),
+            Topic(
+                self._name,
+                "tf2_msgs/TFMessage",
+                self.moving,
+                moving,
+                queue=100,
+                quick=self._bytes,
+            ),
+            Topic(
+                f"{self._name}_static",
+                "tf2_msgs/TFMessage",
+                self.fixed,
+                fixed,
+                version=self._version,
+            ),
         ]
 
     def moving(self, stamp: Stamp) -> Any:
         """tf2_msgs/TFMessage of what changes with every step."""
-        return self._m.tf(stamp, [t for robot in self._robots() for t in robot.transforms()])
+        return self._m.tf(
+            stamp, [t for robot in self._robots() for t in robot.transforms()]
+        )
 
     def fixed(self, stamp: Stamp) -> Any:
         """tf2_msgs/TFMessage of what never changes."""
-        return self._m.tf(stamp, [*self._fixed, *(t for robot in self._robots() for t in robot.static_transforms())])
+        return self._m.tf(
+            stamp,
+            [
+                *self._fixed,
+                *(t for robot in self._robots() for t in robot.static_transforms()),
+            ],
+        )
 
     def _version(self) -> Hashable:
         return tuple(self._robots())
@@ -68,7 +90,12 @@ class Transforms:
         if self._quick is None or self._quick[0] != robots:
             pairs = [pair for robot in robots for pair in robot.frames.pairs]
             self._quick = robots, QuickTransforms(self._types, self._m, pairs)
-        numbers = (value for robot in robots for value in robot.data.frames.values(robot.frames))
+
+        numbers = (
+            value
+            for robot in robots
+            for value in robot.data.frames.values(robot.frames)
+        )
         return self._quick[1].bytes(wire, stamp, numbers)
 
 

@@ -1,7 +1,9 @@
-"""ROS message types: classes, encoding, definitions and MD5 sums, for ROS 1 (its own wire form) and ROS 2 (CDR), by rosbags.
+"""ROS message types: classes, encoding, definitions and MD5 sums, for ROS 1 (its own
+wire form) and ROS 2 (CDR), by rosbags.
 
-Messages are objects of the ROS 1 classes for all transports: they have all fields of the ROS 2 types, plus ``header.seq``. So a message is
-built once, and encoded once per wire form. Type names are those of ROS 1, ``nav_msgs/Odometry``.
+Messages are objects of the ROS 1 classes for all transports: they have all fields of
+the ROS 2 types, plus ``header.seq``. So a message is built once, and encoded once per
+wire form. Type names are those of ROS 1, ``nav_msgs/Odometry``.
 """
 
 from __future__ import annotations
@@ -16,16 +18,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from botyard.elementary import cosine_sine
 from botyard.errors import PeerError, WorldError
 from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices
+from botyard.numerics.elementary import cosine_sine
 from botyard.protocols.ros_messages import simulation_interfaces as simulation
 
 EXTRA: Final = {
     "tf2_msgs/TFMessage": "geometry_msgs/TransformStamped[] transforms",
-    "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",  # not in Lyrical any more
-    **{name: text for d in built_in_devices() for ros in d.ros_messages for name, text in ros.definitions.items()},
+    # not in Lyrical any more
+    "geometry_msgs/Pose2D": "float64 x\nfloat64 y\nfloat64 theta",
+    **{
+        name: text
+        for d in built_in_devices()
+        for ros in d.ros_messages
+        for name, text in ros.definitions.items()
+    },
 }
 """Types that rosbags lacks: of ROS packages, and of botyard's devices."""
 SERVICES: Final = {
@@ -33,45 +41,79 @@ SERVICES: Final = {
     "std_srvs/SetBool": ("bool data", "bool success\nstring message"),
     "std_srvs/Trigger": ("", "bool success\nstring message"),
     "nav_msgs/GetMap": ("", "nav_msgs/OccupancyGrid map"),
-    "dynamic_reconfigure/Reconfigure": ("dynamic_reconfigure/Config config", "dynamic_reconfigure/Config config"),
+    "dynamic_reconfigure/Reconfigure": (
+        "dynamic_reconfigure/Config config",
+        "dynamic_reconfigure/Config config",
+    ),
     "roscpp/GetLoggers": ("", "roscpp/Logger[] loggers"),
     "roscpp/SetLoggerLevel": ("string logger\nstring level", ""),
     "botyard_msgs/Step": ("uint32 steps", "bool success\nstring message"),
     "botyard_msgs/SetSpeed": ("float64 factor", "bool success\nstring message"),
     "botyard_msgs/AddRobot": (
-        "string model\nstring name\nbool anywhere\ngeometry_msgs/Pose2D pose", "bool success\nstring message\nstring name",
+        "string model\nstring name\nbool anywhere\ngeometry_msgs/Pose2D pose",
+        "bool success\nstring message\nstring name",
     ),
     "botyard_msgs/RemoveRobot": ("string name", "bool success\nstring message"),
-    "botyard_msgs/SetPose": ("string name\ngeometry_msgs/Pose2D pose", "bool success\nstring message"),
+    "botyard_msgs/SetPose": (
+        "string name\ngeometry_msgs/Pose2D pose",
+        "bool success\nstring message",
+    ),
     "botyard_msgs/LoadMap": ("string name", "bool success\nstring message"),
     "botyard_msgs/StartRecording": (
-        "string name\nfloat64 last\nstring[] topics\nstring[] robots\nstring[] rate_topics\nfloat64[] rates\nbool on_stall",
+        "string name\nfloat64 last\nstring[] topics\nstring[] robots\nstring[] "
+        "rate_topics\nfloat64[] rates\nbool on_stall",
         "bool success\nstring message\nstring file",
     ),
     "botyard_msgs/StopRecording": ("", "bool success\nstring message\nstring file"),
-    "botyard_msgs/SaveRecording": ("string name", "bool success\nstring message\nstring file"),
-}  # fmt: skip
+    "botyard_msgs/SaveRecording": (
+        "string name",
+        "bool success\nstring message\nstring file",
+    ),
+}
 """Requests and responses of services."""
 ROS2_SERVICES: Final = {
-    "action_msgs/CancelGoal": ("action_msgs/GoalInfo goal_info", "int8 return_code\naction_msgs/GoalInfo[] goals_canceling"),
-    "rcl_interfaces/DescribeParameters": ("string[] names", "rcl_interfaces/ParameterDescriptor[] descriptors"),
-    "rcl_interfaces/GetParameters": ("string[] names", "rcl_interfaces/ParameterValue[] values"),
-    "rcl_interfaces/GetParameterTypes": ("string[] names", "uint8[] types"),
-    "rcl_interfaces/ListParameters": ("string[] prefixes\nuint64 depth", "rcl_interfaces/ListParametersResult result"),
-    "rcl_interfaces/SetParameters": ("rcl_interfaces/Parameter[] parameters", "rcl_interfaces/SetParametersResult[] results"),
-    "rcl_interfaces/SetParametersAtomically": (
-        "rcl_interfaces/Parameter[] parameters", "rcl_interfaces/SetParametersResult result",
+    "action_msgs/CancelGoal": (
+        "action_msgs/GoalInfo goal_info",
+        "int8 return_code\naction_msgs/GoalInfo[] goals_canceling",
     ),
-}  # fmt: skip
+    "rcl_interfaces/DescribeParameters": (
+        "string[] names",
+        "rcl_interfaces/ParameterDescriptor[] descriptors",
+    ),
+    "rcl_interfaces/GetParameters": (
+        "string[] names",
+        "rcl_interfaces/ParameterValue[] values",
+    ),
+    "rcl_interfaces/GetParameterTypes": ("string[] names", "uint8[] types"),
+    "rcl_interfaces/ListParameters": (
+        "string[] prefixes\nuint64 depth",
+        "rcl_interfaces/ListParametersResult result",
+    ),
+    "rcl_interfaces/SetParameters": (
+        "rcl_interfaces/Parameter[] parameters",
+        "rcl_interfaces/SetParametersResult[] results",
+    ),
+    "rcl_interfaces/SetParametersAtomically": (
+        "rcl_interfaces/Parameter[] parameters",
+        "rcl_interfaces/SetParametersResult result",
+    ),
+}
 """Requests and responses of services of ROS 2 only."""
-ACTIONS: Final = {f"{simulation.PACKAGE}/{name}": texts for name, texts in simulation.ACTIONS.items()}
+ACTIONS: Final = {
+    f"{simulation.PACKAGE}/{name}": texts for name, texts in simulation.ACTIONS.items()
+}
 """Goals, results and feedback of actions (ROS 2)."""
 ROS1_PACKAGES: Final = frozenset(["dynamic_reconfigure", "roscpp"])
 """Packages that ROS 2 does not have."""
 _NUMBERS: Final[Mapping[str, Any]] = {
-    "string": str, "wstring": str, "bool": bool, **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "byte": int, "octet": int, "char": int,
-}  # fmt: skip
+    "string": str,
+    "wstring": str,
+    "bool": bool,
+    **{f"{sign}int{bits}": int for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "byte": int,
+    "octet": int,
+    "char": int,
+}
 _FIELD: Final = re.compile(r"^\s*([A-Za-z][\w/]*)(\[\d*\])?\s+(\w+)\s*(=.*)?$")
 _PLAIN: Final = frozenset(
     [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -80,7 +122,9 @@ _PLAIN: Final = frozenset(
 
 
 def full(name: str) -> str:
-    """Rosbags' name of a type, and ROS 2's: ``nav_msgs/Odometry`` → ``nav_msgs/msg/Odometry``."""
+    """Rosbags' name of a type, and ROS 2's: ``nav_msgs/Odometry`` →
+    ``nav_msgs/msg/Odometry``.
+    """
     return name if name.count("/") > 1 else name.replace("/", "/msg/")
 
 
@@ -130,7 +174,9 @@ class Types:
         There is no such distribution.
     """
 
-    def __init__(self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, distro: str = "jazzy", more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
         self._one = get_typestore(Stores.ROS1_NOETIC)
@@ -138,11 +184,15 @@ class Types:
             "humble": Stores.ROS2_HUMBLE,
             "jazzy": Stores.ROS2_JAZZY,
             "kilted": Stores.ROS2_KILTED,
-            # older releases of rosbags do not know it; Kilted's types are the same as far as they are used here
+            # older releases of rosbags do not know it; Kilted's types are the same as
+            # far as they are used here
             "lyrical": getattr(Stores, "ROS2_LYRICAL", Stores.ROS2_KILTED),
         }
         if distro not in stores:
-            raise WorldError(f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"')
+            raise WorldError(
+                f'ROS 2 distribution: expected one of {", ".join(stores)}, found "{distro}"'
+            )
+
         self.distro = distro
         self._two_store = stores[distro]
         self._two: Any = None
@@ -154,6 +204,7 @@ class Types:
         for name, (request, response) in SERVICES.items():
             self._add(self._one, f"{name}Request", request)
             self._add(self._one, f"{name}Response", response)
+
         self._definitions: dict[str, tuple[str, str]] = {}
 
     def learn(self, definitions: Mapping[str, str]) -> None:
@@ -168,14 +219,20 @@ class Types:
             try:
                 parsed = self._parse(text + "\n", full(name))
                 if full(name) in self._one.types:
-                    if dict(self._one.fielddefs[full(name)][1]) != dict(parsed[full(name)][1]):
+                    if dict(self._one.fielddefs[full(name)][1]) != dict(
+                        parsed[full(name)][1]
+                    ):
                         raise WorldError(f"there is another ROS message type {name}")
+
                     continue
+
                 self._one.register(parsed)
             except WorldError:
                 raise
-            except Exception as error:  # the text is untrusted, and rosbags raises all kinds of exceptions
+            except Exception as error:
+                # the text is untrusted, and rosbags raises all kinds of exceptions
                 raise WorldError(f"ROS message type {name}: {error!r}"[:300]) from None
+
             self._more[name] = text
             if self._two is not None:
                 self._add(self._two, name, text)
@@ -185,11 +242,16 @@ class Types:
         return any(field == "header" for field, _ in self._one.fielddefs[full(name)][1])
 
     def begins_with_header(self, name: str) -> bool:
-        """Whether messages of a type begin with a std_msgs/Header, whose ``seq`` ROS 1's publishers set."""
-        return [kind[1] for _, kind in self._one.fielddefs[full(name)][1][:1]] == [full("std_msgs/Header")]
+        """Whether messages of a type begin with a std_msgs/Header, whose ``seq`` ROS
+        1's publishers set.
+        """
+        return [kind[1] for _, kind in self._one.fielddefs[full(name)][1][:1]] == [
+            full("std_msgs/Header")
+        ]
 
     def made(self, name: str, values: Mapping[str, Any]) -> Any:
-        """Build a message from values by field name; nested messages as mappings or objects, a `Pose` for a geometry_msgs/Pose.
+        """Build a message from values by field name; nested messages as mappings or
+        objects, a `Pose` for a geometry_msgs/Pose.
 
         Raises
         ------
@@ -200,8 +262,11 @@ class Types:
         for field in values:
             if field not in fields:
                 raise WorldError(f'{name} has no field "{field}"')
+
         filled = {
-            field: self._value(kind, values[field]) if field in values else self._zero(kind, self._blank)
+            field: self._value(kind, values[field])
+            if field in values
+            else self._zero(kind, self._blank)
             for field, kind in fields.items()
         }
         return self._one.types[full(name)](**filled)
@@ -214,15 +279,23 @@ class Types:
             if sort == 2:
                 if isinstance(value, Pose):
                     turn = dict(zip("wz", cosine_sine(value.th / 2.0), strict=True))
-                    value = {"position": {"x": value.x, "y": value.y}, "orientation": turn}
+                    value = {
+                        "position": {"x": value.x, "y": value.y},
+                        "orientation": turn,
+                    }
+
                 return self.made(what, value) if isinstance(value, Mapping) else value
+
             item, _ = what
             if int(item[0]) == 1 and "string" not in item[1][0]:
                 kinds = {"byte": "uint8", "octet": "uint8", "char": "uint8"}
                 return np.asarray(value, kinds.get(item[1][0], item[1][0]))
+
             return [self._value(item, one) for one in value]
         except (TypeError, ValueError, OverflowError) as error:
-            raise WorldError(f"a ROS message: expected {what}, found {type(value).__name__}: {error}") from None
+            raise WorldError(
+                f"a ROS message: expected {what}, found {type(value).__name__}: {error}"
+            ) from None
 
     def _add(self, store: Any, name: str, text: str) -> None:
         if full(name) not in store.types:
@@ -234,39 +307,73 @@ class Types:
         if self._two is None:
             store = self._two = self._get_typestore(self._two_store)
             standard, package = simulation.services(self.distro), simulation.PACKAGE
-            messages = {f"{package}/{name}": text for name, text in simulation.messages(self.distro).items()}
+            messages = {
+                f"{package}/{name}": text
+                for name, text in simulation.messages(self.distro).items()
+            }
             for name, text in (EXTRA | self._more | messages).items():
                 self._add(store, name, text)
-            for name, texts in (SERVICES | ROS2_SERVICES | {f"{package}/{n}": t for n, t in standard.items()}).items():
+            for name, texts in (
+                SERVICES
+                | ROS2_SERVICES
+                | {f"{package}/{n}": t for n, t in standard.items()}
+            ).items():
                 if name.split("/")[0] not in ROS1_PACKAGES:
                     self._add_service(store, service_name(name), *texts)
+
             for name, parts in ACTIONS.items():
                 self._add_action(store, action_name(name), *parts)
             for name, (constants, fields) in store.fielddefs.items():
-                store.fielddefs[name] = (constants, [(field, _as_rosidl(kind)) for field, kind in fields])
+                store.fielddefs[name] = (
+                    constants,
+                    [(field, _as_rosidl(kind)) for field, kind in fields],
+                )
+
         return self._two
 
     def _add_service(self, store: Any, name: str, request: str, response: str) -> None:
-        """Register a service type as rosidl describes it: request, response, introspection event, and the type that holds the three."""
-        event = f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] request\n{name}_Response[<=1] response"
+        """Register a service type as rosidl describes it: request, response,
+        introspection event, and the type that holds the three.
+        """
+        event = (
+            f"service_msgs/ServiceEventInfo info\n{name}_Request[<=1] "
+            f"request\n{name}_Response[<=1] response"
+        )
         parts = {f"{name}_Request": request, f"{name}_Response": response}
         if "service_msgs/msg/ServiceEventInfo" in store.types:  # not in Humble
             parts[f"{name}_Event"] = event
             parts[name] = (
-                f"{name}_Request request_message\n{name}_Response response_message\n{name}_Event event_message"
+                f"{name}_Request request_message\n{name}_Response "
+                f"response_message\n{name}_Event event_message"
             )
+
         for part, text in parts.items():
             ((constants, fields),) = self._parse(text + "\n", part).values()
-            store.register({part: (constants, [(field, _as_rosidl(kind)) for field, kind in fields])})
+            store.register(
+                {
+                    part: (
+                        constants,
+                        [(field, _as_rosidl(kind)) for field, kind in fields],
+                    )
+                }
+            )
 
-    def _add_action(self, store: Any, name: str, goal: str, result: str, feedback: str) -> None:
-        """Register an action type as rosidl describes it: its three parts, two services, and the message of its feedback."""
+    def _add_action(
+        self, store: Any, name: str, goal: str, result: str, feedback: str
+    ) -> None:
+        """Register an action type as rosidl describes it: its three parts, two
+        services, and the message of its feedback.
+        """
         uuid = "unique_identifier_msgs/UUID goal_id"
         for part, text in (("Goal", goal), ("Result", result), ("Feedback", feedback)):
             self._add(store, f"{name}_{part}", text)
         accepted = "bool accepted\nbuiltin_interfaces/Time stamp"
-        self._add_service(store, f"{name}_SendGoal", f"{uuid}\n{name}_Goal goal", accepted)
-        self._add_service(store, f"{name}_GetResult", uuid, f"int8 status\n{name}_Result result")
+        self._add_service(
+            store, f"{name}_SendGoal", f"{uuid}\n{name}_Goal goal", accepted
+        )
+        self._add_service(
+            store, f"{name}_GetResult", uuid, f"int8 status\n{name}_Result result"
+        )
         self._add(store, f"{name}_FeedbackMessage", f"{uuid}\n{name}_Feedback feedback")
 
     def __getitem__(self, name: str) -> Any:
@@ -298,7 +405,9 @@ class Types:
         PeerError
             They are not of this type.
         """
-        return _decoded(lambda: self._one.deserialize_ros1(data, full(name)), data, name)
+        return _decoded(
+            lambda: self._one.deserialize_ros1(data, full(name)), data, name
+        )
 
     def encode_cdr(self, message: Any, name: str) -> bytes:
         """Bytes of a message in CDR, little-endian, with its four bytes of header."""
@@ -312,7 +421,9 @@ class Types:
         PeerError
             It is not of this type.
         """
-        return _decoded(lambda: self._ros2.deserialize_cdr(data, full(name)), data, name)
+        return _decoded(
+            lambda: self._ros2.deserialize_cdr(data, full(name)), data, name
+        )
 
     def two(self, name: str) -> Any:
         """The class of a type that only ROS 2 has; KeyError when it is not known."""
@@ -323,18 +434,28 @@ class Types:
         return list(self._ros2.fielddefs[full(name)][1])
 
     def constants(self, name: str) -> list[tuple[str, Any]]:
-        """Names and values of a ROS 2 type's constants. KeyError when the type is not known."""
-        return [(constant, value) for constant, _, value in self._ros2.fielddefs[full(name)][0]]
+        """Names and values of a ROS 2 type's constants. KeyError when the type is not
+        known.
+        """
+        return [
+            (constant, value)
+            for constant, _, value in self._ros2.fielddefs[full(name)][0]
+        ]
 
     def definition2(self, name: str) -> str:
-        """Full text of the ROS 2 definition of a message, request or response; empty for parts of actions. KeyError: it is not known."""
+        """Full text of the ROS 2 definition of a message, request or response; empty
+        for parts of actions. KeyError: it is not known.
+        """
         store = self._ros2
         package, kind, plain = full(name).split("/", 2)
         if kind == "msg":
             return str(store.generate_msgdef(full(name), ros_version=2)[0])
         if kind == "action":
             return ""
-        as_message = f"{package}/msg/{plain}"  # rosbags writes definitions of messages only
+        as_message = (
+            # rosbags writes definitions of messages only
+            f"{package}/msg/{plain}"
+        )
         store.fielddefs[as_message] = store.fielddefs[full(name)]
         try:
             return str(store.generate_msgdef(as_message, ros_version=2)[0])
@@ -344,34 +465,54 @@ class Types:
     def filled(self, name: str, fields: Mapping[str, Any]) -> Any:
         """A message of a ROS 2 type with these fields; all others are zero or empty."""
         kinds = self.fields(name)
-        return self.two(name)(**{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds})
+        return self.two(name)(
+            **{n: fields[n] if n in fields else self._zero(kind) for n, kind in kinds}
+        )
 
     def blank(self, name: str) -> Any:
-        """A message of a ROS 1 type with all fields zero or empty. KeyError when the type is not known."""
+        """A message of a ROS 1 type with all fields zero or empty. KeyError when the
+        type is not known.
+        """
         return self._blank(full(name))
 
     def _blank(self, name: str) -> Any:
         fields = self._one.fielddefs[name][1]
-        return self._one.types[name](**{field: self._zero(kind, self._blank) for field, kind in fields})
+        return self._one.types[name](
+            **{field: self._zero(kind, self._blank) for field, kind in fields}
+        )
 
     def _zero(self, kind: Any, filled: Callable[[str], Any] | None = None) -> Any:
-        """The default value of a field; kinds as in `fields`: 1 base, 2 message, 3 array, 4 sequence.
+        """The default value of a field; kinds as in `fields`: 1 base, 2 message, 3
+        array, 4 sequence.
 
         `filled` makes messages; without it they are those of ROS 2.
         """
         sort, what = int(kind[0]), kind[1]
         if sort == 1:
-            return {"string": "", "wstring": "", "bool": False, "float32": 0.0, "float64": 0.0}.get(what[0], 0)
+            return {
+                "string": "",
+                "wstring": "",
+                "bool": False,
+                "float32": 0.0,
+                "float64": 0.0,
+            }.get(what[0], 0)
+
         if sort == 2:
             return self.filled(what, {}) if filled is None else filled(what)
         item, count = what
         count = count if sort == 3 else 0
         if int(item[0]) == 1 and "string" not in item[1][0]:
-            return np.zeros(count, "uint8" if item[1][0] in ("byte", "octet", "char") else item[1][0])
+            return np.zeros(
+                count,
+                "uint8" if item[1][0] in ("byte", "octet", "char") else item[1][0],
+            )
+
         return [self._zero(item, filled) for _ in range(count)]
 
     def hash(self, name: str) -> str:
-        """``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011); empty for Humble, which has none."""
+        """``RIHS01_…`` hash of a ROS 2 message or service type (REP-2011); empty for
+        Humble, which has none.
+        """
         if self.distro == "humble":
             return ""
         return str(self._ros2.hash_rihs01(full(name)))
@@ -381,42 +522,60 @@ class Types:
         if name not in self._definitions:
             text, md5 = self._one.generate_msgdef(full(name))
             self._definitions[name] = (text, md5)
+
         return self._definitions[name]
 
     def service(self, name: str) -> ServiceType:
         """A service type by its name. KeyError when it is not known."""
         request, response = SERVICES[name]
         text = self._md5_text(request) + self._md5_text(response)
-        return ServiceType(name, f"{name}Request", f"{name}Response", hashlib.md5(text.encode()).hexdigest())
+        return ServiceType(
+            name,
+            f"{name}Request",
+            f"{name}Response",
+            hashlib.md5(text.encode()).hexdigest(),
+        )
 
     def _md5_text(self, text: str) -> str:
-        """The text that is hashed for a service's MD5 sum: message types are replaced by their own sums."""
+        """The text that is hashed for a service's MD5 sum: message types are replaced
+        by their own sums.
+        """
         lines = []
         for line in text.split("\n"):
             match = _FIELD.match(line)
             if match is None:
                 continue
             kind, array, field, _ = match.groups()
-            lines.append(f"{kind}{array or ''} {field}" if kind in _PLAIN else f"{self.definition(kind)[1]} {field}")
+            lines.append(
+                f"{kind}{array or ''} {field}"
+                if kind in _PLAIN
+                else f"{self.definition(kind)[1]} {field}"
+            )
+
         return "\n".join(lines)
 
 
 def _as_rosidl(kind: Any) -> Any:
-    """A field's kind as rosidl hashes it: ``char`` is ``uint8``; messages of services are not in ``msg``."""
+    """A field's kind as rosidl hashes it: ``char`` is ``uint8``; messages of services
+    are not in ``msg``.
+    """
     if isinstance(kind, tuple):
         if kind and kind[0] == "char":
             return ("uint8", *kind[1:])
         return tuple(_as_rosidl(part) for part in kind)
+
     return kind.replace("/srv/msg/", "/srv/") if isinstance(kind, str) else kind
 
 
 def _decoded(decode: Any, data: bytes, name: str) -> Any:
     try:
         return decode()
-    except (
-        Exception
-    ) as error:  # rosbags raises whatever comes: IndexError, struct.error, UnicodeDecodeError, AssertionError …
-        raise PeerError(f"{len(data)} bytes that are no {name}: {error!r}"[:300]) from None
+    except Exception as error:
+        # rosbags raises whatever comes: IndexError, struct.error, UnicodeDecodeError,
+        # AssertionError …
+        raise PeerError(
+            f"{len(data)} bytes that are no {name}: {error!r}"[:300]
+        ) from None
 
 
 @cache

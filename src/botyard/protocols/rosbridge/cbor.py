@@ -1,4 +1,6 @@
-"""CBOR encoding (RFC 8949) of rosbridge's messages, with typed arrays (RFC 8746). Clients send JSON, so there is no decoder."""
+"""CBOR encoding (RFC 8949) of rosbridge's messages, with typed arrays (RFC 8746).
+Clients send JSON, so there is no decoder.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,24 @@ from numpy.typing import NDArray
 _UNSIGNED, _NEGATIVE, _BYTES, _TEXT, _ARRAY, _MAP, _TAG = range(7)
 """Major types."""
 _POSITIVE_BIGNUM, _NEGATIVE_BIGNUM = 2, 3
-"""Tags of integers of more than 64 bits, which are byte strings (RFC 8949, section 3.4.3)."""
+"""Tags of integers of more than 64 bits, which are byte strings (RFC 8949, section
+3.4.3).
+"""
 _FALSE, _TRUE, _NULL, _FLOAT64 = b"\xf4", b"\xf5", b"\xf6", b"\xfb"
 TYPED_ARRAYS: Final[Mapping[str, int]] = {
-    "<u2": 69, "<u4": 70, "<u8": 71, "|i1": 72, "<i2": 77, "<i4": 78, "<i8": 79, "<f4": 85, "<f8": 86,
-}  # fmt: skip
-"""Tags of little-endian typed arrays by NumPy's type strings; ``|u1`` is a plain byte string."""
+    "<u2": 69,
+    "<u4": 70,
+    "<u8": 71,
+    "|i1": 72,
+    "<i2": 77,
+    "<i4": 78,
+    "<i8": 79,
+    "<f4": 85,
+    "<f8": 86,
+}
+"""Tags of little-endian typed arrays by NumPy's type strings; ``|u1`` is a plain byte
+string.
+"""
 MAX_KEYS: Final = 4096
 """Encoded texts that are kept: names of fields."""
 
@@ -33,6 +47,7 @@ def _head(major: int, n: int) -> bytes:
     for code, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
         if n < 1 << (8 * size):
             return bytes((major | code,)) + n.to_bytes(size, "big")
+
     raise ValueError(f"CBOR: expected a length below 2**64, found {n}")
 
 
@@ -51,11 +66,17 @@ def _integer(value: int) -> bytes:
     if argument < 1 << 64:
         return _head(_UNSIGNED if value >= 0 else _NEGATIVE, argument)
     data = argument.to_bytes(-(-argument.bit_length() // 8), "big")
-    return _head(_TAG, _POSITIVE_BIGNUM if value >= 0 else _NEGATIVE_BIGNUM) + _head(_BYTES, len(data)) + data
+    return (
+        _head(_TAG, _POSITIVE_BIGNUM if value >= 0 else _NEGATIVE_BIGNUM)
+        + _head(_BYTES, len(data))
+        + data
+    )
 
 
 def _array(values: NDArray[Any]) -> bytes:
-    """A numeric array: a byte string of uint8, else a typed array; booleans have none and are a list."""
+    """A numeric array: a byte string of uint8, else a typed array; booleans have none
+    and are a list.
+    """
     kind = values.dtype.newbyteorder("<").str
     data: bytes = values.astype(kind, copy=False).tobytes()
     if kind == "|u1":
@@ -94,11 +115,14 @@ def _put(value: Any, add: Callable[[bytes], object]) -> None:
     elif isinstance(value, np.generic):
         _put(value.item(), add)
     else:
-        raise TypeError(f"CBOR: expected a number, text, bytes, list, mapping or array, found {kind.__name__}")
+        raise TypeError(
+            f"CBOR: expected a number, text, bytes, list, mapping or array, found {kind.__name__}"
+        )
 
 
 def encode(value: Any) -> bytes:
-    """Encode dictionaries with text keys, lists, texts, bytes, numbers, None and one-dimensional NumPy arrays.
+    """Encode dictionaries with text keys, lists, texts, bytes, numbers, None and
+    one-dimensional NumPy arrays.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Forms of what rosbridge sends: JSON, CBOR, CBOR-RAW and PNG (ROSBRIDGE_PROTOCOL.md, section 3.1), and fragments of JSON."""
+"""Forms of what rosbridge sends: JSON, CBOR, CBOR-RAW and PNG (ROSBRIDGE_PROTOCOL.md,
+section 3.1), and fragments of JSON.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,39 @@ Wire = str | bytes
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (
+        struct.pack(">I", len(data))
+        + kind
+        + data
+        + struct.pack(">I", zlib.crc32(kind + data))
+    )
 
 
 def png_of(data: bytes) -> bytes:
-    """A PNG (ISO/IEC 15948) whose RGB pixels are these bytes, as near to a square as may be, the rest filled with newlines."""
+    """A PNG (ISO/IEC 15948) whose RGB pixels are these bytes, as near to a square as
+    may be, the rest filled with newlines.
+    """
     width = max(1, math.isqrt(len(data) // 3))
     height = max(1, -(-len(data) // (3 * width)))
     data = data.ljust(3 * width * height, b"\n")
-    rows = b"".join(b"\0" + data[3 * width * k : 3 * width * (k + 1)] for k in range(height))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits a sample, RGB
-    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")
+    rows = b"".join(
+        b"\0" + data[3 * width * k : 3 * width * (k + 1)] for k in range(height)
+    )
+    header = struct.pack(
+        ">IIBBBBB", width, height, 8, 2, 0, 0, 0
+    )  # 8 bits a sample, RGB
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + _chunk(b"IHDR", header)
+        + _chunk(b"IDAT", zlib.compress(rows))
+        + _chunk(b"IEND", b"")
+    )
 
 
 def packed(operation: Mapping[str, Any], compression: str) -> Wire:
-    """An operation of plain values in a form of `COMPRESSIONS`; ``cbor-raw`` is for messages of topics alone."""
+    """An operation of plain values in a form of `COMPRESSIONS`; ``cbor-raw`` is for
+    messages of topics alone.
+    """
     if compression.startswith("cbor"):
         return cbor.encode(dict(operation))
     return _text_or_png(json_of(operation), compression)
@@ -49,7 +69,8 @@ def _text_or_png(text: bytes, compression: str) -> str:
 
 
 class Outgoing:
-    """A message of a topic, converted once and encoded once for each form and name of the topic.
+    """A message of a topic, converted once and encoded once for each form and name of
+    the topic.
 
     Parameters
     ----------
@@ -61,7 +82,12 @@ class Outgoing:
         Time of ``cbor-raw``.
     """
 
-    def __init__(self, plain: Callable[[], dict[str, Any]], cdr: Callable[[], bytes], stamp: Stamp) -> None:
+    def __init__(
+        self,
+        plain: Callable[[], dict[str, Any]],
+        cdr: Callable[[], bytes],
+        stamp: Stamp,
+    ) -> None:
         self._make_plain, self._cdr, self._stamp = plain, cdr, stamp
         self._plain: dict[str, Any] | None = None
         self._json = b""
@@ -75,7 +101,9 @@ class Outgoing:
         return self._plain
 
     def form(self, topic: str, compression: str) -> Wire:
-        """The operation ``publish`` under a name of the topic; the names ``/odom`` and ``odom`` may be the same topic."""
+        """The operation ``publish`` under a name of the topic; the names ``/odom`` and
+        ``odom`` may be the same topic.
+        """
         key = topic, compression
         found = self._made.get(key)
         if found is None:
@@ -86,11 +114,19 @@ class Outgoing:
         operation: dict[str, Any] = {"op": "publish", "topic": topic}
         if compression == "cbor-raw":
             secs, nsecs = self._stamp
-            return cbor.encode({**operation, "msg": {"secs": secs, "nsecs": nsecs, "bytes": self._cdr()}})
+            return cbor.encode(
+                {
+                    **operation,
+                    "msg": {"secs": secs, "nsecs": nsecs, "bytes": self._cdr()},
+                }
+            )
+
         if compression == "cbor":
             return cbor.encode({**operation, "msg": self.values})
         self._json = self._json or json_of(self.values)
-        return _text_or_png(json_of(operation)[:-1] + b',"msg":' + self._json + b"}", compression)
+        return _text_or_png(
+            json_of(operation)[:-1] + b',"msg":' + self._json + b"}", compression
+        )
 
 
 def fragments(text: str, size: int, ident: str) -> Iterator[str]:
@@ -98,7 +134,17 @@ def fragments(text: str, size: int, ident: str) -> Iterator[str]:
     total = -(-len(text) // size)
     for num in range(total):
         piece = text[num * size : (num + 1) * size]
-        yield json_of({"op": "fragment", "id": ident, "data": piece, "num": num, "total": total}).decode()
+        yield json_of(
+            {"op": "fragment", "id": ident, "data": piece, "num": num, "total": total}
+        ).decode()
 
 
-__all__ = ["COMPRESSIONS", "MIN_FRAGMENT", "Outgoing", "Wire", "fragments", "packed", "png_of"]
+__all__ = [
+    "COMPRESSIONS",
+    "MIN_FRAGMENT",
+    "Outgoing",
+    "Wire",
+    "fragments",
+    "packed",
+    "png_of",
+]

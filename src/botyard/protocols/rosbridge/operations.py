@@ -1,4 +1,6 @@
-"""Operations of the rosbridge protocol v2 that clients send (ROSBRIDGE_PROTOCOL.md, section 3), read from JSON."""
+"""Operations of the rosbridge protocol v2 that clients send (ROSBRIDGE_PROTOCOL.md,
+section 3), read from JSON.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class Publish(Operation, tag="publish"):
 
 
 class Subscribe(Operation, tag="subscribe"):
-    """The client wants messages of a topic: at most one each `throttle_rate` ms, `queue_length` of them waiting."""
+    """The client wants messages of a topic: at most one each `throttle_rate` ms,
+    `queue_length` of them waiting.
+    """
 
     topic: Name
     type: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
@@ -140,7 +144,9 @@ class ActionFeedback(Operation, tag="action_feedback"):
 
 
 class ActionResult(Operation, tag="action_result"):
-    """It has ended the goal of this id: values; or, if `result` is false, a text that says why there are none."""
+    """It has ended the goal of this id: values; or, if `result` is false, a text that
+    says why there are none.
+    """
 
     action: Annotated[str, Meta(max_length=MAX_NAME)] | None = None
     status: Annotated[int, Meta(ge=0, le=6)] = 0
@@ -164,7 +170,9 @@ class SetLevel(Operation, tag="set_level"):
 
 
 class Auth(Operation, tag="auth"):
-    """Of rosauth, for servers of ROS 1: taken and ignored; a token in the address is our way."""
+    """Of rosauth, for servers of ROS 1: taken and ignored; a token in the address is
+    our way.
+    """
 
 
 class Status(Operation, tag="status"):
@@ -172,16 +180,34 @@ class Status(Operation, tag="status"):
 
 
 AnyOperation = (
-    Advertise | Unadvertise | Publish | Subscribe | Unsubscribe | CallService | AdvertiseService | UnadvertiseService | ServiceResponse
-    | SendActionGoal | CancelActionGoal | AdvertiseAction | UnadvertiseAction
-    | ActionFeedback | ActionResult | Fragment | SetLevel | Auth | Status
-)  # fmt: skip
+    Advertise
+    | Unadvertise
+    | Publish
+    | Subscribe
+    | Unsubscribe
+    | CallService
+    | AdvertiseService
+    | UnadvertiseService
+    | ServiceResponse
+    | SendActionGoal
+    | CancelActionGoal
+    | AdvertiseAction
+    | UnadvertiseAction
+    | ActionFeedback
+    | ActionResult
+    | Fragment
+    | SetLevel
+    | Auth
+    | Status
+)
 
 W = TypeVar("W", CallService, SendActionGoal)
 
 
 def kept(wish: W) -> W:
-    """What is kept of a call or goal until it is answered: not its arguments, which are handed on."""
+    """What is kept of a call or goal until it is answered: not its arguments, which are
+    handed on.
+    """
     return msgspec.structs.replace(wish, args=None)
 
 
@@ -190,7 +216,8 @@ _NOT_FINITE: Final = (b"NaN", b"Infinity")
 
 
 def read_operation(data: bytes) -> AnyOperation:
-    """Read an operation; NaN and Infinity, which Python's clients write, are taken as well.
+    """Read an operation; NaN and Infinity, which Python's clients write, are taken as
+    well.
 
     Raises
     ------
@@ -203,18 +230,45 @@ def read_operation(data: bytes) -> AnyOperation:
         raise PeerError(f"rosbridge: {shown(error, MAX_TEXT)}") from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         if not any(word in data for word in _NOT_FINITE):
-            raise PeerError(f"rosbridge: expected JSON: {shown(error, MAX_TEXT)}") from None
+            raise PeerError(
+                f"rosbridge: expected JSON: {shown(error, MAX_TEXT)}"
+            ) from None
+
     try:
         found = json.loads(data)
-        msgspec.json.encode(found)  # finds texts that are no Unicode, which only Python's reader takes
+        msgspec.json.encode(
+            found
+        )  # finds texts that are no Unicode, which only Python's reader takes
         operation: AnyOperation = msgspec.convert(found, AnyOperation)
         return operation
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise PeerError(f"rosbridge: expected an operation in JSON: {shown(error, MAX_TEXT)}") from None
+        raise PeerError(
+            f"rosbridge: expected an operation in JSON: {shown(error, MAX_TEXT)}"
+        ) from None
 
 
 __all__ = [
-    "ActionFeedback", "ActionResult", "Advertise", "AdvertiseAction", "AdvertiseService", "AnyOperation", "Auth", "CallService",
-    "CancelActionGoal", "Fragment", "Operation", "Publish", "SendActionGoal", "ServiceResponse", "SetLevel", "Status", "Subscribe",
-    "Unadvertise", "UnadvertiseAction", "UnadvertiseService", "Unsubscribe", "kept", "read_operation",
-]  # fmt: skip
+    "ActionFeedback",
+    "ActionResult",
+    "Advertise",
+    "AdvertiseAction",
+    "AdvertiseService",
+    "AnyOperation",
+    "Auth",
+    "CallService",
+    "CancelActionGoal",
+    "Fragment",
+    "Operation",
+    "Publish",
+    "SendActionGoal",
+    "ServiceResponse",
+    "SetLevel",
+    "Status",
+    "Subscribe",
+    "Unadvertise",
+    "UnadvertiseAction",
+    "UnadvertiseService",
+    "Unsubscribe",
+    "kept",
+    "read_operation",
+]

@@ -1,6 +1,8 @@
-"""What waits for one client of rosbridge: answers, and the messages of its subscriptions with throttling and queues.
+"""What waits for one client of rosbridge: answers, and the messages of its
+subscriptions with throttling and queues.
 
-All of it is bounded, so that a client that does not read costs no more than `MAX_WAITING`: of messages the oldest goes.
+All of it is bounded, so that a client that does not read costs no more than
+`MAX_WAITING`: of messages the oldest goes.
 """
 
 from __future__ import annotations
@@ -9,14 +11,28 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Wire, fragments
-from botyard.protocols.rosbridge.operations import MAX_QUEUE, MAX_THROTTLE_MS, Id, Subscribe
+from botyard.protocols.rosbridge.encodings import (
+    COMPRESSIONS,
+    MIN_FRAGMENT,
+    Wire,
+    fragments,
+)
+from botyard.protocols.rosbridge.operations import (
+    MAX_QUEUE,
+    MAX_THROTTLE_MS,
+    Id,
+    Subscribe,
+)
 from botyard.protocols.shares import ENTRY_BYTES, Account, Shares, cost
 
 MAX_WAITING: Final = 16 << 20
-"""Most characters and bytes of messages that wait for a client; the newest message is kept whatever its size."""
+"""Most characters and bytes of messages that wait for a client; the newest message is
+kept whatever its size.
+"""
 MAX_ADDRESS_WAITING: Final = 128 << 20
-"""The same of all clients of one address together, and the same of their answers: each has an equal part."""
+"""The same of all clients of one address together, and the same of their answers: each
+has an equal part.
+"""
 MAX_ANSWERS: Final = 1000
 """Most answers that wait for a client; beyond that it is disconnected."""
 MAX_FEEDBACK: Final = 100
@@ -24,14 +40,19 @@ MAX_FEEDBACK: Final = 100
 MAX_ANSWER_SIZE: Final = 16 << 20
 """Most characters and bytes of them."""
 MAX_REQUEST_SIZE: Final = 8 << 20
-"""Most characters and bytes of other clients' calls and goals that wait for a client that serves them; of one address a quarter, and one
-always. Beyond that those fail, and the client that serves them stays."""
+"""Most characters and bytes of other clients' calls and goals that wait for a client
+that serves them; of one address a quarter, and one always. Beyond that those fail, and
+the client that serves them stays.
+"""
 SLACK: Final = 0.1
-"""Part of the throttle interval by which a message may come early: steps of the world are not exactly regular."""
+"""Part of the throttle interval by which a message may come early: steps of the world
+are not exactly regular.
+"""
 
 
 class Subscription:
-    """A client's subscriptions of one topic: the smallest of their throttles and fragments, the longest of their queues.
+    """A client's subscriptions of one topic: the smallest of their throttles and
+    fragments, the longest of their queues.
 
     Attributes
     ----------
@@ -63,10 +84,14 @@ class Subscription:
     @property
     def size(self) -> int:
         """Bytes that its subscriptions take."""
-        return sum(cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values())
+        return sum(
+            cost(w.topic, w.id, w.type, w.compression) for w in self._chosen.values()
+        )
 
     def add(self, wish: Subscribe, most: int) -> bool:
-        """Add a subscription, or replace the one of this id. False: there are `most` already."""
+        """Add a subscription, or replace the one of this id. False: there are `most`
+        already.
+        """
         if wish.id not in self._chosen and len(self._chosen) >= most:
             return False
         self._chosen[wish.id] = wish
@@ -79,15 +104,22 @@ class Subscription:
             self._chosen.clear()
         else:
             self._chosen.pop(ident, None)
+
         if self._chosen:
             self._choose()
 
     def _choose(self) -> None:
         wishes = self._chosen.values()
-        least = min(max(0.0, min(w.throttle_rate or 0.0, MAX_THROTTLE_MS)) for w in wishes)
+        least = min(
+            max(0.0, min(w.throttle_rate or 0.0, MAX_THROTTLE_MS)) for w in wishes
+        )
         self.throttle = least / 1000.0
         self.length = min(MAX_QUEUE, max(max(0, w.queue_length or 0) for w in wishes))
-        pieces = [max(MIN_FRAGMENT, w.fragment_size) for w in wishes if w.fragment_size and w.fragment_size > 0]
+        pieces = [
+            max(MIN_FRAGMENT, w.fragment_size)
+            for w in wishes
+            if w.fragment_size and w.fragment_size > 0
+        ]
         self.fragment = min(pieces, default=0)
         asked = {w.compression for w in wishes}
         self.compression = next((c for c in COMPRESSIONS[1:] if c in asked), "none")
@@ -106,7 +138,9 @@ class Outbox:
         self._account = account
         self._newest = 0
         self._answers: deque[tuple[Wire, int, str | None]] = deque()
-        """Answers, and the size of their fragments; requests of other clients, and whose they are."""
+        """Answers, and the size of their fragments; requests of other clients, and
+        whose they are.
+        """
         self._requests = Shares(MAX_REQUEST_SIZE)
         self._request_count = 0
         self._answer_size = 0
@@ -119,8 +153,9 @@ class Outbox:
     @property
     def is_overfull(self) -> bool:
         """Whether more answers wait than a client may leave unread."""
-        return len(self._answers) - self._request_count > MAX_ANSWERS or self._answer_size - self._newest > self._most(
-            MAX_ANSWER_SIZE
+        return (
+            len(self._answers) - self._request_count > MAX_ANSWERS
+            or self._answer_size - self._newest > self._most(MAX_ANSWER_SIZE)
         )
 
     def _most(self, size: int) -> int:
@@ -130,11 +165,15 @@ class Outbox:
     def has_room(self) -> bool:
         """Whether few answers wait."""
         own = len(self._answers) - self._request_count
-        return own < MAX_FEEDBACK and self._answer_size < self._most(MAX_ANSWER_SIZE) // 2
+        return (
+            own < MAX_FEEDBACK and self._answer_size < self._most(MAX_ANSWER_SIZE) // 2
+        )
 
     def fits(self, size: int) -> bool:
         """Whether an answer of this size may be added."""
-        return not self._answer_size or self._answer_size + size <= self._most(MAX_ANSWER_SIZE)
+        return not self._answer_size or self._answer_size + size <= self._most(
+            MAX_ANSWER_SIZE
+        )
 
     def answer(self, wire: Wire, fragment: int = 0) -> None:
         """Add an answer, to be sent in fragments of this size; 0: whole."""
@@ -143,7 +182,9 @@ class Outbox:
         self._answer_size += len(wire)
 
     def request(self, wire: Wire, whose: str) -> bool:
-        """Add a request of another client, on the account of its address; False: too many wait already."""
+        """Add a request of another client, on the account of its address; False: too
+        many wait already.
+        """
         if not self._requests.take(whose, len(wire) + ENTRY_BYTES, is_first_free=True):
             return False
         self._answers.append((wire, 0, whose))
@@ -151,7 +192,9 @@ class Outbox:
         return True
 
     def is_wanted(self, to: Subscription, now: float, latched: bool) -> bool:
-        """Whether throttling lets a message pass, now or later; the message of a latched topic always does, for it may be the last one."""
+        """Whether throttling lets a message pass, now or later; the message of a
+        latched topic always does, for it may be the last one.
+        """
         return not to.throttle or latched or bool(to.length) or self._is_due(to, now)
 
     def _is_due(self, to: Subscription, now: float) -> bool:
@@ -167,22 +210,29 @@ class Outbox:
             self._held[to] = None
         else:
             self._send(to, wire, now, most)
+
         self._make_room()
 
     def _send(self, to: Subscription, wire: Wire, now: float, most: int) -> None:
         if to.throttle:
             to.due = max(to.due, now - SLACK * to.throttle) + to.throttle
         if len(to.queue) >= max(1, most, to.length):
-            self._size -= len(to.queue.popleft())  # its place in the order is taken by the next one
+            self._size -= len(
+                to.queue.popleft()
+            )  # its place in the order is taken by the next one
         else:
             self._order.append(to)
+
         to.queue.append(wire)
         self._size += len(wire)
 
     def _make_room(self) -> None:
         """Drop the oldest messages while there is too much, but not the newest one."""
         most = self._most(MAX_WAITING)
-        while self._size > most and len(self._order) + sum(len(s.held) for s in self._held) > 1:
+        while (
+            self._size > most
+            and len(self._order) + sum(len(s.held) for s in self._held) > 1
+        ):
             if self._order:
                 self._size -= len(self._order.popleft().queue.popleft())
             else:
@@ -234,6 +284,7 @@ class Outbox:
             self._size -= len(wire)
         else:
             return b""
+
         if not fragment or not isinstance(wire, str) or len(wire) <= fragment:
             return wire
         self._cuts += 1
@@ -241,4 +292,11 @@ class Outbox:
         return next(self._pieces)
 
 
-__all__ = ["MAX_ANSWERS", "MAX_ANSWER_SIZE", "MAX_REQUEST_SIZE", "MAX_WAITING", "Outbox", "Subscription"]
+__all__ = [
+    "MAX_ANSWERS",
+    "MAX_ANSWER_SIZE",
+    "MAX_REQUEST_SIZE",
+    "MAX_WAITING",
+    "Outbox",
+    "Subscription",
+]

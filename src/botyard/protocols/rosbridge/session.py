@@ -1,7 +1,9 @@
-"""Sans-I/O session of one client of the rosbridge protocol v2 (ROSBRIDGE_PROTOCOL.md of rosbridge_suite, ROS 2).
+"""Sans-I/O session of one client of the rosbridge protocol v2 (ROSBRIDGE_PROTOCOL.md of
+rosbridge_suite, ROS 2).
 
-What goes wrong is logged, and told to the client if it has asked for status messages (``set_level``): clients such as roslibpy do not
-expect any. Nothing that a client sends ends the connection, except that it lets too many answers lie unread.
+What goes wrong is logged, and told to the client if it has asked for status messages
+(``set_level``): clients such as roslibpy do not expect any. Nothing that a client sends
+ends the connection, except that it lets too many answers lie unread.
 """
 
 from __future__ import annotations
@@ -14,14 +16,24 @@ from typing import Any, Final, Protocol
 from botyard.errors import BotyardError, PeerError
 from botyard.names import shown
 from botyard.protocols.rosbridge import operations as op
-from botyard.protocols.rosbridge.encodings import COMPRESSIONS, MIN_FRAGMENT, Outgoing, Wire, packed
+from botyard.protocols.rosbridge.encodings import (
+    COMPRESSIONS,
+    MIN_FRAGMENT,
+    Outgoing,
+    Wire,
+    packed,
+)
 from botyard.protocols.rosbridge.outbox import Outbox, Subscription
 from botyard.protocols.shares import Account, Shares, cost
 
 MAX_MESSAGE: Final = 1 << 20
-"""Longest operation of a client, bytes, also of one in fragments. Longer ones are not read, and the client is told so."""
+"""Longest operation of a client, bytes, also of one in fragments. Longer ones are not
+read, and the client is told so.
+"""
 MAX_FRAME: Final = 4 << 20
-"""Longest message of a WebSocket, bytes: one that is longer ends the connection (RFC 6455, status 1009)."""
+"""Longest message of a WebSocket, bytes: one that is longer ends the connection (RFC
+6455, status 1009).
+"""
 MAX_FRAGMENTS: Final = 10_000
 """Most fragments of an operation."""
 MAX_PARTIAL: Final = 16
@@ -33,7 +45,9 @@ MAX_SUBSCRIPTIONS: Final = 1000
 MAX_SAME_TOPIC: Final = 100
 """Most subscriptions of one topic."""
 MAX_KEPT: Final = 4 << 20
-"""Most bytes that a client makes us keep: its subscriptions, calls and fragments, and what it advertises, offers and serves."""
+"""Most bytes that a client makes us keep: its subscriptions, calls and fragments, and
+what it advertises, offers and serves.
+"""
 MAX_ALL_KEPT: Final = 64 << 20
 """Most bytes that all clients make us keep; those of one address a quarter."""
 MAX_CALLS: Final = 100
@@ -43,30 +57,43 @@ MAX_CALL_TIMEOUT_S: Final = 86400.0
 MAX_TEXT: Final = 300
 """Longest text of an error, characters."""
 LEVELS: Final = ("none", "error", "warning", "info")
-"""Levels of status messages: a client gets those of its level and of the levels before it."""
+"""Levels of status messages: a client gets those of its level and of the levels before
+it.
+"""
 _FULL: Final = (
-    f"there is no room: a client makes the simulator keep at most {MAX_KEPT} bytes, an address four times as much"
+    "there is no room: a client makes the simulator keep at most "
+    f"{MAX_KEPT} bytes, an address four times as much"
 )
 _UNREAD: Final = "there is no room for the answer: too many lie unread"
 FAILED: Final = 0
-"""Status of an action's result that there was no goal for: action_msgs/GoalStatus, unknown."""
+"""Status of an action's result that there was no goal for: action_msgs/GoalStatus,
+unknown.
+"""
 
 Answer = Callable[[bool, Any], None]
-"""Takes whether a service call has succeeded, and its values, or a text that says why not."""
+"""Takes whether a service call has succeeded, and its values, or a text that says why
+not.
+"""
 
 
 class Bus(Protocol):
-    """Topics and services, as sessions see them. Every method may raise a `BotyardError`, which the client is told."""
+    """Topics and services, as sessions see them. Every method may raise a
+    `BotyardError`, which the client is told.
+    """
 
     def subscribe(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
-        """Deliver a topic's messages under this name (`RosbridgeSession.deliver`), the last one of a latched topic at once."""
+        """Deliver a topic's messages under this name (`RosbridgeSession.deliver`), the
+        last one of a latched topic at once.
+        """
         ...
 
     def unsubscribe(self, client: RosbridgeSession, topic: str) -> None:
         """Stop delivering them."""
         ...
 
-    def register_publisher(self, client: RosbridgeSession, topic: str, type_name: str) -> None:
+    def register_publisher(
+        self, client: RosbridgeSession, topic: str, type_name: str
+    ) -> None:
         """The client is going to publish messages of this type."""
         ...
 
@@ -74,20 +101,30 @@ class Bus(Protocol):
         """It will not any more."""
         ...
 
-    def publish(self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int) -> None:
+    def publish(
+        self, client: RosbridgeSession, topic: str, values: dict[str, Any], size: int
+    ) -> None:
         """Publish a message, whose operation had `size` bytes."""
         ...
 
     def call(
-        self, client: RosbridgeSession, service: str, values: Any, size: int, answer: Answer
+        self,
+        client: RosbridgeSession,
+        service: str,
+        values: Any,
+        size: int,
+        answer: Answer,
     ) -> Callable[[], None]:
-        """Call a service by an operation of `size` bytes; `answer` is called once, now or later, unless this raises.
+        """Call a service by an operation of `size` bytes; `answer` is called once, now
+        or later, unless this raises.
 
         Returns a function that abandons the call: nobody waits for the answer any more.
         """
         ...
 
-    def register_service(self, client: RosbridgeSession, service: str, type_name: str) -> None:
+    def register_service(
+        self, client: RosbridgeSession, service: str, type_name: str
+    ) -> None:
         """The client answers calls of a service (`RosbridgeSession.request`)."""
         ...
 
@@ -95,19 +132,25 @@ class Bus(Protocol):
         """It does not any more."""
         ...
 
-    def responded(self, client: RosbridgeSession, ident: str, is_good: bool, values: Any) -> None:
+    def responded(
+        self, client: RosbridgeSession, ident: str, is_good: bool, values: Any
+    ) -> None:
         """It has answered the request of this id."""
         ...
 
     def send_goal(self, client: RosbridgeSession, wish: op.SendActionGoal) -> None:
-        """Send a goal to an action: `RosbridgeSession.goal_feedback` any number of times, then `goal_ended` once, unless this raises."""
+        """Send a goal to an action: `RosbridgeSession.goal_feedback` any number of
+        times, then `goal_ended` once, unless this raises.
+        """
         ...
 
     def cancel_goal(self, client: RosbridgeSession, action: str, ident: op.Id) -> None:
         """Cancel its goal of this id."""
         ...
 
-    def register_action(self, client: RosbridgeSession, action: str, type_name: str) -> None:
+    def register_action(
+        self, client: RosbridgeSession, action: str, type_name: str
+    ) -> None:
         """The client serves an action (`RosbridgeSession.goal`, `goal_cancelled`)."""
         ...
 
@@ -115,11 +158,20 @@ class Bus(Protocol):
         """It does not any more."""
         ...
 
-    def publish_feedback(self, client: RosbridgeSession, ident: str, values: Any) -> None:
+    def publish_feedback(
+        self, client: RosbridgeSession, ident: str, values: Any
+    ) -> None:
         """It tells how far it is with the goal of this id."""
         ...
 
-    def end_goal(self, client: RosbridgeSession, ident: str, status: int, values: Any, is_good: bool) -> None:
+    def end_goal(
+        self,
+        client: RosbridgeSession,
+        ident: str,
+        status: int,
+        values: Any,
+        is_good: bool,
+    ) -> None:
         """It has ended the goal of this id."""
         ...
 
@@ -193,7 +245,10 @@ class RosbridgeSession:
         ident: op.Id = None
         try:
             if len(data) > MAX_MESSAGE:
-                raise PeerError(f"rosbridge: expected at most {MAX_MESSAGE} bytes, found {len(data)}")
+                raise PeerError(
+                    f"rosbridge: expected at most {MAX_MESSAGE} bytes, found {len(data)}"
+                )
+
             operation = op.read_operation(data)
             ident, size = operation.id, len(data)
             if isinstance(operation, op.Fragment):
@@ -202,6 +257,7 @@ class RosbridgeSession:
                     return
                 operation = op.read_operation(whole)
                 ident, size = operation.id, len(whole)
+
             self._act(operation, size)
         except BotyardError as error:
             self._say("error", shown(error, MAX_TEXT), ident)
@@ -220,9 +276,16 @@ class RosbridgeSession:
     def handle_timer(self, now: float) -> None:
         """Time has passed."""
         self._out.release(now)
-        for ident in [i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S]:
+        for ident in [
+            i for i, p in self._partial.items() if now >= p.since + FRAGMENT_TIMEOUT_S
+        ]:
             self._drop_partial(ident)
-            self._say("warning", f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped", ident)
+            self._say(
+                "warning",
+                f"fragments of {shown(str(ident), MAX_TEXT)} are missing: dropped",
+                ident,
+            )
+
         for call in [call for call in self._calls.values() if now >= call.deadline]:
             call.abandon()
             call.answer(False, "timed out")
@@ -244,8 +307,12 @@ class RosbridgeSession:
 
     # -- what the bus calls
 
-    def deliver(self, topic: str, message: Outgoing, *, latched: bool, queue: int) -> None:
-        """A message of a subscribed topic; `queue` of them may wait. It is encoded only if throttling lets it pass."""
+    def deliver(
+        self, topic: str, message: Outgoing, *, latched: bool, queue: int
+    ) -> None:
+        """A message of a subscribed topic; `queue` of them may wait. It is encoded only
+        if throttling lets it pass.
+        """
         to = self._subscriptions.get(topic)
         now = self._clock()
         if to is not None and self._out.is_wanted(to, now, latched):
@@ -267,7 +334,9 @@ class RosbridgeSession:
         """Give that room back."""
         self._account.give_back(size)
 
-    def request(self, ident: str, service: str, values: dict[str, Any], caller: RosbridgeSession) -> None:
+    def request(
+        self, ident: str, service: str, values: dict[str, Any], caller: RosbridgeSession
+    ) -> None:
         """Another client calls a service that this one offers.
 
         Raises
@@ -275,11 +344,29 @@ class RosbridgeSession:
         PeerError
             Too many calls wait for it to read; the same for goals.
         """
-        self._ask({"op": "call_service", "id": ident, "service": service, "args": values}, caller)
+        self._ask(
+            {"op": "call_service", "id": ident, "service": service, "args": values},
+            caller,
+        )
 
-    def goal(self, ident: str, action: str, type_name: str, args: Any, caller: RosbridgeSession) -> None:
-        """Another client sends a goal to an action that this one serves. PeerError: see `request`."""
-        said = {"op": "send_action_goal", "id": ident, "action": action, "action_type": type_name, "args": args}
+    def goal(
+        self,
+        ident: str,
+        action: str,
+        type_name: str,
+        args: Any,
+        caller: RosbridgeSession,
+    ) -> None:
+        """Another client sends a goal to an action that this one serves. PeerError: see
+        `request`.
+        """
+        said = {
+            "op": "send_action_goal",
+            "id": ident,
+            "action": action,
+            "action_type": type_name,
+            "args": args,
+        }
         self._ask({**said, "feedback": True}, caller)
 
     def goal_cancelled(self, ident: str, action: str, caller: RosbridgeSession) -> None:
@@ -289,7 +376,10 @@ class RosbridgeSession:
     def _ask(self, said: dict[str, Any], caller: RosbridgeSession) -> None:
         wire = packed(said, "none")
         if not self._out.request(wire, caller.source):
-            raise PeerError("rosbridge: too many calls and goals wait for the client that serves them to read")
+            raise PeerError(
+                "rosbridge: too many calls and goals wait for the client that serves them to read"
+            )
+
         self._wake()
 
     # -- operations
@@ -324,28 +414,40 @@ class RosbridgeSession:
                 self._bus.unregister_action(self, action)
             case op.ActionFeedback(id=ident, values=values):
                 self._bus.publish_feedback(self, str(ident), values)
-            case op.ActionResult(id=ident, status=status, values=values, result=is_good):
+            case op.ActionResult(
+                id=ident, status=status, values=values, result=is_good
+            ):
                 self._bus.end_goal(self, str(ident), status, values, is_good)
             case op.SetLevel(level=level):
                 if level not in LEVELS:
                     raise PeerError(
-                        f"rosbridge: set_level: expected one of {', '.join(LEVELS)}, found {shown(repr(level))}"
+                        "rosbridge: set_level: expected one of "
+                        f"{', '.join(LEVELS)}, found {shown(repr(level))}"
                     )
+
                 self._level = LEVELS.index(level)
             case op.Fragment():
-                raise PeerError("rosbridge: expected an operation in the fragments, found another fragment")
+                raise PeerError(
+                    "rosbridge: expected an operation in the fragments, found another fragment"
+                )
             case op.Auth() | op.Status():
                 pass
 
     def _subscribe(self, wish: op.Subscribe) -> None:
         if wish.compression not in (None, *COMPRESSIONS):
             self._say(
-                "warning", f'no compression "{shown(wish.compression)}" (known: {", ".join(COMPRESSIONS)})', wish.id
+                "warning",
+                f'no compression "{shown(wish.compression)}" (known: {", ".join(COMPRESSIONS)})',
+                wish.id,
             )
+
         found = self._subscriptions.get(wish.topic)
         if found is None:
             if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
-                raise PeerError(f"rosbridge: expected at most {MAX_SUBSCRIPTIONS} subscribed topics")
+                raise PeerError(
+                    f"rosbridge: expected at most {MAX_SUBSCRIPTIONS} subscribed topics"
+                )
+
             found = Subscription(wish.topic)
             found.add(wish, MAX_SAME_TOPIC)
             self.keep(found.size)
@@ -360,16 +462,24 @@ class RosbridgeSession:
             before = found.size
             self.keep(cost(wish.topic, wish.id, wish.type, wish.compression))
             is_added = found.add(wish, MAX_SAME_TOPIC)
-            self.forget(before + cost(wish.topic, wish.id, wish.type, wish.compression) - found.size)
+            self.forget(
+                before
+                + cost(wish.topic, wish.id, wish.type, wish.compression)
+                - found.size
+            )
             if not is_added:
                 raise PeerError(
-                    f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions of {shown(wish.topic, MAX_TEXT)}"
+                    f"rosbridge: expected at most {MAX_SAME_TOPIC} subscriptions "
+                    f"of {shown(wish.topic, MAX_TEXT)}"
                 )
 
     def _unsubscribe(self, topic: str, ident: op.Id) -> None:
         found = self._subscriptions.get(topic)
         if found is None:
-            raise PeerError(f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed to")
+            raise PeerError(
+                f"rosbridge: unsubscribe: {shown(topic, MAX_TEXT)} is not subscribed to"
+            )
+
         before = found.size
         found.remove(ident)
         self.forget(before - found.size)
@@ -380,30 +490,56 @@ class RosbridgeSession:
 
     def _call(self, wish: op.CallService, size: int) -> None:
         number = next(self._numbers)
-        call_of, args, room = op.kept(wish), wish.args, cost(wish.service, wish.id, wish.compression)
-        del wish  # what waits for the answer keeps no arguments
+        call_of, args, room = (
+            op.kept(wish),
+            wish.args,
+            cost(wish.service, wish.id, wish.compression),
+        )
+        # what waits for the answer keeps no arguments
+        del wish
 
         def answer(is_good: bool, values: Any) -> None:
-            if self._calls.pop(number, None) is not None:  # else it has timed out, or the client has gone
+            if (
+                self._calls.pop(number, None) is not None
+            ):  # else it has timed out, or the client has gone
                 self.forget(room)
                 self._respond(call_of, is_good, values)
 
         if len(self._calls) >= MAX_CALLS:
-            self._respond(call_of, False, f"expected at most {MAX_CALLS} calls that are not answered yet")
+            self._respond(
+                call_of,
+                False,
+                f"expected at most {MAX_CALLS} calls that are not answered yet",
+            )
             return
+
         if not self._account.take(room):
             self._respond(call_of, False, _FULL)
             return
+
         limit = min(call_of.timeout or 0.0, MAX_CALL_TIMEOUT_S)
-        call = self._calls[number] = _Call(self._clock() + limit if limit > 0.0 else math.inf, answer)
+        call = self._calls[number] = _Call(
+            self._clock() + limit if limit > 0.0 else math.inf, answer
+        )
         try:
             call.abandon = self._bus.call(self, call_of.service, args, size, answer)
         except BotyardError as error:
             answer(False, shown(error, MAX_TEXT))
 
     def _respond(self, wish: op.CallService, is_good: bool, values: Any) -> None:
-        said = {"op": "service_response", "service": wish.service, "values": values, "result": is_good}
-        self._answer(said, wish.id, wish.compression, wish.fragment_size, {"values": _UNREAD, "result": False})
+        said = {
+            "op": "service_response",
+            "service": wish.service,
+            "values": values,
+            "result": is_good,
+        }
+        self._answer(
+            said,
+            wish.id,
+            wish.compression,
+            wish.fragment_size,
+            {"values": _UNREAD, "result": False},
+        )
 
     def _send_goal(self, wish: op.SendActionGoal) -> None:
         try:
@@ -417,10 +553,26 @@ class RosbridgeSession:
             said = {"op": "action_feedback", "action": wish.action, "values": values}
             self._answer(said, wish.id, wish.compression, wish.fragment_size)
 
-    def goal_ended(self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool) -> None:
-        """A goal has ended, with its result; or there was none, and `values` are a text that says why (`is_good` false)."""
-        said = {"op": "action_result", "action": wish.action, "values": values, "status": status, "result": is_good}
-        self._answer(said, wish.id, wish.compression, wish.fragment_size, {"values": _UNREAD, "result": False})
+    def goal_ended(
+        self, wish: op.SendActionGoal, status: int, values: Any, *, is_good: bool
+    ) -> None:
+        """A goal has ended, with its result; or there was none, and `values` are a text
+        that says why (`is_good` false).
+        """
+        said = {
+            "op": "action_result",
+            "action": wish.action,
+            "values": values,
+            "status": status,
+            "result": is_good,
+        }
+        self._answer(
+            said,
+            wish.id,
+            wish.compression,
+            wish.fragment_size,
+            {"values": _UNREAD, "result": False},
+        )
 
     # -- fragments
 
@@ -429,30 +581,39 @@ class RosbridgeSession:
         total = int(piece.total) if 1 <= piece.total <= MAX_FRAGMENTS else 0
         if not 0 <= piece.num < total:
             raise PeerError(
-                f"rosbridge: fragment: expected num of 0 … total-1 and total of 1 … {MAX_FRAGMENTS}, "
+                "rosbridge: fragment: expected num of 0 … total-1 and total of "
+                f"1 … {MAX_FRAGMENTS}, "
                 f"found {piece.num} of {piece.total:g}"
             )
+
         partial = self._partial.get(piece.id)
         if partial is None or partial.total != total:
             while len(self._partial) >= MAX_PARTIAL:
                 self._drop_partial(next(iter(self._partial)))
             self._drop_partial(piece.id)
             partial = self._partial[piece.id] = _Partial(total, now)
+
         if piece.num not in partial.pieces:
             room = cost(piece.data)
             self.keep(room)
             partial.size += len(piece.data)
             partial.room += room
             partial.pieces[piece.num] = piece.data
+
         while sum(p.size for p in self._partial.values()) > MAX_MESSAGE:
             oldest = next(iter(self._partial))
             self._drop_partial(oldest)
             if oldest == piece.id:
-                raise PeerError(f"rosbridge: fragments: expected at most {MAX_MESSAGE} characters")
+                raise PeerError(
+                    f"rosbridge: fragments: expected at most {MAX_MESSAGE} characters"
+                )
+
         if len(partial.pieces) < total:
             return None
         self._drop_partial(piece.id)
-        return "".join(partial.pieces[k] for k in range(total)).encode("utf-8", "replace")
+        return "".join(partial.pieces[k] for k in range(total)).encode(
+            "utf-8", "replace"
+        )
 
     def _drop_partial(self, ident: str | int) -> None:
         found = self._partial.pop(ident, None)
@@ -469,21 +630,28 @@ class RosbridgeSession:
         fragment: int | None = None,
         instead: dict[str, Any] | None = None,
     ) -> None:
-        """Add an answer; what another client has answered is replaced by `instead` when too much waits to be read."""
+        """Add an answer; what another client has answered is replaced by `instead` when
+        too much waits to be read.
+        """
         if ident is not None:
             said["id"] = ident
         form = compression if compression in ("png", "cbor") else "none"
         wire = packed(said, form)
         if instead is not None and not self._out.fits(len(wire)):
             wire = packed({**said, **instead}, form)
-        self._out.answer(wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0)
+        self._out.answer(
+            wire, max(MIN_FRAGMENT, fragment) if fragment and fragment > 0 else 0
+        )
         if self._out.is_overfull:
             self._warn("a client lets too many answers lie unread: it is disconnected")
             self.is_closed = True
+
         self._wake()
 
     def _say(self, level: str, text: str, ident: op.Id) -> None:
-        """Log a line, and send it as a status message to a client that wants those of this level."""
+        """Log a line, and send it as a status message to a client that wants those of
+        this level.
+        """
         self._warn(text)
         if LEVELS.index(level) <= self._level:
             self._answer({"op": "status", "level": level, "msg": text}, ident)

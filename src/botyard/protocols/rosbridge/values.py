@@ -1,8 +1,9 @@
-"""ROS messages as plain values, and back: rosbridge's JSON form of ROS 2 types (ROSBRIDGE_PROTOCOL.md, section 3, and rosbridge_library's
-conversions).
+"""ROS messages as plain values, and back: rosbridge's JSON form of ROS 2 types
+(ROSBRIDGE_PROTOCOL.md, section 3, and rosbridge_library's conversions).
 
-Out: times are ``{sec, nanosec}``, uint8[] is base64, numbers that are not finite are null. In: also ``{secs, nsecs}``, ``"now"``, lists of
-bytes, null for NaN; missing fields are zero or empty, a missing header is stamped with the present time.
+Out: times are ``{sec, nanosec}``, uint8[] is base64, numbers that are not finite are
+null. In: also ``{secs, nsecs}``, ``"now"``, lists of bytes, null for NaN; missing
+fields are zero or empty, a missing header is stamped with the present time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ MAX_TEXT: Final = 60
 """Longest part of a wrong value in a message, characters."""
 _BASE, _MESSAGE, _ARRAY = 1, 2, 3
 """Kinds of fields, as rosbags numbers them; 4 is a sequence."""
-_TIME, _DURATION, _HEADER = "builtin_interfaces/msg/Time", "builtin_interfaces/msg/Duration", "std_msgs/msg/Header"
+_TIME, _DURATION, _HEADER = (
+    "builtin_interfaces/msg/Time",
+    "builtin_interfaces/msg/Duration",
+    "std_msgs/msg/Header",
+)
 FILLER: Final = "structure_needs_at_least_one_member"
 """Field of types without fields (rosidl), which rosbridge does not show."""
 _RANGES: Final[Mapping[str, tuple[int, int]]] = {
@@ -47,6 +52,7 @@ def _of_hook(value: Any) -> Any:
         if value.dtype == np.uint8:
             return base64.b64encode(value.tobytes()).decode()
         return value.tolist()
+
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     if isinstance(value, np.generic):
@@ -58,12 +64,16 @@ _ENCODER: Final = msgspec.json.Encoder(enc_hook=_of_hook)
 
 
 def json_of(plain: Any) -> bytes:
-    """JSON text of plain values: NaN and infinities are null, arrays lists, uint8 arrays base64."""
+    """JSON text of plain values: NaN and infinities are null, arrays lists, uint8
+    arrays base64.
+    """
     return _ENCODER.encode(plain)
 
 
 def _wrong(where: str, expected: str, value: Any) -> PeerError:
-    return PeerError(f"{where}: expected {expected}, found {shown(repr(value)[: 4 * MAX_TEXT], MAX_TEXT)}")
+    return PeerError(
+        f"{where}: expected {expected}, found {shown(repr(value)[: 4 * MAX_TEXT], MAX_TEXT)}"
+    )
 
 
 class Values:
@@ -84,13 +94,16 @@ class Values:
         self._read: dict[str, Read] = {}
 
     def plain(self, message: Any, name: str) -> dict[str, Any]:
-        """A message, of any class with the fields of the ROS 2 type, as dictionaries, lists and NumPy arrays."""
+        """A message, of any class with the fields of the ROS 2 type, as dictionaries,
+        lists and NumPy arrays.
+        """
         found = self._plain.get(name) or self._make_plain(name)
         plain: dict[str, Any] = found(message)
         return plain
 
     def message(self, values: Any, name: str) -> Any:
-        """A message of a ROS 2 type from plain values: an object, or a list of the fields in their order.
+        """A message of a ROS 2 type from plain values: an object, or a list of the
+        fields in their order.
 
         Raises
         ------
@@ -100,9 +113,15 @@ class Values:
         if isinstance(values, list):
             fields = [f for f, _ in self.fields(name)]
             if len(values) > len(fields):
-                raise PeerError(f"{name}: expected at most {len(fields)} values, found {len(values)}")
+                raise PeerError(
+                    f"{name}: expected at most {len(fields)} values, found {len(values)}"
+                )
+
             values = dict(zip(fields, values, strict=False))
-        return (self._read.get(name) or self._make_read(name))({} if values is None else values, "")
+
+        return (self._read.get(name) or self._make_read(name))(
+            {} if values is None else values, ""
+        )
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
         """Names and kinds of a type's fields, as rosbags describes them.
@@ -113,7 +132,11 @@ class Values:
             There is no such type.
         """
         try:
-            return [(field, kind) for field, kind in self._types.fields(name) if field != FILLER]
+            return [
+                (field, kind)
+                for field, kind in self._types.fields(name)
+                if field != FILLER
+            ]
         except KeyError:
             raise PeerError(f'no ROS message type "{shown(name, MAX_TEXT)}"') from None
 
@@ -124,7 +147,9 @@ class Values:
 
         def plain(message: Any) -> dict[str, Any]:
             return {
-                field: getattr(message, field) if part is None else part(getattr(message, field))
+                field: getattr(message, field)
+                if part is None
+                else part(getattr(message, field))
                 for field, part in parts
             }
 
@@ -142,11 +167,16 @@ class Values:
         if int(item[0]) == _MESSAGE:
             part = self._plain.get(item[1]) or self._make_plain(item[1])
             return lambda values: [part(one) for one in values]
+
         base = item[1][0]
         if "string" in base:
             return list
-        if base in ("byte", "octet"):  # a list of numbers; only uint8 and char are base64
+        if base in (
+            "byte",
+            "octet",
+        ):  # a list of numbers; only uint8 and char are base64
             return lambda values: np.asarray(values, np.uint8).tolist()
+
         dtype = np.dtype("uint8" if base == "char" else base)
         return lambda values: np.asarray(values, dtype)
 
@@ -155,7 +185,11 @@ class Values:
     def _make_read(self, name: str) -> Read:
         fields = self.fields(name)
         parts = {field: self._read_of(kind) for field, kind in fields}
-        stamped = [field for field, kind in fields if int(kind[0]) == _MESSAGE and kind[1] == _HEADER]
+        stamped = [
+            field
+            for field, kind in fields
+            if int(kind[0]) == _MESSAGE and kind[1] == _HEADER
+        ]
 
         def read(values: Any, where: str) -> Any:
             if not isinstance(values, Mapping):
@@ -167,10 +201,13 @@ class Values:
                     raise PeerError(
                         f'{where or name}: no field "{shown(str(field), MAX_TEXT)}"{did_you_mean(str(field)[:MAX_TEXT], parts)}'
                     )
+
                 found[field] = part(value, f"{where}.{field}" if where else field)
+
             for field in stamped:
                 if field not in found:
                     found[field] = parts[field]({}, field)
+
             if name == _HEADER and "stamp" not in found:
                 found["stamp"] = self._time(_TIME, self._now())
             return self._types.filled(name, found)
@@ -191,10 +228,17 @@ class Values:
             if value == "now" and name == _TIME:
                 return self._time(name, self._now())
             if not isinstance(value, Mapping) or not all(key in names for key in value):
-                raise _wrong(where, '{sec, nanosec} or "now"' if name == _TIME else "{sec, nanosec}", value)
+                raise _wrong(
+                    where,
+                    '{sec, nanosec} or "now"' if name == _TIME else "{sec, nanosec}",
+                    value,
+                )
+
             found = {names[key]: one for key, one in value.items()}
             sec = _integer(found.get("sec", 0), f"{where}.sec", low, high)
-            nanosec = _integer(found.get("nanosec", 0), f"{where}.nanosec", 0, 999_999_999)
+            nanosec = _integer(
+                found.get("nanosec", 0), f"{where}.nanosec", 0, 999_999_999
+            )
             return self._time(name, Stamp(sec, nanosec))
 
         return read
@@ -213,7 +257,10 @@ class Values:
 
         def read(value: Any, where: str) -> list[Any]:
             if not isinstance(value, list) or count not in (None, len(value)):
-                raise _wrong(where, "a list" if count is None else f"a list of {count}", value)
+                raise _wrong(
+                    where, "a list" if count is None else f"a list of {count}", value
+                )
+
             return [part(one, f"{where}[{k}]") for k, one in enumerate(value)]
 
         return read
@@ -266,6 +313,7 @@ def _reader(base: str) -> Read:
     if base in _RANGES:
         low, high = _RANGES[base]
         return lambda value, where: _integer(value, where, low, high)
+
     return _single if base == "float32" else _real
 
 
@@ -278,7 +326,11 @@ def _numbers(base: str, count: int | None) -> Read:
     elif base in _RANGES:
         low, high = _RANGES[base]
         # msgspec's bounds are 64 bits with a sign
-        kind = Annotated[int, Meta(ge=low, le=high)] if high < 1 << 63 else Annotated[int, Meta(ge=0)]
+        kind = (
+            Annotated[int, Meta(ge=low, le=high)]
+            if high < 1 << 63
+            else Annotated[int, Meta(ge=0)]
+        )
 
     def read(value: Any, where: str) -> Any:
         if dtype == np.uint8 and isinstance(value, str):
@@ -296,6 +348,7 @@ def _numbers(base: str, count: int | None) -> Read:
                 found = np.array(listed, dtype)
             except (msgspec.ValidationError, OverflowError) as error:
                 raise PeerError(f"{where}: {shown(error, 2 * MAX_TEXT)}") from None
+
         if count not in (None, len(found)):
             raise PeerError(f"{where}: expected {count} numbers, found {len(found)}")
         return found

@@ -1,4 +1,6 @@
-"""Callables of programs are called when the participant's own state is consistent: they may write, add and remove endpoints, and raise."""
+"""Callables of programs are called when the participant's own state is consistent: they
+may write, add and remove endpoints, and raise.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,19 @@ class Callbacks:
         self._waiting.append((call, args))
 
     def run(self) -> None:
-        """Make all calls, also those that come meanwhile. One that raises does not keep the others from being made.
+        """Make all calls, also those that come meanwhile. One that raises does not keep
+        the others from being made.
 
         Raises
         ------
         Exception
             What a call has raised; of several an `ExceptionGroup`.
         """
-        if self._is_running or not self._waiting:  # of calls within calls, the outermost makes all
+        if (
+            self._is_running or not self._waiting
+        ):  # of calls within calls, the outermost makes all
             return
+
         errors: list[Exception] = []
         self._is_running = True
         try:
@@ -39,6 +45,7 @@ class Callbacks:
                     errors.append(error)
         finally:
             self._is_running = False
+
         if len(errors) == 1:
             raise errors[0]
         if errors:

@@ -1,4 +1,6 @@
-"""Discovery: participants (SPDP), their endpoints (SEDP), liveliness (WLP), and matching (DDSI-RTPS 2.5, §8.5 and §8.4.13)."""
+"""Discovery: participants (SPDP), their endpoints (SEDP), liveliness (WLP), and
+matching (DDSI-RTPS 2.5, §8.5 and §8.4.13).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any, Final
 
 from botyard.protocols.rtps import guids, wire
 from botyard.protocols.rtps import parameters as p
-from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData, encode_key, read_key
+from botyard.protocols.rtps.discoverydata import (
+    EndpointData,
+    ParticipantData,
+    encode_key,
+    read_key,
+)
 from botyard.protocols.rtps.events import EventKind, Events
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.history import KeepInstances
@@ -29,7 +36,14 @@ from botyard.protocols.rtps.limits import (
 from botyard.protocols.rtps.outbox import Destination, Outbox
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Durability, Qos, mismatch
-from botyard.protocols.rtps.reader import BuiltinReader, Inbox, Reader, Sample, WriterProxy, first_base
+from botyard.protocols.rtps.reader import (
+    BuiltinReader,
+    Inbox,
+    Reader,
+    Sample,
+    WriterProxy,
+    first_base,
+)
 from botyard.protocols.rtps.wire import MalformedError
 from botyard.protocols.rtps.writer import InstanceWriter, PendingWriters, Writer
 from botyard.protocols.tokenbucket import RateLimit
@@ -46,20 +60,34 @@ UNREAD_GRACE_S: Final = 30.0
 """So much later, s, a lease ends while packets wait to be read."""
 ALIVE_EVERY_S: Final = LEASE_S / 3.0
 CHORES_EVERY_S: Final = 0.005
-"""From one part of what takes long to the next, s: the world's steps and other clients come between."""
+"""From one part of what takes long to the next, s: the world's steps and other clients
+come between.
+"""
 _AUTOMATIC: Final = b"\0\0\0\x01"
 """Kind of a participant message: automatic liveliness (§9.6.3.1)."""
 _BUILTIN_QOS: Final = Qos(durability=Durability.TRANSIENT_LOCAL, depth=1)
 
 # reader of ours, writer of theirs, and the bit by which they say that they have it
 _READERS: Final = (
-    (guids.PUBLICATIONS_READER, guids.PUBLICATIONS_WRITER, guids.PUBLICATIONS_ANNOUNCER),
-    (guids.SUBSCRIPTIONS_READER, guids.SUBSCRIPTIONS_WRITER, guids.SUBSCRIPTIONS_ANNOUNCER),
+    (
+        guids.PUBLICATIONS_READER,
+        guids.PUBLICATIONS_WRITER,
+        guids.PUBLICATIONS_ANNOUNCER,
+    ),
+    (
+        guids.SUBSCRIPTIONS_READER,
+        guids.SUBSCRIPTIONS_WRITER,
+        guids.SUBSCRIPTIONS_ANNOUNCER,
+    ),
     (guids.LIVELINESS_READER, guids.LIVELINESS_WRITER, guids.LIVELINESS_ANNOUNCER),
 )
 _WRITERS: Final = (
     (guids.PUBLICATIONS_WRITER, guids.PUBLICATIONS_READER, guids.PUBLICATIONS_DETECTOR),
-    (guids.SUBSCRIPTIONS_WRITER, guids.SUBSCRIPTIONS_READER, guids.SUBSCRIPTIONS_DETECTOR),
+    (
+        guids.SUBSCRIPTIONS_WRITER,
+        guids.SUBSCRIPTIONS_READER,
+        guids.SUBSCRIPTIONS_DETECTOR,
+    ),
     (guids.LIVELINESS_WRITER, guids.LIVELINESS_READER, guids.LIVELINESS_DETECTOR),
 )
 
@@ -111,7 +139,8 @@ class Discovery:
         self._inbox = inbox
         self._events = events
         self.has_unread: Callable[[], bool] = lambda: False
-        """Whether packets have come that were not fed: leases are judged after reading."""
+        """Whether packets have come that were not fed: leases are judged after reading.
+        """
         self.writers: dict[bytes, Writer[Any]] = {}
         self.readers: dict[bytes, Reader] = {}
         self.routes: Routes = {}
@@ -122,7 +151,8 @@ class Discovery:
         self._remote_count = 0
         # participants that have gone, and of which endpoints are still matched
         self._leaving: dict[bytes, Peer] = {}
-        # what takes long, by what it is about: a part of it is done in each call of `due`
+        # what takes long, by what it is about: a part of it is done in each call of
+        # `due`
         self._chores: dict[tuple[str, bytes], Iterator[None]] = {}
         self._ignored: dict[bytes, int] = {}
         self._rate = RateLimit(ANNOUNCEMENTS_PER_S, ANNOUNCEMENTS_PER_S)
@@ -136,10 +166,17 @@ class Discovery:
         self.publications = self._builtin_writer(guids.PUBLICATIONS_WRITER)
         self.subscriptions = self._builtin_writer(guids.SUBSCRIPTIONS_WRITER)
         self.liveliness = self._builtin_writer(guids.LIVELINESS_WRITER)
-        takes: tuple[Callable[[Sample], None], ...] = (self._endpoint, self._endpoint, lambda sample: None)
+        takes: tuple[Callable[[Sample], None], ...] = (
+            self._endpoint,
+            self._endpoint,
+            lambda sample: None,
+        )
         for (entity, _, _), take in zip(_READERS, takes, strict=True):
             about = EndpointData(self._prefix + entity, "", "", _BUILTIN_QOS)
-            self.readers[entity] = BuiltinReader(about, inbox, take, limit=MAX_PARAMETER_BYTES)
+            self.readers[entity] = BuiltinReader(
+                about, inbox, take, limit=MAX_PARAMETER_BYTES
+            )
+
         self._encode()
 
     def _builtin_writer(self, entity: bytes) -> InstanceWriter:
@@ -173,7 +210,9 @@ class Discovery:
         key = encode_key(p.PARTICIPANT_GUID, guid)
         submessage = wire.data_key(pair, self._number, p.disposal(guid), key)
         known = (peer.metatraffic() for peer in self.peers.values())
-        for address in dict.fromkeys((*self._announce_to, *(a for a in known if a is not None))):
+        for address in dict.fromkeys(
+            (*self._announce_to, *(a for a in known if a is not None))
+        ):
             self._outbox.send(address, submessage)
 
     def due(self, now: float) -> float:
@@ -183,27 +222,40 @@ class Discovery:
             self._announce()
             self._announced += 1
             is_new = self._announced < FIRST_ANNOUNCEMENTS
-            self._announce_at = now + (FIRST_ANNOUNCE_EVERY_S if is_new else ANNOUNCE_EVERY_S)
+            self._announce_at = now + (
+                FIRST_ANNOUNCE_EVERY_S if is_new else ANNOUNCE_EVERY_S
+            )
+
         for peer in tuple(self._greeting):
             if now >= peer.greet_at:
                 self._greet(peer, now)
+
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_EVERY_S
             expired = [x for x in self.peers.values() if x.is_expired(now)]
-            if expired and self.has_unread():  # they may have spoken, and we have not read it
+            if (
+                expired and self.has_unread()
+            ):  # they may have spoken, and we have not read it
                 expired = [x for x in expired if x.is_expired(now - UNREAD_GRACE_S)]
+
             for peer in expired:
                 self._forget(peer, EventKind.LOST)
+
         if now >= self._alive_at:
             self._alive_at = now + ALIVE_EVERY_S
             if self.liveliness.matched:
                 # CDR of ParticipantMessageData: prefix, kind, no data (§9.6.3.1)
                 key = self._prefix + _AUTOMATIC
-                self.liveliness.put(key, b"\0\1\0\0" + key + wire.OURS.uint32.pack(0), now)
+                self.liveliness.put(
+                    key, b"\0\1\0\0" + key + wire.OURS.uint32.pack(0), now
+                )
+
         self._work()
         greet_at = min((peer.greet_at for peer in self._greeting), default=p.INFINITE)
         chores_at = now + CHORES_EVERY_S if self._chores else p.INFINITE
-        return min(self._announce_at, self._sweep_at, self._alive_at, greet_at, chores_at)
+        return min(
+            self._announce_at, self._sweep_at, self._alive_at, greet_at, chores_at
+        )
 
     def _work(self) -> None:
         """Do a part of what takes long."""
@@ -222,7 +274,9 @@ class Discovery:
 
     # -- other participants
 
-    def announced(self, prefix: bytes, number: int, payload: bytes, source: Address, now: float) -> None:
+    def announced(
+        self, prefix: bytes, number: int, payload: bytes, source: Address, now: float
+    ) -> None:
         """A participant announces itself.
 
         Raises
@@ -236,9 +290,12 @@ class Discovery:
             peer.announced(len(payload))
         if peer is not None and peer.number == number:
             if not peer.host and peer not in self._greeting:
-                self._greeting[peer] = None  # it is still there: greet it again
+                # it is still there: greet it again
+                self._greeting[peer] = None
                 peer.greetings, peer.greet_at = 0, now
+
             return
+
         if self._ignored.get(prefix) == number or not self._rate.allows(source[0], now):
             return
         data = ParticipantData.read(payload)
@@ -250,21 +307,38 @@ class Discovery:
                 self._forget(peer, EventKind.LEFT)
             self._ignore(prefix, number, reason, source)
         elif peer is None:
-            self._meet(Peer(data, number, now, source[0], self._greeted(data, source)), now, len(payload))
+            self._meet(
+                Peer(data, number, now, source[0], self._greeted(data, source)),
+                now,
+                len(payload),
+            )
         else:
             self._changed(peer, data, number, source, now)
 
     def _greeted(self, data: ParticipantData, source: Address) -> tuple[Address, ...]:
-        """Where a participant is greeted: first where its announcement came from. Nobody elsewhere makes us greet programs of this host."""
+        """Where a participant is greeted: first where its announcement came from.
+        Nobody elsewhere makes us greet programs of this host.
+        """
         is_local = self._outbox.is_local(source[0])
-        near = [a for a in data.metatraffic if is_local or not a[0].startswith(guids.LOOPBACK_NET)]
-        return tuple(sorted(near, key=lambda a: a[0] != source[0])[:MAX_GREETED_LOCATORS])
+        near = [
+            a
+            for a in data.metatraffic
+            if is_local or not a[0].startswith(guids.LOOPBACK_NET)
+        ]
+        return tuple(
+            sorted(near, key=lambda a: a[0] != source[0])[:MAX_GREETED_LOCATORS]
+        )
 
     def strange(self, peer: Peer, host: str) -> None:
-        """A packet in the name of a participant has come from a host that it does not announce: it does not count."""
+        """A packet in the name of a participant has come from a host that it does not
+        announce: it does not count.
+        """
         if peer.strange_host != host:
             peer.strange_host = host
-            text = f"its packets come from {host}, which is none of the addresses that it announces: not served"
+            text = (
+                f"its packets come from {host}, which is none of the "
+                "addresses that it announces: not served"
+            )
             self._events.add(EventKind.REFUSED, peer.data.guid, text)
 
     def _reason_against(self, data: ParticipantData) -> str:
@@ -280,6 +354,7 @@ class Discovery:
         if prefix not in self._ignored:
             text = f"the participant at {source[0]} is not served: {reason}"
             self._events.add(EventKind.REFUSED, prefix + guids.PARTICIPANT, text)
+
         self._ignored.pop(prefix, None)
         self._ignored[prefix] = number
         if len(self._ignored) > MAX_IGNORED:
@@ -293,10 +368,16 @@ class Discovery:
                 text = f"a participant more than the {MAX_PARTICIPANTS} that are served"
                 self._events.add(EventKind.REFUSED, peer.data.guid, text)
                 return
+
             if other.host:
-                text = f"the participant at {other.host} gives way to one at {peer.origin}: no more are served"
+                text = (
+                    f"the participant at {other.host} gives way to one at "
+                    f"{peer.origin}: no more are served"
+                )
                 self._events.add(EventKind.REFUSED, other.data.guid, text)
+
             self._forget(other, EventKind.LOST)
+
         self.peers[peer.prefix] = peer
         peer.announced(size)
         self._greeting[peer] = None
@@ -316,28 +397,39 @@ class Discovery:
         return next((x for x in of_host if x.is_idle(now)), of_host[-1])
 
     def _greet(self, peer: Peer, now: float) -> None:
-        """Announce ourselves to a participant, and ask whether it is there: what it answers shows that it is where it says.
+        """Announce ourselves to a participant, and ask whether it is there: what it
+        answers shows that it is where it says.
 
-        Each greeting has the announcement, without which the others mean nothing: our next one may not reach it.
+        Each greeting has the announcement, without which the others mean nothing: our
+        next one may not reach it.
         """
         if peer.greetings >= MAX_GREETINGS:
             del self._greeting[peer]
             return
+
         peer.greetings += 1
         peer.greet_at = now + GREET_AFTER_S * (1 << peer.greetings - 1)
         parts = [self._announcement, wire.info_dst(peer.prefix)]
         for ours, theirs, bit in _WRITERS[:2]:
             if peer.data.builtin & bit:
                 parts.append(self.writers[ours].greeting(theirs))
+
         for ours, theirs, bit in _READERS[:2]:
             if peer.data.builtin & bit:
-                parts.append(wire.acknack(ours, theirs, first_base(peer.data.vendor), (), peer.greetings))
+                parts.append(
+                    wire.acknack(
+                        ours, theirs, first_base(peer.data.vendor), (), peer.greetings
+                    )
+                )
+
         size = len(self._outbox.head) + sum(map(len, parts))
         for address in peer.greeted:
             if not peer.may_have(size):
-                del self._greeting[peer]  # until it announces itself again
+                # until it announces itself again
+                del self._greeting[peer]
                 peer.greeted = (*peer.greeted[1:], *peer.greeted[:1])
                 break
+
             self._outbox.send(address, *parts)
 
     def verified(self, peer: Peer, host: str, now: float) -> None:
@@ -345,6 +437,7 @@ class Discovery:
         if not peer.is_at(host):
             self.strange(peer, host)
             return
+
         peer.host = host
         self._greeting.pop(peer, None)
         destination = self._meta_destination(peer)
@@ -352,35 +445,58 @@ class Discovery:
             if peer.data.builtin & bit:
                 about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS)
                 self.writers[ours].match(about, destination, now)
+
         for ours, theirs, bit in _READERS:
             if peer.data.builtin & bit:
-                about = EndpointData(peer.prefix + theirs, "", "", _BUILTIN_QOS, vendor=peer.data.vendor)
-                self._route(self.readers[ours].match(about, destination, now, peer.greetings))
-        self._events.add(EventKind.MET, peer.data.guid, f"participant at {host}, vendor {peer.data.vendor.hex('.')}")
+                about = EndpointData(
+                    peer.prefix + theirs, "", "", _BUILTIN_QOS, vendor=peer.data.vendor
+                )
+                self._route(
+                    self.readers[ours].match(about, destination, now, peer.greetings)
+                )
+
+        self._events.add(
+            EventKind.MET,
+            peer.data.guid,
+            f"participant at {host}, vendor {peer.data.vendor.hex('.')}",
+        )
 
     def _meta_destination(self, peer: Peer) -> Destination:
         address = peer.metatraffic()
         assert address is not None, "it is verified"
         return self._outbox.destination(address)
 
-    def _changed(self, peer: Peer, data: ParticipantData, number: int, source: Address, now: float) -> None:
+    def _changed(
+        self,
+        peer: Peer,
+        data: ParticipantData,
+        number: int,
+        source: Address,
+        now: float,
+    ) -> None:
         """A participant says something else of itself, such as other addresses."""
         before, peer.data, peer.number = peer.data, data, number
         if not peer.host:
             peer.greeted = self._greeted(data, source)
             return
-        if not peer.is_at(peer.host):  # it has moved: whether it is there must be seen anew
+
+        if not peer.is_at(
+            peer.host
+        ):  # it has moved: whether it is there must be seen anew
             self._forget(peer, EventKind.LEFT)
             moved = Peer(data, number, now, source[0], self._greeted(data, source))
             self._meet(moved, now, len(data.encode()))
             return
+
         destination = self._meta_destination(peer)
         for ours, theirs, _ in _WRITERS:
             if peer.prefix + theirs in self.writers[ours].matched:
                 self.writers[ours].move(peer.prefix + theirs, destination)
+
         for ours, theirs, _ in _READERS:
             if peer.prefix + theirs in self.readers[ours].matched:
                 self.readers[ours].move(peer.prefix + theirs, destination)
+
         if (data.metatraffic, data.default) != (before.metatraffic, before.default):
             self._start("move", peer.prefix, self._move(peer))
 
@@ -392,6 +508,7 @@ class Discovery:
                 for local in self._local.get(endpoint.topic, {}).values():
                     if endpoint.guid in local.matched:
                         local.move(endpoint.guid, self._outbox.destination(address))
+
             yield
 
     def disposed(self, prefix: bytes, sample_key: bytes, payload: bytes) -> None:
@@ -408,17 +525,21 @@ class Discovery:
             self._forget(peer, EventKind.LEFT)
 
     def _forget(self, peer: Peer, kind: EventKind) -> None:
-        """A participant has gone: from now on nothing of it counts. Its endpoints are unmatched in parts by `due`."""
+        """A participant has gone: from now on nothing of it counts. Its endpoints are
+        unmatched in parts by `due`.
+        """
         del self.peers[peer.prefix]
         self._greeting.pop(peer, None)
         self._chores.pop(("move", peer.prefix), None)
         if peer.endpoints:
-            before = self._leaving.get(peer.prefix)  # it had gone just before already
+            # it had gone just before already
+            before = self._leaving.get(peer.prefix)
             if before is not None:
                 before.endpoints.update(peer.endpoints)
             else:
                 self._leaving[peer.prefix] = peer
                 self._chores["leave", peer.prefix] = self._unmatch_all(peer)
+
         if peer.host:
             for ours, theirs, _ in _WRITERS:
                 self.writers[ours].unmatch(peer.prefix + theirs)
@@ -431,6 +552,7 @@ class Discovery:
         while peer.endpoints:
             self._endpoint_gone(peer, next(iter(peer.endpoints)))
             yield
+
         del self._leaving[peer.prefix]
 
     # -- their endpoints
@@ -446,26 +568,37 @@ class Discovery:
                 if guid in peer.endpoints:
                     self._endpoint_gone(peer, guid)
                 return
+
             endpoint = EndpointData.read(sample.payload, peer.data.vendor)
             is_writer = sample.writer[12:] == guids.PUBLICATIONS_WRITER
             if endpoint.guid[:12] != peer.prefix or endpoint.is_writer != is_writer:
-                raise MalformedError("a participant announces an endpoint of another one")
+                raise MalformedError(
+                    "a participant announces an endpoint of another one"
+                )
         except MalformedError as error:
-            self._events.add(EventKind.MALFORMED, sample.writer, f"{peer.host}: {error}")
+            self._events.add(
+                EventKind.MALFORMED, sample.writer, f"{peer.host}: {error}"
+            )
             return
+
         if endpoint.guid in peer.endpoints:
             if peer.endpoints[endpoint.guid] == endpoint:
                 return
             self._endpoint_gone(peer, endpoint.guid)
+
         left = self._leaving.get(peer.prefix)
         if (
             left is not None and endpoint.guid in left.endpoints
         ):  # it had gone, and is back before all of it was unmatched
             self._endpoint_gone(left, endpoint.guid)
+
         if len(peer.endpoints) >= MAX_PEER_ENDPOINTS or not self._has_room(peer):
-            text = f"{endpoint.topic!r} of {peer.host}: an endpoint more than are served"
+            text = (
+                f"{endpoint.topic!r} of {peer.host}: an endpoint more than are served"
+            )
             self._events.add(EventKind.REFUSED, endpoint.guid, text)
             return
+
         peer.endpoints[endpoint.guid] = endpoint
         self._remote.setdefault(endpoint.topic, {})[endpoint.guid] = endpoint
         self._remote_count += 1
@@ -473,7 +606,9 @@ class Discovery:
             self._try(local, endpoint, peer)
 
     def _has_room(self, peer: Peer) -> bool:
-        """Whether there is room for one more endpoint of a participant; another one may give way, see `MAX_ENDPOINTS`."""
+        """Whether there is room for one more endpoint of a participant; another one may
+        give way, see `MAX_ENDPOINTS`.
+        """
         if self._remote_count < MAX_ENDPOINTS:
             return True
         loser = next((x for x in self._leaving.values() if x.endpoints), None)
@@ -484,11 +619,18 @@ class Discovery:
             host, most = counts.most_common(1)[0]
             if counts[peer.host] + 1 >= most:
                 host = peer.host
-            loser = max((x for x in self.peers.values() if x.host == host), key=lambda x: len(x.endpoints))
+            loser = max(
+                (x for x in self.peers.values() if x.host == host),
+                key=lambda x: len(x.endpoints),
+            )
             if host == peer.host and len(loser.endpoints) <= len(peer.endpoints) + 1:
                 return False
+
         guid = next(reversed(loser.endpoints))
-        text = f"{loser.endpoints[guid].topic!r} of {loser.host} gives way to one of {peer.host}: no more endpoints are served"
+        text = (
+            f"{loser.endpoints[guid].topic!r} of {loser.host} gives way to "
+            f"one of {peer.host}: no more endpoints are served"
+        )
         self._events.add(EventKind.REFUSED, guid, text)
         self._endpoint_gone(loser, guid)
         return True
@@ -506,31 +648,46 @@ class Discovery:
                     local.unmatch(guid)
                 else:
                     self._unroute(local.unmatch(guid))
+
                 peer.matched -= 1
                 self._events.add(EventKind.UNMATCHED, guid, endpoint.topic)
 
     # -- matching
 
-    def _try(self, local: Writer[Any] | Reader, remote: EndpointData, peer: Peer) -> None:
+    def _try(
+        self, local: Writer[Any] | Reader, remote: EndpointData, peer: Peer
+    ) -> None:
         """Match two endpoints of one topic, if they fit."""
         is_writer = isinstance(local, Writer)
         if remote.is_writer == is_writer or remote.type_name != local.data.type_name:
-            return  # two types on one topic are two sets of pairs
+            # two types on one topic are two sets of pairs
+            return
+
         offered, wanted = (local.data, remote) if is_writer else (remote, local.data)
         reason = mismatch(offered.qos, wanted.qos)
         if reason or remote.has_key or remote.expects_inline_qos:
-            reason = reason or ("samples with a key" if remote.has_key else "expects inline QoS")
-            self._events.add(EventKind.QOS, remote.guid, f"{remote.topic} of {peer.host}: {reason}")
+            reason = reason or (
+                "samples with a key" if remote.has_key else "expects inline QoS"
+            )
+            self._events.add(
+                EventKind.QOS, remote.guid, f"{remote.topic} of {peer.host}: {reason}"
+            )
             return
+
         address = peer.address_of(remote)
         if address is None:
             text = f"{remote.topic}: no address of it is at {peer.host}, where its participant is"
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
+
         if address not in peer.addresses and len(peer.addresses) >= MAX_PEER_ADDRESSES:
-            text = f"{remote.topic} of {peer.host}: an address more than the {MAX_PEER_ADDRESSES} of a participant that are served"
+            text = (
+                f"{remote.topic} of {peer.host}: an address more than the "
+                f"{MAX_PEER_ADDRESSES} of a participant that are served"
+            )
             self._events.add(EventKind.REFUSED, remote.guid, text)
             return
+
         peer.addresses.add(address)
         peer.matched += 1
         destination = self._outbox.destination(address)
@@ -562,6 +719,7 @@ class Discovery:
             self.writers[local.entity] = local
         else:
             self.readers[local.entity] = local
+
         self._local.setdefault(data.topic, {})[local.entity] = local
         about = self.publications if data.is_writer else self.subscriptions
         about.put(data.guid, data.encode(), now)
@@ -591,10 +749,16 @@ class Discovery:
             del self.writers[local.entity]
         else:
             del self.readers[local.entity]
+
         local.close()
         self._start("close", local.guid, self._close(local))
         about = self.publications if data.is_writer else self.subscriptions
-        about.dispose(data.guid, p.disposal(data.guid), encode_key(p.ENDPOINT_GUID, data.guid), now)
+        about.dispose(
+            data.guid,
+            p.disposal(data.guid),
+            encode_key(p.ENDPOINT_GUID, data.guid),
+            now,
+        )
 
     def _close(self, local: Writer[Any] | Reader) -> Iterator[None]:
         """Unmatch the endpoints that one of ours had that is gone."""
@@ -606,4 +770,5 @@ class Discovery:
                 local.unmatch(guid)
             else:
                 self._unroute(local.unmatch(guid))
+
             yield

@@ -1,4 +1,6 @@
-"""What participants and endpoints say of themselves: samples of SPDP and SEDP (DDSI-RTPS 2.5, §8.5.3, §8.5.4 and §9.6.2)."""
+"""What participants and endpoints say of themselves: samples of SPDP and SEDP
+(DDSI-RTPS 2.5, §8.5.3, §8.5.4 and §9.6.2).
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,19 @@ def _vendor(found: Parameters) -> bytes:
 
 
 def _locators(found: Parameters, pid: int, layout: Layout) -> tuple[Address, ...]:
-    addresses = (read_locator(value, layout) for value in found.get(pid, [])[:MAX_LOCATORS])
+    addresses = (
+        read_locator(value, layout) for value in found.get(pid, [])[:MAX_LOCATORS]
+    )
     return tuple(dict.fromkeys(a for a in addresses if a is not None))
 
 
 def _user_data(found: Parameters, layout: Layout) -> bytes:
     """User data; what is longer than anything that ROS says there is left out."""
-    data = p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES) if p.USER_DATA in found else b""
+    data = (
+        p.octets(found[p.USER_DATA][0], layout, MAX_PARAMETER_BYTES)
+        if p.USER_DATA in found
+        else b""
+    )
     return data if len(data) <= MAX_USER_DATA_BYTES else b""
 
 
@@ -98,8 +106,14 @@ class ParticipantData:
                 p.parameter(p.PARTICIPANT_GUID, self.guid),
                 p.parameter(p.BUILTIN_ENDPOINT_SET, OURS.uint32.pack(self.builtin)),
                 p.parameter(p.LEASE_DURATION, p.duration(self.lease)),
-                *(p.parameter(p.METATRAFFIC_UNICAST_LOCATOR, locator(a)) for a in self.metatraffic),
-                *(p.parameter(p.DEFAULT_UNICAST_LOCATOR, locator(a)) for a in self.default),
+                *(
+                    p.parameter(p.METATRAFFIC_UNICAST_LOCATOR, locator(a))
+                    for a in self.metatraffic
+                ),
+                *(
+                    p.parameter(p.DEFAULT_UNICAST_LOCATOR, locator(a))
+                    for a in self.default
+                ),
                 p.parameter(p.USER_DATA, p.sequence(self.user_data)),
             )
         )
@@ -121,7 +135,11 @@ class ParticipantData:
         if builtin is None or len(builtin[0]) < 4:
             raise MalformedError("a participant without its set of built-in endpoints")
         domain = found.get(p.DOMAIN_ID)
-        lease = p.seconds(found[p.LEASE_DURATION][0], layout) if p.LEASE_DURATION in found else DEFAULT_LEASE_S
+        lease = (
+            p.seconds(found[p.LEASE_DURATION][0], layout)
+            if p.LEASE_DURATION in found
+            else DEFAULT_LEASE_S
+        )
         default = _locators(found, p.DEFAULT_UNICAST_LOCATOR, layout)
         metatraffic = _locators(found, p.METATRAFFIC_UNICAST_LOCATOR, layout)
         return cls(
@@ -133,7 +151,9 @@ class ParticipantData:
             _user_data(found, layout),
             _vendor(found),
             p.integers(domain[0], layout, 1)[0] if domain else None,
-            p.text(found[p.DOMAIN_TAG][0], layout, MAX_NAME_BYTES) if p.DOMAIN_TAG in found else "",
+            p.text(found[p.DOMAIN_TAG][0], layout, MAX_NAME_BYTES)
+            if p.DOMAIN_TAG in found
+            else "",
         )
 
 
@@ -231,7 +251,9 @@ def read_key(payload: bytes) -> bytes:
         There is none in it.
     """
     found, _ = p.read_list(payload)
-    return _guid(found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.PARTICIPANT_GUID)
+    return _guid(
+        found, p.ENDPOINT_GUID if p.ENDPOINT_GUID in found else p.PARTICIPANT_GUID
+    )
 
 
 __all__ = ["EndpointData", "ParticipantData", "encode_key", "read_key"]

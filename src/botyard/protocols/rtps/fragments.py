@@ -1,10 +1,17 @@
-"""Samples that are put together from fragments (DDSI-RTPS 2.5, §8.4.14.1). What a size makes us allocate is checked before."""
+"""Samples that are put together from fragments (DDSI-RTPS 2.5, §8.4.14.1). What a size
+makes us allocate is checked before.
+"""
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from botyard.protocols.rtps.limits import ASSEMBLY_TIMEOUT_S, HELD_OVERHEAD_BYTES, MAX_SET_BITS, MIN_FRAGMENT_BYTES
+from botyard.protocols.rtps.limits import (
+    ASSEMBLY_TIMEOUT_S,
+    HELD_OVERHEAD_BYTES,
+    MAX_SET_BITS,
+    MIN_FRAGMENT_BYTES,
+)
 from botyard.protocols.rtps.parameters import InlineQos
 from botyard.protocols.rtps.wire import DataFrag, MalformedError
 
@@ -40,7 +47,9 @@ class Assembly(Generic[User]):
         "users",
     )
 
-    def __init__(self, head: DataFrag, inline: InlineQos, now: float, host: str) -> None:
+    def __init__(
+        self, head: DataFrag, inline: InlineQos, now: float, host: str
+    ) -> None:
         self.size, self.fragment_size = head.sample_size, head.fragment_size
         self.cost = cost(head)
         self.host = host
@@ -65,18 +74,27 @@ class Assembly(Generic[User]):
         if head.fragment_size != size or head.sample_size != self.size:
             raise MalformedError("fragments of one sample differ in sizes")
         if head.first + head.fragments - 1 > self._count:
-            raise MalformedError(f"fragment {head.first + head.fragments - 1} of {self._count}")
+            raise MalformedError(
+                f"fragment {head.first + head.fragments - 1} of {self._count}"
+            )
+
         begin = (head.first - 1) * size
         end = min(begin + head.fragments * size, self.size)
         if len(part) < end - begin:
-            raise MalformedError(f"{head.fragments} fragments of {size} bytes in {len(part)}")
+            raise MalformedError(
+                f"{head.fragments} fragments of {size} bytes in {len(part)}"
+            )
+
         self.touched = now
         for k in range(head.first - 1, head.first - 1 + head.fragments):
             if not self._came[k] and isinstance(self._bytes, bytearray):
                 self._came[k] = 1
                 self._missing -= 1
                 at = k * size
-                self._bytes[at : min(at + size, self.size)] = part[at - begin : min(at + size, self.size) - begin]
+                self._bytes[at : min(at + size, self.size)] = part[
+                    at - begin : min(at + size, self.size) - begin
+                ]
+
         return self._missing == 0
 
     def missing(self) -> list[int]:
@@ -87,6 +105,7 @@ class Assembly(Generic[User]):
         while at >= 0 and at - begin < MAX_SET_BITS:
             found.append(at + 1)
             at = self._came.find(0, at + 1)
+
         return found
 
     def is_stale(self, now: float) -> bool:
@@ -102,9 +121,17 @@ class Assembly(Generic[User]):
 
 def cost(head: DataFrag) -> int:
     """Bytes that are kept while a sample is put together."""
-    return head.sample_size - (-head.sample_size // head.fragment_size) + HELD_OVERHEAD_BYTES
+    return (
+        head.sample_size
+        - (-head.sample_size // head.fragment_size)
+        + HELD_OVERHEAD_BYTES
+    )
 
 
 def is_plausible(head: DataFrag, limit: int) -> bool:
-    """Whether a sample may be put together: no longer than `limit`, and not in splinters."""
-    return head.sample_size <= limit and head.fragment_size >= min(MIN_FRAGMENT_BYTES, head.sample_size)
+    """Whether a sample may be put together: no longer than `limit`, and not in
+    splinters.
+    """
+    return head.sample_size <= limit and head.fragment_size >= min(
+        MIN_FRAGMENT_BYTES, head.sample_size
+    )

@@ -29,7 +29,9 @@ SUBSCRIPTIONS_DETECTOR: Final = 1 << 5
 LIVELINESS_ANNOUNCER: Final = 1 << 10
 LIVELINESS_DETECTOR: Final = 1 << 11
 BUILTIN_ENDPOINTS: Final = 0xC3F
-"""Ours: participant, publications, subscriptions and liveliness, each announced and detected."""
+"""Ours: participant, publications, subscriptions and liveliness, each announced and
+detected.
+"""
 
 WRITER_WITHOUT_KEY: Final = 0x03
 READER_WITHOUT_KEY: Final = 0x04
@@ -53,7 +55,9 @@ def discovery_port(domain: int) -> int:
 
 
 def unicast_port(domain: int, index: int) -> int:
-    """Port of discovery by unicast of the participant with that index; ours takes data there, too."""
+    """Port of discovery by unicast of the participant with that index; ours takes data
+    there, too.
+    """
     return 7410 + 250 * domain + 2 * index
 
 
@@ -64,7 +68,9 @@ def locator(address: Address) -> bytes:
 
 
 def read_locator(value: bytes, layout: Layout) -> Address | None:
-    """The address of a locator; None if it is none that a datagram for one host can be sent to."""
+    """The address of a locator; None if it is none that a datagram for one host can be
+    sent to.
+    """
     if len(value) < LOCATOR_BYTES:
         return None
     kind, port = layout.number.unpack_from(value)

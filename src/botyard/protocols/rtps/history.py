@@ -7,7 +7,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from botyard.protocols.rtps.limits import MAX_DISPOSALS, MAX_HISTORY_BYTES, MAX_YOUNG_BYTES
+from botyard.protocols.rtps.limits import (
+    MAX_DISPOSALS,
+    MAX_HISTORY_BYTES,
+    MAX_YOUNG_BYTES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,9 @@ class Directed:
 
 
 Kept = bytes | Submessage | Fragmented | Directed
-"""Bytes are the payload of a sample without inline QoS for all readers: most are of this kind, and few are ever sent again."""
+"""Bytes are the payload of a sample without inline QoS for all readers: most are of
+this kind, and few are ever sent again.
+"""
 
 
 class History(Protocol):
@@ -118,8 +124,11 @@ class KeepLast:
         kept.append(sample)
         times.append(now)
         self._bytes += len(sample)
-        while len(kept) > self._depth and (times[0] <= now - self._min_age or self._bytes > MAX_YOUNG_BYTES):
+        while len(kept) > self._depth and (
+            times[0] <= now - self._min_age or self._bytes > MAX_YOUNG_BYTES
+        ):
             self.drop_first()
+
         while self._bytes > MAX_HISTORY_BYTES and len(kept) > 1:
             self.drop_first()
 

@@ -1,4 +1,6 @@
-"""What waits to be sent: submessages for one address share datagrams, which leave no faster than a default socket buffer takes them."""
+"""What waits to be sent: submessages for one address share datagrams, which leave no
+faster than a default socket buffer takes them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,13 @@ _HEAD_BYTES: Final = 32
 """Header and INFO_TS."""
 _INFO_DST_BYTES: Final = 16
 _MIN_COST: Final = 0.5
-"""Least cost of a byte of a long burst, tokens: a step leaves before the next one comes, at twice the usual rate at most."""
+"""Least cost of a byte of a long burst, tokens: a step leaves before the next one
+comes, at twice the usual rate at most.
+"""
 _LATE_COST: Final = 0.25
-"""The same for an address for which more than `_LATE_BYTES` wait: several steps have come before the first of them has left."""
+"""The same for an address for which more than `_LATE_BYTES` wait: several steps have
+come before the first of them has left.
+"""
 _LATE_BYTES: Final = 1 << 19
 _MIN_WAIT_S: Final = 1e-4
 """A shorter wait is none, s: rounding leaves such."""
@@ -35,7 +41,9 @@ _MAX_SINGLE: Final = 1024
 
 
 class Job(Protocol):
-    """Something long to send, of which a part is made whenever the pace allows: a sample in fragments, what a reader has asked for."""
+    """Something long to send, of which a part is made whenever the pace allows: a
+    sample in fragments, what a reader has asked for.
+    """
 
     def step(self, destination: Destination, now: float) -> bool:
         """Add about a datagram's worth of submessages; whether that was all."""
@@ -49,16 +57,35 @@ class Destination:
     ----------
     address : Address
     jobs : deque of Job
-        They take turns with what waits in datagrams: what was lost is sent again although there is always something new, which readers
-        can do nothing with before.
+        They take turns with what waits in datagrams: what was lost is sent again
+        although there is always something new, which readers can do nothing with
+        before.
     """
 
     __slots__ = (
-        "__weakref__", "_bucket", "_burst_at", "_burst_bytes", "_cost", "_full", "_is_job", "_is_jobs_turn", "_last_prefix", "_made",
-        "_outbox", "_parts", "_queue", "_queued", "_size", "address", "jobs", "limit",
-    )  # fmt: skip
+        "__weakref__",
+        "_bucket",
+        "_burst_at",
+        "_burst_bytes",
+        "_cost",
+        "_full",
+        "_is_job",
+        "_is_jobs_turn",
+        "_last_prefix",
+        "_made",
+        "_outbox",
+        "_parts",
+        "_queue",
+        "_queued",
+        "_size",
+        "address",
+        "jobs",
+        "limit",
+    )
 
-    def __init__(self, outbox: Outbox, address: Address, limit: int, now: float) -> None:
+    def __init__(
+        self, outbox: Outbox, address: Address, limit: int, now: float
+    ) -> None:
         self._outbox = outbox
         self.address = address
         self.limit = limit
@@ -85,9 +112,11 @@ class Destination:
         submessage : bytes
             Its length is a multiple of 4.
         prefix : bytes
-            GUID prefix of the participant that it is for; empty: for all at this address.
+            GUID prefix of the participant that it is for; empty: for all at this
+            address.
         body : bytes
-            The end of the submessage, if it is not in `submessage`: long ones are copied once only, into the datagram. A multiple of 4.
+            The end of the submessage, if it is not in `submessage`: long ones are
+            copied once only, into the datagram. A multiple of 4.
         """
         parts, size = self._parts, len(submessage) + len(body)
         if not parts:
@@ -96,34 +125,44 @@ class Destination:
             self.flush()
             parts = self._parts
             self._begin(parts)
+
         if prefix != self._last_prefix:
             parts.append(info_dst(prefix) if prefix else INFO_DST_NOBODY)
             self._size += _INFO_DST_BYTES
             self._last_prefix = prefix
+
         parts.append(submessage)
         if body:
             parts.append(body)
         self._size += size
 
     def _begin(self, parts: list[bytes]) -> None:
-        parts.append(b"")  # header and timestamp, which the datagram gets when all is sent
+        parts.append(
+            b""
+        )  # header and timestamp, which the datagram gets when all is sent
         self._size = _HEAD_BYTES
         self._last_prefix = b""
         self._outbox.busy[self] = None
 
     def flush(self) -> None:
-        """End the current datagram. If too much waits already, it is dropped: reliable readers will ask for it."""
+        """End the current datagram. If too much waits already, it is dropped: reliable
+        readers will ask for it.
+        """
         if not self._parts:
             return
         outbox = self._outbox
         if self._is_job:
             self._full.append(self._parts)
-        elif self._queued + self._size <= MAX_QUEUED_BYTES and outbox.queued + self._size <= MAX_TOTAL_QUEUED_BYTES:
+        elif (
+            self._queued + self._size <= MAX_QUEUED_BYTES
+            and outbox.queued + self._size <= MAX_TOTAL_QUEUED_BYTES
+        ):
             self._full.append(self._parts)
             self._queued += self._size
             outbox.queued += self._size
         else:
             outbox.dropped += 1
+
         self._parts = []
 
     def start(self, job: Job) -> None:
@@ -132,7 +171,9 @@ class Destination:
         self._outbox.busy[self] = None
 
     def drain(self, now: float, out: list[tuple[bytes, Address]]) -> float:
-        """Move datagrams to `out` as the pace allows; how long to wait for the next ones, s, or 0: nothing waits."""
+        """Move datagrams to `out` as the pace allows; how long to wait for the next
+        ones, s, or 0: nothing waits.
+        """
         was_empty = not self._queue
         self.flush()
         self._stamp(self._queue)
@@ -154,12 +195,16 @@ class Destination:
                 self._is_jobs_turn = True
             else:
                 continue
+
             bucket.spend(now, len(datagram) * self._cost)
             out.append((datagram, self.address))
+
         return 0.0
 
     def _step(self, now: float) -> None:
-        """A datagram's worth of what jobs make. It waits apart, and is not dropped: no more is made before it has left."""
+        """A datagram's worth of what jobs make. It waits apart, and is not dropped: no
+        more is made before it has left.
+        """
         jobs = self.jobs
         self._is_job = True
         try:
@@ -169,18 +214,24 @@ class Destination:
                     jobs.append(job)
                 if self._full:
                     break
+
             self.flush()
         finally:
             self._is_job = False
+
         self._stamp(self._made)
 
     def _set_pace(self, was_empty: bool, now: float) -> None:
-        """Spread a burst that fills a default socket buffer over half of the time until the next one.
+        """Spread a burst that fills a default socket buffer over half of the time until
+        the next one.
 
-        A reader that is not scheduled for some ms would lose a part of it otherwise. `_cost`: tokens of the bucket for a byte.
+        A reader that is not scheduled for some ms would lose a part of it otherwise.
+        `_cost`: tokens of the bucket for a byte.
         """
         if not was_empty:
-            if self._queued > self._burst_bytes:  # the next burst has come before all of the last one has left
+            if (
+                self._queued > self._burst_bytes
+            ):  # the next burst has come before all of the last one has left
                 self._burst_at, self._burst_bytes = now, self._queued
                 self._cost = _MIN_COST if self._queued <= _LATE_BYTES else _LATE_COST
         elif self._queued > PACE_BURST_BYTES:
@@ -191,11 +242,14 @@ class Destination:
             self._cost = 1.0
 
     def _stamp(self, queue: deque[bytes]) -> None:
-        """Put header and timestamp before what was written since the last time: it is sent now, or as soon as the pace allows."""
+        """Put header and timestamp before what was written since the last time: it is
+        sent now, or as soon as the pace allows.
+        """
         head = self._outbox.head
         for parts in self._full:
             parts[0] = head
             queue.append(b"".join(parts))
+
         self._full.clear()
 
 
@@ -228,7 +282,9 @@ class Outbox:
         self._hosts = frozenset(hosts)
         self._now = now
         # an address is forgotten when nothing waits for it and no endpoint is there
-        self._destinations: WeakValueDictionary[Address, Destination] = WeakValueDictionary()
+        self._destinations: WeakValueDictionary[Address, Destination] = (
+            WeakValueDictionary()
+        )
         self._single: list[tuple[bytes, Address]] = []
         self.head = b""
         self.busy: dict[Destination, None] = {}
@@ -249,19 +305,30 @@ class Outbox:
         """What waits for an address."""
         destination = self._destinations.get(address)
         if destination is None:
-            limit = MAX_LOCAL_DATAGRAM_BYTES if self.is_local(address[0]) else MAX_DATAGRAM_BYTES
-            destination = self._destinations[address] = Destination(self, address, limit, self._now)
+            limit = (
+                MAX_LOCAL_DATAGRAM_BYTES
+                if self.is_local(address[0])
+                else MAX_DATAGRAM_BYTES
+            )
+            destination = self._destinations[address] = Destination(
+                self, address, limit, self._now
+            )
+
         return destination
 
     def send(self, address: Address, *submessages: bytes) -> None:
-        """Send a datagram of its own, without pace: for announcements, which are few and short."""
+        """Send a datagram of its own, without pace: for announcements, which are few
+        and short.
+        """
         if len(self._single) < _MAX_SINGLE:
             self._single.append((b"".join((self.head, *submessages)), address))
         else:
             self.dropped += 1
 
     def drain(self, now: float) -> tuple[list[tuple[bytes, Address]], float]:
-        """Datagrams that may leave now, and when the next ones may, s (infinity: there are none)."""
+        """Datagrams that may leave now, and when the next ones may, s (infinity: there
+        are none).
+        """
         out, self._single = self._single, []
         later = float("inf")
         for destination in tuple(self.busy):
@@ -270,4 +337,5 @@ class Outbox:
                 later = min(later, now + wait)
             else:
                 del self.busy[destination]
+
         return out, later

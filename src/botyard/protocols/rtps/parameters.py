@@ -1,4 +1,6 @@
-"""Parameter lists: what discovery says of participants and endpoints, and inline QoS (DDSI-RTPS 2.5, §9.4.2.11 and §9.6.3)."""
+"""Parameter lists: what discovery says of participants and endpoints, and inline QoS
+(DDSI-RTPS 2.5, §9.4.2.11 and §9.6.3).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from botyard.protocols.rtps.limits import MAX_PARAMETER_BYTES, MAX_PARAMETERS
-from botyard.protocols.rtps.wire import LAYOUTS, OURS, UNKNOWN_NUMBER, Layout, MalformedError
+from botyard.protocols.rtps.wire import (
+    LAYOUTS,
+    OURS,
+    UNKNOWN_NUMBER,
+    Layout,
+    MalformedError,
+)
 
 # parameter ids (tables 9.14 and 9.18)
 PID_PAD: Final = 0x0000
@@ -88,13 +96,16 @@ class InlineQos(NamedTuple):
 NO_INLINE_QOS: Final = InlineQos()
 
 
-def read_parameters(data: bytes, at: int, end: int, layout: Layout) -> tuple[Parameters, int]:
+def read_parameters(
+    data: bytes, at: int, end: int, layout: Layout
+) -> tuple[Parameters, int]:
     """Parameters of a list, and where it ends.
 
     Raises
     ------
     MalformedError
-        A parameter is longer than the list, the list has no end, or has a parameter that must be understood and is not.
+        A parameter is longer than the list, the list has no end, or has a parameter
+        that must be understood and is not.
     """
     found: Parameters = {}
     size = min(end, at + MAX_PARAMETER_BYTES)
@@ -106,13 +117,22 @@ def read_parameters(data: bytes, at: int, end: int, layout: Layout) -> tuple[Par
         if pid == SENTINEL:
             return found, at
         if at + length > size:
-            raise MalformedError(f"parameter 0x{pid:04x} of {length} bytes in a list that ends after {size - at}")
+            raise MalformedError(
+                f"parameter 0x{pid:04x} of {length} bytes in a list that ends after {size - at}"
+            )
+
         if pid & _MUST_UNDERSTAND and pid not in _KNOWN_MUST_UNDERSTAND:
-            raise MalformedError(f"parameter 0x{pid:04x} must be understood and is not known")
+            raise MalformedError(
+                f"parameter 0x{pid:04x} must be understood and is not known"
+            )
+
         if pid != PID_PAD:
             found.setdefault(pid, []).append(data[at : at + length])
         at += length
-    raise MalformedError(f"a parameter list without an end after {len(found)} parameters")
+
+    raise MalformedError(
+        f"a parameter list without an end after {len(found)} parameters"
+    )
 
 
 def read_list(payload: bytes) -> tuple[Parameters, Layout]:
@@ -124,12 +144,17 @@ def read_list(payload: bytes) -> tuple[Parameters, Layout]:
         The payload is not a parameter list.
     """
     if len(payload) < 4 or payload[0] != 0 or payload[1] not in (2, 3):
-        raise MalformedError(f"expected a parameter list, found encapsulation {payload[:4].hex(' ')}")
+        raise MalformedError(
+            f"expected a parameter list, found encapsulation {payload[:4].hex(' ')}"
+        )
+
     layout = LAYOUTS[payload[1] & 1]
     return read_parameters(payload, 4, len(payload), layout)[0], layout
 
 
-def read_inline(packet: bytes, at: int, end: int, layout: Layout) -> tuple[InlineQos, int]:
+def read_inline(
+    packet: bytes, at: int, end: int, layout: Layout
+) -> tuple[InlineQos, int]:
     """Inline QoS, and where it ends.
 
     Raises
@@ -140,13 +165,20 @@ def read_inline(packet: bytes, at: int, end: int, layout: Layout) -> tuple[Inlin
     found, at = read_parameters(packet, at, end, layout)
     status = found.get(STATUS_INFO, [b""])[0]
     key = found.get(KEY_HASH, [b""])[0]
-    related = found.get(RELATED_SAMPLE_IDENTITY) or found.get(RELATED_SAMPLE_IDENTITY_FAST)
+    related = found.get(RELATED_SAMPLE_IDENTITY) or found.get(
+        RELATED_SAMPLE_IDENTITY_FAST
+    )
     identity = None
     if related and len(related[0]) >= 24:
         high, low = layout.number.unpack_from(related[0], 16)
         identity = Identity(related[0][:16], high << 32 | low)
+
     # the bytes of STATUS_INFO are in network order, whatever the order of the others
-    return InlineQos(identity, status[3] & 3 if len(status) >= 4 else 0, key[:16] if len(key) >= 16 else b""), at
+    return InlineQos(
+        identity,
+        status[3] & 3 if len(status) >= 4 else 0,
+        key[:16] if len(key) >= 16 else b"",
+    ), at
 
 
 # -- values
@@ -157,7 +189,9 @@ def seconds(value: bytes, layout: Layout) -> float:
     if len(value) < 8:
         raise MalformedError(f"a duration of {len(value)} bytes")
     whole, fraction = layout.number.unpack_from(value)
-    return INFINITE if (whole, fraction) == _INFINITE else whole + fraction / 0x100000000
+    return (
+        INFINITE if (whole, fraction) == _INFINITE else whole + fraction / 0x100000000
+    )
 
 
 def duration(value: float) -> bytes:
@@ -165,7 +199,9 @@ def duration(value: float) -> bytes:
     if value == INFINITE:
         return OURS.number.pack(*_INFINITE)
     whole = int(value)
-    return OURS.number.pack(whole, min(round((value - whole) * 0x100000000), 0xFFFFFFFF))
+    return OURS.number.pack(
+        whole, min(round((value - whole) * 0x100000000), 0xFFFFFFFF)
+    )
 
 
 def octets(value: bytes, layout: Layout, limit: int) -> bytes:
@@ -174,14 +210,21 @@ def octets(value: bytes, layout: Layout, limit: int) -> bytes:
         raise MalformedError(f"a sequence of {len(value)} bytes")
     (size,) = layout.uint32.unpack_from(value)
     if size > min(limit, len(value) - 4):
-        raise MalformedError(f"a sequence of {size} bytes in {len(value) - 4}, where at most {limit} are taken")
+        raise MalformedError(
+            f"a sequence of {size} bytes in {len(value) - 4}, where at most {limit} are taken"
+        )
+
     return value[4 : 4 + size]
 
 
 def text(value: bytes, layout: Layout, limit: int) -> str:
     """A string, at most `limit` bytes with its NUL."""
     raw = octets(value, layout, limit)
-    return raw[: raw.find(b"\0")].decode("utf-8", "replace") if b"\0" in raw else raw.decode("utf-8", "replace")
+    return (
+        raw[: raw.find(b"\0")].decode("utf-8", "replace")
+        if b"\0" in raw
+        else raw.decode("utf-8", "replace")
+    )
 
 
 def integers(value: bytes, layout: Layout, count: int) -> tuple[int, ...]:
@@ -221,12 +264,22 @@ def sample(parameters: Iterable[bytes]) -> bytes:
 
 
 def related_identity(identity: Identity) -> bytes:
-    """Inline QoS of a request or response, under both numbers: which one Fast DDS reads depends on its version and on our vendor id."""
+    """Inline QoS of a request or response, under both numbers: which one Fast DDS reads
+    depends on its version and on our vendor id.
+    """
     number = UNKNOWN_NUMBER if identity.number < 0 else identity.number
     value = identity.guid + OURS.number.pack(number >> 32, number & 0xFFFFFFFF)
-    return parameter(RELATED_SAMPLE_IDENTITY, value) + parameter(RELATED_SAMPLE_IDENTITY_FAST, value) + END
+    return (
+        parameter(RELATED_SAMPLE_IDENTITY, value)
+        + parameter(RELATED_SAMPLE_IDENTITY_FAST, value)
+        + END
+    )
 
 
 def disposal(guid: bytes) -> bytes:
     """Inline QoS: the instance with this key has been disposed of and unregistered."""
-    return parameter(KEY_HASH, guid) + parameter(STATUS_INFO, bytes((0, 0, 0, DISPOSED | UNREGISTERED))) + END
+    return (
+        parameter(KEY_HASH, guid)
+        + parameter(STATUS_INFO, bytes((0, 0, 0, DISPOSED | UNREGISTERED)))
+        + END
+    )

@@ -1,6 +1,8 @@
-"""An RTPS participant without sockets, threads or clocks: packets go in with their source and the time, datagrams come out.
+"""An RTPS participant without sockets, threads or clocks: packets go in with their
+source and the time, datagrams come out.
 
-A caller does this in a loop, whenever packets have come, something was written, or the time has come that `Participant.due` named::
+A caller does this in a loop, whenever packets have come, something was written, or the
+time has come that `Participant.due` named::
 
     participant.feed(packet, source, now)  # for each packet
     wake_at = participant.due(now)
@@ -23,9 +25,20 @@ from botyard.protocols.rtps.discoverydata import EndpointData, ParticipantData
 from botyard.protocols.rtps.events import Event, EventKind, Events
 from botyard.protocols.rtps.guids import Address
 from botyard.protocols.rtps.history import KeepLast
-from botyard.protocols.rtps.limits import MAX_AT_ONCE, MAX_NAME_BYTES, MAX_SAMPLE_BYTES, MAX_USER_DATA_BYTES, MIN_KEPT_S
+from botyard.protocols.rtps.limits import (
+    MAX_AT_ONCE,
+    MAX_NAME_BYTES,
+    MAX_SAMPLE_BYTES,
+    MAX_USER_DATA_BYTES,
+    MIN_KEPT_S,
+)
 from botyard.protocols.rtps.outbox import Outbox
-from botyard.protocols.rtps.parameters import INFINITE, NO_INLINE_QOS, InlineQos, read_inline
+from botyard.protocols.rtps.parameters import (
+    INFINITE,
+    NO_INLINE_QOS,
+    InlineQos,
+    read_inline,
+)
 from botyard.protocols.rtps.peers import Peer
 from botyard.protocols.rtps.qos import Qos
 from botyard.protocols.rtps.reader import Inbox, Reader, Sample
@@ -33,7 +46,9 @@ from botyard.protocols.rtps.wire import ANY, LAYOUTS, LITTLE, Layout, MalformedE
 from botyard.protocols.rtps.writer import PendingWriters, TopicWriter, Writer
 
 SCAN_EVERY_S: Final = 0.05
-"""How often writers whose readers have not acknowledged all, and samples in fragments, are looked at, s."""
+"""How often writers whose readers have not acknowledged all, and samples in fragments,
+are looked at, s.
+"""
 _BUILTIN_KIND: Final = 0xC0
 _MAX_ENTITIES: Final = 0xFFFFFF
 
@@ -48,11 +63,13 @@ class Participant:
     addresses : sequence of Address
         Where it can be reached by unicast: one for each interface.
     announce_to : sequence of Address
-        Where it announces itself: the multicast group, and addresses where participants may be.
+        Where it announces itself: the multicast group, and addresses where participants
+        may be.
     now : float
         The caller's clock, s.
     epoch : float
-        What must be added to `now` for the time since 1970, s: peers see it as the time at which a sample was sent.
+        What must be added to `now` for the time since 1970, s: peers see it as the time
+        at which a sample was sent.
     domain : int
     hosts : collection of str
         Addresses of this host; those in `addresses` are.
@@ -82,7 +99,10 @@ class Participant:
         user_data: bytes = b"",
     ) -> None:
         if len(prefix) != wire.PREFIX_BYTES:
-            raise WorldError(f"GUID prefix: expected {wire.PREFIX_BYTES} bytes, found {len(prefix)}")
+            raise WorldError(
+                f"GUID prefix: expected {wire.PREFIX_BYTES} bytes, found {len(prefix)}"
+            )
+
         self.guid = prefix + guids.PARTICIPANT
         self.epoch = epoch
         self._prefix = prefix
@@ -94,9 +114,22 @@ class Participant:
         self._callbacks = Callbacks()
         self._pending = PendingWriters(self._callbacks)
         self._inbox = Inbox(self._events, self._callbacks)
-        about = ParticipantData(self.guid, self._addresses, self._addresses, lease=LEASE_S, user_data=user_data)
+        about = ParticipantData(
+            self.guid,
+            self._addresses,
+            self._addresses,
+            lease=LEASE_S,
+            user_data=user_data,
+        )
         self._discovery = Discovery(
-            about, announce_to, domain, self._outbox, self._pending, self._inbox, self._events, now
+            about,
+            announce_to,
+            domain,
+            self._outbox,
+            self._pending,
+            self._inbox,
+            self._events,
+            now,
         )
         self._routes = self._discovery.routes
         self._writers = self._discovery.writers
@@ -117,7 +150,8 @@ class Participant:
         user_data: bytes = b"",
         changed: Callable[[], None] = lambda: None,
     ) -> TopicWriter:
-        """A writer of a topic without keys. Readers that are known are matched at once, of many the last ones soon.
+        """A writer of a topic without keys. Readers that are known are matched at once,
+        of many the last ones soon.
 
         Parameters
         ----------
@@ -135,8 +169,11 @@ class Participant:
         WorldError
             A name or the user data is too long.
         """
-        data = self._describe(guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data)
-        # readers that come later get as many kept samples as the depth says, and no more
+        data = self._describe(
+            guids.WRITER_WITHOUT_KEY, topic, type_name, qos, user_data
+        )
+        # readers that come later get as many kept samples as the depth says, and no
+        # more
         min_age = MIN_KEPT_S if qos.reliable and not qos.is_kept else 0.0
         writer = TopicWriter(data, self._pending, KeepLast(qos.depth, min_age), changed)
         self._discovery.add(writer, now)
@@ -160,30 +197,46 @@ class Participant:
         Parameters
         ----------
         take : callable
-            Called with each `Sample`, from within `feed`; it may write, add and remove endpoints, and raise.
+            Called with each `Sample`, from within `feed`; it may write, add and remove
+            endpoints, and raise.
         limit : int
             Longest sample that is taken, bytes.
 
         The others are those of `writer`.
         """
-        data = self._describe(guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data)
+        data = self._describe(
+            guids.READER_WITHOUT_KEY, topic, type_name, qos, user_data
+        )
         reader = Reader(data, self._inbox, take, limit, changed)
         self._discovery.add(reader, now)
         self._callbacks.run()
         return reader
 
-    def _describe(self, kind: int, topic: str, type_name: str, qos: Qos, user_data: bytes) -> EndpointData:
+    def _describe(
+        self, kind: int, topic: str, type_name: str, qos: Qos, user_data: bytes
+    ) -> EndpointData:
         for what, name in (("topic", topic), ("type", type_name)):
             if len(name.encode()) >= MAX_NAME_BYTES:
-                raise WorldError(f"DDS {what}: expected at most {MAX_NAME_BYTES - 1} bytes, found {len(name.encode())}")
+                raise WorldError(
+                    f"DDS {what}: expected at most {MAX_NAME_BYTES - 1} bytes, "
+                    f"found {len(name.encode())}"
+                )
+
         if len(user_data) > MAX_USER_DATA_BYTES:
-            raise WorldError(f"user data: expected at most {MAX_USER_DATA_BYTES} bytes, found {len(user_data)}")
-        while True:  # a number is used again only after 16 million others
+            raise WorldError(
+                f"user data: expected at most {MAX_USER_DATA_BYTES} bytes, found {len(user_data)}"
+            )
+
+        # a number is used again only after 16 million others
+        while True:
             self._next_entity = self._next_entity % _MAX_ENTITIES + 1
             entity = self._next_entity.to_bytes(3, "big") + bytes((kind,))
             if entity not in self._writers and entity not in self._discovery.readers:
                 break
-        return EndpointData(self._prefix + entity, topic, type_name, qos, user_data, self._addresses)
+
+        return EndpointData(
+            self._prefix + entity, topic, type_name, qos, user_data, self._addresses
+        )
 
     def remove(self, endpoint: Writer[Any] | Reader, now: float) -> None:
         """Close a writer or reader, and tell all."""
@@ -191,7 +244,9 @@ class Participant:
         self._callbacks.run()
 
     def judge_after(self, has_unread: Callable[[], bool]) -> None:
-        """Before a lease ends, ask whether packets have come that were not fed: its participant may have spoken."""
+        """Before a lease ends, ask whether packets have come that were not fed: its
+        participant may have spoken.
+        """
         self._discovery.has_unread = has_unread
 
     def describe(self, user_data: bytes) -> None:
@@ -211,7 +266,9 @@ class Participant:
         return None if peer is None else peer.endpoints.get(guid)
 
     def take_events(self) -> list[Event]:
-        """What has happened since the last call; at most `limits.MAX_EVENTS`, the last ones."""
+        """What has happened since the last call; at most `limits.MAX_EVENTS`, the last
+        ones.
+        """
         return self._events.take()
 
     def count(self, kind: EventKind) -> int:
@@ -226,7 +283,8 @@ class Participant:
     # -- time
 
     def due(self, now: float) -> float:
-        """Do what is due, and make datagrams of all that was written; when to call it next, s.
+        """Do what is due, and make datagrams of all that was written; when to call it
+        next, s.
 
         Raises
         ------
@@ -243,12 +301,15 @@ class Participant:
             for writer in tuple(pending.unacknowledged):
                 if asked < MAX_AT_ONCE and now >= writer.remind_at:
                     asked += writer.remind(now, MAX_AT_ONCE - asked)
+
             for proxy in tuple(inbox.assembling):
                 proxy.give_up_stale(now)
+
         for proxy in inbox.asking.take(now, MAX_AT_ONCE):
             again = proxy.ask(now)
             if again:
                 inbox.asking.set(proxy, again)
+
         try:
             self._callbacks.run()
         finally:
@@ -258,8 +319,10 @@ class Participant:
                     writer.send_heartbeat(now)
                 else:
                     later = min(later, writer.heartbeat_at)
+
             out, paced = self._outbox.drain(now)
             self._out += out
+
         if pending.unacknowledged or inbox.assembling:
             later = min(later, self._scan_at)
         return min(later, paced, inbox.asking.next(), INFINITE)
@@ -278,16 +341,22 @@ class Participant:
     # -- packets
 
     def feed(self, packet: bytes, source: Address, now: float) -> None:
-        """A packet has come. Whatever its bytes are, nothing is raised but by callables of programs.
+        """A packet has come. Whatever its bytes are, nothing is raised but by callables
+        of programs.
 
         Raises
         ------
         Exception
             What a `take` or `changed` has raised, when all of the packet is done.
         """
-        if len(packet) < wire.HEADER_BYTES or packet[:4] != wire.MAGIC or packet[4] != wire.VERSION[0]:
+        if (
+            len(packet) < wire.HEADER_BYTES
+            or packet[:4] != wire.MAGIC
+            or packet[4] != wire.VERSION[0]
+        ):
             self._events.add(EventKind.MALFORMED, b"", f"{source[0]}: not RTPS 2")
             return
+
         prefix = packet[8:20]
         if prefix == self._prefix:
             return
@@ -296,16 +365,25 @@ class Participant:
         try:
             self._message(packet, prefix, source, now)
         except MalformedError as error:
-            self._events.add(EventKind.MALFORMED, prefix + guids.PARTICIPANT, f"{source[0]}: {error}")
+            self._events.add(
+                EventKind.MALFORMED, prefix + guids.PARTICIPANT, f"{source[0]}: {error}"
+            )
+
         self._callbacks.run()
 
-    def _message(self, packet: bytes, prefix: bytes, source: Address, now: float) -> None:
+    def _message(
+        self, packet: bytes, prefix: bytes, source: Address, now: float
+    ) -> None:
         peer = self._peers.get(prefix)
         if peer is not None:
             if not peer.may_send_from(source[0]):
-                self._discovery.strange(peer, source[0])  # until its lease ends, if it has moved
+                self._discovery.strange(
+                    peer, source[0]
+                )  # until its lease ends, if it has moved
                 return
+
             peer.heard = now
+
         is_for_us = True
         stamp = 0.0
         for kind, flags, at, end in wire.submessages(packet):
@@ -313,7 +391,11 @@ class Participant:
             if kind == wire.INFO_TS:
                 stamp = _stamp(packet, at, end, flags, layout)
             elif kind == wire.INFO_DST:
-                destination = packet[at : at + wire.PREFIX_BYTES] if end - at >= wire.PREFIX_BYTES else b""
+                destination = (
+                    packet[at : at + wire.PREFIX_BYTES]
+                    if end - at >= wire.PREFIX_BYTES
+                    else b""
+                )
                 is_for_us = destination == self._prefix or destination == wire.NOBODY
                 if peer is not None and not peer.host and destination == self._prefix:
                     self._discovery.verified(peer, source[0], now)
@@ -330,9 +412,12 @@ class Participant:
                 continue
             elif kind == wire.DATA:
                 self._data(packet, at, end, flags, layout, prefix, source, stamp, now)
-                peer = self._peers.get(prefix)  # it may have come, gone, or be another one
+                peer = self._peers.get(
+                    prefix
+                )  # it may have come, gone, or be another one
             elif peer is None or not peer.host:
-                continue  # nothing else counts before it is known where a participant is
+                # nothing else counts before it is known where a participant is
+                continue
             elif kind == wire.HEARTBEAT:
                 heartbeat = wire.read_heartbeat(packet, at, end, layout)
                 for proxy in self._routes.get(prefix + heartbeat.writer, ()):
@@ -342,13 +427,24 @@ class Participant:
                 acknack = wire.read_acknack(packet, at, end, layout)
                 writer = self._writers.get(acknack.writer)
                 if writer is not None:
-                    writer.acknack(prefix + acknack.reader, acknack, bool(flags & wire.FINAL), now)
+                    writer.acknack(
+                        prefix + acknack.reader, acknack, bool(flags & wire.FINAL), now
+                    )
             else:
                 self._rare(kind, flags, packet, at, end, layout, prefix, stamp, now)
 
     def _data(
-        self, packet: bytes, at: int, end: int, flags: int, layout: Layout, prefix: bytes, source: Address, stamp: float, now: float
-    ) -> None:  # fmt: skip
+        self,
+        packet: bytes,
+        at: int,
+        end: int,
+        flags: int,
+        layout: Layout,
+        prefix: bytes,
+        source: Address,
+        stamp: float,
+        now: float,
+    ) -> None:
         data = wire.read_data(packet, at, end, layout)
         at = data.inline
         inline = NO_INLINE_QOS
@@ -356,27 +452,52 @@ class Participant:
             inline, at = read_inline(packet, at, end, layout)
         if data.writer == guids.SPDP_WRITER:
             if flags & wire.WITH_DATA:
-                self._discovery.announced(prefix, data.number, packet[at:end], source, now)
+                self._discovery.announced(
+                    prefix, data.number, packet[at:end], source, now
+                )
             elif inline.status:
                 self._discovery.disposed(prefix, inline.key, packet[at:end])
+
             return
+
         proxies = self._routes.get(prefix + data.writer)
         if not proxies:
             return
         if flags & wire.WITH_DATA and end - at >= 4:
             payload = packet[at:end]
-            sample: Sample | None = Sample(payload, proxies[0].guid, data.number, inline.related, stamp)
+            sample: Sample | None = Sample(
+                payload, proxies[0].guid, data.number, inline.related, stamp
+            )
         elif data.writer[3] & _BUILTIN_KIND == _BUILTIN_KIND:
-            sample = Sample(packet[at:end], proxies[0].guid, data.number, None, stamp, inline.status, inline.key)
+            sample = Sample(
+                packet[at:end],
+                proxies[0].guid,
+                data.number,
+                None,
+                stamp,
+                inline.status,
+                inline.key,
+            )
         else:
-            sample = None  # a disposal: topics without keys have none that matters
+            # a disposal: topics without keys have none that matters
+            sample = None
+
         for proxy in proxies:
             if data.reader in (ANY, proxy.reader.entity):
                 proxy.sample(data.number, sample)
 
     def _rare(
-        self, kind: int, flags: int, packet: bytes, at: int, end: int, layout: Layout, prefix: bytes, stamp: float, now: float
-    ) -> None:  # fmt: skip
+        self,
+        kind: int,
+        flags: int,
+        packet: bytes,
+        at: int,
+        end: int,
+        layout: Layout,
+        prefix: bytes,
+        stamp: float,
+        now: float,
+    ) -> None:
         """Submessages that come seldom."""
         if kind == wire.DATA_FRAG:
             head = wire.read_data_frag(packet, at, end, layout)
@@ -400,7 +521,9 @@ class Participant:
             if writer is not None:
                 writer.nack_frag(prefix + nack.reader, nack, now)
         elif kind == wire.HEARTBEAT_FRAG:
-            reader, author, number, _ = wire.read_heartbeat_frag(packet, at, end, layout)
+            reader, author, number, _ = wire.read_heartbeat_frag(
+                packet, at, end, layout
+            )
             for proxy in self._routes.get(prefix + author, ()):
                 if reader in (ANY, proxy.reader.entity):
                     proxy.heartbeat_frag(number, now)

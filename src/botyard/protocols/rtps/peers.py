@@ -14,9 +14,11 @@ def _of_host(addresses: tuple[Address, ...], host: str) -> Address | None:
 class Peer:
     """A remote participant.
 
-    It is verified when a packet has come from one of the addresses that it announces, and names our GUID prefix as its destination. Until
-    then it is sent at most `MAX_AMPLIFICATION` times as many bytes as it has announced itself with: else anybody could let us send much to
-    somebody else's address. Afterwards it is sent to at that host only, and what comes in its name from hosts that it does not announce
+    It is verified when a packet has come from one of the addresses that it announces,
+    and names our GUID prefix as its destination. Until then it is sent at most
+    `MAX_AMPLIFICATION` times as many bytes as it has announced itself with: else
+    anybody could let us send much to somebody else's address. Afterwards it is sent to
+    at that host only, and what comes in its name from hosts that it does not announce
     does not count.
 
     Attributes
@@ -66,7 +68,12 @@ class Peer:
     )
 
     def __init__(
-        self, data: ParticipantData, number: int, now: float, origin: str, greeted: tuple[Address, ...] = ()
+        self,
+        data: ParticipantData,
+        number: int,
+        now: float,
+        origin: str,
+        greeted: tuple[Address, ...] = (),
     ) -> None:
         self.data = data
         self.number = number
@@ -92,8 +99,15 @@ class Peer:
         return _of_host(self.data.metatraffic, host) is not None
 
     def may_send_from(self, host: str) -> bool:
-        """Whether what comes from this host in its name counts: before it is verified from anywhere, then from those that it announces."""
-        return not self.host or host == self.host or self.is_at(host) or _of_host(self.data.default, host) is not None
+        """Whether what comes from this host in its name counts: before it is verified
+        from anywhere, then from those that it announces.
+        """
+        return (
+            not self.host
+            or host == self.host
+            or self.is_at(host)
+            or _of_host(self.data.default, host) is not None
+        )
 
     def announced(self, size: int) -> None:
         """It has announced itself with so many bytes."""
@@ -111,8 +125,12 @@ class Peer:
         return _of_host(self.data.metatraffic, self.host)
 
     def address_of(self, endpoint: EndpointData) -> Address | None:
-        """Where an endpoint is sent to: at the host that its participant was verified at."""
-        return _of_host(endpoint.locators, self.host) or _of_host(self.data.default, self.host)
+        """Where an endpoint is sent to: at the host that its participant was verified
+        at.
+        """
+        return _of_host(endpoint.locators, self.host) or _of_host(
+            self.data.default, self.host
+        )
 
     def is_idle(self, now: float) -> bool:
         """Whether it has had the time to match something of ours, and has not."""

@@ -1,4 +1,6 @@
-"""Quality of service of endpoints, and whether a writer and a reader fit (DDS 1.4, §2.2.3; DDSI-RTPS 2.5, table 9.14)."""
+"""Quality of service of endpoints, and whether a writer and a reader fit (DDS 1.4,
+§2.2.3; DDSI-RTPS 2.5, table 9.14).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class Qos:
     reliable : bool
         Reliable, or best effort.
     durability : Durability
-        `Durability.TRANSIENT_LOCAL`: the writer keeps its last samples for readers to come.
+        `Durability.TRANSIENT_LOCAL`: the writer keeps its last samples for readers to
+        come.
     depth : int
         Samples that a writer keeps.
     deadline, latency_budget, lifespan, lease : float
@@ -73,17 +76,26 @@ class Qos:
         return self.durability >= Durability.TRANSIENT_LOCAL
 
     def parameters(self) -> list[bytes]:
-        """As parameters: those that some implementation wants to read, and those that are not the default."""
+        """As parameters: those that some implementation wants to read, and those that
+        are not the default.
+        """
         found = [
-            p.parameter(p.RELIABILITY, p.int32s(_RELIABLE if self.reliable else _BEST_EFFORT) + p.duration(_MAX_BLOCKING_S)),
+            p.parameter(
+                p.RELIABILITY,
+                p.int32s(_RELIABLE if self.reliable else _BEST_EFFORT)
+                + p.duration(_MAX_BLOCKING_S),
+            ),
             p.parameter(p.DURABILITY, p.int32s(self.durability)),
-            p.parameter(p.LIVELINESS, p.int32s(self.liveliness) + p.duration(self.lease)),
+            p.parameter(
+                p.LIVELINESS, p.int32s(self.liveliness) + p.duration(self.lease)
+            ),
             p.parameter(p.HISTORY, p.int32s(0, self.depth)),
             p.parameter(
                 p.DATA_REPRESENTATION,
-                p.int32s(len(self.representations)) + b"".join(OURS.uint16.pack(r) for r in self.representations),
+                p.int32s(len(self.representations))
+                + b"".join(OURS.uint16.pack(r) for r in self.representations),
             ),
-        ]  # fmt: skip
+        ]
         if self.deadline != INFINITE:
             found.append(p.parameter(p.DEADLINE, p.duration(self.deadline)))
         if self.latency_budget:
@@ -93,18 +105,30 @@ class Qos:
         if self.ownership:
             found.append(p.parameter(p.OWNERSHIP, p.int32s(self.ownership)))
         if self.destination_order:
-            found.append(p.parameter(p.DESTINATION_ORDER, p.int32s(self.destination_order)))
+            found.append(
+                p.parameter(p.DESTINATION_ORDER, p.int32s(self.destination_order))
+            )
+
         if any(self.presentation):
             scope, coherent, ordered = self.presentation
-            found.append(p.parameter(p.PRESENTATION, p.int32s(scope) + bytes((coherent, ordered))))
+            found.append(
+                p.parameter(
+                    p.PRESENTATION, p.int32s(scope) + bytes((coherent, ordered))
+                )
+            )
+
         if self.partitions:
             names = b"".join(_padded(p.string(name)) for name in self.partitions)
-            found.append(p.parameter(p.PARTITION, p.int32s(len(self.partitions)) + names))
+            found.append(
+                p.parameter(p.PARTITION, p.int32s(len(self.partitions)) + names)
+            )
+
         return found
 
     @classmethod
     def read(cls, found: Parameters, layout: Layout, is_writer: bool) -> Qos:
-        """From parameters; what is not named has its default, which for reliability depends on the kind of endpoint.
+        """From parameters; what is not named has its default, which for reliability
+        depends on the kind of endpoint.
 
         Raises
         ------
@@ -116,21 +140,31 @@ class Qos:
             return p.seconds(found[pid][0], layout) if pid in found else otherwise
 
         def number(pid: int, otherwise: int = 0) -> int:
-            return p.integers(found[pid][0], layout, 1)[0] if pid in found else otherwise
+            return (
+                p.integers(found[pid][0], layout, 1)[0] if pid in found else otherwise
+            )
 
         presentation = (0, 0, 0)
         if p.PRESENTATION in found:
             value = found[p.PRESENTATION][0]
             if len(value) < 6:
                 raise MalformedError(f"presentation of {len(value)} bytes")
-            presentation = (p.integers(value, layout, 1)[0], int(value[4] != 0), int(value[5] != 0))
+            presentation = (
+                p.integers(value, layout, 1)[0],
+                int(value[4] != 0),
+                int(value[5] != 0),
+            )
+
         durability = number(p.DURABILITY)
         if not 0 <= durability <= Durability.PERSISTENT:
             raise MalformedError(f"durability {durability}")
         liveliness = found.get(p.LIVELINESS)
-        history = p.integers(found[p.HISTORY][0], layout, 2) if p.HISTORY in found else (0, 1)
+        history = (
+            p.integers(found[p.HISTORY][0], layout, 2) if p.HISTORY in found else (0, 1)
+        )
         return cls(
-            reliable=number(p.RELIABILITY, _RELIABLE if is_writer else _BEST_EFFORT) == _RELIABLE,
+            reliable=number(p.RELIABILITY, _RELIABLE if is_writer else _BEST_EFFORT)
+            == _RELIABLE,
             durability=Durability(durability),
             depth=history[1],
             deadline=time(p.DEADLINE, INFINITE),
@@ -141,7 +175,9 @@ class Qos:
             ownership=number(p.OWNERSHIP),
             destination_order=number(p.DESTINATION_ORDER),
             presentation=presentation,
-            partitions=_partitions(found[p.PARTITION][0], layout) if p.PARTITION in found else (),
+            partitions=_partitions(found[p.PARTITION][0], layout)
+            if p.PARTITION in found
+            else (),
             representations=_representations(found[p.DATA_REPRESENTATION][0], layout)
             if p.DATA_REPRESENTATION in found
             else (XCDR1,),
@@ -155,12 +191,16 @@ def _padded(value: bytes) -> bytes:
 def _partitions(value: bytes, layout: Layout) -> tuple[str, ...]:
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE:
-        raise MalformedError(f"{count} partitions, where at most {_MAX_SEQUENCE} are taken")
+        raise MalformedError(
+            f"{count} partitions, where at most {_MAX_SEQUENCE} are taken"
+        )
+
     names, at = [], 4
     for _ in range(count):
         raw = p.octets(value[at:], layout, MAX_NAME_BYTES)
         names.append(raw.rstrip(b"\0").decode("utf-8", "replace"))
         at += 4 + len(raw) + (-len(raw) & 3)
+
     return tuple(names)
 
 
@@ -168,7 +208,9 @@ def _representations(value: bytes, layout: Layout) -> tuple[int, ...]:
     (count,) = p.integers(value, layout, 1)
     if not 0 <= count <= _MAX_SEQUENCE or len(value) < 4 + 2 * count:
         raise MalformedError(f"{count} data representations in {len(value)} bytes")
-    return tuple(layout.uint16.unpack_from(value, 4 + 2 * i)[0] for i in range(count)) or (XCDR1,)
+    return tuple(
+        layout.uint16.unpack_from(value, 4 + 2 * i)[0] for i in range(count)
+    ) or (XCDR1,)
 
 
 def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -178,22 +220,82 @@ def _share_partition(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def mismatch(offered: Qos, wanted: Qos) -> str:
-    """Why a writer's policies do not satisfy a reader; nothing if they do (DDS 1.4, §2.2.3, "RxO").
+    """Why a writer's policies do not satisfy a reader; nothing if they do (DDS 1.4,
+    §2.2.3, "RxO").
 
     History, depth and lifespan do not count.
     """
     ordered = zip(offered.presentation, wanted.presentation, strict=True)
     checks = (
-        ("reliability", offered.reliable or not wanted.reliable, offered.reliable, wanted.reliable),
-        ("durability", offered.durability >= wanted.durability, offered.durability.name, wanted.durability.name),
-        ("deadline", offered.deadline <= wanted.deadline, offered.deadline, wanted.deadline),
-        ("latency budget", offered.latency_budget <= wanted.latency_budget, offered.latency_budget, wanted.latency_budget),
-        ("liveliness", offered.liveliness >= wanted.liveliness, offered.liveliness, wanted.liveliness),
-        ("liveliness lease", offered.lease <= wanted.lease, offered.lease, wanted.lease),
-        ("ownership", offered.ownership == wanted.ownership, offered.ownership, wanted.ownership),
-        ("destination order", offered.destination_order >= wanted.destination_order, offered.destination_order, wanted.destination_order),
-        ("presentation", all(a >= b for a, b in ordered), offered.presentation, wanted.presentation),
-        ("partition", _share_partition(offered.partitions, wanted.partitions), offered.partitions, wanted.partitions),
-        ("representation", offered.representations[0] in wanted.representations, offered.representations[0], wanted.representations),
-    )  # fmt: skip
-    return "; ".join(f"{name}: offered {have}, wanted {want}" for name, fits, have, want in checks if not fits)
+        (
+            "reliability",
+            offered.reliable or not wanted.reliable,
+            offered.reliable,
+            wanted.reliable,
+        ),
+        (
+            "durability",
+            offered.durability >= wanted.durability,
+            offered.durability.name,
+            wanted.durability.name,
+        ),
+        (
+            "deadline",
+            offered.deadline <= wanted.deadline,
+            offered.deadline,
+            wanted.deadline,
+        ),
+        (
+            "latency budget",
+            offered.latency_budget <= wanted.latency_budget,
+            offered.latency_budget,
+            wanted.latency_budget,
+        ),
+        (
+            "liveliness",
+            offered.liveliness >= wanted.liveliness,
+            offered.liveliness,
+            wanted.liveliness,
+        ),
+        (
+            "liveliness lease",
+            offered.lease <= wanted.lease,
+            offered.lease,
+            wanted.lease,
+        ),
+        (
+            "ownership",
+            offered.ownership == wanted.ownership,
+            offered.ownership,
+            wanted.ownership,
+        ),
+        (
+            "destination order",
+            offered.destination_order >= wanted.destination_order,
+            offered.destination_order,
+            wanted.destination_order,
+        ),
+        (
+            "presentation",
+            all(a >= b for a, b in ordered),
+            offered.presentation,
+            wanted.presentation,
+        ),
+        (
+            "partition",
+            _share_partition(offered.partitions, wanted.partitions),
+            offered.partitions,
+            wanted.partitions,
+        ),
+        (
+            "representation",
+            offered.representations[0] in wanted.representations,
+            offered.representations[0],
+            wanted.representations,
+        ),
+    )
+    return "; ".join(
+        f"{name}: offered {have}, wanted {want}"
+        for name, fits, have, want in checks
+        if not fits
+    )

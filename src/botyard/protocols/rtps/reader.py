@@ -1,4 +1,6 @@
-"""Readers: samples in order, and asking for what is missing (DDSI-RTPS 2.5, §8.4.10 … §8.4.12: the stateful reader)."""
+"""Readers: samples in order, and asking for what is missing (DDSI-RTPS 2.5, §8.4.10 …
+§8.4.12: the stateful reader).
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,12 @@ from botyard.protocols.rtps.parameters import Identity, InlineQos
 from botyard.protocols.shares import Shares
 
 ASK_AFTER_S: Final = 0.005
-"""From a HEARTBEAT that shows something missing to the ACKNACK, s: it may be on its way."""
+"""From a HEARTBEAT that shows something missing to the ACKNACK, s: it may be on its
+way.
+"""
 ASK_AGAIN_AFTER_S: Final = 0.1
-"""From an ACKNACK to the next one if nothing has come, s; then twice as long each time."""
+"""From an ACKNACK to the next one if nothing has come, s; then twice as long each time.
+"""
 MAX_ASKED: Final = 7
 """ACKNACKs without success, after which the next HEARTBEAT is waited for."""
 FRAGMENTS_PAUSE_S: Final = 0.02
@@ -39,7 +44,9 @@ _MIN_SORTED_OUT: Final = 16
 
 
 def first_base(vendor: bytes) -> int:
-    """Base of the first ACKNACK to a writer, which asks for a HEARTBEAT: Fast DDS answers 0 alone, Cyclone wants a valid number."""
+    """Base of the first ACKNACK to a writer, which asks for a HEARTBEAT: Fast DDS
+    answers 0 alone, Cyclone wants a valid number.
+    """
     return 0 if vendor == wire.VENDOR_FAST else 1
 
 
@@ -59,7 +66,8 @@ class Sample(NamedTuple):
     stamp : float
         When it was sent, s since 1970; 0: not said.
     status : int
-        `parameters.DISPOSED`, `parameters.UNREGISTERED`, both or 0; other than 0 only from built-in writers.
+        `parameters.DISPOSED`, `parameters.UNREGISTERED`, both or 0; other than 0 only
+        from built-in writers.
     key : bytes
         Key hash: the same.
     """
@@ -74,7 +82,9 @@ class Sample(NamedTuple):
 
 
 class Agenda:
-    """Writers that are to be asked for something, and when: a heap, of which entries that no longer hold are sorted out when met."""
+    """Writers that are to be asked for something, and when: a heap, of which entries
+    that no longer hold are sorted out when met.
+    """
 
     __slots__ = ("_at", "_heap")
 
@@ -115,6 +125,7 @@ class Agenda:
             proxy = heappop(self._heap)[2]
             del self._at[proxy]
             found.append(proxy)
+
         return found
 
     def __len__(self) -> int:
@@ -148,7 +159,9 @@ class Inbox:
     callbacks: Callbacks
     asking: Agenda = field(default_factory=Agenda)
     assembling: dict[WriterProxy, None] = field(default_factory=dict)
-    assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(default_factory=dict)
+    assemblies: dict[tuple[bytes, int], Assembly[WriterProxy]] = field(
+        default_factory=dict
+    )
     budget: Shares = field(default_factory=lambda: Shares(MAX_ASSEMBLY_BYTES))
     held: Shares = field(default_factory=lambda: Shares(MAX_TOTAL_HELD_BYTES))
 
@@ -168,7 +181,8 @@ class WriterProxy:
     destination : Destination
         Where it is asked.
     next : int
-        Lowest number that is neither delivered nor irrelevant; 0: not known before its first HEARTBEAT.
+        Lowest number that is neither delivered nor irrelevant; 0: not known before its
+        first HEARTBEAT.
     last : int
         Highest number that it has.
     held : dict of Sample or None
@@ -178,15 +192,38 @@ class WriterProxy:
     """
 
     __slots__ = (
-        "_acks", "_asked", "_beats", "_held_bytes", "_host", "_vendor", "assemblies", "destination", "entity", "guid", "held",
-        "is_reliable", "last", "next", "prefix", "reader",
-    )  # fmt: skip
+        "_acks",
+        "_asked",
+        "_beats",
+        "_held_bytes",
+        "_host",
+        "_vendor",
+        "assemblies",
+        "destination",
+        "entity",
+        "guid",
+        "held",
+        "is_reliable",
+        "last",
+        "next",
+        "prefix",
+        "reader",
+    )
 
     def __init__(
-        self, reader: Reader, writer: EndpointData, destination: Destination, is_reliable: bool, acks: int
+        self,
+        reader: Reader,
+        writer: EndpointData,
+        destination: Destination,
+        is_reliable: bool,
+        acks: int,
     ) -> None:
         self.reader = reader
-        self.guid, self.prefix, self.entity = writer.guid, writer.guid[:12], writer.guid[12:]
+        self.guid, self.prefix, self.entity = (
+            writer.guid,
+            writer.guid[:12],
+            writer.guid[12:],
+        )
         self._vendor = writer.vendor
         self.destination = destination
         # on whose account samples are kept, also when it has moved
@@ -223,9 +260,18 @@ class WriterProxy:
 
     def _hold(self, number: int, sample: Sample | None) -> None:
         size = _held_size(sample)
-        has_room = len(self.held) < MAX_HELD_SAMPLES and self._held_bytes + size <= MAX_HELD_BYTES
-        if number in self.held or not has_room or (self.next and number >= self.next + MAX_HELD_SAMPLES):
-            return  # a reliable writer will send it again
+        has_room = (
+            len(self.held) < MAX_HELD_SAMPLES
+            and self._held_bytes + size <= MAX_HELD_BYTES
+        )
+        if (
+            number in self.held
+            or not has_room
+            or (self.next and number >= self.next + MAX_HELD_SAMPLES)
+        ):
+            # a reliable writer will send it again
+            return
+
         if self.reader.inbox.held.take(self._host, size):
             self.held[number] = sample
             self._held_bytes += size
@@ -264,8 +310,11 @@ class WriterProxy:
         if said.start <= max(self.next, 1):
             self._skip(said.base)
         elif self.next:
-            for number in range(said.start, min(said.base, self.next + MAX_HELD_SAMPLES)):
+            for number in range(
+                said.start, min(said.base, self.next + MAX_HELD_SAMPLES)
+            ):
                 self._hold(number, None)
+
         if self.next:
             for number in said.numbers:
                 self.sample(number, None)
@@ -302,7 +351,10 @@ class WriterProxy:
         self._acks = self._acks % wire.MAX_COUNT + 1
         base = self.next or first_base(self._vendor)
         self.destination.add(
-            wire.acknack(self.reader.entity, self.entity, base, missing, self._acks, is_final), self.prefix
+            wire.acknack(
+                self.reader.entity, self.entity, base, missing, self._acks, is_final
+            ),
+            self.prefix,
         )
 
     def greet(self, now: float) -> None:
@@ -312,7 +364,9 @@ class WriterProxy:
             self.reader.inbox.asking.set(self, now + ASK_AGAIN_AFTER_S)
 
     def ask(self, now: float) -> float:
-        """Ask for what is missing; when to ask again, s, or 0: not before the next HEARTBEAT."""
+        """Ask for what is missing; when to ask again, s, or 0: not before the next
+        HEARTBEAT.
+        """
         if self.next and self.next > self.last and not self.assemblies:
             return 0.0
         newest = max((a.touched for a in self.assemblies.values()), default=0.0)
@@ -323,20 +377,35 @@ class WriterProxy:
         self._asked += 1
         if self.next:
             end = min(self.last + 1, self.next + MAX_SET_BITS)
-            missing = [n for n in range(self.next, end) if n not in self.held and n not in self.assemblies]
+            missing = [
+                n
+                for n in range(self.next, end)
+                if n not in self.held and n not in self.assemblies
+            ]
             self._answer(missing, is_final=not missing)
         else:
             self._answer((), is_final=False)
+
         for number, assembly in self.assemblies.items():
             fragments = assembly.missing()
             self._acks = self._acks % wire.MAX_COUNT + 1
-            nack = wire.nack_frag(self.reader.entity, self.entity, number, fragments, self._acks)
+            nack = wire.nack_frag(
+                self.reader.entity, self.entity, number, fragments, self._acks
+            )
             self.destination.add(nack, self.prefix)
+
         return now + ASK_AGAIN_AFTER_S * (1 << self._asked - 1)
 
     # -- fragments
 
-    def fragment(self, head: wire.DataFrag, part: bytes, inline: InlineQos, stamp: float, now: float) -> None:
+    def fragment(
+        self,
+        head: wire.DataFrag,
+        part: bytes,
+        inline: InlineQos,
+        stamp: float,
+        now: float,
+    ) -> None:
         """A fragment.
 
         Raises
@@ -345,39 +414,60 @@ class WriterProxy:
             It does not fit the others of its sample.
         """
         number = head.number
-        if number < self.next or number in self.held or (self.next and number >= self.next + MAX_HELD_SAMPLES):
+        if (
+            number < self.next
+            or number in self.held
+            or (self.next and number >= self.next + MAX_HELD_SAMPLES)
+        ):
             return
+
         assembly = self.assemblies.get(number)
         if assembly is None:
             assembly = self._begin_assembly(head, inline, now)
             if assembly is None:
                 return
-        if self._asked:  # it is coming; what then still lacks is asked for without delay
+
+        if (
+            self._asked
+        ):  # it is coming; what then still lacks is asked for without delay
             self._asked = 1
             self._ask_at(now + FRAGMENTS_PAUSE_S)
+
         if assembly.add(head, part, now):
-            sample = Sample(assembly.payload(), self.guid, number, assembly.inline.related, stamp)
+            sample = Sample(
+                assembly.payload(), self.guid, number, assembly.inline.related, stamp
+            )
             for proxy in tuple(assembly.users):
                 proxy.drop_assembly(number)
                 proxy._asked = 0
                 proxy.sample(number, sample)
 
-    def _begin_assembly(self, head: wire.DataFrag, inline: InlineQos, now: float) -> Assembly[WriterProxy] | None:
+    def _begin_assembly(
+        self, head: wire.DataFrag, inline: InlineQos, now: float
+    ) -> Assembly[WriterProxy] | None:
         inbox, key = self.reader.inbox, (self.guid, head.number)
         if not is_plausible(head, self.reader.limit):
-            text = f"a sample of {head.sample_size} bytes, where at most {self.reader.limit} are taken"
+            text = (
+                f"a sample of {head.sample_size} bytes, where at most "
+                f"{self.reader.limit} are taken"
+            )
             inbox.events.add(EventKind.REFUSED, self.guid, text)
             self.sample(head.number, None)
             return None
+
         if len(self.assemblies) >= MAX_ASSEMBLIES:
             if self.is_reliable:
                 return None
             self.drop_assembly(next(iter(self.assemblies)))
+
         assembly = inbox.assemblies.get(key)
         if assembly is None:
             if not inbox.budget.take(self._host, cost(head), is_first_free=True):
                 return None
-            assembly = inbox.assemblies[key] = Assembly[WriterProxy](head, inline, now, self._host)
+            assembly = inbox.assemblies[key] = Assembly[WriterProxy](
+                head, inline, now, self._host
+            )
+
         assembly.users[self] = None
         self.assemblies[head.number] = assembly
         inbox.assembling[self] = None
@@ -391,6 +481,7 @@ class WriterProxy:
         if not assembly.users:
             del inbox.assemblies[self.guid, number]
             inbox.budget.give_back(assembly.host, assembly.cost)
+
         if not self.assemblies:
             inbox.assembling.pop(self, None)
 
@@ -418,7 +509,8 @@ class Reader:
     data : EndpointData
         What others are told of it.
     take : callable
-        Called with each `Sample`: of a reliable writer in order and without holes, as far as the writer has kept them.
+        Called with each `Sample`: of a reliable writer in order and without holes, as
+        far as the writer has kept them.
     limit : int
         Longest sample that it takes, bytes.
     matched : dict of EndpointData
@@ -444,10 +536,14 @@ class Reader:
         self._proxies: dict[bytes, WriterProxy] = {}
         self._is_telling = False
 
-    def match(self, writer: EndpointData, destination: Destination, now: float, acks: int = 0) -> WriterProxy:
+    def match(
+        self, writer: EndpointData, destination: Destination, now: float, acks: int = 0
+    ) -> WriterProxy:
         """A writer has come; `acks`: ACKNACKs that it has been sent before."""
         is_reliable = writer.qos.reliable and self.data.qos.reliable
-        proxy = self._proxies[writer.guid] = WriterProxy(self, writer, destination, is_reliable, acks)
+        proxy = self._proxies[writer.guid] = WriterProxy(
+            self, writer, destination, is_reliable, acks
+        )
         self.matched[writer.guid] = writer
         proxy.greet(now)
         self._tell()
@@ -468,7 +564,9 @@ class Reader:
         self.inbox.callbacks.add(self._take, sample)
 
     def _take(self, sample: Sample) -> None:
-        self.take(sample)  # which was another one when the sample came, if the reader has been closed since
+        self.take(
+            sample
+        )  # which was another one when the sample came, if the reader has been closed since
 
     def unmatch(self, guid: bytes) -> WriterProxy | None:
         """A writer has gone."""
@@ -477,6 +575,7 @@ class Reader:
             proxy.close()
             del self.matched[guid]
             self._tell()
+
         return proxy
 
     def move(self, guid: bytes, destination: Destination) -> None:
@@ -489,7 +588,9 @@ class Reader:
 
 
 class BuiltinReader(Reader):
-    """A reader of discovery: what it takes counts at once, for what comes behind it in the same packet."""
+    """A reader of discovery: what it takes counts at once, for what comes behind it in
+    the same packet.
+    """
 
     def deliver(self, sample: Sample) -> None:
         """See `Reader`."""

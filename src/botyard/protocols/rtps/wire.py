@@ -1,7 +1,8 @@
-"""RTPS messages: header, submessages, sequence numbers and number sets (OMG DDSI-RTPS 2.5, §8.3 and §9.4).
+"""RTPS messages: header, submessages, sequence numbers and number sets (OMG DDSI-RTPS
+2.5, §8.3 and §9.4).
 
-A GUID prefix is 12 bytes, an entity id 4, a GUID both; they are bytes on the wire and here. What we send is little-endian; both orders
-are read.
+A GUID prefix is 12 bytes, an entity id 4, a GUID both; they are bytes on the wire and
+here. What we send is little-endian; both orders are read.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ MAGIC: Final = b"RTPS"
 VERSION: Final = b"\x02\x03"
 """Protocol version of what we send: 2.3."""
 VENDOR: Final = b"\x01\xff"
-"""An unassigned vendor id: with another's id, peers would expect that vendor's private parameters."""
+"""An unassigned vendor id: with another's id, peers would expect that vendor's private
+parameters.
+"""
 VENDOR_FAST: Final = b"\x01\x0f"
 VENDOR_CYCLONE: Final = b"\x01\x10"
 HEADER_BYTES: Final = 20
@@ -57,7 +60,9 @@ FRAGMENT_WITH_KEY: Final = 4
 UNKNOWN_NUMBER: Final = -1 << 32
 """SEQUENCENUMBER_UNKNOWN: (-1, 0)."""
 MAX_NUMBER: Final = (1 << 63) - 1 - 256
-"""Highest sequence number that is taken: what is computed from it still fits into 64 bits."""
+"""Highest sequence number that is taken: what is computed from it still fits into 64
+bits.
+"""
 MAX_COUNT: Final = 0x7FFFFFFF
 
 
@@ -94,13 +99,20 @@ class Layout:
         self.heartbeat_frag = Struct(order + "4s4siIIi")
         """Reader, writer, sequence number, last fragment, count."""
         self.acknack = Struct(order + "4s4siII")
-        """Reader, writer, base of the set and its number of bits; then words and count."""
+        """Reader, writer, base of the set and its number of bits; then words and count.
+        """
         self.gap = Struct(order + "4s4siIiII")
         """Reader, writer, start, base of the set and its number of bits; then words."""
         self.nack_frag = Struct(order + "4s4siIII")
-        """Reader, writer, sequence number, base of the set and its number of bits; then words and count."""
-        self.words = tuple(Struct(f"{order}{n}I") for n in range(MAX_SET_BITS // 32 + 1))
-        self.words_and_count = tuple(Struct(f"{order}{n}Ii") for n in range(MAX_SET_BITS // 32 + 1))
+        """Reader, writer, sequence number, base of the set and its number of bits; then
+        words and count.
+        """
+        self.words = tuple(
+            Struct(f"{order}{n}I") for n in range(MAX_SET_BITS // 32 + 1)
+        )
+        self.words_and_count = tuple(
+            Struct(f"{order}{n}Ii") for n in range(MAX_SET_BITS // 32 + 1)
+        )
 
 
 LAYOUTS: Final = (Layout(">"), Layout("<"))
@@ -129,7 +141,13 @@ def header(prefix: bytes) -> bytes:
 def info_ts(wall: float) -> bytes:
     """INFO_TS of a time since 1970, s (§9.4.5.11)."""
     seconds = int(wall)
-    return _SUB_TIME.pack(INFO_TS, LITTLE, 8, seconds & 0xFFFFFFFF, int((wall - seconds) * 0x100000000) & 0xFFFFFFFF)
+    return _SUB_TIME.pack(
+        INFO_TS,
+        LITTLE,
+        8,
+        seconds & 0xFFFFFFFF,
+        int((wall - seconds) * 0x100000000) & 0xFFFFFFFF,
+    )
 
 
 def info_dst(prefix: bytes) -> bytes:
@@ -156,14 +174,27 @@ def data(pair: bytes, number: int, payload: bytes, inline: bytes = b"") -> bytes
         flags = LITTLE | WITH_DATA | INLINE_QOS
     else:
         flags = LITTLE | WITH_DATA
+
     length = DATA_HEAD_BYTES + len(payload)
     return (
-        _SUB_DATA.pack(DATA, flags, length, 0, OCTETS_TO_INLINE_QOS, pair, number >> 32, number & 0xFFFFFFFF) + payload
+        _SUB_DATA.pack(
+            DATA,
+            flags,
+            length,
+            0,
+            OCTETS_TO_INLINE_QOS,
+            pair,
+            number >> 32,
+            number & 0xFFFFFFFF,
+        )
+        + payload
     )
 
 
 def data_head(pair: bytes, number: int, size: int) -> bytes:
-    """What stands in DATA before a payload of `size` bytes, a multiple of 4, without inline QoS; see `data`."""
+    """What stands in DATA before a payload of `size` bytes, a multiple of 4, without
+    inline QoS; see `data`.
+    """
     return _SUB_DATA.pack(
         DATA,
         LITTLE | WITH_DATA,
@@ -182,32 +213,74 @@ def for_reader(submessage: bytes, reader: bytes) -> bytes:
 
 
 def data_key(pair: bytes, number: int, inline: bytes, key: bytes) -> bytes:
-    """DATA that says something of an instance, such as its disposal: inline QoS and the serialised key."""
+    """DATA that says something of an instance, such as its disposal: inline QoS and the
+    serialised key.
+    """
     body = inline + key + bytes(-len(key) & 3)
     flags = LITTLE | INLINE_QOS | WITH_KEY
     length = DATA_HEAD_BYTES + len(body)
-    return _SUB_DATA.pack(DATA, flags, length, 0, OCTETS_TO_INLINE_QOS, pair, number >> 32, number & 0xFFFFFFFF) + body
+    return (
+        _SUB_DATA.pack(
+            DATA,
+            flags,
+            length,
+            0,
+            OCTETS_TO_INLINE_QOS,
+            pair,
+            number >> 32,
+            number & 0xFFFFFFFF,
+        )
+        + body
+    )
 
 
 def data_frag(
-    pair: bytes, number: int, fragment: int, fragment_size: int, sample_size: int, part: bytes, inline: bytes = b""
+    pair: bytes,
+    number: int,
+    fragment: int,
+    fragment_size: int,
+    sample_size: int,
+    part: bytes,
+    inline: bytes = b"",
 ) -> bytes:
-    """DATA_FRAG with one fragment, counted from 1 (§9.4.5.4), padded to a multiple of 4 bytes."""
+    """DATA_FRAG with one fragment, counted from 1 (§9.4.5.4), padded to a multiple of 4
+    bytes.
+    """
     body = inline + part + bytes(-len(part) & 3)
     flags = LITTLE | (INLINE_QOS if inline else 0)
     head = _SUB_DATA_FRAG.pack(
-        DATA_FRAG, flags, DATA_FRAG_HEAD_BYTES + len(body), 0, OCTETS_TO_INLINE_QOS_FRAG, pair, number >> 32,
-        number & 0xFFFFFFFF, fragment, 1, fragment_size, sample_size,
-    )  # fmt: skip
+        DATA_FRAG,
+        flags,
+        DATA_FRAG_HEAD_BYTES + len(body),
+        0,
+        OCTETS_TO_INLINE_QOS_FRAG,
+        pair,
+        number >> 32,
+        number & 0xFFFFFFFF,
+        fragment,
+        1,
+        fragment_size,
+        sample_size,
+    )
     return head + body
 
 
-def heartbeat(reader: bytes, writer: bytes, first: int, last: int, count: int, final: bool = False) -> bytes:
+def heartbeat(
+    reader: bytes, writer: bytes, first: int, last: int, count: int, final: bool = False
+) -> bytes:
     """HEARTBEAT (§9.4.5.7)."""
     return _SUB_HEARTBEAT.pack(
-        HEARTBEAT, LITTLE | FINAL if final else LITTLE, 28, reader, writer, first >> 32, first & 0xFFFFFFFF,
-        last >> 32, last & 0xFFFFFFFF, count,
-    )  # fmt: skip
+        HEARTBEAT,
+        LITTLE | FINAL if final else LITTLE,
+        28,
+        reader,
+        writer,
+        first >> 32,
+        first & 0xFFFFFFFF,
+        last >> 32,
+        last & 0xFFFFFFFF,
+        count,
+    )
 
 
 def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
@@ -219,10 +292,18 @@ def _words(base: int, numbers: Iterable[int]) -> tuple[int, list[int]]:
         if 0 <= k < MAX_SET_BITS:
             words[k >> 5] |= 1 << 31 - (k & 31)
             bits = max(bits, k + 1)
+
     return bits, words[: bits + 31 >> 5]
 
 
-def acknack(reader: bytes, writer: bytes, base: int, missing: Iterable[int], count: int, final: bool = False) -> bytes:
+def acknack(
+    reader: bytes,
+    writer: bytes,
+    base: int,
+    missing: Iterable[int],
+    count: int,
+    final: bool = False,
+) -> bytes:
     """ACKNACK: all below `base` has come, `missing` is asked for (§9.4.5.2)."""
     bits, words = _words(base, missing)
     n = len(words)
@@ -233,25 +314,41 @@ def acknack(reader: bytes, writer: bytes, base: int, missing: Iterable[int], cou
     )
 
 
-def gap(reader: bytes, writer: bytes, start: int, base: int, numbers: Iterable[int] = ()) -> bytes:
+def gap(
+    reader: bytes, writer: bytes, start: int, base: int, numbers: Iterable[int] = ()
+) -> bytes:
     """GAP: start … base - 1 and `numbers` are irrelevant (§9.4.5.5)."""
     bits, words = _words(base, numbers)
     n = len(words)
     return (
         _SUB_HEAD.pack(GAP, LITTLE, 28 + 4 * n)
-        + OURS.gap.pack(reader, writer, start >> 32, start & 0xFFFFFFFF, base >> 32, base & 0xFFFFFFFF, bits)
+        + OURS.gap.pack(
+            reader,
+            writer,
+            start >> 32,
+            start & 0xFFFFFFFF,
+            base >> 32,
+            base & 0xFFFFFFFF,
+            bits,
+        )
         + OURS.words[n].pack(*words)
     )
 
 
-def nack_frag(reader: bytes, writer: bytes, number: int, fragments: list[int], count: int) -> bytes:
-    """NACK_FRAG: asks for fragments of a sample, counted from 1 (§9.4.5.13); `fragments` is not empty and rises."""
+def nack_frag(
+    reader: bytes, writer: bytes, number: int, fragments: list[int], count: int
+) -> bytes:
+    """NACK_FRAG: asks for fragments of a sample, counted from 1 (§9.4.5.13);
+    `fragments` is not empty and rises.
+    """
     base = fragments[0]
     bits, words = _words(base, fragments)
     n = len(words)
     return (
         _SUB_HEAD.pack(NACK_FRAG, LITTLE, 28 + 4 * n)
-        + OURS.nack_frag.pack(reader, writer, number >> 32, number & 0xFFFFFFFF, base, bits)
+        + OURS.nack_frag.pack(
+            reader, writer, number >> 32, number & 0xFFFFFFFF, base, bits
+        )
         + OURS.words_and_count[n].pack(*words, count)
     )
 
@@ -336,13 +433,24 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
     at, size = HEADER_BYTES, len(packet)
     while at + 4 <= size:
         kind, flags = packet[at], packet[at + 1]
-        length = packet[at + 2] | packet[at + 3] << 8 if flags & LITTLE else packet[at + 2] << 8 | packet[at + 3]
+        length = (
+            packet[at + 2] | packet[at + 3] << 8
+            if flags & LITTLE
+            else packet[at + 2] << 8 | packet[at + 3]
+        )
         at += 4
         end = at + length
-        if length == 0 and kind not in (PAD, INFO_TS):  # the last one may leave its length out (§9.4.5.1.3)
+        if length == 0 and kind not in (
+            PAD,
+            INFO_TS,
+        ):  # the last one may leave its length out (§9.4.5.1.3)
             end = size
+
         if end > size:
-            raise MalformedError(f"submessage 0x{kind:02x} of {length} bytes in a packet that ends after {size - at}")
+            raise MalformedError(
+                f"submessage 0x{kind:02x} of {length} bytes in a packet that ends after {size - at}"
+            )
+
         yield kind, flags, at, end
         at = end
 
@@ -350,7 +458,9 @@ def submessages(packet: bytes) -> Iterator[tuple[int, int, int, int]]:
 def _numbers(
     packet: bytes, at: int, end: int, base: int, bits: int, layout: Layout, tail: int
 ) -> tuple[list[int], int]:
-    """Numbers of a set whose words begin at `at`, and where they end; `tail` bytes must follow."""
+    """Numbers of a set whose words begin at `at`, and where they end; `tail` bytes must
+    follow.
+    """
     n = bits + 31 >> 5
     if bits > MAX_SET_BITS or at + 4 * n + tail > end:
         raise MalformedError(f"a set of {bits} bits in {end - at} bytes")
@@ -359,6 +469,7 @@ def _numbers(
         if word:
             first, last = 32 * i, min(32 * i + 32, bits)
             found += [base + k for k in range(first, last) if word >> 31 - (k & 31) & 1]
+
     return found, at + 4 * n
 
 
@@ -390,22 +501,26 @@ def read_data_frag(packet: bytes, at: int, end: int, layout: Layout) -> DataFrag
     """Head of DATA_FRAG."""
     if end - at < DATA_FRAG_HEAD_BYTES:
         raise MalformedError(f"DATA_FRAG of {end - at} bytes")
-    _, to_inline, reader, writer, high, low, first, count, fragment_size, size = layout.data_frag.unpack_from(
-        packet, at
+    _, to_inline, reader, writer, high, low, first, count, fragment_size, size = (
+        layout.data_frag.unpack_from(packet, at)
     )
     inline = at + 4 + to_inline
     if to_inline < OCTETS_TO_INLINE_QOS_FRAG or to_inline & 3 or inline > end:
         raise MalformedError(f"DATA_FRAG whose head has {to_inline} bytes")
     if not (first and count and fragment_size and size):
         raise MalformedError("DATA_FRAG of nothing")
-    return DataFrag(reader, writer, _number(high, low), inline, first, count, fragment_size, size)
+    return DataFrag(
+        reader, writer, _number(high, low), inline, first, count, fragment_size, size
+    )
 
 
 def read_heartbeat(packet: bytes, at: int, end: int, layout: Layout) -> Heartbeat:
     """HEARTBEAT."""
     if end - at < 28:
         raise MalformedError(f"HEARTBEAT of {end - at} bytes")
-    reader, writer, high, low, last_high, last_low, count = layout.heartbeat.unpack_from(packet, at)
+    reader, writer, high, low, last_high, last_low, count = (
+        layout.heartbeat.unpack_from(packet, at)
+    )
     first, last = high << 32 | low, last_high << 32 | last_low
     if first < 1 or last < first - 1 or last > MAX_NUMBER:
         raise MalformedError(f"HEARTBEAT of {first} … {last}")
@@ -424,18 +539,29 @@ def read_acknack(packet: bytes, at: int, end: int, layout: Layout) -> AckNack:
         missing, at = _numbers(packet, at + 20, end, base, bits, layout, 4)
     else:
         missing, at = [], at + 20
-    return AckNack(reader, writer, base, missing, layout.int32.unpack_from(packet, at)[0])
+
+    return AckNack(
+        reader, writer, base, missing, layout.int32.unpack_from(packet, at)[0]
+    )
 
 
 def read_gap(packet: bytes, at: int, end: int, layout: Layout) -> Gap:
     """GAP."""
     if end - at < 28:
         raise MalformedError(f"GAP of {end - at} bytes")
-    reader, writer, high, low, base_high, base_low, bits = layout.gap.unpack_from(packet, at)
+    reader, writer, high, low, base_high, base_low, bits = layout.gap.unpack_from(
+        packet, at
+    )
     start, base = _number(high, low), _number(base_high, base_low)
     if base < start:
         raise MalformedError(f"GAP of {start} … {base - 1}")
-    return Gap(reader, writer, start, base, _numbers(packet, at + 28, end, base, bits, layout, 0)[0])
+    return Gap(
+        reader,
+        writer,
+        start,
+        base,
+        _numbers(packet, at + 28, end, base, bits, layout, 0)[0],
+    )
 
 
 def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag:
@@ -447,10 +573,14 @@ def read_nack_frag(packet: bytes, at: int, end: int, layout: Layout) -> NackFrag
     if base < 1:
         raise MalformedError("NACK_FRAG from fragment 0")
     fragments, at = _numbers(packet, at + 24, end, base, bits, layout, 4)
-    return NackFrag(reader, writer, number, fragments, layout.int32.unpack_from(packet, at)[0])
+    return NackFrag(
+        reader, writer, number, fragments, layout.int32.unpack_from(packet, at)[0]
+    )
 
 
-def read_heartbeat_frag(packet: bytes, at: int, end: int, layout: Layout) -> tuple[bytes, bytes, int, int]:
+def read_heartbeat_frag(
+    packet: bytes, at: int, end: int, layout: Layout
+) -> tuple[bytes, bytes, int, int]:
     """HEARTBEAT_FRAG: reader, writer, sequence number, last fragment (§9.4.5.8)."""
     if end - at < 24:
         raise MalformedError(f"HEARTBEAT_FRAG of {end - at} bytes")

@@ -1,4 +1,6 @@
-"""Writers: what readers are told, and what they are sent again (DDSI-RTPS 2.5, §8.4.7 … §8.4.9: the stateful writer)."""
+"""Writers: what readers are told, and what they are sent again (DDSI-RTPS 2.5, §8.4.7 …
+§8.4.9: the stateful writer).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 from botyard.protocols.rtps import wire
 from botyard.protocols.rtps.callbacks import Callbacks
 from botyard.protocols.rtps.discoverydata import EndpointData
-from botyard.protocols.rtps.history import Directed, Fragmented, History, KeepInstances, KeepLast, Submessage
+from botyard.protocols.rtps.history import (
+    Directed,
+    Fragmented,
+    History,
+    KeepInstances,
+    KeepLast,
+    Submessage,
+)
 from botyard.protocols.rtps.limits import (
     FRAGMENT_BYTES,
     LARGE_FRAGMENT_BYTES,
@@ -29,12 +38,18 @@ from botyard.protocols.rtps.wire import ANY
 from botyard.protocols.tokenbucket import TokenBucket
 
 REMIND_AFTER_S: Final = 0.15
-"""From the last sample to the first HEARTBEAT that demands an answer, s; then twice as long each time."""
+"""From the last sample to the first HEARTBEAT that demands an answer, s; then twice as
+long each time.
+"""
 REMIND_AT_MOST_S: Final = 8.0
 DEMAND_EVERY_S: Final = 4.0
-"""In a stream of samples, their HEARTBEATs demand an answer no more often than this, s: readers speak unasked when something is missing."""
+"""In a stream of samples, their HEARTBEATs demand an answer no more often than this, s:
+readers speak unasked when something is missing.
+"""
 HEARTBEAT_EVERY_S: Final = 0.01
-"""Least time between two HEARTBEATs of a writer to all of its readers, s: one stands behind each sample of a slower stream."""
+"""Least time between two HEARTBEATs of a writer to all of its readers, s: one stands
+behind each sample of a slower stream.
+"""
 _HEADS_BYTES: Final = 64
 """Room for heads of submessages in a datagram."""
 _MAX_NAMED: Final = 16
@@ -87,12 +102,32 @@ class ReaderProxy:
     """
 
     __slots__ = (
-        "acked", "bucket", "count", "destination", "entity", "fragment_count", "guid", "is_reliable", "is_served", "joined", "prefix",
-        "requested", "sent", "start", "unanswered", "wanted",
-    )  # fmt: skip
+        "acked",
+        "bucket",
+        "count",
+        "destination",
+        "entity",
+        "fragment_count",
+        "guid",
+        "is_reliable",
+        "is_served",
+        "joined",
+        "prefix",
+        "requested",
+        "sent",
+        "start",
+        "unanswered",
+        "wanted",
+    )
 
     def __init__(
-        self, guid: bytes, destination: Destination, is_reliable: bool, start: int, last: int, now: float
+        self,
+        guid: bytes,
+        destination: Destination,
+        is_reliable: bool,
+        start: int,
+        last: int,
+        now: float,
     ) -> None:
         self.guid, self.prefix, self.entity = guid, guid[:12], guid[12:]
         self.destination = destination
@@ -108,14 +143,19 @@ class ReaderProxy:
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing is kept on its account; it is still asked now and then, until its participant's lease ends."""
+        """Whether nothing is kept on its account; it is still asked now and then, until
+        its participant's lease ends.
+        """
         return self.unanswered >= MAX_UNANSWERED
 
     def may_have(self, number: int, size: int, now: float) -> bool:
-        """Whether it may get a sample on its demand now: the first time always, again as its budget allows."""
+        """Whether it may get a sample on its demand now: the first time always, again
+        as its budget allows.
+        """
         if self.sent < number <= self.joined:
             self.sent = number
             return True
+
         if self.bucket.wait(now) > 0.0:
             return False
         self.bucket.spend(now, size)
@@ -157,12 +197,36 @@ class Writer(Generic[H]):
         When its readers are asked whether they have all, s.
     """
 
-    # many writers write at once, and what each needs for it should be in few cache lines
+    # many writers write at once, and what each needs for it should be in few cache
+    # lines
     __slots__ = (
-        "_broadcast", "_count", "_demand_at", "_distant", "_groups", "_history", "_is_telling", "_keeps", "_lacking", "_max_data", "_pair",
-        "_pending", "_proxies", "_reliable", "_reliable_destinations", "_reminded", "_sending", "_slowest", "changed", "data", "entity",
-        "guid", "heartbeat_at", "matched", "number", "remind_at",
-    )  # fmt: skip
+        "_broadcast",
+        "_count",
+        "_demand_at",
+        "_distant",
+        "_groups",
+        "_history",
+        "_is_telling",
+        "_keeps",
+        "_lacking",
+        "_max_data",
+        "_pair",
+        "_pending",
+        "_proxies",
+        "_reliable",
+        "_reliable_destinations",
+        "_reminded",
+        "_sending",
+        "_slowest",
+        "changed",
+        "data",
+        "entity",
+        "guid",
+        "heartbeat_at",
+        "matched",
+        "number",
+        "remind_at",
+    )
 
     def __init__(
         self,
@@ -186,7 +250,8 @@ class Writer(Generic[H]):
         self._reliable_destinations: dict[Destination, None] = {}
         # addresses that are not on this host
         self._distant = 0
-        # a heap of (acknowledged, identity, reader); readers that have acknowledged more since, or gone, are sorted out when met
+        # a heap of (acknowledged, identity, reader); readers that have acknowledged
+        # more since, or gone, are sorted out when met
         self._slowest: list[tuple[int, int, ReaderProxy]] = []
         # readers that have yet to be reminded in this round
         self._lacking: list[ReaderProxy] = []
@@ -203,7 +268,9 @@ class Writer(Generic[H]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a sample has a use: there are readers, or it is kept for those to come."""
+        """Whether a sample has a use: there are readers, or it is kept for those to
+        come.
+        """
         return self._keeps or bool(self._proxies)
 
     @property
@@ -217,7 +284,9 @@ class Writer(Generic[H]):
         """A reader has come."""
         is_reliable = reader.qos.reliable and self.data.qos.reliable
         start = 0 if self._keeps and reader.qos.is_kept else self.number
-        proxy = ReaderProxy(reader.guid, destination, is_reliable, start, self.number, now)
+        proxy = ReaderProxy(
+            reader.guid, destination, is_reliable, start, self.number, now
+        )
         self._proxies[reader.guid] = proxy
         self.matched[reader.guid] = reader
         self._join(proxy)
@@ -225,6 +294,7 @@ class Writer(Generic[H]):
             self._heartbeat(proxy)
             if proxy.acked < self.number:
                 self._wait(now)
+
         self._tell()
 
     def unmatch(self, guid: bytes) -> None:
@@ -268,13 +338,16 @@ class Writer(Generic[H]):
         self.changed()
 
     def _join(self, proxy: ReaderProxy) -> None:
-        """Count a reader at its address; takes the same time whatever the number of readers."""
+        """Count a reader at its address; takes the same time whatever the number of
+        readers.
+        """
         destination = proxy.destination
         group = self._groups.get(destination)
         if group is None:
             group = self._groups[destination] = _Group()
             self._distant += destination.limit < MAX_LOCAL_DATAGRAM_BYTES
             self._fit()
+
         group.count += 1
         group.start = max(group.start, proxy.start)
         if proxy.is_reliable:
@@ -300,6 +373,7 @@ class Writer(Generic[H]):
             if not self._reliable:
                 self._slowest.clear()
                 self._lacking.clear()
+
         if not group.count:
             del self._groups[destination]
             self._sending.pop(destination, None)
@@ -308,7 +382,11 @@ class Writer(Generic[H]):
 
     def _fit(self) -> None:
         """Choose how long a sample may be that is sent in one piece."""
-        self._max_data = MAX_LOCAL_DATA_BYTES if self._groups and not self._distant else MAX_DATA_BYTES
+        self._max_data = (
+            MAX_LOCAL_DATA_BYTES
+            if self._groups and not self._distant
+            else MAX_DATA_BYTES
+        )
 
     def _lowest_acknowledged(self) -> int:
         """Highest number that all reliable readers have acknowledged."""
@@ -321,6 +399,7 @@ class Writer(Generic[H]):
                 heapreplace(slowest, (proxy.acked, id(proxy), proxy))
             else:
                 return acked
+
         return self.number
 
     # -- writing
@@ -332,6 +411,7 @@ class Writer(Generic[H]):
                 destination.add(sample.data)
             else:
                 self._send_fragments(destination, b"", ANY, self.number, sample)
+
         self._sent(now)
 
     def _sent(self, now: float) -> None:
@@ -344,8 +424,14 @@ class Writer(Generic[H]):
                 self._pending.written[self] = None
 
     def _send_fragments(
-        self, destination: Destination, prefix: bytes, reader: bytes, number: int, sample: Fragmented, only: list[int] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        destination: Destination,
+        prefix: bytes,
+        reader: bytes,
+        number: int,
+        sample: Fragmented,
+        only: list[int] | None = None,
+    ) -> None:
         if not self._is_sending(destination, number):
             self._sending.setdefault(destination, set()).add(number)
             destination.start(_FragmentJob(self, number, sample, prefix, reader, only))
@@ -355,14 +441,21 @@ class Writer(Generic[H]):
         return number in self._sending.get(destination, ())
 
     def fragments_sent(self, destination: Destination, number: int) -> None:
-        """All fragments of a sample have left for an address: now its readers may say what they lack."""
+        """All fragments of a sample have left for an address: now its readers may say
+        what they lack.
+        """
         numbers = self._sending.get(destination)
         if numbers is not None:
             numbers.discard(number)
             if not numbers:
                 del self._sending[destination]
+
         group = self._groups.get(destination)
-        lacking = [p for p in group.reliable if p.acked < number and p.start < number] if group is not None else []
+        lacking = (
+            [p for p in group.reliable if p.acked < number and p.start < number]
+            if group is not None
+            else []
+        )
         if len(lacking) <= _MAX_NAMED:
             for proxy in lacking:
                 self._heartbeat(proxy)
@@ -380,13 +473,21 @@ class Writer(Generic[H]):
     def _heartbeat(self, proxy: ReaderProxy) -> None:
         """Demand an answer of one reader."""
         first = max(self._history.first(self.number), proxy.start + 1)
-        submessage = wire.heartbeat(proxy.entity, self.entity, first, self.number, self._next_count())
+        submessage = wire.heartbeat(
+            proxy.entity, self.entity, first, self.number, self._next_count()
+        )
         proxy.destination.add(submessage, proxy.prefix)
         proxy.unanswered += 1
 
     def greeting(self, reader: bytes) -> bytes:
         """A HEARTBEAT to a reader of a participant that has not answered yet."""
-        return wire.heartbeat(reader, self.entity, self._history.first(self.number), self.number, self._next_count())
+        return wire.heartbeat(
+            reader,
+            self.entity,
+            self._history.first(self.number),
+            self.number,
+            self._next_count(),
+        )
 
     def _wait(self, now: float) -> None:
         self._reminded = 0
@@ -400,38 +501,59 @@ class Writer(Generic[H]):
             self._demand_at = now + DEMAND_EVERY_S
             for proxy in self._reliable:
                 proxy.unanswered += 1
+
         number, sending = self.number, self._sending
         self._count = count = self._count % wire.MAX_COUNT + 1
-        submessage = wire.heartbeat(ANY, self.entity, self._history.first(number), number, count, not is_demanding)
+        submessage = wire.heartbeat(
+            ANY,
+            self.entity,
+            self._history.first(number),
+            number,
+            count,
+            not is_demanding,
+        )
         for destination in self._reliable_destinations:
             if not sending or not self._is_sending(destination, number):
                 destination.add(submessage)
+
         self.heartbeat_at = now + HEARTBEAT_EVERY_S
         self._wait(now)
 
     def remind(self, now: float, most: int) -> int:
-        """Demand an answer of readers that have not acknowledged all, ever less often; how many were asked, at most `most`."""
+        """Demand an answer of readers that have not acknowledged all, ever less often;
+        how many were asked, at most `most`.
+        """
         lacking = self._lacking
         if not lacking:
-            lacking = self._lacking = [p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)]
+            lacking = self._lacking = [
+                p for p in self._reliable if p.acked < max(self._broadcast, p.wanted)
+            ]
             self._reminded += 1
             if not lacking:
                 self._pending.unacknowledged.pop(self, None)
                 return 0
+
             lacking.reverse()
+
         asked = 0
         while lacking and asked < most:
             proxy = lacking.pop()
             if proxy in self._reliable and proxy.destination not in self._sending:
                 self._heartbeat(proxy)
             asked += 1
+
         if not lacking:
-            self.remind_at = now + min(REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S)
+            self.remind_at = now + min(
+                REMIND_AFTER_S * (1 << min(self._reminded, 8)), REMIND_AT_MOST_S
+            )
+
         return asked
 
     # -- what readers say
 
-    def acknack(self, guid: bytes, said: wire.AckNack, is_final: bool, now: float) -> None:
+    def acknack(
+        self, guid: bytes, said: wire.AckNack, is_final: bool, now: float
+    ) -> None:
         """An ACKNACK of a reader."""
         proxy = self._proxies.get(guid)
         if proxy is None or not proxy.is_reliable or said.base > self.number + 1:
@@ -440,16 +562,19 @@ class Writer(Generic[H]):
         if said.serial <= proxy.count:
             if not is_first:
                 return
-            # its participant had lost ours, which we have not noticed: it begins anew, and has what it has acknowledged
+            # its participant had lost ours, which we have not noticed: it begins anew,
+            # and has what it has acknowledged
             if not (self._keeps and self.matched[guid].qos.is_kept):
                 proxy.start = proxy.acked
                 group = self._groups[proxy.destination]
                 group.start = max(group.start, proxy.start)
+
         proxy.count = said.serial
         proxy.unanswered = 0
         if said.base - 1 > proxy.acked:
             proxy.acked = said.base - 1
             self._progress()
+
         if said.missing:
             proxy.requested = [n for n in reversed(said.missing) if n <= self.number]
             self._serve(proxy)
@@ -467,18 +592,33 @@ class Writer(Generic[H]):
     def nack_frag(self, guid: bytes, said: wire.NackFrag, now: float) -> None:
         """A NACK_FRAG of a reader: at most 256 fragments are sent again."""
         proxy = self._proxies.get(guid)
-        if proxy is None or said.serial <= proxy.fragment_count or not proxy.is_reliable:
+        if (
+            proxy is None
+            or said.serial <= proxy.fragment_count
+            or not proxy.is_reliable
+        ):
             return
+
         proxy.fragment_count = said.serial
         proxy.unanswered = 0
         kept = self.sample_for(proxy, said.number)
-        if not isinstance(kept, Fragmented) or len(self._sending.get(proxy.destination, ())) >= MAX_ASSEMBLIES:
+        if (
+            not isinstance(kept, Fragmented)
+            or len(self._sending.get(proxy.destination, ())) >= MAX_ASSEMBLIES
+        ):
             return
-        wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
-        if wanted and proxy.may_have(said.number, len(wanted) * kept.fragment_size, now):
-            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, said.number, kept, wanted)
 
-    def sample_for(self, proxy: ReaderProxy, number: int) -> bytes | Submessage | Fragmented | None:
+        wanted = [n for n in said.fragments if n <= kept.count][:MAX_FRAGMENTS_AGAIN]
+        if wanted and proxy.may_have(
+            said.number, len(wanted) * kept.fragment_size, now
+        ):
+            self._send_fragments(
+                proxy.destination, proxy.prefix, proxy.entity, said.number, kept, wanted
+            )
+
+    def sample_for(
+        self, proxy: ReaderProxy, number: int
+    ) -> bytes | Submessage | Fragmented | None:
         """A kept sample; None: it is irrelevant for that reader."""
         if number <= proxy.start:
             return None
@@ -488,30 +628,46 @@ class Writer(Generic[H]):
         return kept
 
     def irrelevant_until(self, proxy: ReaderProxy, number: int) -> int:
-        """From an irrelevant number on, the first one that is relevant; the one behind the last if there is none."""
+        """From an irrelevant number on, the first one that is relevant; the one behind
+        the last if there is none.
+        """
         number = max(number, proxy.start) + 1
         while (number := self._history.next(number, self.number)) <= self.number:
             if self.sample_for(proxy, number) is not None:
                 return number
             number += 1
+
         return self.number + 1
 
-    def resend(self, proxy: ReaderProxy, number: int, destination: Destination, now: float) -> int:
-        """Send a sample, or that there is none, to a reader that asks for it; bytes, and 0 if it may have no more now."""
+    def resend(
+        self, proxy: ReaderProxy, number: int, destination: Destination, now: float
+    ) -> int:
+        """Send a sample, or that there is none, to a reader that asks for it; bytes,
+        and 0 if it may have no more now.
+        """
         kept = self.sample_for(proxy, number)
         if kept is None:
             base = self.irrelevant_until(proxy, number)
             while proxy.requested and proxy.requested[-1] < base:
                 proxy.requested.pop()
-            destination.add(wire.gap(proxy.entity, self.entity, number, base), proxy.prefix)
+            destination.add(
+                wire.gap(proxy.entity, self.entity, number, base), proxy.prefix
+            )
             return _HEADS_BYTES
+
         if isinstance(kept, Fragmented):
             if not self._is_sending(destination, number):
                 if not proxy.may_have(number, len(kept), now):
                     return 0
-                reader = ANY if self._groups[proxy.destination].start < number else proxy.entity
+                reader = (
+                    ANY
+                    if self._groups[proxy.destination].start < number
+                    else proxy.entity
+                )
                 self._send_fragments(destination, proxy.prefix, reader, number, kept)
+
             return _HEADS_BYTES
+
         if not proxy.may_have(number, len(kept), now):
             return 0
         # named, for another reader there may have come too late to have it
@@ -519,6 +675,7 @@ class Writer(Generic[H]):
             again = wire.for_reader(kept.data, proxy.entity)
         else:
             again = wire.data(proxy.entity + self.entity, number, kept)
+
         destination.add(again, proxy.prefix)
         return len(again)
 
@@ -538,12 +695,15 @@ class Writer(Generic[H]):
 
 
 class TopicWriter(Writer[KeepLast]):
-    """A writer of a topic without keys: it keeps the last samples, and volatile ones no longer than until all readers have them."""
+    """A writer of a topic without keys: it keeps the last samples, and volatile ones no
+    longer than until all readers have them.
+    """
 
     __slots__ = ()
 
     def write(self, payload: bytes, now: float, inline: bytes = b"") -> None:
-        """Send a sample to all readers. Nothing is done when nobody wants it. Never waits.
+        """Send a sample to all readers. Nothing is done when nobody wants it. Never
+        waits.
 
         Parameters
         ----------
@@ -562,22 +722,36 @@ class TopicWriter(Writer[KeepLast]):
             self._history.add(self.number, sample, now)
             self._send(sample, now)
             return
-        if self._reliable or self._keeps or len(self._history):  # numbers of what is kept follow each other
+
+        if (
+            self._reliable or self._keeps or len(self._history)
+        ):  # numbers of what is kept follow each other
             self._history.add(self.number, payload, now)
+
         body = payload if not len(payload) & 3 else payload + bytes(-len(payload) & 3)
         head = wire.data_head(self._pair, self.number, len(body))
         for destination in self._groups:
             destination.add(head, b"", body)
         self._sent(now)
 
-    def _sample(self, pair: bytes, payload: bytes, inline: bytes) -> Submessage | Fragmented:
+    def _sample(
+        self, pair: bytes, payload: bytes, inline: bytes
+    ) -> Submessage | Fragmented:
         if len(payload) <= self._max_data:
             return Submessage(wire.data(pair, self.number, payload, inline))
-        size = FRAGMENT_BYTES if len(payload) < LARGE_SAMPLE_BYTES else LARGE_FRAGMENT_BYTES
+        size = (
+            FRAGMENT_BYTES
+            if len(payload) < LARGE_SAMPLE_BYTES
+            else LARGE_FRAGMENT_BYTES
+        )
         return Fragmented(payload, inline, size)
 
-    def write_to(self, guid: bytes, payload: bytes, now: float, inline: bytes = b"") -> bool:
-        """Send a sample to one reader; for all others its number is irrelevant. False: that reader is not matched."""
+    def write_to(
+        self, guid: bytes, payload: bytes, now: float, inline: bytes = b""
+    ) -> bool:
+        """Send a sample to one reader; for all others its number is irrelevant. False:
+        that reader is not matched.
+        """
         proxy = self._proxies.get(guid)
         if proxy is None:
             return False
@@ -588,13 +762,17 @@ class TopicWriter(Writer[KeepLast]):
         if before < self.number - 1:  # those between were for others
             gap = wire.gap(proxy.entity, self.entity, before + 1, self.number)
             proxy.destination.add(gap, proxy.prefix)
+
         proxy.wanted = self.number
         if isinstance(sample, Fragmented):
-            self._send_fragments(proxy.destination, proxy.prefix, proxy.entity, self.number, sample)
+            self._send_fragments(
+                proxy.destination, proxy.prefix, proxy.entity, self.number, sample
+            )
         else:
             proxy.destination.add(sample.data, proxy.prefix)
             if proxy.is_reliable:
                 self._heartbeat(proxy)
+
         if proxy.is_reliable:
             self._wait(now)
         return True
@@ -606,18 +784,25 @@ class TopicWriter(Writer[KeepLast]):
         if not len(history):
             return
         acknowledged = self._lowest_acknowledged()
-        while (first := history.first(self.number)) <= self.number and self._is_done(first, acknowledged):
+        while (first := history.first(self.number)) <= self.number and self._is_done(
+            first, acknowledged
+        ):
             history.drop_first()
 
     def _is_done(self, number: int, acknowledged: int) -> bool:
-        """Whether nobody needs a sample any more; `acknowledged`: by all reliable readers."""
+        """Whether nobody needs a sample any more; `acknowledged`: by all reliable
+        readers.
+        """
         kept = self._history.get(number)
         if isinstance(kept, Directed):
             proxy = self._proxies.get(kept.reader)
             is_done = proxy is None or not proxy.is_reliable or proxy.acked >= number
         else:
             is_done = number <= acknowledged
-        return is_done and not any(number in numbers for numbers in self._sending.values())
+
+        return is_done and not any(
+            number in numbers for numbers in self._sending.values()
+        )
 
 
 class InstanceWriter(Writer[KeepInstances]):
@@ -648,7 +833,9 @@ class InstanceWriter(Writer[KeepInstances]):
 
 
 class _ResendJob:
-    """What a reader has asked for; behind it a HEARTBEAT, so that it asks for more at once."""
+    """What a reader has asked for; behind it a HEARTBEAT, so that it asks for more at
+    once.
+    """
 
     def __init__(self, writer: Writer[H], proxy: ReaderProxy) -> None:
         self._writer, self._proxy = writer, proxy
@@ -664,6 +851,7 @@ class _ResendJob:
             if size == 0:  # it will ask again
                 proxy.requested.clear()
             room -= size
+
         if proxy.requested:
             return False
         writer.resent(proxy)
@@ -674,26 +862,49 @@ class _FragmentJob:
     """The fragments of a sample, all or some."""
 
     def __init__(
-        self, writer: Writer[H], number: int, sample: Fragmented, prefix: bytes, reader: bytes, only: list[int] | None
-    ) -> None:  # fmt: skip
+        self,
+        writer: Writer[H],
+        number: int,
+        sample: Fragmented,
+        prefix: bytes,
+        reader: bytes,
+        only: list[int] | None,
+    ) -> None:
         self._writer, self._number, self._sample = writer, number, sample
         self._prefix = prefix
         self._pair = reader + writer.entity
-        self._fragments: Iterator[int] = iter(only if only is not None else range(1, sample.count + 1))
+        self._fragments: Iterator[int] = iter(
+            only if only is not None else range(1, sample.count + 1)
+        )
 
     def step(self, destination: Destination, now: float) -> bool:
         """See `Job`."""
         sample = self._sample
         size, payload = sample.fragment_size, sample.payload
-        if not self._writer.is_kept(self._number, sample):  # a newer one has taken its place
+        if not self._writer.is_kept(
+            self._number, sample
+        ):  # a newer one has taken its place
             self._writer.fragments_sent(destination, self._number)
             return True
-        for _ in range(max(1, (destination.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))):
+
+        for _ in range(
+            max(1, (destination.limit - _HEADS_BYTES) // (size + _HEADS_BYTES))
+        ):
             fragment = next(self._fragments, 0)
             if not fragment:
                 self._writer.fragments_sent(destination, self._number)
                 return True
+
             part = payload[(fragment - 1) * size : fragment * size]
-            submessage = wire.data_frag(self._pair, self._number, fragment, size, len(payload), part, sample.inline)
+            submessage = wire.data_frag(
+                self._pair,
+                self._number,
+                fragment,
+                size,
+                len(payload),
+                part,
+                sample.inline,
+            )
             destination.add(submessage, self._prefix)
+
         return False

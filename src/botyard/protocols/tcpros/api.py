@@ -1,7 +1,9 @@
-"""Methods of ROS's master and slave APIs, one table each, and validation of their arguments, which are untrusted.
+"""Methods of ROS's master and slave APIs, one table each, and validation of their
+arguments, which are untrusted.
 
-After validation, names and addresses are well formed, and texts short and printable (wiki.ros.org/ROS/Master_API, Parameter Server API,
-Slave_API). Names follow the rule of rosgraph.names, with hyphens and dots allowed.
+After validation, names and addresses are well formed, and texts short and printable
+(wiki.ros.org/ROS/Master_API, Parameter Server API, Slave_API). Names follow the rule of
+rosgraph.names, with hyphens and dots allowed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ _NAME: Final = re.compile(r"[~/A-Za-z][A-Za-z0-9_/.\-]*\Z")
 _TYPE: Final = re.compile(r"[A-Za-z0-9_/*.\-]*\Z")
 
 Check = Callable[[Any], Any]
-"""Validates an argument and returns it, possibly shortened. Raises PeerError with what was expected."""
+"""Validates an argument and returns it, possibly shortened. Raises PeerError with what
+was expected.
+"""
 
 
 def _is_text(value: object, limit: int) -> bool:
@@ -33,7 +37,10 @@ def _is_text(value: object, limit: int) -> bool:
 def caller(value: Any) -> str:
     """The caller's id, which is only displayed."""
     if not _is_text(value, MAX_NAME):
-        raise PeerError(f"expected the caller's name, at most {MAX_NAME} printable characters")
+        raise PeerError(
+            f"expected the caller's name, at most {MAX_NAME} printable characters"
+        )
+
     return str(value)
 
 
@@ -67,8 +74,10 @@ def key(value: Any) -> str:
     """Key of a parameter."""
     if not (value and _is_text(value, MAX_KEY)):
         raise PeerError(
-            f"expected the key of a parameter, at most {MAX_KEY} printable characters, found {shown(value)!r}"
+            f"expected the key of a parameter, at most {MAX_KEY} printable "
+            f"characters, found {shown(value)!r}"
         )
+
     return str(value)
 
 
@@ -86,8 +95,11 @@ def space(value: Any) -> str:
 
 def protocols(value: Any) -> list[str]:
     """Names of the protocols that a subscriber supports, from ``[[name, …], …]``."""
-    if not isinstance(value, list) or not all(isinstance(p, list) and p and isinstance(p[0], str) for p in value):
+    if not isinstance(value, list) or not all(
+        isinstance(p, list) and p and isinstance(p[0], str) for p in value
+    ):
         raise PeerError("expected a list of protocols, [[name, …], …]")
+
     return [p[0] for p in value]
 
 
@@ -143,14 +155,18 @@ SLAVE: Final[Mapping[str, Method]] = {
     "getSubscriptions": Method((caller,)),
     "getPublications": Method((caller,)),
     "paramUpdate": Method((caller, key, anything)),
-    "publisherUpdate": Method((caller, name, anything)),  # the new list is requested from the master
+    "publisherUpdate": Method(
+        (caller, name, anything)
+    ),  # the new list is requested from the master
     "requestTopic": Method((caller, name, protocols)),
     "shutdown": Method((caller,), (text,)),
 }
 """A node's methods."""
 
 
-def checked(table: Mapping[str, Method], method: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+def checked(
+    table: Mapping[str, Method], method: str, args: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """Validate the arguments of a call.
 
     Raises
@@ -163,13 +179,17 @@ def checked(table: Mapping[str, Method], method: str, args: tuple[Any, ...]) -> 
         raise PeerError(f"there is no method {shown(method)!r}")
     checks = known.needed + known.more
     if not len(known.needed) <= len(args) <= len(checks):
-        raise PeerError(f"{method}: expected {len(known.needed)} arguments, found {len(args)}")
+        raise PeerError(
+            f"{method}: expected {len(known.needed)} arguments, found {len(args)}"
+        )
+
     found = []
     for number, (check, value) in enumerate(zip(checks, args, strict=False), 1):
         try:
             found.append(check(value))
         except PeerError as error:
             raise PeerError(f"{method}, argument {number}: {error}") from None
+
     return tuple(found)
 
 
@@ -186,4 +206,14 @@ def answer(value: Any) -> tuple[int, str, Any]:
     return value[0], shown(value[1], MAX_TEXT), value[2]
 
 
-__all__ = ["MASTER", "MAX_KEY", "MAX_NAME", "MAX_TEXT", "SLAVE", "Check", "Method", "answer", "checked"]
+__all__ = [
+    "MASTER",
+    "MAX_KEY",
+    "MAX_NAME",
+    "MAX_TEXT",
+    "SLAVE",
+    "Check",
+    "Method",
+    "answer",
+    "checked",
+]

@@ -1,6 +1,8 @@
-"""XML-RPC over HTTP/1.1, client and server, sans-I/O. h11 does the framing: keep-alive, Content-Length, chunks, interim responses.
+"""XML-RPC over HTTP/1.1, client and server, sans-I/O. h11 does the framing: keep-alive,
+Content-Length, chunks, interim responses.
 
-A client requests Connection: close, but takes the response when the message is complete, whether the peer closes or not.
+A client requests Connection: close, but takes the response when the message is
+complete, whether the peer closes or not.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ MAX_HEAD: Final = 16 << 10
 MAX_URI: Final = 1024
 """Longest address, characters."""
 _FREE_CHUNKS, _MIN_MEAN_CHUNK = 64, 256
-"""Chunks of an answer that are always accepted, and the mean length of further ones, bytes: a chunk costs as much as hundreds of bytes."""
+"""Chunks of an answer that are always accepted, and the mean length of further ones,
+bytes: a chunk costs as much as hundreds of bytes.
+"""
 _INTERIM_RESPONSES: Final = 8
 """Interim responses (1xx) that are accepted before the final one."""
 
@@ -58,7 +62,9 @@ class Call:
 
 
 class Calls:
-    """The server's side of one connection: yields one call at a time; the next one after the last one has been answered."""
+    """The server's side of one connection: yields one call at a time; the next one
+    after the last one has been answered.
+    """
 
     def __init__(self) -> None:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
@@ -71,7 +77,9 @@ class Calls:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further call can come: close the connection when everything is written."""
+        """Whether no further call can come: close the connection when everything is
+        written.
+        """
         return self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def receive(self, data: bytes) -> None:
@@ -80,7 +88,8 @@ class Calls:
             self._http.receive_data(data)
 
     def next_call(self) -> Call | None:
-        """The next complete call; None: more bytes are needed, or the last call is not answered yet.
+        """The next complete call; None: more bytes are needed, or the last call is not
+        answered yet.
 
         Raises
         ------
@@ -91,7 +100,10 @@ class Calls:
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
-                raise HttpError(error.error_status_hint, f"not HTTP: {shown(error, 200)}") from None
+                raise HttpError(
+                    error.error_status_hint, f"not HTTP: {shown(error, 200)}"
+                ) from None
+
             if event is h11.NEED_DATA or event is h11.PAUSED:
                 return None
             if isinstance(event, h11.Request):
@@ -107,33 +119,48 @@ class Calls:
                     document = reader.finish()
                 except PeerError as error:
                     raise HttpError(400, str(error)) from None
+
                 if document.method is None:
                     raise HttpError(400, "XML-RPC: expected a call, found a response")
                 return Call(document.method, document.values)
             else:  # the peer has closed
                 return None
+
         return None
 
     def _begin(self, request: h11.Request) -> None:
         headers = dict(request.headers)
         if request.method != b"POST":
-            raise HttpError(405, f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}")
-        if b"origin" in headers:  # sent by browsers: web pages must not call a server that trusts the local machine
+            raise HttpError(
+                405,
+                f"expected POST, found {shown(request.method.decode('ascii', 'replace'), 20)}",
+            )
+
+        if (
+            b"origin" in headers
+        ):  # sent by browsers: web pages must not call a server that trusts the local machine
             raise HttpError(403, "calls from web pages are not taken")
+
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HttpError(415, "compressed calls are not taken")
         length = headers.get(b"content-length")
         if length is None:  # required by xmlrpc.com/spec
             raise HttpError(411, "an HTTP request without Content-Length")
         if int(length) > xmlrpc.MAX_BODY:
-            raise HttpError(413, f"an HTTP request of {int(length)} bytes; at most {xmlrpc.MAX_BODY} are taken")
+            raise HttpError(
+                413,
+                f"an HTTP request of {int(length)} bytes; at most {xmlrpc.MAX_BODY} are taken",
+            )
+
         self._reader = xmlrpc.Reader()
 
     def interim(self) -> bytes:
         """``100 Continue`` if the peer waits for it, else nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
-        return b"".join(self._sent(h11.InformationalResponse(status_code=100, headers=[])))
+        return b"".join(
+            self._sent(h11.InformationalResponse(status_code=100, headers=[]))
+        )
 
     def answer(self, body: bytes | bytearray) -> list[bytes]:
         """The response to the last call, in parts.
@@ -141,36 +168,53 @@ class Calls:
         Parameters
         ----------
         body : bytes
-            The document, see `botyard.protocols.tcpros.xmlrpc.response`; passed through without a copy.
+            The document, see `botyard.protocols.tcpros.xmlrpc.response`; passed through
+            without a copy.
 
         Raises
         ------
         HttpError
             The connection is in a state without a response.
         """
-        head = [("Server", "botyard"), ("Content-Type", "text/xml"), ("Content-Length", str(len(body)))]
+        head = [
+            ("Server", "botyard"),
+            ("Content-Type", "text/xml"),
+            ("Content-Length", str(len(body))),
+        ]
         data = h11.Data(data=body)  # type: ignore[arg-type]  # passed through as it is
-        sent = self._sent(h11.Response(status_code=200, headers=head, reason=b"OK"), data, h11.EndOfMessage())
+        sent = self._sent(
+            h11.Response(status_code=200, headers=head, reason=b"OK"),
+            data,
+            h11.EndOfMessage(),
+        )
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._http.start_next_cycle()
         return sent
 
     def refuse(self, error: HttpError) -> bytes:
-        """The error response to an invalid request; the connection ends. Empty if no response can be sent."""
+        """The error response to an invalid request; the connection ends. Empty if no
+        response can be sent.
+        """
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return b""
         body = f"{error}\n".encode()
         head = [
-            ("Server", "botyard"), ("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body))),
+            ("Server", "botyard"),
+            ("Content-Type", "text/plain; charset=utf-8"),
+            ("Content-Length", str(len(body))),
             ("Connection", "close"),
-        ]  # fmt: skip
+        ]
         reason = b"Method Not Allowed" if error.status == 405 else b"Bad Request"
         response = h11.Response(status_code=error.status, headers=head, reason=reason)
         return b"".join(self._sent(response, h11.Data(data=body), h11.EndOfMessage()))
 
     def _sent(self, *events: Any) -> list[bytes]:
         try:
-            return [part for e in events for part in self._http.send_with_data_passthrough(e) or ()]
+            return [
+                part
+                for e in events
+                for part in self._http.send_with_data_passthrough(e) or ()
+            ]
         except h11.LocalProtocolError as error:
             raise HttpError(500, f"nothing can be said any more: {error}") from None
 
@@ -206,7 +250,9 @@ class ClientCall:
         XML-RPC has no such values; the address is invalid.
     """
 
-    def __init__(self, uri: str, method: str, args: tuple[Any, ...], limit: int = xmlrpc.MAX_BODY) -> None:
+    def __init__(
+        self, uri: str, method: str, args: tuple[Any, ...], limit: int = xmlrpc.MAX_BODY
+    ) -> None:
         self.uri = uri
         self.address = address(uri)
         parts = urlsplit(uri)
@@ -216,9 +262,12 @@ class ClientCall:
         self._chunks = self._length = self._interim = 0
         self._status = 0
         head = [
-            ("Host", parts.netloc.rpartition("@")[2]), ("User-Agent", "botyard"), ("Content-Type", "text/xml"),
-            ("Content-Length", str(len(body))), ("Connection", "close"),
-        ]  # fmt: skip
+            ("Host", parts.netloc.rpartition("@")[2]),
+            ("User-Agent", "botyard"),
+            ("Content-Type", "text/xml"),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+        ]
         try:
             self.request: bytes = b"".join(
                 self._http.send(e) or b""
@@ -230,6 +279,7 @@ class ClientCall:
             )
         except (h11.LocalProtocolError, UnicodeError) as error:
             raise PeerError(f"{shown(uri, 100)}: no address: {error}") from None
+
         self.is_complete = False
         """Whether the response is complete."""
 
@@ -250,7 +300,9 @@ class ClientCall:
                 if isinstance(event, h11.InformationalResponse):
                     self._interim += 1
                     if self._interim > _INTERIM_RESPONSES:
-                        raise PeerError(f"more than {_INTERIM_RESPONSES} interim responses")
+                        raise PeerError(
+                            f"more than {_INTERIM_RESPONSES} interim responses"
+                        )
                 elif isinstance(event, h11.Response):
                     self._begin(event)
                 elif isinstance(event, h11.Data):
@@ -261,7 +313,10 @@ class ClientCall:
                     raise PeerError("the connection ended before the answer")
         except h11.RemoteProtocolError as error:
             if not data:
-                raise PeerError("the connection ended before the answer was complete") from None
+                raise PeerError(
+                    "the connection ended before the answer was complete"
+                ) from None
+
             raise PeerError(f"no HTTP answer: {shown(error, 200)}") from None
 
     def _begin(self, answer: h11.Response) -> None:
@@ -301,15 +356,34 @@ def address(uri: str, scheme: str = "http") -> tuple[str, int]:
         It has another scheme, or no port.
     """
     host, port, found = None, None, ""
-    if isinstance(uri, str) and len(uri) <= MAX_URI and uri.isascii() and uri.isprintable() and " " not in uri:
+    if (
+        isinstance(uri, str)
+        and len(uri) <= MAX_URI
+        and uri.isascii()
+        and uri.isprintable()
+        and " " not in uri
+    ):
         try:
             parts = urlsplit(uri)
             host, port, found = parts.hostname, parts.port, parts.scheme
         except ValueError:
             pass
+
     if found != scheme or not host or not port:
-        raise PeerError(f"expected an address {scheme}://host:port, found {shown(uri, 100)!r}")
+        raise PeerError(
+            f"expected an address {scheme}://host:port, found {shown(uri, 100)!r}"
+        )
+
     return host, port
 
 
-__all__ = ["MAX_HEAD", "MAX_URI", "Call", "Calls", "ClientCall", "HttpError", "address", "encode_response"]
+__all__ = [
+    "MAX_HEAD",
+    "MAX_URI",
+    "Call",
+    "Calls",
+    "ClientCall",
+    "HttpError",
+    "address",
+    "encode_response",
+]

@@ -1,10 +1,13 @@
-"""A ROS master, sans-I/O: names, publishers, subscribers, services, parameters (wiki.ros.org/ROS/Master_API, Parameter Server API).
+"""A ROS master, sans-I/O: names, publishers, subscribers, services, parameters
+(wiki.ros.org/ROS/Master_API, Parameter Server API).
 
-Calls are answered at once; notifications of other nodes are queued in `notices`, and sent by the server. A node that registers a name
-from another address replaces the old one, which gets a shutdown call.
+Calls are answered at once; notifications of other nodes are queued in `notices`, and
+sent by the server. A node that registers a name from another address replaces the old
+one, which gets a shutdown call.
 
-Callers are untrusted: `botyard.protocols.tcpros.api` validates arguments, and everything that is stored here is bounded. Returned values
-are never modified afterwards, so that they can be encoded in pieces.
+Callers are untrusted: `botyard.protocols.tcpros.api` validates arguments, and
+everything that is stored here is bounded. Returned values are never modified
+afterwards, so that they can be encoded in pieces.
 """
 
 from __future__ import annotations
@@ -19,13 +22,16 @@ from botyard.protocols.tcpros import api
 
 Answer = list[Any]
 MAX_DEPTH: Final = 28
-"""Depth of the parameter tree; with the levels of an answer around it, less than `xmlrpc.MAX_DEPTH`."""
+"""Depth of the parameter tree; with the levels of an answer around it, less than
+`xmlrpc.MAX_DEPTH`.
+"""
 MAX_PARAMETERS: Final = 16_000
 """Values of the parameter tree …"""
 MAX_PARAMETER_TEXT: Final = 4 << 20
 """… and characters of their names and texts."""
 MAX_ENTRIES: Final = 100_000
-"""Registrations of all nodes together: enough for a simulator with thousands of robots."""
+"""Registrations of all nodes together: enough for a simulator with thousands of robots.
+"""
 MAX_ENTRIES_EACH: Final = MAX_ENTRIES // 4
 """Registrations from one address, apart from those of this machine."""
 MAX_WATCHERS: Final = 20_000
@@ -33,7 +39,9 @@ MAX_WATCHERS: Final = 20_000
 MAX_OF_TOPIC: Final = 1000
 """Publishers, subscribers or parameter subscribers of one name."""
 MAX_TYPES: Final = 20_000
-"""Topics whose type is remembered, with those that have no publishers and subscribers any more."""
+"""Topics whose type is remembered, with those that have no publishers and subscribers
+any more.
+"""
 MAX_CALLS: Final = 5000
 """Calls in one ``system.multicall`` …"""
 _NOT_IN_MULTICALL: Final = frozenset(
@@ -52,7 +60,8 @@ NO_NODE: Final = "unknown node"
 
 
 class Notice(NamedTuple):
-    """A pending call to a node. Its arguments are computed when it is made, so only the newest of each kind is needed.
+    """A pending call to a node. Its arguments are computed when it is made, so only the
+    newest of each kind is needed.
 
     Attributes
     ----------
@@ -70,11 +79,14 @@ class Notice(NamedTuple):
 
 
 def resolved(name: str, caller: str = "/") -> str:
-    """An absolute name without a slash at its end; `caller` is the node that private (``~``) and relative names belong to."""
+    """An absolute name without a slash at its end; `caller` is the node that private
+    (``~``) and relative names belong to.
+    """
     if name.startswith("~"):
         name = f"{caller}/{name[1:]}"
     elif not name.startswith("/"):
         name = f"{caller.rpartition('/')[0]}/{name}"
+
     return "/" + "/".join(part for part in name.split("/") if part)
 
 
@@ -109,11 +121,13 @@ def size(value: Any) -> Size:
                 long += len(name) + 1
                 text += len(name) + 1
                 longest = max(longest, long)
+
             kind = type(inner)
             if kind is dict or kind is list:
                 todo.append((inner, level + 1, long))
             elif kind is str or kind is bytes:
                 text += len(inner)
+
     return Size(values, text, depth, longest)
 
 
@@ -126,7 +140,9 @@ def _with(node: Any, parts: list[str], value: Any) -> Any:
 
 
 class Parameters:
-    """The parameter server's tree. Dictionaries are immutable: a change copies those on its path."""
+    """The parameter server's tree. Dictionaries are immutable: a change copies those on
+    its path.
+    """
 
     def __init__(self) -> None:
         self._root: dict[str, Any] = {}
@@ -140,6 +156,7 @@ class Parameters:
             if not isinstance(value, dict):
                 raise KeyError(key)
             value = value[part]
+
         return value
 
     def set(self, key: str, value: Any) -> None:
@@ -148,36 +165,50 @@ class Parameters:
         Raises
         ------
         PeerError
-            The root is no dictionary, or a limit of depth, key length or size is exceeded.
+            The root is no dictionary, or a limit of depth, key length or size is
+            exceeded.
         """
         if key == "/" and not isinstance(value, dict):
-            raise PeerError("cannot set the root of the parameter tree to what is no dictionary")
+            raise PeerError(
+                "cannot set the root of the parameter tree to what is no dictionary"
+            )
+
         parts = key.split("/")[1:] if key != "/" else []
         new = size(value)
         if len(parts) + new.depth > MAX_DEPTH:
             raise PeerError(f"a parameter of more than {MAX_DEPTH} levels")
         if len(key) + new.key > api.MAX_KEY:
-            raise PeerError(f"a parameter whose key has more than {api.MAX_KEY} characters")
+            raise PeerError(
+                f"a parameter whose key has more than {api.MAX_KEY} characters"
+            )
+
         values, text = self._more(parts)
         values, text = self.values + values + new.values, self.text + text + new.text
         if values > MAX_PARAMETERS or text > MAX_PARAMETER_TEXT:
             raise PeerError(
-                f"no room: at most {MAX_PARAMETERS} parameters with {MAX_PARAMETER_TEXT} characters are kept"
+                f"no room: at most {MAX_PARAMETERS} parameters with "
+                f"{MAX_PARAMETER_TEXT} characters are kept"
             )
+
         self._root = _with(self._root, parts, value)
         self.values, self.text = values, text
 
     def _more(self, parts: list[str]) -> tuple[int, int]:
-        """Change of the tree's size by setting an empty value at a path: new dictionaries and keys on the path, minus what they replace."""
+        """Change of the tree's size by setting an empty value at a path: new
+        dictionaries and keys on the path, minus what they replace.
+        """
         values = text = 0
         node: Any = self._root
         for part in parts:
-            if not isinstance(node, dict):  # a dictionary replaces nothing, or a value
+            # a dictionary replaces nothing, or a value
+            if not isinstance(node, dict):
                 gone = size(node)
                 values, text, node = values + 1 - gone.values, text - gone.text, {}
+
             if part not in node:
                 text += len(part) + 1
             node = node.get(part, _NOTHING)
+
         gone = size(node)
         return values - gone.values, text - gone.text
 
@@ -186,6 +217,7 @@ class Parameters:
         if key == "/":
             self._root, self.values, self.text = {}, 1, 0
             return
+
         above, _, last = key.rpartition("/")
         node = self.get(above or "/")
         if not isinstance(node, dict):
@@ -193,7 +225,10 @@ class Parameters:
         gone = size(node[last])
         without = {k: v for k, v in node.items() if k != last}
         self._root = _with(self._root, above.split("/")[1:] if above else [], without)
-        self.values, self.text = self.values - gone.values, self.text - gone.text - len(last) - 1
+        self.values, self.text = (
+            self.values - gone.values,
+            self.text - gone.text - len(last) - 1,
+        )
 
     def names(self) -> list[str]:
         """All keys of leaf values, sorted."""
@@ -220,6 +255,7 @@ class Parameters:
             candidate = f"{base.rstrip('/')}/{first}"
             if self._has(candidate):
                 return f"{base.rstrip('/')}/{key}"
+
         return None
 
     def _has(self, key: str) -> bool:
@@ -227,6 +263,7 @@ class Parameters:
             self.get(key)
         except KeyError:
             return False
+
         return True
 
 
@@ -244,7 +281,9 @@ class Master:
         self.parameters = Parameters()
         self.notices: list[Notice] = []
         self.is_own: Callable[[str], bool] = lambda _uri: False
-        """Whether the node at an address belongs to this process: its name cannot be taken over by others."""
+        """Whether the node at an address belongs to this process: its name cannot be
+        taken over by others.
+        """
         self._nodes: dict[str, str] = {}
         self._publishers: dict[str, dict[str, str]] = {}
         self._subscribers: dict[str, dict[str, str]] = {}
@@ -264,16 +303,20 @@ class Master:
         self._of_source: Counter[str] = Counter()
         """… and the number of registrations of each address."""
 
-    def call(self, method: str, args: tuple[Any, ...], source: str = "") -> Answer | Iterator[Any]:
-        """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a failure, 1 success.
+    def call(
+        self, method: str, args: tuple[Any, ...], source: str = ""
+    ) -> Answer | Iterator[Any]:
+        """Answer a call: [code, status, value]; −1 is a fault of the caller, 0 a
+        failure, 1 success.
 
-        The answer to ``system.multicall`` is an iterator, which makes each of its calls when its answer is asked for: a server can do other
-        work in between.
+        The answer to ``system.multicall`` is an iterator, which makes each of its calls
+        when its answer is asked for: a server can do other work in between.
 
         Parameters
         ----------
         source : str
-            Address that the caller's registrations count for; empty: they have no limit but the common one.
+            Address that the caller's registrations count for; empty: they have no limit
+            but the common one.
         """
         if method == "system.multicall":  # used by rospy to unregister
             return self._multicall(args, source)
@@ -293,28 +336,49 @@ class Master:
         if len(listed) > MAX_CALLS:
             yield {"faultCode": 1, "faultString": f"more than {MAX_CALLS} calls in one"}
             return
+
         for one in listed:
-            method, params = (one.get("methodName"), one.get("params")) if isinstance(one, dict) else (None, None)
-            if isinstance(method, str) and isinstance(params, list) and method not in _NOT_IN_MULTICALL:
+            method, params = (
+                (one.get("methodName"), one.get("params"))
+                if isinstance(one, dict)
+                else (None, None)
+            )
+            if (
+                isinstance(method, str)
+                and isinstance(params, list)
+                and method not in _NOT_IN_MULTICALL
+            ):
                 yield [self._answer(method, tuple(params), source)]
             else:
-                yield {"faultCode": 1, "faultString": "expected methodName and params of a call with a short answer"}
+                yield {
+                    "faultCode": 1,
+                    "faultString": "expected methodName and params of a call with a short answer",
+                }
 
     def arguments(self, notice: Notice) -> tuple[Any, ...]:
         """The arguments of a pending call, from the present state."""
         if notice.method == "publisherUpdate":
-            return "/master", notice.about, list(self._publishers.get(notice.about, {}).values())
+            return (
+                "/master",
+                notice.about,
+                list(self._publishers.get(notice.about, {}).values()),
+            )
+
         if notice.method == "paramUpdate":
             try:
                 value = self.parameters.get(notice.about.rstrip("/") or "/")
             except KeyError:
                 value = {}
+
             return "/master", notice.about, value
+
         return "/master", notice.about
 
     # -- nodes
 
-    def _put(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> None:
+    def _put(
+        self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str
+    ) -> None:
         """Register a node under a name.
 
         Raises
@@ -325,13 +389,22 @@ class Master:
         entries = table.get(name, {})
         if caller not in entries and len(entries) >= MAX_OF_TOPIC:
             raise PeerError(f"[{name}] has {MAX_OF_TOPIC} nodes already")
-        if table is self._watchers and caller not in entries and self._watched >= MAX_WATCHERS:
-            raise PeerError(f"no room: parameters have {MAX_WATCHERS} subscribers already")
+        if (
+            table is self._watchers
+            and caller not in entries
+            and self._watched >= MAX_WATCHERS
+        ):
+            raise PeerError(
+                f"no room: parameters have {MAX_WATCHERS} subscribers already"
+            )
+
         self._register(caller, uri, caller not in entries)
         self._watched += table is self._watchers and caller not in table.get(name, {})
         table.setdefault(name, {})[caller] = uri
 
-    def _take(self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str) -> bool:
+    def _take(
+        self, table: dict[str, dict[str, str]], name: str, caller: str, uri: str
+    ) -> bool:
         """Unregister a node from a name; whether it was registered."""
         if table.get(name, {}).get(caller) != uri:
             return False
@@ -349,14 +422,29 @@ class Master:
             raise PeerError(f"no room: {MAX_ENTRIES} registrations are there already")
         replaces = old is not None and old != uri
         owner = self._source if replaces else self._owners.get(caller, self._source)
-        if (is_new or replaces) and owner and self._of_source[owner] >= MAX_ENTRIES_EACH:
-            raise PeerError(f"no room: {MAX_ENTRIES_EACH} registrations came from this address already")
+        if (
+            (is_new or replaces)
+            and owner
+            and self._of_source[owner] >= MAX_ENTRIES_EACH
+        ):
+            raise PeerError(
+                f"no room: {MAX_ENTRIES_EACH} registrations came from this address already"
+            )
+
         if old is not None and replaces:
             if self.is_own(old):
-                raise PeerError(f"[{caller}] is a node of the simulator that this master is in")
-            self.notices.append(Notice(old, "shutdown", f"[{caller}] new node registered with same name"))
+                raise PeerError(
+                    f"[{caller}] is a node of the simulator that this master is in"
+                )
+
+            self.notices.append(
+                Notice(
+                    old, "shutdown", f"[{caller}] new node registered with same name"
+                )
+            )
             self._forget(caller)
             is_new = True
+
         self._nodes[caller] = uri
         self._owners[caller] = owner
         self._of_source[owner] += is_new
@@ -371,6 +459,7 @@ class Master:
                 del table[name][caller]
                 if not table[name]:
                     del table[name]
+
         for name in [n for n, (node, _) in self._services.items() if node == caller]:
             del self._services[name]
         held = self._holdings.pop(caller, 0)
@@ -388,28 +477,44 @@ class Master:
             self._owners.pop(caller, None)
 
     def _tell_subscribers(self, topic: str) -> None:
-        self.notices += [Notice(uri, "publisherUpdate", topic) for uri in self._subscribers.get(topic, {}).values()]
+        self.notices += [
+            Notice(uri, "publisherUpdate", topic)
+            for uri in self._subscribers.get(topic, {}).values()
+        ]
 
     def _tell_watchers(self, key: str) -> None:
-        """Notify the subscribers of a changed parameter, of its parents and of its children."""
+        """Notify the subscribers of a changed parameter, of its parents and of its
+        children.
+        """
         for watched, nodes in self._watchers.items():
             above, below = f"{watched.rstrip('/')}/", f"{key.rstrip('/')}/"
             if f"{key}/".startswith(above) or watched.startswith(below):
                 name = key if key.startswith(watched) else watched
-                self.notices += [Notice(uri, "paramUpdate", f"{name.rstrip('/')}/") for uri in nodes.values()]
+                self.notices += [
+                    Notice(uri, "paramUpdate", f"{name.rstrip('/')}/")
+                    for uri in nodes.values()
+                ]
 
     # -- registration
 
-    def _x_registerPublisher(self, caller: str, topic: str, type_name: str, uri: str) -> Answer:
+    def _x_registerPublisher(
+        self, caller: str, topic: str, type_name: str, uri: str
+    ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._publishers, topic, caller, uri)
         if type_name != "*" or topic not in self._types:
             self._know(topic, type_name)
         self._tell_subscribers(topic)
-        return [1, f"registered [{caller}] as publisher of [{topic}]", list(self._subscribers.get(topic, {}).values())]
+        return [
+            1,
+            f"registered [{caller}] as publisher of [{topic}]",
+            list(self._subscribers.get(topic, {}).values()),
+        ]
 
     def _know(self, topic: str, type_name: str) -> None:
-        """Remember the type of a topic, also after its last publisher has gone; unused ones are dropped beyond `MAX_TYPES`."""
+        """Remember the type of a topic, also after its last publisher has gone; unused
+        ones are dropped beyond `MAX_TYPES`.
+        """
         self._types[topic] = type_name
         if len(self._types) > MAX_TYPES:
             known = self._publishers.keys() | self._subscribers.keys()
@@ -424,19 +529,27 @@ class Master:
             self._tell_subscribers(topic)
         return [1, f"unregistered [{caller}] as publisher of [{topic}]", int(gone)]
 
-    def _x_registerSubscriber(self, caller: str, topic: str, type_name: str, uri: str) -> Answer:
+    def _x_registerSubscriber(
+        self, caller: str, topic: str, type_name: str, uri: str
+    ) -> Answer:
         topic = resolved(topic, caller)
         self._put(self._subscribers, topic, caller, uri)
         if topic not in self._types and type_name != "*":
             self._know(topic, type_name)
-        return [1, f"subscribed to [{topic}]", list(self._publishers.get(topic, {}).values())]
+        return [
+            1,
+            f"subscribed to [{topic}]",
+            list(self._publishers.get(topic, {}).values()),
+        ]
 
     def _x_unregisterSubscriber(self, caller: str, topic: str, uri: str) -> Answer:
         topic = resolved(topic, caller)
         gone = self._take(self._subscribers, topic, caller, uri)
         return [1, f"unregistered [{caller}] as subscriber of [{topic}]", int(gone)]
 
-    def _x_registerService(self, caller: str, service: str, service_uri: str, uri: str) -> Answer:
+    def _x_registerService(
+        self, caller: str, service: str, service_uri: str, uri: str
+    ) -> Answer:
         service = resolved(service, caller)
         before = self._services.get(service)
         self._register(caller, uri, before is None or before[0] != caller)
@@ -445,27 +558,40 @@ class Master:
         self._services[service] = (caller, service_uri)
         return [1, f"registered [{caller}] as provider of [{service}]", 1]
 
-    def _x_unregisterService(self, caller: str, service: str, service_uri: str) -> Answer:
+    def _x_unregisterService(
+        self, caller: str, service: str, service_uri: str
+    ) -> Answer:
         service = resolved(service, caller)
         gone = self._services.get(service) == (caller, service_uri)
         if gone:
             del self._services[service]
             self._release(caller)
+
         return [1, f"unregistered [{caller}] as provider of [{service}]", int(gone)]
 
     # -- looking up
 
     def _x_lookupNode(self, caller: str, name: str) -> Answer:
         uri = self._nodes.get(resolved(name, caller))
-        return [1, "node api", uri] if uri is not None else [-1, f"{NO_NODE} [{name}]", ""]
+        return (
+            [1, "node api", uri] if uri is not None else [-1, f"{NO_NODE} [{name}]", ""]
+        )
 
     def _x_lookupService(self, caller: str, name: str) -> Answer:
         found = self._services.get(resolved(name, caller))
-        return [1, "rosrpc URI", found[1]] if found is not None else [-1, f"no provider of [{name}]", ""]
+        return (
+            [1, "rosrpc URI", found[1]]
+            if found is not None
+            else [-1, f"no provider of [{name}]", ""]
+        )
 
     def _x_getPublishedTopics(self, caller: str, subgraph: str = "") -> Answer:
         prefix = resolved(subgraph, caller).rstrip("/") + "/" if subgraph else "/"
-        return [1, "current topics", [[t, self._types[t]] for t in self._publishers if t.startswith(prefix)]]
+        return [
+            1,
+            "current topics",
+            [[t, self._types[t]] for t in self._publishers if t.startswith(prefix)],
+        ]
 
     def _x_getTopicTypes(self, caller: str) -> Answer:
         return [1, "current topics", [[t, k] for t, k in self._types.items()]]
@@ -475,7 +601,11 @@ class Master:
             return [[name, list(nodes)] for name, nodes in table.items() if nodes]
 
         services = [[name, [node]] for name, (node, _) in self._services.items()]
-        return [1, "current system state", [listed(self._publishers), listed(self._subscribers), services]]
+        return [
+            1,
+            "current system state",
+            [listed(self._publishers), listed(self._subscribers), services],
+        ]
 
     def _x_getUri(self, caller: str) -> Answer:
         return [1, "", self.uri]
@@ -504,9 +634,14 @@ class Master:
             self.parameters.delete(key)
         except KeyError:
             return [-1, f"parameter [{key}] is not set", 0]
+
         for watched, nodes in self._watchers.items():
             if watched == key or watched.startswith(f"{key.rstrip('/')}/"):
-                self.notices += [Notice(uri, "paramUpdate", f"{watched.rstrip('/')}/") for uri in nodes.values()]
+                self.notices += [
+                    Notice(uri, "paramUpdate", f"{watched.rstrip('/')}/")
+                    for uri in nodes.values()
+                ]
+
         return [1, f"parameter [{key}] deleted", 0]
 
     def _x_hasParam(self, caller: str, key: str) -> Answer:
@@ -515,11 +650,16 @@ class Master:
             self.parameters.get(key)
         except KeyError:
             return [1, key, False]
+
         return [1, key, True]
 
     def _x_searchParam(self, caller: str, key: str) -> Answer:
         found = self.parameters.search(caller, key)
-        return [1, "found", found] if found is not None else [-1, f"cannot find parameter [{key}]", ""]
+        return (
+            [1, "found", found]
+            if found is not None
+            else [-1, f"cannot find parameter [{key}]", ""]
+        )
 
     def _x_getParamNames(self, caller: str) -> Answer:
         return [1, "parameter names", self.parameters.names()]

@@ -1,4 +1,6 @@
-"""TCPROS connections between publishers and subscribers, and of service clients (wiki.ros.org/ROS/TCPROS), sans-I/O."""
+"""TCPROS connections between publishers and subscribers, and of service clients
+(wiki.ros.org/ROS/TCPROS), sans-I/O.
+"""
 
 from __future__ import annotations
 
@@ -84,10 +86,13 @@ class Incoming:
     node : str
         Name of the node.
     topics, services : mapping
-        What the node offers, by absolute name; looked up when the peer's header has arrived.
+        What the node offers, by absolute name; looked up when the peer's header has
+        arrived.
     """
 
-    def __init__(self, node: str, topics: Mapping[str, TopicOffer], services: Mapping[str, Offer]) -> None:
+    def __init__(
+        self, node: str, topics: Mapping[str, TopicOffer], services: Mapping[str, Offer]
+    ) -> None:
         self._node = node
         self._topics = topics
         self._services = services
@@ -120,12 +125,17 @@ class Incoming:
     @property
     def is_waited_for(self) -> bool:
         """Whether the peer's header or a request is incomplete (subject to a time-out)."""
-        return self.header is None or (self.service is not None and not self._frames.is_empty)
+        return self.header is None or (
+            self.service is not None and not self._frames.is_empty
+        )
 
     def receive_data(self, data: bytes) -> None:
         """Feed bytes from the peer."""
-        if self.is_closing or self.topic is not None:  # a subscriber sends nothing after its header
+        if (
+            self.is_closing or self.topic is not None
+        ):  # a subscriber sends nothing after its header
             return
+
         self._frames.add(data)
         if self.header is not None:
             return
@@ -137,7 +147,11 @@ class Incoming:
             self._refuse(str(error))
 
     def _handle_header(self, header: dict[str, str]) -> None:
-        self.header = {name: value[: api.MAX_NAME] for name, value in header.items() if name in KEPT_FIELDS}
+        self.header = {
+            name: value[: api.MAX_NAME]
+            for name, value in header.items()
+            if name in KEPT_FIELDS
+        }
         if "service" in header:
             self._begin_service(header)
         else:
@@ -148,9 +162,14 @@ class Incoming:
         if offer is None:
             self._refuse(f"service [{header['service']}] is not served by {self._node}")
             return
+
         if header.get("md5sum", ANY) not in (ANY, offer.md5):
-            self._refuse(f"request from [{self.caller}]: md5sums do not match: [{header['md5sum']}] vs. [{offer.md5}]")
+            self._refuse(
+                f"request from [{self.caller}]: md5sums do not match: "
+                f"[{header['md5sum']}] vs. [{offer.md5}]"
+            )
             return
+
         self._out += wire.encode_header(
             {
                 "callerid": self._node,
@@ -172,12 +191,16 @@ class Incoming:
         if offer is None:
             self._refuse(f"topic [{name}] is not published by {self._node}")
             return
-        if header.get("type", ANY) not in (ANY, offer.type_name) or header.get("md5sum", ANY) not in (ANY, offer.md5):
+
+        if header.get("type", ANY) not in (ANY, offer.type_name) or header.get(
+            "md5sum", ANY
+        ) not in (ANY, offer.md5):
             self._refuse(
                 f"topic [{name}]: the publisher has {offer.type_name} [{offer.md5}], "
                 f"the subscriber wants {header.get('type')} [{header.get('md5sum')}]"
             )
             return
+
         self._out += wire.encode_header(
             {
                 "callerid": self._node,
@@ -193,7 +216,11 @@ class Incoming:
 
     def _refuse(self, reason: str) -> None:
         self.problem = shown(reason, MAX_PROBLEM)
-        self._out += wire.encode_header({"error": self.problem}) if self.service is None else wire.failure(self.problem)
+        self._out += (
+            wire.encode_header({"error": self.problem})
+            if self.service is None
+            else wire.failure(self.problem)
+        )
         self.is_closing = True
 
     # -- output
@@ -219,10 +246,13 @@ class Incoming:
         return data
 
     def next_event(self) -> Event | None:
-        """The next event, or None. Requests are parsed one by one on demand, so that further ones wait in the buffer (back-pressure)."""
+        """The next event, or None. Requests are parsed one by one on demand, so that
+        further ones wait in the buffer (back-pressure).
+        """
         if self._subscribed is not None:
             event, self._subscribed = self._subscribed, None
             return event
+
         if self.service is None or self.is_closing:
             return None
         try:
@@ -230,10 +260,13 @@ class Incoming:
         except PeerError as error:
             self._refuse(str(error))
             return None
+
         return None if body is None else Requested(self.service, body)
 
 
-def subscriber_header(node: str, topic: str, type_name: str, md5: str, definition: str) -> bytes:
+def subscriber_header(
+    node: str, topic: str, type_name: str, md5: str, definition: str
+) -> bytes:
     """The connection header of a subscriber."""
     return wire.encode_header(
         {
@@ -261,7 +294,13 @@ class Subscription:
     """
 
     def __init__(
-        self, node: str, topic: str, type_name: str, md5: str, definition: str, limit: int = wire.MAX_FRAME
+        self,
+        node: str,
+        topic: str,
+        type_name: str,
+        md5: str,
+        definition: str,
+        limit: int = wire.MAX_FRAME,
     ) -> None:
         self._md5 = md5
         self._topic = topic
@@ -283,10 +322,17 @@ class Subscription:
             header = wire.decode_header(messages.pop(0))
             self.is_accepted = True
             if "error" in header:
-                raise PeerError(f"topic {self._topic}: the publisher refuses: {shown(header['error'], MAX_PROBLEM)}")
+                raise PeerError(
+                    f"topic {self._topic}: the publisher refuses: "
+                    f"{shown(header['error'], MAX_PROBLEM)}"
+                )
+
             if header.get("md5sum", ANY) not in (ANY, self._md5):
                 raise PeerError(
-                    f"topic {self._topic}: md5sums do not match: [{shown(header.get('md5sum'))}] vs. [{self._md5}]"
+                    f"topic {self._topic}: md5sums do not match: "
+                    f"[{shown(header.get('md5sum'))}] vs. [{self._md5}]"
                 )
+
             self.caller = shown(header.get("callerid", "?"), api.MAX_NAME)
+
         return messages

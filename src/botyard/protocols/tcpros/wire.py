@@ -1,7 +1,10 @@
-"""The TCPROS wire format: connection headers and frames (wiki.ros.org/ROS/TCPROS, wiki.ros.org/ROS/Connection Header).
+"""The TCPROS wire format: connection headers and frames (wiki.ros.org/ROS/TCPROS,
+wiki.ros.org/ROS/Connection Header).
 
-Everything is little-endian. A connection begins with a header in each direction: its length (4 bytes), then fields, each with its length
-(4 bytes) and ``name=value``. Then messages follow, each with its length. Before a service's answer stands 1, or 0 and then an error text.
+Everything is little-endian. A connection begins with a header in each direction: its
+length (4 bytes), then fields, each with its length (4 bytes) and ``name=value``. Then
+messages follow, each with its length. Before a service's answer stands 1, or 0 and then
+an error text.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ _LENGTH: Final = struct.Struct("<I")
 
 def encode_header(fields: Mapping[str, str]) -> bytes:
     """A connection header, its length included."""
-    body = b"".join(_LENGTH.pack(len(x)) + x for x in (f"{k}={v}".encode() for k, v in fields.items()))
+    body = b"".join(
+        _LENGTH.pack(len(x)) + x
+        for x in (f"{k}={v}".encode() for k, v in fields.items())
+    )
     return _LENGTH.pack(len(body)) + body
 
 
@@ -39,11 +45,17 @@ def decode_header(body: bytes) -> dict[str, str]:
     at = 0
     while at < len(body):
         if at + 4 > len(body):
-            raise PeerError(f"connection header: expected a length at byte {at}, found the end")
+            raise PeerError(
+                f"connection header: expected a length at byte {at}, found the end"
+            )
+
         (size,) = _LENGTH.unpack_from(body, at)
         at += 4
         if at + size > len(body):
-            raise PeerError(f"connection header: a field of {size} bytes at byte {at} exceeds it")
+            raise PeerError(
+                f"connection header: a field of {size} bytes at byte {at} exceeds it"
+            )
+
         if len(fields) >= MAX_FIELDS:
             raise PeerError(f"connection header: more than {MAX_FIELDS} fields")
         name, equals, value = body[at : at + size].partition(b"=")
@@ -51,6 +63,7 @@ def decode_header(body: bytes) -> dict[str, str]:
             raise PeerError("connection header: expected name=value, found no =")
         fields[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
         at += size
+
     return fields
 
 
@@ -60,8 +73,16 @@ def frame(body: bytes | bytearray | memoryview) -> bytes:
 
 
 def numbered_frame(message: bytes, number: int) -> bytes:
-    """The frame of a message that begins with a std_msgs/Header, whose first field, ``seq``, is this number."""
-    return b"".join((_LENGTH.pack(len(message)), _LENGTH.pack(number), memoryview(message)[_LENGTH.size :]))
+    """The frame of a message that begins with a std_msgs/Header, whose first field,
+    ``seq``, is this number.
+    """
+    return b"".join(
+        (
+            _LENGTH.pack(len(message)),
+            _LENGTH.pack(number),
+            memoryview(message)[_LENGTH.size :],
+        )
+    )
 
 
 def success(body: bytes | bytearray | memoryview) -> bytes:
@@ -75,7 +96,8 @@ def failure(reason: str) -> bytes:
 
 
 class Frames:
-    """Incremental parser of a stream into frames; the result does not depend on how the stream is split.
+    """Incremental parser of a stream into frames; the result does not depend on how the
+    stream is split.
 
     Memory is allocated for received bytes only, not for announced lengths.
 
@@ -110,7 +132,8 @@ class Frames:
         Raises
         ------
         PeerError
-            The frame's length exceeds the limit; the stream cannot be parsed any further.
+            The frame's length exceeds the limit; the stream cannot be parsed any
+            further.
         """
         if len(self._buffer) < 4:
             return None

@@ -1,8 +1,11 @@
-"""Parsing and encoding of XML-RPC documents, as ROS's master and nodes exchange them (xmlrpc.com/spec).
+"""Parsing and encoding of XML-RPC documents, as ROS's master and nodes exchange them
+(xmlrpc.com/spec).
 
-Documents are parsed incrementally, so that a long one costs little at a time, and limits of length, values and nesting are checked before
-memory is allocated. Every parsed value can be encoded again: integers have 32 bits, and text holds valid XML characters only. Document
-types and custom entities are refused (entity expansion attacks).
+Documents are parsed incrementally, so that a long one costs little at a time, and
+limits of length, values and nesting are checked before memory is allocated. Every
+parsed value can be encoded again: integers have 32 bits, and text holds valid XML
+characters only. Document types and custom entities are refused (entity expansion
+attacks).
 """
 
 from __future__ import annotations
@@ -33,20 +36,44 @@ VALUES_PER_PIECE: Final = 256
 """Values that are encoded at a time."""
 _INT_LIMIT: Final = 2**31
 _SCALARS: Final = frozenset(
-    ["i4", "int", "i8", "boolean", "string", "double", "dateTime.iso8601", "base64", "nil"]
-)  # fmt: skip
+    [
+        "i4",
+        "int",
+        "i8",
+        "boolean",
+        "string",
+        "double",
+        "dateTime.iso8601",
+        "base64",
+        "nil",
+    ]
+)
 _INSIDE: Final[dict[str, frozenset[str]]] = {
-    "": frozenset(["methodCall", "methodResponse"]), "methodCall": frozenset(["methodName", "params"]),
-    "methodResponse": frozenset(["params", "fault"]), "params": frozenset(["param"]), "param": frozenset(["value"]),
-    "fault": frozenset(["value"]), "value": _SCALARS | {"array", "struct"}, "array": frozenset(["data"]), "data": frozenset(["value"]),
-    "struct": frozenset(["member"]), "member": frozenset(["name", "value"]),
-}  # fmt: skip
+    "": frozenset(["methodCall", "methodResponse"]),
+    "methodCall": frozenset(["methodName", "params"]),
+    "methodResponse": frozenset(["params", "fault"]),
+    "params": frozenset(["param"]),
+    "param": frozenset(["value"]),
+    "fault": frozenset(["value"]),
+    "value": _SCALARS | {"array", "struct"},
+    "array": frozenset(["data"]),
+    "data": frozenset(["value"]),
+    "struct": frozenset(["member"]),
+    "member": frozenset(["name", "value"]),
+}
 _WITH_TEXT: Final = _SCALARS | {"methodName", "name", "value"}
-_MAX_CHILDREN: Final = {"params": MAX_BODY, "data": MAX_BODY, "struct": MAX_BODY, "methodCall": 2, "member": 2}
+_MAX_CHILDREN: Final = {
+    "params": MAX_BODY,
+    "data": MAX_BODY,
+    "struct": MAX_BODY,
+    "methodCall": 2,
+    "member": 2,
+}
 """Maximum of child elements; 1 for elements that are not listed."""
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,12}\Z")
 _REAL: Final = re.compile(
-    r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z", re.IGNORECASE
+    r"[+-]?(inf(inity)?|nan|[0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?)\Z",
+    re.IGNORECASE,
 )
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML cannot represent (XML 1.0 §2.2)."""
@@ -60,8 +87,9 @@ class Document(NamedTuple):
     method : str or None
         Name of the called method; None: it is a response.
     values : tuple
-        Arguments of the call; the one value of a response. Each is None, a bool, an int of 32 bits, a float, str, bytes or datetime, a
-        list of values, or a dict of them by str.
+        Arguments of the call; the one value of a response. Each is None, a bool, an int
+        of 32 bits, a float, str, bytes or datetime, a list of values, or a dict of them
+        by str.
     """
 
     method: str | None
@@ -93,7 +121,9 @@ class Reader:
         self._length = self._values = self._depth = 0
         self._stack = [_Element("")]
         self._done: Document | None = None
-        parser = self._parser = expat.ParserCreate("utf-8")  # overrides the declared encoding: ROS uses UTF-8 only
+        parser = self._parser = expat.ParserCreate(
+            "utf-8"
+        )  # overrides the declared encoding: ROS uses UTF-8 only
         parser.buffer_text = True
         parser.buffer_size = 1 << 16
         parser.StartElementHandler = self._start
@@ -107,13 +137,17 @@ class Reader:
         Raises
         ------
         PeerError
-            They are not XML-RPC, or more than the limits allow; nothing can be read any more then.
+            They are not XML-RPC, or more than the limits allow; nothing can be read any
+            more then.
         """
         self._length += len(data)
         if self._length > self._limit:
             raise PeerError(f"an XML-RPC document of more than {self._limit} bytes")
         self._parse(data, False)
-        if self._length - max(0, self._parser.CurrentByteIndex) > MAX_MARKUP and not self._done:
+        if (
+            self._length - max(0, self._parser.CurrentByteIndex) > MAX_MARKUP
+            and not self._done
+        ):
             raise PeerError(f"XML-RPC: a tag of more than {MAX_MARKUP} bytes")
 
     def finish(self) -> Document:
@@ -134,13 +168,16 @@ class Reader:
             self._parser.Parse(data, last)
         except expat.ExpatError as error:
             raise PeerError(f"not XML-RPC: {error}") from None
-        except (ValueError, LookupError) as error:  # from a handler: an invalid value
+        except (ValueError, LookupError) as error:
+            # from a handler: an invalid value
             raise PeerError(f"not XML-RPC: {shown(error, 200)}") from None
 
     # -- handlers of the XML parser
 
     def _doctype(self, *_: object) -> None:
-        raise PeerError("XML-RPC: a document type is not taken: entities could make a small document huge")
+        raise PeerError(
+            "XML-RPC: a document type is not taken: entities could make a small document huge"
+        )
 
     def _start(self, tag: str, _attributes: object) -> None:
         above = self._stack[-1]
@@ -155,7 +192,10 @@ class Reader:
         elif tag in ("array", "struct"):
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                raise PeerError(f"XML-RPC: more than {MAX_DEPTH} arrays and structures in each other")
+                raise PeerError(
+                    f"XML-RPC: more than {MAX_DEPTH} arrays and structures in each other"
+                )
+
         self._stack.append(_Element(tag))
 
     def _text(self, text: str) -> None:
@@ -188,14 +228,20 @@ def _string(element: _Element) -> str:
 def _name(element: _Element) -> str:
     text = _string(element).strip() if element.tag == "methodName" else _string(element)
     if len(text) > MAX_NAME:
-        raise PeerError(f"XML-RPC: a name of {len(text)} characters; at most {MAX_NAME} are taken")
+        raise PeerError(
+            f"XML-RPC: a name of {len(text)} characters; at most {MAX_NAME} are taken"
+        )
+
     return text
 
 
 def _whole(element: _Element) -> int:
     text = _string(element).strip()
     if not _WHOLE.match(text) or not -_INT_LIMIT <= (number := int(text)) < _INT_LIMIT:
-        raise PeerError(f"XML-RPC: expected a whole number of 32 bits, found {shown(text, 20)}")
+        raise PeerError(
+            f"XML-RPC: expected a whole number of 32 bits, found {shown(text, 20)}"
+        )
+
     return number
 
 
@@ -218,7 +264,9 @@ def _time(element: _Element) -> datetime:
     try:
         return datetime.strptime(text, "%Y%m%dT%H:%M:%S")
     except ValueError:
-        raise PeerError(f"XML-RPC: expected a time as 20260131T12:00:00, found {shown(text, 20)}") from None
+        raise PeerError(
+            f"XML-RPC: expected a time as 20260131T12:00:00, found {shown(text, 20)}"
+        ) from None
 
 
 def _bytes(element: _Element) -> bytes:
@@ -241,7 +289,10 @@ def _member(element: _Element) -> tuple[str, Any]:
 def _call(element: _Element) -> Document:
     method, *params = element.inside or [None]
     if not isinstance(method, str) or not all(isinstance(p, list) for p in params):
-        raise PeerError("XML-RPC: expected the name of a method and its parameters in <methodCall>")
+        raise PeerError(
+            "XML-RPC: expected the name of a method and its parameters in <methodCall>"
+        )
+
     return Document(method, tuple(params[0]) if params else ())
 
 
@@ -250,7 +301,10 @@ def _response(element: _Element) -> Document:
     if isinstance(found, _Fault):
         raise PeerError(f"the peer reports: {shown(found.text, 300)}")
     if len(found) > 1:
-        raise PeerError(f"XML-RPC: expected one value in a response, found {len(found)}")
+        raise PeerError(
+            f"XML-RPC: expected one value in a response, found {len(found)}"
+        )
+
     return Document(None, tuple(found) or (None,))
 
 
@@ -260,16 +314,34 @@ class _Fault(NamedTuple):
 
 def _fault(element: _Element) -> _Fault:
     value = _only(element, "a value")
-    return _Fault(str(value.get("faultString", "")) if isinstance(value, dict) else str(value))
+    return _Fault(
+        str(value.get("faultString", "")) if isinstance(value, dict) else str(value)
+    )
 
 
 _MADE: Final[dict[str, Callable[[_Element], Any]]] = {
-    "methodCall": _call, "methodResponse": _response, "methodName": _name, "params": lambda e: e.inside,
-    "param": lambda e: _only(e, "a value"), "fault": _fault, "value": _value, "array": lambda e: _only(e, "<data>"),
-    "data": lambda e: e.inside, "struct": lambda e: dict(e.inside), "member": _member, "name": _name,
-    "i4": _whole, "int": _whole, "i8": _whole, "boolean": _boolean, "double": _double, "string": _string,
-    "dateTime.iso8601": _time, "base64": _bytes, "nil": lambda e: None,
-}  # fmt: skip
+    "methodCall": _call,
+    "methodResponse": _response,
+    "methodName": _name,
+    "params": lambda e: e.inside,
+    "param": lambda e: _only(e, "a value"),
+    "fault": _fault,
+    "value": _value,
+    "array": lambda e: _only(e, "<data>"),
+    "data": lambda e: e.inside,
+    "struct": lambda e: dict(e.inside),
+    "member": _member,
+    "name": _name,
+    "i4": _whole,
+    "int": _whole,
+    "i8": _whole,
+    "boolean": _boolean,
+    "double": _double,
+    "string": _string,
+    "dateTime.iso8601": _time,
+    "base64": _bytes,
+    "nil": lambda e: None,
+}
 
 
 # -- encoding
@@ -281,7 +353,8 @@ def _escaped(text: str) -> str:
 
 
 def pieces(value: Any) -> Iterator[str]:
-    """Encode a value as XML, in pieces of about `VALUES_PER_PIECE` values, so that a server can do other work in between.
+    """Encode a value as XML, in pieces of about `VALUES_PER_PIECE` values, so that a
+    server can do other work in between.
 
     An iterator is an array, whose values are made one in a piece.
 
@@ -308,7 +381,10 @@ def pieces(value: Any) -> Iterator[str]:
             out.append(f"<value><boolean>{one:d}</boolean></value>")
         elif kind is int:
             if not -_INT_LIMIT <= one < _INT_LIMIT:
-                raise PeerError(f"XML-RPC has no whole numbers of more than 32 bits: {one}")
+                raise PeerError(
+                    f"XML-RPC has no whole numbers of more than 32 bits: {one}"
+                )
+
             out.append(f"<value><int>{one}</int></value>")
         elif kind is float:
             out.append(f"<value><double>{one!r}</double></value>")
@@ -321,22 +397,35 @@ def pieces(value: Any) -> Iterator[str]:
             todo.append(_STRUCT_END)
             for key, inner in reversed(one.items()):
                 if not isinstance(key, str):
-                    raise PeerError(f"XML-RPC has only text for names of members, not {key!r}")
-                todo += (_MEMBER_END, inner, _Raw(f"<member><name>{_escaped(key)}</name>"))
+                    raise PeerError(
+                        f"XML-RPC has only text for names of members, not {key!r}"
+                    )
+
+                todo += (
+                    _MEMBER_END,
+                    inner,
+                    _Raw(f"<member><name>{_escaped(key)}</name>"),
+                )
         elif isinstance(one, Iterator):
             out.append("<value><array><data>")
             todo.append(_Rest(one))
         elif one is None:
             out.append("<value><nil/></value>")
         elif kind is bytes:
-            out.append(f"<value><base64>{base64.b64encode(one).decode()}</base64></value>")
+            out.append(
+                f"<value><base64>{base64.b64encode(one).decode()}</base64></value>"
+            )
         elif kind is datetime:
-            out.append(f"<value><dateTime.iso8601>{one:%Y%m%dT%H:%M:%S}</dateTime.iso8601></value>")
+            out.append(
+                f"<value><dateTime.iso8601>{one:%Y%m%dT%H:%M:%S}</dateTime.iso8601></value>"
+            )
         else:
             raise PeerError(f"XML-RPC has no values of the type {kind.__name__}")
+
         if len(out) >= VALUES_PER_PIECE:
             yield "".join(out)
             out.clear()
+
     yield "".join(out)
 
 
@@ -378,4 +467,13 @@ def encode_call(method: str, args: tuple[Any, ...]) -> bytes:
     return f"{_HEAD}<methodCall>\n<methodName>{_escaped(method)}</methodName>\n<params>\n{params}</params>\n</methodCall>\n".encode()
 
 
-__all__ = ["MAX_BODY", "MAX_DEPTH", "MAX_VALUES", "Document", "Reader", "encode_call", "pieces", "response"]
+__all__ = [
+    "MAX_BODY",
+    "MAX_DEPTH",
+    "MAX_VALUES",
+    "Document",
+    "Reader",
+    "encode_call",
+    "pieces",
+    "response",
+]

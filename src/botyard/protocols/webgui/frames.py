@@ -1,6 +1,8 @@
-"""Binary frames and maps of the page (layout after reference webgui.md §4): columns that a browser maps to typed arrays without a copy.
+"""Binary frames and maps of the page (layout after reference webgui.md §4): columns
+that a browser maps to typed arrays without a copy.
 
-A frame is a header of 48 bytes and blocks. Everything is little-endian, every block begins on a multiple of 4 bytes.
+A frame is a header of 48 bytes and blocks. Everything is little-endian, every block
+begins on a multiple of 4 bytes.
 
 | header at | type | what |
 |---|---|---|
@@ -12,11 +14,13 @@ A frame is a header of 48 bytes and blocks. Everything is little-endian, every b
 | 32, 36, 40 | f32 | simulated per wall time; time of a step, ms; speed asked for |
 | 44 | u32 | 0 |
 
-A block is u16 kind (`Block`), u16 group, u32 rows, u32 bytes of its payload, u32 0, then the payload, padded to 4 bytes.
-Poses are relative to the origin that the schema gives, so that float32 is enough for maps far from (0, 0).
+A block is u16 kind (`Block`), u16 group, u32 rows, u32 bytes of its payload, u32 0,
+then the payload, padded to 4 bytes. Poses are relative to the origin that the schema
+gives, so that float32 is enough for maps far from (0, 0).
 
-A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls as f32 x1, y1, x2, y2 and the points as
-f32 x, y, all relative to the origin that the JSON text gives.
+A map is `MAP_MAGIC`, u32 bytes of a JSON text, the text (padded to 4 bytes), the walls
+as f32 x1, y1, x2, y2 and the points as f32 x, y, all relative to the origin that the
+JSON text gives.
 """
 
 from __future__ import annotations
@@ -52,10 +56,16 @@ class Block(IntEnum):
 
     POSE = 1  # f32 x, y, th of each body
     STATE = 2  # u8 of each body, `Bit`s
-    ODOMETRY = 3  # f32 x, y, th of each robot: its pose in the world by odometry
-    VELOCITY = 4  # f32 forward, left, turn of each robot
-    READINGS = 5  # of one group of sensors: u32 row of each sensor's robot, then u16 ranges of each sensor, in units of the group
-    BRIGHT = 6  # of the same group: u32 places, in the ranges of the block before, of what reflects brightly
+    # f32 x, y, th of each robot: its pose in the world by odometry
+    ODOMETRY = 3
+    # f32 forward, left, turn of each robot
+    VELOCITY = 4
+    # of one group of sensors: u32 row of each sensor's robot, then u16 ranges of each
+    # sensor, in units of the group
+    READINGS = 5
+    # of the same group: u32 places, in the ranges of the block before, of what reflects
+    # brightly
+    BRIGHT = 6
 
 
 class Bit(IntEnum):
@@ -91,15 +101,26 @@ def encode(header: Header, columns: Sequence[Column]) -> bytes:
     h = header
     parts: list[bytes | memoryview] = [
         HEADER.pack(
-            MAGIC, VERSION, len(columns), h.schema, h.flags, h.time, h.tick & 0xFFFFFFFF, h.number & 0xFFFFFFFF,
-            h.ratio, h.step_ms, h.speed, 0,
+            MAGIC,
+            VERSION,
+            len(columns),
+            h.schema,
+            h.flags,
+            h.time,
+            h.tick & 0xFFFFFFFF,
+            h.number & 0xFFFFFFFF,
+            h.ratio,
+            h.step_ms,
+            h.speed,
+            0,
         )
-    ]  # fmt: skip
+    ]
     for kind, group, rows, arrays in columns:
         size = sum(a.nbytes for a in arrays)
         parts.append(BLOCK.pack(kind, group, rows, size, 0))
         parts += [np.ascontiguousarray(a).data for a in arrays]
         parts.append(bytes(-size % 4))
+
     return b"".join(parts)
 
 
@@ -112,7 +133,10 @@ def decode(frame: bytes) -> tuple[Header, list[tuple[Block, int, int, bytes]]]:
         Not a frame of this version, or cut short.
     """
     if len(frame) < HEADER.size or frame[:4] != MAGIC:
-        raise ValueError(f"not a frame: it begins with {frame[:4]!r}, expected {MAGIC!r}")
+        raise ValueError(
+            f"not a frame: it begins with {frame[:4]!r}, expected {MAGIC!r}"
+        )
+
     _, version, count, *rest = HEADER.unpack_from(frame)
     if version != VERSION:
         raise ValueError(f"frame of version {version}, expected {VERSION}")
@@ -127,22 +151,31 @@ def _blocks(frame: bytes, count: int) -> Iterator[tuple[Block, int, int, bytes]]
         kind, group, rows, size, _ = BLOCK.unpack_from(frame, at)
         at += BLOCK.size
         if at + size > len(frame):
-            raise ValueError(f"frame cut short: a block of {size} bytes at byte {at} of {len(frame)}")
+            raise ValueError(
+                f"frame cut short: a block of {size} bytes at byte {at} of {len(frame)}"
+            )
+
         yield Block(kind), group, rows, frame[at : at + size]
         at += size + -size % 4
 
 
 def to_units(ranges: NDArray[np.float64], unit: float) -> NDArray[np.uint16]:
-    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is not a number becomes `NO_READING`.
+    """Ranges (m) as whole multiples of `unit` (m), at most `NO_READING` − 1; what is
+    not a number becomes `NO_READING`.
 
     Of any shape; the result is contiguous.
     """
-    scaled = np.multiply(ranges, 1.0 / unit, dtype=np.float32, casting="same_kind")  # 24 bits are enough for 16
+    scaled = np.multiply(
+        ranges, 1.0 / unit, dtype=np.float32, casting="same_kind"
+    )  # 24 bits are enough for 16
     scaled += np.float32(0.5)
     low, high = (scaled.min(), scaled.max()) if scaled.size else (0.0, 0.0)
-    if not (low >= 0.0 and high < NO_READING):  # slow path: never taken for readings of sensors
+    if not (
+        low >= 0.0 and high < NO_READING
+    ):  # slow path: never taken for readings of sensors
         np.clip(scaled, 0.0, NO_READING - 0.5, out=scaled)
         scaled[np.isnan(scaled)] = NO_READING
+
     return scaled.astype(np.uint16)
 
 
@@ -157,10 +190,18 @@ def encode_map(scene: Scene) -> bytes:
         "walls": len(scene.segments),
         "points": len(scene.points),
         "places": [
-            {"kind": shown(p.kind), "name": shown(p.name), "pose": list(p.pose), "heading": p.has_heading}
+            {
+                "kind": shown(p.kind),
+                "name": shown(p.name),
+                "pose": list(p.pose),
+                "heading": p.has_heading,
+            }
             for p in scene.places
         ],
-        "areas": [{"kind": shown(a.kind), "name": shown(a.name), "corners": a.corners} for a in scene.areas],
+        "areas": [
+            {"kind": shown(a.kind), "name": shown(a.name), "corners": a.corners}
+            for a in scene.areas
+        ],
     }
     text = json.dumps(about).encode()
     text += b" " * (-len(text) % 4)

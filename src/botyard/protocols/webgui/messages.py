@@ -1,6 +1,8 @@
-"""Control messages of the page: JSON texts, checked on arrival (reference webgui.md §4). The page's TypeScript types are made from these.
+"""Control messages of the page: JSON texts, checked on arrival (reference webgui.md
+§4). The page's TypeScript types are made from these.
 
-A request has a `type` and an `id`; each is answered by `Ok` or `Failed` with that id. Everything is in SI units: m, rad, s.
+A request has a `type` and an `id`; each is answered by `Ok` or `Failed` with that id.
+Everything is in SI units: m, rad, s.
 """
 
 from __future__ import annotations
@@ -99,13 +101,17 @@ class Placement(msgspec.Struct, kw_only=True):
 
 
 class Move(Request, tag="move"):
-    """Teleport bodies to true poses. Answered with the number of the present frame: later ones show them there."""
+    """Teleport bodies to true poses. Answered with the number of the present frame:
+    later ones show them there.
+    """
 
     to: Annotated[list[Placement], msgspec.Meta(max_length=5000)]
 
 
 class Drive(Request, tag="drive"):
-    """Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). `on` false ends driving."""
+    """Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog).
+    `on` false ends driving.
+    """
 
     name: Name
     v: Number = 0.0
@@ -129,7 +135,9 @@ class EmergencyStop(Request, tag="estop"):
 
 
 class Joystick(Request, tag="joystick"):
-    """State of the joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward."""
+    """State of the joystick that is plugged into a robot, for its client to read: −1 …
+    1 to the right and forward.
+    """
 
     name: Name
     x: Number = 0.0
@@ -139,7 +147,9 @@ class Joystick(Request, tag="joystick"):
 
 
 class CommandDevice(Request, tag="command"):
-    """A command to an actuator of a robot: one of those in `DeviceReading.commands`, in SI units."""
+    """A command to an actuator of a robot: one of those in `DeviceReading.commands`, in
+    SI units.
+    """
 
     name: Name
     device: Name
@@ -184,7 +194,9 @@ class OdometryErrors(Request, tag="odometry_errors"):
 
 
 class Undo(Request, tag="undo"):
-    """Take back what this page did last with bodies or the map. Answered with a line that says what."""
+    """Take back what this page did last with bodies or the map. Answered with a line
+    that says what.
+    """
 
 
 class Redo(Request, tag="redo"):
@@ -192,10 +204,12 @@ class Redo(Request, tag="redo"):
 
 
 class Look(Request, tag="look"):
-    """Look back, without changing anything: this page is shown the last moment at a simulated time (s) or before it.
+    """Look back, without changing anything: this page is shown the last moment at a
+    simulated time (s) or before it.
 
-    Answered with `Looked`. A recording is shown to all pages alike: it goes to that moment, and the answer is null.
-    Without a time, the moment that is `by` after the one that is shown, or before it; without both, the present again.
+    Answered with `Looked`. A recording is shown to all pages alike: it goes to that
+    moment, and the answer is null. Without a time, the moment that is `by` after the
+    one that is shown, or before it; without both, the present again.
     """
 
     time: Annotated[float, msgspec.Meta(ge=0.0, le=1e12)] | None = None
@@ -203,7 +217,9 @@ class Look(Request, tag="look"):
 
 
 class GoOn(Request, tag="go_on"):
-    """Let the world go on from the moment that this page looks at; it shows the present again. Answered with the moment's time, s."""
+    """Let the world go on from the moment that this page looks at; it shows the present
+    again. Answered with the moment's time, s.
+    """
 
 
 class Loop(Request, tag="loop"):
@@ -213,7 +229,9 @@ class Loop(Request, tag="loop"):
 
 
 class Chart(Request, tag="chart"):
-    """What the robots of a recorded run of traffic did over time. Answered with `ChartResult`, or null if there is no traffic in it."""
+    """What the robots of a recorded run of traffic did over time. Answered with
+    `ChartResult`, or null if there is no traffic in it.
+    """
 
 
 class LoadMap(Request, tag="map"):
@@ -233,11 +251,14 @@ class Snapshot(Request, tag="snapshot"):
 
 
 class StartRecording(Request, tag="start_recording"):
-    """Record the run to a file in the working directory of the simulator; answered with its path.
+    """Record the run to a file in the working directory of the simulator; answered with
+    its path.
 
-    `last`: keep only so much simulated time, s, until it is saved; 0: write all. `on_stall`: save it when a robot stalls. `topics`,
-    `robots`: patterns of what is recorded, as of file names; none: the usual topics, all robots. `rates`: patterns of topics, and most
-    messages of each such topic for each simulated second; 0: one for each step.
+    `last`: keep only so much simulated time, s, until it is saved; 0: write all.
+    `on_stall`: save it when a robot stalls. `topics`, `robots`: patterns of what is
+    recorded, as of file names; none: the usual topics, all robots. `rates`: patterns of
+    topics, and most messages of each such topic for each simulated second; 0: one for
+    each step.
     """
 
     name: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -259,14 +280,16 @@ class SaveRecording(Request, tag="save_recording"):
 
 
 class WriteMovie(Request, tag="write_movie"):
-    """Make a movie of a part of the recording, or of what is kept of a running simulation; answered with its path when it is finished.
+    """Make a movie of a part of the recording, or of what is kept of a running
+    simulation; answered with its path when it is finished.
 
     Attributes
     ----------
     begin, end : float
         Simulated time of its first and last moment, s.
     format : str
-        Its format, or ``png`` for a picture of the end; "": MP4 if the simulator has it, else WebP.
+        Its format, or ``png`` for a picture of the end; "": MP4 if the simulator has
+        it, else WebP.
     speed, fps : float
         Simulated per shown time; frames a second, 0: as fits.
     width : int
@@ -351,11 +374,47 @@ class Debug(Request, tag="debug"):
 
 
 AnyRequest = (
-    Hello | SetView | Ack | Pause | Run | Step | Speed | Hold | Move | Drive | Enable | EmergencyStop | Joystick | CommandDevice
-    | Add | Clone | Remove | Reset | Undo | Redo | Look | GoOn | Loop | Chart | OdometryErrors | LoadMap | Reload | Snapshot
-    | StartRecording | StopRecording | SaveRecording | WriteMovie | CancelMovie | Download | Interface | Start | Reply | Exit | Catalog
+    Hello
+    | SetView
+    | Ack
+    | Pause
+    | Run
+    | Step
+    | Speed
+    | Hold
+    | Move
+    | Drive
+    | Enable
+    | EmergencyStop
+    | Joystick
+    | CommandDevice
+    | Add
+    | Clone
+    | Remove
+    | Reset
+    | Undo
+    | Redo
+    | Look
+    | GoOn
+    | Loop
+    | Chart
+    | OdometryErrors
+    | LoadMap
+    | Reload
+    | Snapshot
+    | StartRecording
+    | StopRecording
+    | SaveRecording
+    | WriteMovie
+    | CancelMovie
+    | Download
+    | Interface
+    | Start
+    | Reply
+    | Exit
+    | Catalog
     | Debug
-)  # fmt: skip
+)
 
 
 # -- to the page
@@ -394,7 +453,9 @@ class StartOffer(msgspec.Struct, kw_only=True):
 
 
 class Welcome(msgspec.Struct, kw_only=True, tag="welcome", tag_field="type"):
-    """The answer to `Hello`. `page`: number of this page, to be named when a file is sent."""
+    """The answer to `Hello`. `page`: number of this page, to be named when a file is
+    sent.
+    """
 
     version: int
     program: str
@@ -410,7 +471,9 @@ class Started(msgspec.Struct, kw_only=True, tag="started", tag_field="type"):
 
 
 class Model(msgspec.Struct, kw_only=True):
-    """A robot model or an obstacle as it is drawn: polygons in its own frame, and where its lasers are, x, y, m."""
+    """A robot model or an obstacle as it is drawn: polygons in its own frame, and where
+    its lasers are, x, y, m.
+    """
 
     name: str
     description: str
@@ -427,9 +490,17 @@ class Model(msgspec.Struct, kw_only=True):
 def broken_model(name: str, problem: str) -> Model:
     """An entry for a model whose definition is wrong, with the reason."""
     return Model(
-        name=name, description="", color="grey", parts=[], drives=False, omni=False, lasers=[], max_v=0.0, max_w=0.0,
+        name=name,
+        description="",
+        color="grey",
+        parts=[],
+        drives=False,
+        omni=False,
+        lasers=[],
+        max_v=0.0,
+        max_w=0.0,
         problem=problem,
-    )  # fmt: skip
+    )
 
 
 class BodyInfo(msgspec.Struct, kw_only=True):
@@ -442,9 +513,11 @@ class BodyInfo(msgspec.Struct, kw_only=True):
 
 
 class Group(msgspec.Struct, kw_only=True):
-    """Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's frame and goes along a bearing.
+    """Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's
+    frame and goes along a bearing.
 
-    On the layer of lasers they have one origin and `count` bearings from `angle0` on, by `step`; on that of sonar a pose for each ray.
+    On the layer of lasers they have one origin and `count` bearings from `angle0` on,
+    by `step`; on that of sonar a pose for each ray.
     """
 
     id: int
@@ -478,7 +551,9 @@ class MapInfo(msgspec.Struct, kw_only=True):
 
 
 class Schema(msgspec.Struct, kw_only=True, tag="schema", tag_field="type"):
-    """Layout of the columns of frames until the next such message, and the map that they belong to."""
+    """Layout of the columns of frames until the next such message, and the map that
+    they belong to.
+    """
 
     number: int
     map: MapInfo
@@ -509,7 +584,8 @@ class Looked(msgspec.Struct, kw_only=True):
 
 
 class TimeLine(msgspec.Struct, kw_only=True):
-    """What a page can look at: the last minutes of a running simulation, or a recording.
+    """What a page can look at: the last minutes of a running simulation, or a
+    recording.
 
     Attributes
     ----------
@@ -539,8 +615,9 @@ class TimeLine(msgspec.Struct, kw_only=True):
 class Mark(msgspec.Struct, kw_only=True):
     """An event on the time line: simulated time, s, a line of text, and its kind.
 
-    Kinds: ``robot`` (come or gone), ``client`` (come or gone), ``map``, ``branch`` (the world went on from there), ``stall``, ``command``,
-    ``warning``, ``error`` (lines of the log); others are shown like ``robot``.
+    Kinds: ``robot`` (come or gone), ``client`` (come or gone), ``map``, ``branch`` (the
+    world went on from there), ``stall``, ``command``, ``warning``, ``error`` (lines of
+    the log); others are shown like ``robot``.
     """
 
     time: float
@@ -564,9 +641,11 @@ class Client(msgspec.Struct, kw_only=True):
 class Status(msgspec.Struct, kw_only=True, tag="status", tag_field="type"):
     """The status bar, twice a second.
 
-    `timeline` is None if no moments are kept. `question` asks whether to go on; a `Reply` answers it. `recording` is the name of the file
-    that is recorded to, `kept` the simulated time that is only kept in memory until somebody saves it, s (0: all is written).
-    `movie` is the name of the movie that is being made, `drawn` the part of the work that is done, 0 to 1.
+    `timeline` is None if no moments are kept. `question` asks whether to go on; a
+    `Reply` answers it. `recording` is the name of the file that is recorded to, `kept`
+    the simulated time that is only kept in memory until somebody saves it, s (0: all is
+    written). `movie` is the name of the movie that is being made, `drawn` the part of
+    the work that is done, 0 to 1.
     """
 
     clients: int
@@ -594,7 +673,8 @@ class DeviceCommand(msgspec.Struct, kw_only=True):
 
 
 class DeviceReading(msgspec.Struct, kw_only=True):
-    """Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text).
+    """Reading of a device: rows of texts, how many are left out, and marked places (x,
+    y in the robot's frame, m; text).
 
     `commands`: by which it is commanded, if it is an actuator.
     """
@@ -658,7 +738,9 @@ class Log(msgspec.Struct, kw_only=True, tag="log", tag_field="type"):
 
 
 class Files(msgspec.Struct, kw_only=True, tag="files", tag_field="type"):
-    """Paths of files that this run has written for clients, the newest last. Pages that may only look on are not told."""
+    """Paths of files that this run has written for clients, the newest last. Pages that
+    may only look on are not told.
+    """
 
     paths: list[str]
 
@@ -678,7 +760,8 @@ class CatalogResult(msgspec.Struct, kw_only=True):
 
 
 class ChartResult(msgspec.Struct, kw_only=True):
-    """When each robot of a run of traffic drove, waited, and was in which sector; times in s, robots by their numbers.
+    """When each robot of a run of traffic drove, waited, and was in which sector; times
+    in s, robots by their numbers.
 
     Attributes
     ----------
@@ -713,7 +796,9 @@ class ChartResult(msgspec.Struct, kw_only=True):
 
 
 class DebugResult(msgspec.Struct, kw_only=True):
-    """Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … 1 of each, in one list), lines, names of bodies."""
+    """Structures of the engine: squares (x, y of the lower left corner, edge, value 0 …
+    1 of each, in one list), lines, names of bodies.
+    """
 
     squares: list[float] = []
     lines: list[tuple[float, float, float, float]] = []

@@ -1,7 +1,9 @@
-"""Sans-I/O session of one viewer of the page: a state machine, to which time is an argument (design §2, rule 2).
+"""Sans-I/O session of one viewer of the page: a state machine, to which time is an
+argument (design §2, rule 2).
 
-It authenticates the viewer, charges the time of its requests to its budget, and sends frames only as fast as the page draws them: each is
-acknowledged (flow control), and the rate adapts between 30 and 5 a second (reference webgui.md §4).
+It authenticates the viewer, charges the time of its requests to its budget, and sends
+frames only as fast as the page draws them: each is acknowledged (flow control), and the
+rate adapts between 30 and 5 a second (reference webgui.md §4).
 """
 
 from __future__ import annotations
@@ -49,13 +51,19 @@ ACK_TIMEOUT: Final = 5.0
 HELLO_TIMEOUT: Final = 5.0
 """Time for the first message, s."""
 MAX_UNREAD: Final = 1024 * 1024
-"""Bytes of messages waiting to be sent beyond which a page's requests wait, and messages that are soon repeated are left out."""
+"""Bytes of messages waiting to be sent beyond which a page's requests wait, and
+messages that are soon repeated are left out.
+"""
 MAX_BACKLOG: Final = 16 * 1024 * 1024
 """Bytes of messages waiting to be sent beyond which the page is disconnected."""
 MAX_STUCK: Final = 30.0
-"""Time after which a page that has taken none of the waiting messages is disconnected, s."""
+"""Time after which a page that has taken none of the waiting messages is disconnected,
+s.
+"""
 MAX_PENDING: Final = 64
-"""Requests of a page that are being carried out; the next is not read before one of them is answered."""
+"""Requests of a page that are being carried out; the next is not read before one of
+them is answered.
+"""
 MAX_LOG: Final = 1000
 """Lines of the log that wait for a slow page."""
 LOG_LINES_PER_MESSAGE: Final = 200
@@ -64,12 +72,16 @@ REFUSED: Final = 4401
 BAD: Final = 4400
 OUTDATED: Final = 4426
 FULL: Final = 1013
-"""WebSocket close codes: wrong token; protocol error; page of another version; too many viewers, or one that does not read."""
+"""WebSocket close codes: wrong token; protocol error; page of another version; too many
+viewers, or one that does not read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Access tokens: `full` to steer, `audience` to look on; without `full` anybody may steer. `read_only`: nobody may."""
+    """Access tokens: `full` to steer, `audience` to look on; without `full` anybody may
+    steer. `read_only`: nobody may.
+    """
 
     full: str
     audience: str = ""
@@ -79,16 +91,21 @@ class Tokens:
         """True: may steer; False: may look on; None: neither."""
         if not self.full or hmac.compare_digest(token.encode(), self.full.encode()):
             return not self.read_only
-        if self.audience and hmac.compare_digest(token.encode(), self.audience.encode()):
+        if self.audience and hmac.compare_digest(
+            token.encode(), self.audience.encode()
+        ):
             return False
+
         return None
 
 
 Answer = Callable[[Any, str | None], None]
-"""Takes the result of a request, and an error message or None; called once, at once or later."""
+"""Takes the result of a request, and an error message or None; called once, at once or
+later.
+"""
 
 
-class Desk(Protocol):
+class RequestHandler(Protocol):
     """Carries out requests of viewers."""
 
     def no_room(self, read_only: bool) -> str:
@@ -100,7 +117,9 @@ class Desk(Protocol):
         ...
 
     def arrived(self, viewer: Viewer) -> Sequence[bytes]:
-        """A viewer was admitted. Returns the encoded messages that it needs before its first frame."""
+        """A viewer was admitted. Returns the encoded messages that it needs before its
+        first frame.
+        """
         ...
 
     def view_changed(self, viewer: Viewer) -> None:
@@ -124,14 +143,15 @@ class Viewer:
     now : float
         Wall time, s.
     admitted : callable, optional
-        Called when the viewer has shown its token, with whether it may steer; returns the budget of its work from now on.
+        Called when the viewer has shown its token, with whether it may steer; returns
+        the budget of its work from now on.
     clock : callable
         Measures how long work takes, s; without it, work costs nothing.
     """
 
     def __init__(
         self,
-        desk: Desk,
+        desk: RequestHandler,
         tokens: Tokens,
         now: float,
         admitted: Callable[[bool], Budget] = lambda _: Budget(),
@@ -165,7 +185,9 @@ class Viewer:
     # -- from the page
 
     def receive_text(self, text: str | bytes, now: float) -> None:
-        """Handle a message from the page. Never raises: errors are answered, or set `close_code`."""
+        """Handle a message from the page. Never raises: errors are answered, or set
+        `close_code`.
+        """
         self._now = now
         with self.work(now):
             self._receive(text)
@@ -180,20 +202,30 @@ class Viewer:
             self.budget.spend(now, self._clock() - began)
 
     def wait(self, now: float) -> float:
-        """Time until its next message may be read, s: 0 unless its budget is overdrawn. `is_behind` holds it up, too."""
+        """Time until its next message may be read, s: 0 unless its budget is overdrawn.
+        `is_behind` holds it up, too.
+        """
         return 0.0 if self.close_code is not None else self.budget.wait(now)
 
     def _receive(self, text: str | bytes) -> None:
         if self.close_code is not None:
             return
         if len(text) > MAX_TEXT:
-            self.close(BAD, f"a message of {len(text)} bytes; at most {MAX_TEXT} are taken")
+            self.close(
+                BAD, f"a message of {len(text)} bytes; at most {MAX_TEXT} are taken"
+            )
             return
+
         try:
             request: AnyRequest = decoder.decode(text)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:  # a ValidationError is a DecodeError
+        except (
+            msgspec.DecodeError,
+            UnicodeError,
+            RecursionError,
+        ) as error:  # a ValidationError is a DecodeError
             self._reject(text, str(error))
             return
+
         if not self.ready:
             self._greet(request)
         elif isinstance(request, Ack):
@@ -209,7 +241,11 @@ class Viewer:
 
     def _perform(self, request: AnyRequest) -> None:
         self._pending += 1
-        self._desk.perform(self, request, lambda result, error: self._performed(request.id, result, error))
+        self._desk.perform(
+            self,
+            request,
+            lambda result, error: self._performed(request.id, result, error),
+        )
 
     def _performed(self, number: int, result: Any, error: str | None) -> None:
         self._pending -= 1
@@ -220,6 +256,7 @@ class Viewer:
         if not self.ready:
             self.close(BAD, f"expected hello: {reason}")
             return
+
         number = -1
         try:
             found = json.loads(text)
@@ -227,25 +264,36 @@ class Viewer:
                 number = found["id"]
         except (ValueError, RecursionError):
             pass
+
         self._answer(number, None, reason)
 
     def _greet(self, request: AnyRequest) -> None:
         if not isinstance(request, Hello):
             self.close(BAD, "expected hello first")
             return
+
         admitted = self._tokens.admits(request.token)
         if admitted is None:
             self.close(
-                REFUSED, "wrong token: open the address that the simulator printed, with all that is behind the #"
+                REFUSED,
+                "wrong token: open the address that the simulator printed, with "
+                "all that is behind the #",
             )
             return
+
         if request.version != VERSION:
-            self.close(OUTDATED, f"this page speaks version {request.version}, the simulator {VERSION}: load it again")
+            self.close(
+                OUTDATED,
+                f"this page speaks version {request.version}, the simulator "
+                f"{VERSION}: load it again",
+            )
             return
+
         full = self._desk.no_room(not admitted)
         if full:
             self.close(FULL, full)
             return
+
         self.ready, self.read_only = True, not admitted
         self.budget = self._admitted(admitted)
         self.view = request.view
@@ -255,7 +303,11 @@ class Viewer:
         self._desk.view_changed(self)
 
     def _answer(self, number: int, result: Any, error: str | None) -> None:
-        self.send(Ok(id=number, result=result) if error is None else Failed(id=number, message=error))
+        self.send(
+            Ok(id=number, result=result)
+            if error is None
+            else Failed(id=number, message=error)
+        )
 
     def close(self, code: int, reason: str) -> None:
         """Have the socket closed: the first code and reason count."""
@@ -269,7 +321,9 @@ class Viewer:
         self._queue(encoder.encode(message))
 
     def send_encoded(self, text: bytes, again_soon: bool = False) -> None:
-        """Queue a message that was encoded for several viewers; `again_soon`: left out if it is behind, as the next replaces it."""
+        """Queue a message that was encoded for several viewers; `again_soon`: left out
+        if it is behind, as the next replaces it.
+        """
         if self.ready and not (again_soon and self.is_behind):
             self._queue(text)
 
@@ -291,7 +345,9 @@ class Viewer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether its requests wait until it has read more, or more of them are answered (backpressure)."""
+        """Whether its requests wait until it has read more, or more of them are
+        answered (backpressure).
+        """
         return self._unread > MAX_UNREAD or self._pending > MAX_PENDING
 
     def add_log(self, entry: LogEntry) -> None:
@@ -307,14 +363,20 @@ class Viewer:
         return bool(self._texts or (self.ready and self._log))
 
     def texts_to_send(self) -> Iterator[bytes]:
-        """Messages that wait, in order; each counts as unread until the next is asked for."""
+        """Messages that wait, in order; each counts as unread until the next is asked
+        for.
+        """
         if self.ready and self._log:
             n = min(LOG_LINES_PER_MESSAGE, len(self._log))
-            self.send(Log(lines=[self._log.popleft() for _ in range(n)], lost=self._lost))
+            self.send(
+                Log(lines=[self._log.popleft() for _ in range(n)], lost=self._lost)
+            )
             self._lost = 0
+
         while self._texts:
             yield self._texts[0]
-            if self._texts:  # else `_give_up` has cleared them meanwhile
+            # else `_give_up` has cleared them meanwhile
+            if self._texts:
                 self._unread -= len(self._texts.popleft())
                 self._stuck_since = self._now
 
@@ -332,6 +394,7 @@ class Viewer:
         while self._in_flight and now - self._in_flight[0][1] > ACK_TIMEOUT:
             self._in_flight.popleft()
             self._slower()
+
         if len(self._in_flight) >= FRAMES_IN_FLIGHT:
             return None
         return max(self._next_frame, now + self.budget.wait(now))
@@ -341,7 +404,8 @@ class Viewer:
         self.frames_sent += 1
         self._in_flight.append((number, now))
         period = 1.0 / self.rate
-        # a little early, so that a world that steps at just this rate is not drawn at half of it
+        # a little early, so that a world that steps at just this rate is not drawn at
+        # half of it
         self._next_frame = now + 0.8 * period
 
     def _acknowledged(self, number: int) -> None:
@@ -354,13 +418,15 @@ class Viewer:
                     self._acks_in_time += 1
                     if self._acks_in_time >= ACKS_TO_SPEED_UP:
                         self._rate, self._acks_in_time = max(0, self._rate - 1), 0
+
                 return
 
     def _slower(self) -> None:
         self._rate, self._acks_in_time = min(len(FRAME_RATES) - 1, self._rate + 1), 0
 
     def is_overdue(self, now: float, *, has_unread: bool = False) -> bool:
-        """Check the time-outs of the first message and of reading. Returns whether the socket is to be closed.
+        """Check the time-outs of the first message and of reading. Returns whether the
+        socket is to be closed.
 
         `has_unread`: something that it has said has not been looked at.
         """
@@ -369,4 +435,5 @@ class Viewer:
             self.close(BAD, "no hello came")
         elif self._texts and now - self._stuck_since > MAX_STUCK:
             self._give_up()
+
         return self.close_code is not None

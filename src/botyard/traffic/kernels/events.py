@@ -30,7 +30,23 @@ PLACE_TOLERANCE = 1e-9
 INFINITE = math.inf
 
 # Columns of f, one row per robot.
-T, X, V, VMAX, ACC, DEC, LIMIT, REST, BASE, OLD_T, OLD_X, OLD_V, RADIUS, WAIT, FINISHED = range(15)
+(
+    T,
+    X,
+    V,
+    VMAX,
+    ACC,
+    DEC,
+    LIMIT,
+    REST,
+    BASE,
+    OLD_T,
+    OLD_X,
+    OLD_V,
+    RADIUS,
+    WAIT,
+    FINISHED,
+) = range(15)
 # Sixteen columns of 8 bytes fill two cache lines.
 N_F = 16
 # Columns of i, one row per robot.
@@ -41,8 +57,23 @@ GOING, BRAKING, GONE = 1, 0, 2
 # one position.
 RELEASE, CRITICAL, ENTER, FINISH, GRANT, STOP, START, COLLISION = range(8)
 # Control: counters and options.
-(N_DONE, OUT, SEQUENCE, POLICY, AT_END, LEAVES, GOES_ON, NOTICE, NOTICE_ROBOT, NOTICE_SECTOR, COLLISIONS, LOGS, EVENTS, LOST,
- TESTS) = range(15)
+(
+    N_DONE,
+    OUT,
+    SEQUENCE,
+    POLICY,
+    AT_END,
+    LEAVES,
+    GOES_ON,
+    NOTICE,
+    NOTICE_ROBOT,
+    NOTICE_SECTOR,
+    COLLISIONS,
+    LOGS,
+    EVENTS,
+    LOST,
+    TESTS,
+) = range(15)
 # fmt: on
 N_C = 15
 # Policies. The comparisons `>= EVERYTHING` and `>= RESERVE` below depend on their
@@ -64,10 +95,12 @@ class World(NamedTuple):
     c, d : (N_C,) int64, (1,) float64
         Counters and options; the time of the last event.
     heap, key, slot : (n,) int64, float64, int64
-        Event queue: robots, the times of their next events in the same order, and the index
+        Event queue: robots, the times of their next events in the same order, and the
+        index
         of each robot in the queue.
     points : (p, 2) float64
-        Points of all paths in the order of passing: position, m, and 4 · sector of the robot
+        Points of all paths in the order of passing: position, m, and 4 · sector of the
+        robot
         + kind. They are side by side, so that an event reads one cache line.
     first, ends, owner : (n + 1,) int32, (s,) float64, (s,) int32
         First sector of each robot; end of each sector, m; its robot.
@@ -76,7 +109,8 @@ class World(NamedTuple):
     inside, held : (s,) uint8
         Whether its robot is in a sector; whether it is reserved.
     chain, rank, need : (s,) int32
-        Last sector that is granted together with this one; rank of its request, the lowest
+        Last sector that is granted together with this one; rank of its request, the
+        lowest
         is served first; number of sectors that must be released before.
     after_starts, after : (s + 1,), (q,) int32
         Sectors that come after sector g in a fixed order.
@@ -134,6 +168,7 @@ def _move(w: World, k: int, due: float) -> None:
         w.heap[k], w.key[k] = j, w.key[parent]
         w.slot[j] = k
         k = parent
+
     # Move it down while one of its children comes before it.
     while True:
         child = 4 * k + 1
@@ -141,14 +176,18 @@ def _move(w: World, k: int, due: float) -> None:
             break
         least = w.key[child]
         for other in range(child + 1, min(child + 3, n - 1) + 1):
-            if w.key[other] < least or (w.key[other] == least and w.heap[other] < w.heap[child]):
+            if w.key[other] < least or (
+                w.key[other] == least and w.heap[other] < w.heap[child]
+            ):
                 child, least = other, w.key[other]
+
         j = w.heap[child]
         if not (least < due or (least == due and j < i)):
             break
         w.heap[k], w.key[k] = j, least
         w.slot[j] = k
         k = child
+
     w.heap[k], w.key[k] = i, due
     w.slot[i] = k
 
@@ -170,6 +209,7 @@ def _reach(w: World, i: int, place: float) -> float:
             return w.f[i, T] + (math.sqrt(v * v + 2.0 * acc * d) - v) / acc
         # The position is beyond the point at which it reaches its top speed.
         return w.f[i, T] + (vmax - v) / acc + (d - run_up) / vmax
+
     return w.f[i, T] + d / vmax
 
 
@@ -181,7 +221,10 @@ def _brake_place(w: World, i: int) -> float:
     # It still speeds up there: the speed-up and the braking parabola meet at this
     # position.
     if v < vmax and late < w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc):
-        return (2.0 * dec * w.f[i, LIMIT] + 2.0 * acc * w.f[i, X] - v * v) / (2.0 * (acc + dec))
+        return (2.0 * dec * w.f[i, LIMIT] + 2.0 * acc * w.f[i, X] - v * v) / (
+            2.0 * (acc + dec)
+        )
+
     return late
 
 
@@ -206,7 +249,9 @@ def _place_at(w: World, i: int, t: float) -> float:
             if dt < dt_up:
                 return w.f[i, X] + dt * (v + 0.5 * acc * dt)
             return w.f[i, X] + (vmax * vmax - v * v) / (2.0 * acc) + (dt - dt_up) * vmax
+
         return w.f[i, X] + dt * v
+
     # A robot at rest is at its planned position; rounding of times does not shift it.
     if t >= w.f[i, REST]:
         return w.f[i, BASE]
@@ -239,14 +284,21 @@ def _plan(w: World, i: int, now: float) -> None:
                     due = w.f[i, T]
                 else:
                     v, dec = w.f[i, V], w.f[i, DEC]
-                    due = w.f[i, T] + (v - math.sqrt(max(0.0, v * v - 2.0 * dec * d))) / dec
+                    due = (
+                        w.f[i, T]
+                        + (v - math.sqrt(max(0.0, v * v - 2.0 * dec * d))) / dec
+                    )
             # Of the points at the position of rest, only the end of the path becomes an
             # event.
-            elif (int(w.points[p, 1]) & 3) == FINISH and w.points[p, 0] <= stop + PLACE_TOLERANCE:
+            elif (int(w.points[p, 1]) & 3) == FINISH and w.points[
+                p, 0
+            ] <= stop + PLACE_TOLERANCE:
                 due = w.f[i, REST]
+
         # Rounding can put an event of this moment slightly into the past.
         if due < now:
             due = now
+
     if due != w.key[w.slot[i]]:
         _move(w, w.slot[i], due)
 
@@ -305,6 +357,7 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
         w.i[i, MODE] = GOING
         _emit(w, t, i, START, w.i[i, HEAD])
         return
+
     # It has come to rest.
     if t >= w.f[i, REST]:
         x, v = w.f[i, BASE], 0.0
@@ -318,6 +371,7 @@ def _go(w: World, i: int, t: float, limit: float) -> None:
             w.i[i, STOPS] += 1
     else:
         x, v = _place_at(w, i, t), _speed_at(w, i, t)
+
     w.f[i, T], w.f[i, X], w.f[i, V] = t, x, v
     w.f[i, REST] = INFINITE
     w.f[i, LIMIT] = limit
@@ -368,7 +422,10 @@ def _set_off(w: World, i: int, t: float) -> None:
 @inline_kernel
 def _ranks(w: World, i: int, j: int) -> bool:
     """Whether the sector that robot i waits for ranks before the one of robot j."""
-    a, b = w.rank[w.first[i] + w.i[i, ALLOWED] + 1], w.rank[w.first[j] + w.i[j, ALLOWED] + 1]
+    a, b = (
+        w.rank[w.first[i] + w.i[i, ALLOWED] + 1],
+        w.rank[w.first[j] + w.i[j, ALLOWED] + 1],
+    )
     return a < b or (a == b and i < j)
 
 
@@ -379,6 +436,7 @@ def _is_free(w: World, i: int, k: int) -> bool:
         for c in range(w.starts[g], w.starts[g + 1]):
             if w.held[w.others[c]]:
                 return False
+
     return True
 
 
@@ -392,6 +450,7 @@ def _blocking_sector(w: World, j: int, allowed: int) -> int:
         for c in range(w.starts[g], w.starts[g + 1]):
             if w.sim[w.others[c]]:
                 return w.others[c]
+
     return -1
 
 
@@ -404,6 +463,7 @@ def _ends_on_way(w: World, j: int) -> bool:
         o = w.owner[other]
         if not w.done[o] and other - w.first[o] >= w.i[o, TAIL]:
             return True
+
     return False
 
 
@@ -424,6 +484,7 @@ def _is_safe(w: World, i: int, k: int) -> bool:
         w.why[j] = -1
         if not w.done[j]:
             left += 1
+
     progress = True
     while left > 0 and progress:
         progress = False
@@ -450,6 +511,7 @@ def _is_safe(w: World, i: int, k: int) -> bool:
             w.done[j] = 1
             left -= 1
             progress = True
+
     return left == 0
 
 
@@ -475,6 +537,7 @@ def _may(w: World, i: int) -> bool:
             w.sim[s] = w.held[s]
         w.sim[g] = 1
         return _is_safe(w, i, k)
+
     return True
 
 
@@ -490,6 +553,7 @@ def _serve(w: World, i: int, t: float) -> bool:
     for g in range(w.first[i] + k, w.first[i] + w.chain[w.first[i] + k] + 1):
         w.held[g] = 1
         _allow(w, i, t)
+
     return True
 
 
@@ -538,9 +602,11 @@ def _queue_waiting(w: World, g: int) -> int:
             for q in range(n):
                 if w.queue[q] == j:
                     seen = True
+
             if not seen:
                 w.queue[n] = j
                 n += 1
+
     return n
 
 
@@ -552,6 +618,7 @@ def _freed(w: World, g: int, t: float) -> None:
     if w.c[POLICY] == ORDER:
         for c in range(w.after_starts[g], w.after_starts[g + 1]):
             w.need[w.after[c]] -= 1
+
     n = _queue_waiting(w, g)
     # Insertion sort by rank, because the robots are few.
     for a in range(1, n):
@@ -560,7 +627,9 @@ def _freed(w: World, g: int, t: float) -> None:
         while b >= 0 and _ranks(w, j, w.queue[b]):
             w.queue[b + 1] = w.queue[b]
             b -= 1
+
         w.queue[b + 1] = j
+
     a, last = 0, -1
     while a < n:
         j = w.queue[a]
@@ -568,6 +637,7 @@ def _freed(w: World, g: int, t: float) -> None:
         if last >= 0 and last != j:
             _set_off(w, last, t)
             last = -1
+
         if _serve(w, j, t):
             last = j
             # Its next request has its own rank.
@@ -576,9 +646,12 @@ def _freed(w: World, g: int, t: float) -> None:
                 while b + 1 < n and _ranks(w, w.queue[b + 1], j):
                     w.queue[b] = w.queue[b + 1]
                     b += 1
+
                 w.queue[b] = j
                 continue
+
         a += 1
+
     if last >= 0:
         _set_off(w, last, t)
 
@@ -606,7 +679,9 @@ def _enter(w: World, i: int, sector: int, t: float) -> bool:
             if w.i[j, MODE] == GOING:
                 _brake(w, j, t)
                 _plan(w, j, t)
+
             hit = True
+
     return hit
 
 
@@ -634,7 +709,9 @@ def _passes_point(w: World, i: int) -> bool:
         return True
     place = _brake_place(w, i)
     # A robot whose path ends where it must brake brakes first.
-    return w.points[p, 0] <= place and not (w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH)
+    return w.points[p, 0] <= place and not (
+        w.points[p, 0] == place and (int(w.points[p, 1]) & 3) == FINISH
+    )
 
 
 @inline_kernel
@@ -664,6 +741,7 @@ def _ask(w: World, i: int, sector: int, t: float) -> None:
         if w.c[SEQUENCE] >= 0:
             w.c[SEQUENCE] += 1
             w.rank[w.first[i] + sector] = w.c[SEQUENCE]
+
         any_granted = False
         while _serve(w, i, t):
             any_granted = True
@@ -706,6 +784,7 @@ def begin(w: World) -> None:
     for i in range(n):
         w.heap[i] = w.slot[i] = i
         w.key[i] = INFINITE
+
     for i in range(n):
         _plan(w, i, 0.0)
 
@@ -738,6 +817,7 @@ def advance(w: World, until: float) -> int:
             _brake(w, i, t)
             _plan(w, i, t)
             continue
+
         p = w.i[i, POINT]
         w.i[i, POINT] = p + 1
         kind = int(w.points[p, 1]) & 3
@@ -758,14 +838,18 @@ def advance(w: World, until: float) -> int:
             # A robot that is removed releases all sectors that it still occupies.
             if w.c[LEAVES]:
                 first, last = w.i[i, TAIL], w.i[i, HEAD]
+
         # One loop serves both cases, so that its body is compiled only once.
         for s in range(first, last + 1):
             w.i[i, TAIL] = s + 1
             _release(w, i, s, t)
             if policy >= RESERVE:
                 _freed(w, w.first[i] + s, t)
+
         _plan(w, i, t)
-        if policy == EXTERNAL and (kind == CRITICAL or kind == RELEASE or kind == FINISH):
+        if policy == EXTERNAL and (
+            kind == CRITICAL or kind == RELEASE or kind == FINISH
+        ):
             w.c[NOTICE] = kind
             w.c[NOTICE_ROBOT] = i
             w.c[NOTICE_SECTOR] = sector

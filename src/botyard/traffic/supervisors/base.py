@@ -28,9 +28,11 @@ class Policy:
     Attributes
     ----------
     kind : int
-        One of the policies of `botyard.traffic.kernels.events`; EXTERNAL: the supervisor's own methods are called.
+        One of the policies of `botyard.traffic.kernels.events`; EXTERNAL: the
+        supervisor's own methods are called.
     chain : (n_sectors,) int64 array or None
-        By global number, the last sector of the same robot that is granted together with this one; None: only this one.
+        By global number, the last sector of the same robot that is granted together
+        with this one; None: only this one.
     rank : (n_robots,) int64 array or None
         Priorities, the lowest is served first; None: first come first served.
     after : (m, 2) int64 array or None
@@ -46,8 +48,9 @@ class Policy:
 class Supervisor:
     """Base class of supervisors; override what you need.
 
-    Robots and sectors are numbered as in the task file. A robot that reaches the critical point of a sector without a permission for it
-    brakes, and goes on when the permission comes.
+    Robots and sectors are numbered as in the task file. A robot that reaches the
+    critical point of a sector without a permission for it brakes, and goes on when the
+    permission comes.
     """
 
     guarantee: ClassVar[str] = ""
@@ -62,7 +65,9 @@ class Supervisor:
     rules: Rules
     _send: Callable[[tuple[int, int]], None]
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """Called at the start of a run. Overriding methods call this one first.
 
         Parameters
@@ -119,7 +124,10 @@ def take_answers(answers: list[tuple[int, int]], robots: int) -> list[tuple[int,
     answers.clear()
     for robot, _ in taken:
         if not 0 <= robot < robots:
-            raise WorldError(f"grant: the supervisor gave robot {robot}, expected a robot from 0 to {robots - 1}")
+            raise WorldError(
+                f"grant: the supervisor gave robot {robot}, expected a robot from 0 to {robots - 1}"
+            )
+
     return taken
 
 

@@ -36,10 +36,14 @@ class FixedOrder(Supervisor):
     def __init__(self, order: Sequence[tuple[int, int]] | None = None) -> None:
         self._given = order
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """See the base class."""
         super().on_start(task, rules, send)
-        self._after = self._pairs(self._given if self._given is not None else task.order or self._found())
+        self._after = self._pairs(
+            self._given if self._given is not None else task.order or self._found()
+        )
         self._check()
         n = task.n_sectors
         self._need = np.zeros(n, np.int64)
@@ -57,7 +61,9 @@ class FixedOrder(Supervisor):
 
         events = Traffic(self.task, Bankers(), self.rules).run().events
         rows = events.kind == k.ENTER
-        return list(zip(events.robot[rows].tolist(), events.sector[rows].tolist(), strict=True))
+        return list(
+            zip(events.robot[rows].tolist(), events.sector[rows].tolist(), strict=True)
+        )
 
     def _pairs(self, order: Sequence[tuple[int, int]]) -> I8:
         """Return pairs (before, after) of conflicting sectors, (m, 2).
@@ -69,16 +75,22 @@ class FixedOrder(Supervisor):
         for i, v in enumerate(task.vehicles):
             # Sectors occupied at the start come before all others.
             place[task.first[i] : task.first[i] + v.first_sector() + 1] = 0
+
         for at, (robot, sector) in enumerate(order):
             g = task.first[robot] + sector
             if place[g] < 0:
                 place[g] = at + 1
+
         starts, others = task.conflicts
         mine = np.repeat(np.arange(task.n_sectors), np.diff(starts))
         missing = place[mine] < 0
         if missing.any():
             robot, sector = task.robot_of(int(mine[missing][0]))
-            raise SupervisorError(f"order: expected sector {sector} of robot {robot}, which conflicts with others, found no entry for it")
+            raise SupervisorError(
+                f"order: expected sector {sector} of robot {robot}, which "
+                "conflicts with others, found no entry for it"
+            )
+
         later = place[others] < place[mine]
         pairs: I8 = np.stack([others[later], mine[later]], axis=1)
         return pairs
@@ -97,14 +109,17 @@ class FixedOrder(Supervisor):
             for s in range(v.first_sector() + 1, len(v.ends) - 1):
                 follow[first + s].append(first + s + 1)
                 count[first + s + 1] += 1
+
         for before, after in self._after.tolist():
             robot, sector = task.robot_of(before)
             v = task.vehicles[robot]
             if sector == len(v.ends) - 1 and not leaves:
                 other, where = task.robot_of(after)
                 raise SupervisorError(
-                    f"order: robot {robot} stays in its last sector, so robot {other} can never enter its sector {where}"
+                    f"order: robot {robot} stays in its last sector, so robot "
+                    f"{other} can never enter its sector {where}"
                 )
+
             # The rear leaves the sector when the front is this far, so the front needs
             # its permission by then.
             front = (
@@ -117,6 +132,7 @@ class FixedOrder(Supervisor):
             need = int(task.first[robot]) + front
             follow[need].append(after)
             count[after] += 1
+
         ready = [g for g in range(n) if not count[g]]
         seen = 0
         while ready:
@@ -126,10 +142,12 @@ class FixedOrder(Supervisor):
                 count[f] -= 1
                 if not count[f]:
                     ready.append(f)
+
         if seen < n:
             stuck = sorted({task.robot_of(g)[0] for g in range(n) if count[g]})
             raise SupervisorError(
-                f"order: robots {', '.join(map(str, stuck[:20]))} would wait for each other in a cycle"
+                f"order: robots {', '.join(map(str, stuck[:20]))} would wait for "
+                "each other in a cycle"
             )
 
     def on_critical(self, robot: int, sector: int) -> None:
@@ -147,7 +165,10 @@ class FixedOrder(Supervisor):
 
     def _serve(self, robot: int) -> None:
         first = int(self.task.first[robot])
-        while self.allowed[robot] < self.asked[robot] and not self._need[first + self.allowed[robot] + 1]:
+        while (
+            self.allowed[robot] < self.asked[robot]
+            and not self._need[first + self.allowed[robot] + 1]
+        ):
             self.allowed[robot] += 1
             self.grant(robot, self.allowed[robot])
 

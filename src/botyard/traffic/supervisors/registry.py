@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from botyard.codeload import is_code, load_named, said_of
 from botyard.plugins import Group
+from botyard.processes.codeload import is_code, load_named, said_of
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder
-from botyard.traffic.supervisors.reserving import Bankers, Chained, Dummy, FirstComeFirstServed, Nobody, Priority
+from botyard.traffic.supervisors.reserving import (
+    Bankers,
+    Chained,
+    Dummy,
+    FirstComeFirstServed,
+    Nobody,
+    Priority,
+)
 
 BUILT_IN: Final[Mapping[str, type[Supervisor]]] = {
     "none": Nobody,
@@ -56,7 +63,8 @@ def find_supervisor(name: str) -> Supervisor:
     Parameters
     ----------
     name : str
-        Name of a built-in supervisor or of an entry point in ``botyard.supervisors``, ``module:Class`` or ``file.py:Class``.
+        Name of a built-in supervisor or of an entry point in ``botyard.supervisors``,
+        ``module:Class`` or ``file.py:Class``.
 
     Raises
     ------
@@ -70,14 +78,27 @@ def find_supervisor(name: str) -> Supervisor:
         raise SupervisorError(
             f'supervisor: expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}, found "{name}"'
         )
+
     try:
         made = (kind or load_named(name))()
     # Code of users may raise anything, also SystemExit.
     except (Exception, SystemExit) as error:
-        raise SupervisorError(f'supervisor "{name}" cannot be used: {said_of(error)}') from error
+        raise SupervisorError(
+            f'supervisor "{name}" cannot be used: {said_of(error)}'
+        ) from error
+
     if not isinstance(made, Supervisor):
-        raise SupervisorError(f'"{name}" is not a supervisor: expected a subclass of botyard.traffic.Supervisor')
+        raise SupervisorError(
+            f'"{name}" is not a supervisor: expected a subclass of botyard.traffic.Supervisor'
+        )
+
     return made
 
 
-__all__ = ["BUILT_IN", "PACKAGED", "all_supervisors", "find_supervisor", "supervisor_names"]
+__all__ = [
+    "BUILT_IN",
+    "PACKAGED",
+    "all_supervisors",
+    "find_supervisor",
+    "supervisor_names",
+]

@@ -60,13 +60,19 @@ class FirstComeFirstServed(Supervisor):
     guarantee: ClassVar = "no collision; can deadlock"
     kind: ClassVar = k.RESERVE
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """See the base class."""
         super().on_start(task, rules, send)
         self.allowed = [v.first_sector() for v in task.vehicles]
         self.asked = list(self.allowed)
         self.tail = [v.occupied()[0] for v in task.vehicles]
-        self.held = {(i, s) for i, head in enumerate(self.allowed) for s in range(self.tail[i], head + 1)}
+        self.held = {
+            (i, s)
+            for i, head in enumerate(self.allowed)
+            for s in range(self.tail[i], head + 1)
+        }
         self._ranks: dict[tuple[int, int], int] = {}
         self._count = 0
         starts, others = task.conflicts
@@ -85,7 +91,11 @@ class FirstComeFirstServed(Supervisor):
     def may(self, robot: int, sector: int) -> bool:
         """Whether a robot can get the sectors from this one to the end of its chain."""
         last = self.last_of_chain(robot, sector)
-        return not any(c in self.held for s in range(sector, last + 1) for c in self.conflicts(robot, s))
+        return not any(
+            c in self.held
+            for s in range(sector, last + 1)
+            for c in self.conflicts(robot, s)
+        )
 
     def rank(self, robot: int) -> int:
         """Return the priority of a waiting robot; the lowest is served first."""
@@ -130,6 +140,7 @@ class FirstComeFirstServed(Supervisor):
             self.held.add((robot, s))
             self.allowed[robot] = s
             self.grant(robot, s)
+
         return True
 
     def policy(self) -> Policy:
@@ -146,18 +157,25 @@ class Priority(FirstComeFirstServed):
         Priority of each robot; by default its number.
     """
 
-    guarantee: ClassVar = "no collision; can deadlock; the first robot never waits for a request"
+    guarantee: ClassVar = (
+        "no collision; can deadlock; the first robot never waits for a request"
+    )
 
     def __init__(self, priorities: Sequence[int] | None = None) -> None:
         self._given = priorities
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """See the base class."""
         super().on_start(task, rules, send)
-        self._priorities = list(range(len(task))) if self._given is None else list(self._given)
+        self._priorities = (
+            list(range(len(task))) if self._given is None else list(self._given)
+        )
         if len(self._priorities) != len(task):
             raise SupervisorError(
-                f"priorities: expected one for each of {len(task)} robots, found {len(self._priorities)}"
+                f"priorities: expected one for each of {len(task)} robots, found "
+                f"{len(self._priorities)}"
             )
 
     def rank(self, robot: int) -> int:
@@ -188,7 +206,9 @@ def chain_ends(task: Task) -> I8:
                 end = g - first
             elif g == last:
                 end = last - first
+
             out[g] = end
+
     return out
 
 
@@ -203,9 +223,13 @@ class Chained(FirstComeFirstServed):
     message; compiled.
     """
 
-    guarantee: ClassVar = "no collision; no deadlock if paths start and end in sectors without conflicts"
+    guarantee: ClassVar = (
+        "no collision; no deadlock if paths start and end in sectors without conflicts"
+    )
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """See the base class."""
         super().on_start(task, rules, send)
         self._ends = chain_ends(task)
@@ -235,14 +259,17 @@ class Bankers(FirstComeFirstServed):
     guarantee: ClassVar = "no collision; no deadlock"
     kind: ClassVar = k.BANKERS
 
-    def on_start(self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]) -> None:
+    def on_start(
+        self, task: Task, rules: Rules, send: Callable[[tuple[int, int]], None]
+    ) -> None:
         """See the base class."""
         super().on_start(task, rules, send)
         self._done: set[int] = set()
         stuck = self.unsafe(self.allowed, self.held)
         if stuck:
             raise SupervisorError(
-                f"bankers: the start is not safe: robots {', '.join(map(str, stuck[:20]))} cannot all finish, in any "
+                "bankers: the start is not safe: robots "
+                f"{', '.join(map(str, stuck[:20]))} cannot all finish, in any "
                 'order ("botyard traffic check" shows more)'
             )
 
@@ -251,7 +278,10 @@ class Bankers(FirstComeFirstServed):
 
         `allowed` and `held` are the granted and the held sectors of the state.
         """
-        held, left = set(held), [i for i in range(len(self.task)) if i not in self._done]
+        held, left = (
+            set(held),
+            [i for i in range(len(self.task)) if i not in self._done],
+        )
         ended: set[int] = set(self._done)
         progress = True
         while left and progress:
@@ -264,15 +294,18 @@ class Bankers(FirstComeFirstServed):
                 # A robot that stays must not block the last sector of a robot that
                 # still moves.
                 if not self.rules.leaves and any(
-                    j not in ended and s >= self.tail[j] for j, s in self.conflicts(i, last)
+                    j not in ended and s >= self.tail[j]
+                    for j, s in self.conflicts(i, last)
                 ):
                     continue
+
                 held -= {(i, s) for s in range(self.tail[i], allowed[i] + 1)}
                 if not self.rules.leaves:
                     held.add((i, last))
                 ended.add(i)
                 left.remove(i)
                 progress = True
+
         return left
 
     def may(self, robot: int, sector: int) -> bool:
@@ -292,4 +325,12 @@ class Bankers(FirstComeFirstServed):
         self._done.add(robot)
 
 
-__all__ = ["Bankers", "Chained", "Dummy", "FirstComeFirstServed", "Nobody", "Priority", "chain_ends"]
+__all__ = [
+    "Bankers",
+    "Chained",
+    "Dummy",
+    "FirstComeFirstServed",
+    "Nobody",
+    "Priority",
+    "chain_ends",
+]

@@ -1,0 +1,68 @@
+"""A registry of callbacks (the observer pattern)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Listeners(Generic[T]):
+    """Listeners that are called with each event of a kind, in the order in which they
+    were added; true if there are any.
+
+    An exception of one listener is logged with its traceback; the others are called all
+    the same.
+
+    Parameters
+    ----------
+    log : Logger
+        Logger for exceptions.
+    what : str
+        Source of the events, for the log.
+    ends_failed : bool
+        A listener that raises is unregistered: for records that must have no gap.
+        Otherwise it is called again for the next event.
+    """
+
+    def __init__(
+        self, log: logging.Logger, what: str, *, ends_failed: bool = False
+    ) -> None:
+        self._log, self._what, self._ends_failed = log, what, ends_failed
+        self._all: list[Callable[[T], object]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def add(self, listener: Callable[[T], object]) -> Callable[[], None]:
+        """Register a listener; the returned function unregisters it."""
+        self._all.append(listener)
+
+        def unregister() -> None:
+            if listener in self._all:
+                self._all.remove(listener)
+
+        return unregister
+
+    def tell(self, event: T) -> None:
+        """Call all listeners that are registered now; one that is added meanwhile is
+        called for the next event.
+        """
+        for listener in tuple(self._all):
+            try:
+                listener(event)
+            except Exception:
+                end = " and is unregistered" if self._ends_failed else ""
+                self._log.exception(
+                    "internal error: a listener of %s failed%s: %r",
+                    self._what,
+                    end,
+                    listener,
+                )
+                if self._ends_failed and listener in self._all:
+                    self._all.remove(listener)
+
+
+__all__ = ["Listeners"]

@@ -1,0 +1,250 @@
+"""Ways between true poses, and what odometry has of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from botyard.calibration.log import Log, Series
+from botyard.calibration.planar import (
+    F8,
+    arc,
+    between,
+    compose,
+    inverse,
+    rotate,
+    twist_of,
+)
+from botyard.errors import CalibrationError
+
+MAX_WAYS: Final = 2000
+"""Ways between true poses that are used of a log."""
+WAY_S: Final = 1.0
+"""Least time of a way, s: true poses in between are left out."""
+STRETCH: Final = 10
+"""Ways of a stretch at whose end errors are compared."""
+
+
+class Segments(NamedTuple):
+    """Odometry between true poses of one log.
+
+    Attributes
+    ----------
+    knots : (k + 1,) array
+        Times of the true poses, s, by the clock of the truth.
+    truth : (k + 1, 3) array
+        These poses, as they were measured.
+    time, path : (n,), (n, 3) arrays
+        Times of odometry, s, and its body twists added up (m, m, rad).
+    """
+
+    knots: F8
+    truth: F8
+    time: F8
+    path: F8
+
+
+class Pieces(NamedTuple):
+    """Odometry cut at the true poses: n twists of constant velocity.
+
+    Attributes
+    ----------
+    way : (n,) array
+        Number of the way of each.
+    first : (k,) array
+        Number of the first one of each way.
+    twists : (n, 3) array
+        Body twists, m, m, rad.
+    duration : (n,) array
+        s.
+    """
+
+    way: Any
+    first: Any
+    twists: F8
+    duration: F8
+
+
+def ways_of(log: Log, truth: Series, offset: float) -> Segments:
+    """The ways of a log.
+
+    Parameters
+    ----------
+    log : Log
+        With odometry.
+    truth : Series
+        True poses by their own clock.
+    offset : float
+        What to add to their times, s, for those of the log.
+    """
+    begin, end = log.span
+    inside = truth.between(begin - offset, end - offset)
+    if len(inside) < 2:
+        raise CalibrationError(
+            f"{log.source}: no ways: odometry from {begin:.3f} to {end:.3f} s, true poses from "
+            f"{truth.time[0] + offset:.3f} to {truth.time[-1] + offset:.3f} s"
+        )
+
+    period = max(WAY_S, (inside.time[-1] - inside.time[0]) / MAX_WAYS)
+    chosen = [0]
+    for i, at in enumerate(inside.time.tolist()):
+        if at >= inside.time[chosen[-1]] + period - 1e-6:
+            chosen.append(i)
+
+    poses = log.odometry.values
+    twists = twist_of(between(poses[:-1], poses[1:]))
+    path = np.concatenate([np.zeros((1, 3)), np.cumsum(twists, axis=0)])
+    return Segments(inside.time[chosen], inside.values[chosen], log.odometry.time, path)
+
+
+def cut(ways: Segments, offset: float) -> Pieces:
+    """Cut odometry at the true poses, which are `offset` s later by its clock. Rows of
+    odometry are the same for near offsets.
+    """
+    knots = ways.knots + offset
+    inner = ways.time[(ways.time > knots[0]) & (ways.time < knots[-1])]
+    grid = np.concatenate([inner, knots])
+    is_knot = np.concatenate([np.zeros(len(inner), bool), np.ones(len(knots), bool)])
+    order = np.argsort(grid, kind="stable")
+    grid, is_knot = grid[order], is_knot[order]
+    path = np.stack(
+        [np.interp(grid, ways.time, ways.path[:, k]) for k in range(3)], axis=1
+    )
+    first = np.flatnonzero(is_knot)
+    way = np.cumsum(is_knot)[:-1] - 1
+    return Pieces(way, first[:-1], np.diff(path, axis=0), np.diff(grid))
+
+
+def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
+    """Poses before each piece in the frame of its way's begin, middles' headings, and
+    the ways' ends.
+    """
+    turned = np.cumsum(twists[:, 2])
+    before = turned - twists[:, 2]
+    heading = before - before[pieces.first][pieces.way]
+    steps = rotate(arc(twists), heading)
+    places = np.cumsum(steps, axis=0)
+    start = places - steps
+    base = start[pieces.first]
+    ends = np.concatenate(
+        [
+            np.add.reduceat(steps, pieces.first),
+            np.add.reduceat(twists[:, 2:], pieces.first),
+        ],
+        axis=1,
+    )
+    return (
+        np.concatenate([start - base[pieces.way], heading[:, None]], axis=1),
+        heading + 0.5 * twists[:, 2],
+        ends,
+    )
+
+
+def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F8:
+    """From (forward, turned) of odometry to corrected ones.
+
+    Parameters
+    ----------
+    scale, skew : float
+        Mean of the factors of right and left wheel, and half their difference.
+    separation : float
+        Actual separation of the wheels as a multiple of the nominal one.
+    nominal : float
+        Nominal separation, m.
+    """
+    return np.array(
+        [
+            [scale, skew * nominal / 2.0],
+            [2.0 * skew / (separation * nominal), scale / separation],
+        ]
+    )
+
+
+def corrected(twists: F8, matrix: F8) -> F8:
+    """Twists (n, 3) of odometry, corrected by a matrix of `matrix_of`."""
+    forward = matrix[0, 0] * twists[:, 0] + matrix[0, 1] * twists[:, 2]
+    turned = matrix[1, 0] * twists[:, 0] + matrix[1, 1] * twists[:, 2]
+    return np.stack([forward, matrix[0, 0] * twists[:, 1], turned], axis=1)
+
+
+def true_ways_of(truth: F8, markers: F8) -> F8:
+    """Ways of the robot from the measured poses of its markers, which are at a pose of
+    the robot's frame.
+    """
+    robot = compose(truth, inverse(markers))
+    return between(robot[:-1], robot[1:])
+
+
+def end_errors(
+    log: Log, truth: Series, offset: float, matrix: F8, markers: F8
+) -> tuple[float, float]:
+    """Root mean square errors of odometry at the end of stretches of `STRETCH` ways, m
+    and rad.
+
+    Parameters
+    ----------
+    log, truth, offset
+        As of `fit_odometry`.
+    matrix : (2, 2) array
+        By which odometry is corrected (`matrix_of`).
+    markers : (3,) array
+        Pose of what was measured in the robot's frame.
+    """
+    ways = ways_of(log, truth, offset)
+    pieces = cut(ways, offset)
+    odometry, true_ways = (
+        chain(pieces, corrected(pieces.twists, matrix))[2],
+        true_ways_of(ways.truth, markers),
+    )
+    errors = []
+    for first in range(0, len(odometry) - STRETCH + 1, STRETCH):
+        a = b = np.zeros(3)
+        for k in range(first, first + STRETCH):
+            a, b = compose(a, odometry[k]), compose(b, true_ways[k])
+        errors.append(between(b, a))
+
+    if not errors:
+        raise CalibrationError(
+            f"{log.source}: expected at least {STRETCH} ways, found {len(odometry)}"
+        )
+
+    rows = np.array(errors) ** 2
+    return math.sqrt(float((rows[:, 0] + rows[:, 1]).mean())), math.sqrt(
+        float(rows[:, 2].mean())
+    )
+
+
+def paths(
+    log: Log, truth: Series, offset: float, matrix: F8, markers: F8
+) -> tuple[F8, F8, F8]:
+    """Places (k + 1, 2) at the true poses, m: true ones, by odometry, and by corrected
+    odometry, which begin at the first true pose.
+    """
+    ways = ways_of(log, truth, offset)
+    pieces = cut(ways, offset)
+    robot = compose(ways.truth, inverse(markers))
+    lines = []
+    for one_matrix in (np.eye(2), matrix):
+        steps = chain(pieces, corrected(pieces.twists, one_matrix))[2]
+        poses = [robot[0]]
+        for one in steps:
+            poses.append(compose(poses[-1], one))
+        lines.append(np.array(poses)[:, :2])
+
+    return robot[:, :2], lines[0], lines[1]
+
+
+__all__ = [
+    "Pieces",
+    "Segments",
+    "chain",
+    "corrected",
+    "cut",
+    "end_errors",
+    "matrix_of",
+    "paths",
+    "true_ways_of",
+    "ways_of",
+]

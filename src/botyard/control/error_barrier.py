@@ -1,0 +1,109 @@
+"""`ErrorBarrier`: an exception barrier (bulkhead) between a loop and the code of one
+client, listener or topic.
+
+One thread serves all clients. An exception in the code of one of them may end that
+client, or that one call, but never the loop. So each client has a `ErrorBarrier`, and
+loops call its code only through it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+Log = logging.Logger | logging.LoggerAdapter[logging.Logger]
+
+REPEAT_LOG_INTERVAL_S: Final = 60.0
+"""Repeated errors of one fence are logged at most once in this time, s."""
+
+
+class ErrorBarrier:
+    """Calls the code of one client, and catches and logs its exceptions.
+
+    Parameters
+    ----------
+    log : Logger or LoggerAdapter
+        Gets the first exception with its traceback.
+    what : str
+        Whose code it is, for the log.
+    end : callable, optional
+        Closes the client after its first exception; its code is not called any more
+        after that. Without this the calls go on: later exceptions are counted and
+        logged without traceback, at most one line in `REPEAT_LOG_INTERVAL_S` seconds.
+    """
+
+    __slots__ = ("_end", "_log", "_next", "_suppressed", "_what", "is_broken")
+
+    def __init__(
+        self, log: Log, what: str, end: Callable[[], object] | None = None
+    ) -> None:
+        self._log, self._what, self._end = log, what, end
+        self._next = 0.0
+        self._suppressed = 0
+        self.is_broken = False
+        """Whether an exception has closed the client."""
+
+    def call(self, act: Callable[..., T], *args: object, otherwise: T) -> T:
+        """Call `act`. Returns its result, or `otherwise` if it raised, or if the client
+        had been closed before.
+        """
+        if self.is_broken:
+            return otherwise
+        try:
+            return act(*args)
+        except Exception as error:
+            self.fault(error)
+            return otherwise
+
+    def run(self, act: Callable[..., object], *args: object) -> None:
+        """Call `act`, and ignore its result."""
+        if not self.is_broken:
+            try:
+                act(*args)
+            except Exception as error:
+                self.fault(error)
+
+    def fault(self, error: Exception) -> None:
+        """An exception of the client's code that the caller has caught: for loops in
+        which a call more for each client counts.
+        """
+        if self._end is not None:
+            self.is_broken = True
+            self._tell("%s: internal error, it is closed", self._what)
+            call_all_suppressing(self._end)
+            return
+
+        now = time.monotonic()
+        if not self._next:
+            self._tell("%s: internal error", self._what)
+        elif now < self._next:
+            self._suppressed += 1
+            return
+        else:
+            self._log.error(
+                "%s: internal error again (%d times more): %r",
+                self._what,
+                self._suppressed + 1,
+                error,
+            )
+
+        self._next, self._suppressed = now + REPEAT_LOG_INTERVAL_S, 0
+
+    def _tell(self, text: str, *args: object) -> None:
+        with contextlib.suppress(Exception):
+            self._log.exception(text, *args)
+
+
+def call_all_suppressing(*acts: Callable[[], object]) -> None:
+    """Call each function, and ignore their exceptions: for cleaning up."""
+    for act in acts:
+        with contextlib.suppress(Exception):
+            act()
+
+
+__all__ = ["REPEAT_LOG_INTERVAL_S", "ErrorBarrier", "Log", "call_all_suppressing"]

@@ -1,0 +1,144 @@
+"""Ray casting that tells which body was hit, for fiducial and blob finders. Plain and
+short; range sensors have their own kernels.
+"""
+
+from __future__ import annotations
+
+from botyard.engine.kernels.beams import away_from_zero
+from botyard.engine.kernels.gridwalk import aim, segment_range, stride
+from botyard.engine.kernels.jit import entry_kernel, inline_kernel
+from botyard.engine.layout import F8, I8, U1, WALL, Grid, World
+from botyard.numerics.elementary import cosine_sine
+
+NOTHING = -2
+"""In place of a body's row, or `WALL`: nothing was hit."""
+
+
+@inline_kernel
+def wall_ahead(
+    grid: Grid, gx: float, gy: float, dx: float, dy: float, best: float, mask: int
+) -> float:
+    """How far a ray gets before it meets a wall of the classes `mask`, at most `best`;
+    places and lengths in cells of the grid.
+    """
+    nx, ny, start, seg, classes, clear = (
+        grid.nx,
+        grid.ny,
+        grid.start,
+        grid.seg,
+        grid.mask,
+        grid.clear_flat,
+    )
+    walk = aim(gx, gy, dx, dy, nx, ny, best)
+    sx, sy, base, quadrant, ix, iy, t = (
+        walk[6],
+        walk[7],
+        walk[8],
+        walk[9],
+        walk[10],
+        walk[11],
+        walk[12],
+    )
+    while t < best:
+        cell = base + ix * sx + iy * sy
+        side = int(clear[quadrant + cell])
+        # the cell has entries: test each; else jump over the free square
+        if side == 0:
+            for n in range(start[cell], start[cell + 1]):
+                if int(classes[n]) & mask:
+                    best = segment_range(
+                        seg[n, 0] - gx,
+                        seg[n, 1] - gy,
+                        seg[n, 2],
+                        seg[n, 3],
+                        dx,
+                        dy,
+                        best,
+                    )
+
+            side = 1
+
+        ix, iy, t = stride(walk, ix, iy, side, nx, ny)
+
+    return best
+
+
+@entry_kernel
+def look(
+    world: World,
+    seen: U1,
+    eye: int,
+    x: float,
+    y: float,
+    bearings: F8,
+    reach: float,
+    mask: int,
+    ranges: F8,
+    rows: I8,
+) -> None:
+    """The nearest thing in each of some directions.
+
+    Parameters
+    ----------
+    seen : (n,) uint8 array
+        1: this body can be met.
+    eye : int
+        Row of the body that looks; it does not see itself.
+    x, y : float
+        From where, m.
+    bearings : (k,) float64 array
+        Directions in the world, rad.
+    reach : float
+        Nothing is met beyond this, m.
+    mask : int
+        Class of walls that are met.
+    ranges : (k,) float64 array
+        Output, m; `reach` where nothing is met.
+    rows : (k,) int64 array
+        Output: row of the body that is met, `WALL` or `NOTHING`.
+    """
+    grid, bodies, pose = world.grid, world.bodies, world.state.pose
+    h = grid.h
+    gx, gy = (x - grid.x0) / h, (y - grid.y0) / h
+    corners, part_start, vert_start, radius = (
+        bodies.world,
+        bodies.part_start,
+        bodies.vert_start,
+        bodies.radius,
+    )
+    for k in range(bearings.shape[0]):
+        c, s = cosine_sine(bearings[k])
+        dx, dy = away_from_zero(c), away_from_zero(s)
+        hit = NOTHING
+        best = wall_ahead(grid, gx, gy, dx, dy, reach / h, mask)
+        if best < reach / h:
+            hit = WALL
+        best *= h
+        for other in range(pose.shape[0]):
+            if (
+                other == eye or seen[other] == 0
+            ):  # it does not see itself, nor what the caller has left out
+                continue
+
+            rx, ry = pose[other, 0] - x, pose[other, 1] - y
+            along = rx * dx + ry * dy
+            # the ray misses the circle around it, points away from it, or ends before
+            # it: no outline to test
+            if (
+                abs(rx * dy - ry * dx) > radius[other]
+                or along < -radius[other]
+                or along - radius[other] >= best
+            ):
+                continue
+
+            for p in range(part_start[other], part_start[other + 1]):
+                v0, v1 = vert_start[p], vert_start[p + 1]
+                ax, ay = corners[v1 - 1, 0] - x, corners[v1 - 1, 1] - y
+                for v in range(v0, v1):
+                    bx, by = corners[v, 0] - x, corners[v, 1] - y
+                    r = segment_range(ax, ay, bx - ax, by - ay, dx, dy, best)
+                    if r < best:
+                        best, hit = r, other
+                    ax, ay = bx, by
+
+        ranges[k], rows[k] = best, hit

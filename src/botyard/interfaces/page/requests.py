@@ -1,0 +1,826 @@
+"""`PageRequests`: carries out the requests of viewers of the page, and sends them
+state, details and log (a `Desk` of the page's sessions).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import time as wall
+from collections import deque
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from botyard.control import (
+    AddedRobots,
+    AddRobot,
+    AddRobots,
+    Caller,
+    CancelMovie,
+    ClearMap,
+    CloneRobots,
+    CommandDevice,
+    Control,
+    Drive,
+    EnableMotors,
+    Exit,
+    Hold,
+    Level,
+    LoadMap,
+    MoveJoystick,
+    Operation,
+    Pause,
+    Place,
+    PressEmergencyStop,
+    ReadFile,
+    Redo,
+    ReloadMap,
+    Remove,
+    Reset,
+    Resume,
+    SaveRecording,
+    SendMap,
+    SetOdometryErrors,
+    SetSpeed,
+    StartRecording,
+    Step,
+    StopRecording,
+    SwitchInterface,
+    Undo,
+    WriteMovie,
+    WritePicture,
+)
+from botyard.control.driving import client_left
+from botyard.control.parts import Maps, Portions, RunLoop
+from botyard.errors import BotyardError, NotNowError, WorldError, did_you_mean
+from botyard.formats.models import find_robot, model_names
+from botyard.geometry import Pose
+from botyard.interfaces.interface import Switch
+from botyard.interfaces.page.devices import device_readings
+from botyard.interfaces.page.inspector import Inspector
+from botyard.interfaces.page.timeline import LookBack, TimeLine
+from botyard.interfaces.page.viewsource import (
+    ViewSource,
+    drawn_devices,
+    model_shape,
+    nearest_reading,
+)
+from botyard.model.scene import Scene
+from botyard.names import shown
+from botyard.protocols.webgui import messages as msg
+from botyard.protocols.webgui.messages import AnyRequest, Graphics, LogEntry
+from botyard.protocols.webgui.session import Answer, Viewer
+from botyard.sim.simulation import Robot, Simulation
+from botyard.version import __version__
+
+SOURCE: Final = "page"
+"""Source of the page's commands and sensor subscriptions."""
+STATUS_PERIOD: Final = 0.5
+DETAIL_PERIOD: Final = 0.2
+MAX_DETAILS: Final = 20
+"""Most selected robots whose details are sent and whose sensors are subscribed to."""
+LOG_BACKLOG: Final = 500
+"""Most recent log lines that a new viewer gets (ring buffer)."""
+EXIT_DELAY: Final = 0.3
+MAX_VIEWERS: Final = 32
+"""Most read-only viewers, and most viewers with control."""
+CATALOG_AGE: Final = 2.0
+"""The catalogue of models and maps is cached for this long, s."""
+OFFER_TIME_S: Final = 60.0
+"""The address of a file that a page may download is good for this long, s."""
+MAX_OFFERS: Final = 100
+"""Most such addresses at a time."""
+MAX_PROBLEM: Final = 300
+"""Longest error text of a model, characters."""
+MAX_TEXT: Final = 2000
+"""Longest error message and log line that is sent to the page, characters."""
+
+log = logging.getLogger("botyard.page")
+
+Starter = Callable[[msg.Start], Coroutine[Any, Any, None]]
+T = TypeVar("T")
+
+
+class Robots(Protocol):
+    """What the desk uses of the yard (`botyard.servers.pioneer.robot_servers`)."""
+
+    @property
+    def control(self) -> Control:
+        """The control surface."""
+        ...
+
+    @property
+    def interfaces(self) -> Mapping[str, Switch]:
+        """Interfaces that can be turned on and off, by name."""
+        ...
+
+    def port_of(self, robot: str) -> int:
+        """TCP port of a robot; 0 while it has none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the user: continue or end the simulator.
+
+    Attributes
+    ----------
+    text : str
+        The question.
+    refused : int
+        Exit status when the user chooses to end.
+    """
+
+    text: str
+    refused: int
+
+
+class PageRequests:
+    """The desk of all viewers of a simulation.
+
+    Parameters
+    ----------
+    hub, yard, maps : RunLoop, Robots, Maps
+        The running simulator; requests pass the control surface of the yard.
+    source : ViewSource
+        Encodes the frames.
+    audience : str
+        Token of read-only viewers.
+    graphics : str
+        How much pages draw: ``full``, ``lite`` or ``none``.
+    """
+
+    def __init__(
+        self,
+        hub: RunLoop,
+        robot_servers: Robots,
+        maps: Maps,
+        source: ViewSource,
+        *,
+        audience: str = "",
+        graphics: Graphics = "full",
+    ) -> None:
+        self.hub = hub
+        self.robot_servers = robot_servers
+        self.control = robot_servers.control
+        self.maps = maps
+        self.source = source
+        self.viewers: list[Viewer] = []
+        self.start: msg.StartOffer | None = None
+        self.starter: Starter | None = None
+        self.question: Question | None = None
+        self._audience = audience
+        self._graphics = graphics
+        self.timeline: TimeLine = LookBack(
+            hub, robot_servers.control, robot_servers.port_of, source, SOURCE
+        )
+        """What the time line is about."""
+        self._marks: Sequence[msg.Mark] = ()
+        self._files: Sequence[Path] = ()
+        self._offers: dict[str, tuple[Path, float]] = {}
+        self._last_page = 0
+        self._read: dict[str, Robot] = {}
+        self._schema = -1
+        self._log: deque[LogEntry] = deque(maxlen=LOG_BACKLOG)
+        self._next_status = self._next_detail = 0.0
+        self._inspector = Inspector(hub.sim)
+        self._catalog: Future[msgspec.Raw] | None = None
+        self._catalog_made = 0.0
+
+    # -- viewers
+
+    def no_room(self, read_only: bool) -> str:
+        """Reason why one more viewer is refused, or empty; read-only viewers and those
+        with control have separate limits.
+        """
+        if sum(v.read_only == read_only for v in self.viewers) < MAX_VIEWERS:
+            return ""
+        return (
+            f"there are {MAX_VIEWERS} {'onlookers' if read_only else 'pages'} already"
+        )
+
+    def welcome(self, viewer: Viewer) -> msg.Welcome:
+        """First message to a new viewer."""
+        self._last_page += 1
+        viewer.number, read_only = self._last_page, viewer.read_only
+        return msg.Welcome(
+            version=msg.VERSION,
+            program=f"botyard {__version__}",
+            read_only=read_only,
+            start=self.start,
+            audience="" if read_only else self._audience,
+            graphics=self._graphics,
+            page=viewer.number,
+        )
+
+    def arrived(self, viewer: Viewer) -> Sequence[bytes]:
+        """Register a viewer. Returns its first messages: schema, status and events; the
+        recent log lines follow.
+        """
+        self.viewers.append(viewer)
+        for entry in self._log:
+            viewer.add_log(entry)
+        _, schema = self.source.schema()
+        marks = msg.Marks(marks=list(self.timeline.marks))
+        first = [schema, msg.encoder.encode(self._status()), msg.encoder.encode(marks)]
+        if self.control.files and self.control.allows(self.caller(viewer), ReadFile):
+            first.append(_files(self.control.files))
+        return first
+
+    def left(self, viewer: Viewer) -> None:
+        """Unregister a viewer: release what it holds, and stop what it drives."""
+        if viewer not in self.viewers:
+            return
+        self.viewers.remove(viewer)
+        self.timeline.left(viewer)
+        client_left(self.control, viewer)
+        self._subscribe()
+        self.hub.settle()
+
+    def view_changed(self, viewer: Viewer) -> None:
+        """A viewer has changed its view."""
+        self.timeline.view_changed(viewer)
+        self._subscribe()
+        self.hub.settle()
+
+    def _subscribe(self) -> None:
+        """Subscribe to the sensors of selected robots, and unsubscribe from all others."""
+        robots = self.hub.sim.robots
+        wanted = list(
+            dict.fromkeys(
+                n for v in self.viewers for n in v.view.selected if n in robots
+            )
+        )[:MAX_DETAILS]
+        read = {name: robots[name] for name in wanted}
+        for name, robot in self._read.items():
+            if name not in read and robots.get(name) is robot:
+                _read_sensors(robot, False)
+
+        for name, robot in read.items():
+            if (
+                self._read.get(name) is not robot
+            ):  # another robot may have got the name meanwhile
+                _read_sensors(robot, True)
+
+        self._read = read
+
+    # -- messages to all viewers
+
+    def changed(self) -> None:
+        """The state has changed; called between two steps."""
+        self.source.changed()
+
+    def prepare(self) -> None:
+        """Send the schema if it has changed, before the next frame."""
+        number, schema = self.source.schema()
+        if number != self._schema:
+            self._schema = number
+            self._subscribe()
+            self._tell_present(schema)
+
+    def _tell_present(self, text: bytes) -> None:
+        """Tell those who are shown the present."""
+        for viewer in self.viewers:
+            if self.timeline.source_of(viewer) is None:
+                viewer.send_encoded(text)
+
+    def _tell_all(self, text: bytes, again_soon: bool = False) -> None:
+        for viewer in self.viewers:
+            viewer.send_encoded(text, again_soon)
+
+    def tick(self, now: float) -> None:
+        """Send status and details that are due; `now` is wall time, s."""
+        if not self.viewers:
+            return
+        if now >= self._next_status:
+            self._next_status = now + STATUS_PERIOD
+            self.timeline.noticed()
+            self._tell_all(msg.encoder.encode(self._status()), again_soon=True)
+            if self.timeline.marks is not self._marks:
+                self._marks = self.timeline.marks
+                self._tell_all(msg.encoder.encode(msg.Marks(marks=list(self._marks))))
+
+        if self.control.files is not self._files:
+            self._files = self.control.files
+            for viewer in self.viewers:
+                if self.control.allows(self.caller(viewer), ReadFile):
+                    viewer.send_encoded(_files(self._files))
+
+        if now >= self._next_detail:
+            self._next_detail = now + DETAIL_PERIOD
+            for viewer in self.viewers:
+                if (
+                    viewer.view.selected
+                    and not viewer.is_behind
+                    and not viewer.wait(now)
+                ):
+                    with viewer.work(now):
+                        viewer.send(self._details(viewer))
+
+    def _status(self) -> msg.Status:
+        sim = self.hub.sim
+        driven = [
+            msg.Client(robot=r.name, sources=list(r.clients))
+            for r in sim.robots.values()
+            if r.clients
+        ]
+        clients = sum(s != SOURCE for c in driven for s in c.sources)
+        filmed = None if self.control.filmer is None else self.control.filmer.present
+        recorded = (
+            None if self.control.recordings is None else self.control.recordings.present
+        )
+        return msg.Status(
+            # as the original's status bar counts: each robot that is driven, and each
+            # device that is read
+            clients=clients,
+            subscriptions=len(driven) + sim.fleet.subscriptions,
+            viewers=len(self.viewers),
+            overruns=self.hub.overruns,
+            driven=driven,
+            interfaces=[
+                msg.InterfaceState(
+                    name=n, on=i.on, about=i.about, problem=i.problem() if i.on else ""
+                )
+                for n, i in self.robot_servers.interfaces.items()
+            ],
+            timeline=self.timeline.state(),
+            question=self.question.text if self.question is not None else "",
+            recording="" if recorded is None else recorded.path.name,
+            kept=0.0 if recorded is None else recorded.last,
+            movie="" if filmed is None else filmed.name,
+            drawn=0.0 if filmed is None else filmed.part,
+        )
+
+    def _details(self, viewer: Viewer) -> msg.Details:
+        past = self.timeline.sim_of(viewer)
+        sim = self.hub.sim if past is None else past
+        robots = [
+            sim.robots[n] for n in viewer.view.selected[:MAX_DETAILS] if n in sim.robots
+        ]
+        return msg.Details(time=sim.time, robots=[self._detail(r, sim) for r in robots])
+
+    def _detail(self, robot: Robot, sim: Simulation) -> msg.Detail:
+        state = robot.state
+        target = sim.snapshot.state.target[sim.snapshot.rows[robot.name]].tolist()
+        sensors = [reader.name for reader in drawn_devices(robot) if reader.is_read]
+        believed, true = robot.odom_in_world, state.pose_world
+        turned = math.remainder(believed.th - true.th, 2 * math.pi)
+        gripper = robot.gripper
+        return msg.Detail(
+            name=robot.name,
+            model=robot.spec.name,
+            clients=list(robot.clients),
+            pose=_three(true),
+            odometry=_three(state.pose_odom),
+            odometry_error=(math.dist(believed[:2], true[:2]), turned),
+            velocity=_three(state.twist),
+            command=_three(target),
+            accel=state.accel.as_tuple(),
+            error=state.odometry_error.as_tuple(),
+            motors=state.motors,
+            stalled=state.stalled,
+            estop=robot.electrics.estop_pressed or state.estop,
+            volts=robot.electrics.volts,
+            charge=robot.electrics.charge,
+            charging=bool(robot.electrics.battery.charge_state),
+            sensors=sensors,
+            nearest=nearest_reading(robot),
+            gripper=(gripper.holding or "open") if gripper is not None else "",
+            port=self.robot_servers.port_of(robot.name),
+            devices=device_readings(robot),
+        )
+
+    def add_log(self, entry: LogEntry) -> None:
+        """Append a log line, and send it to the viewers."""
+        self._log.append(entry)
+        for viewer in self.viewers:
+            viewer.add_log(entry)
+
+    # -- requests
+
+    def caller(self, viewer: Viewer, undo_group: int = 0) -> Caller:
+        """The caller of a viewer's operations: all permissions with the token, else
+        read-only.
+        """
+        level = Level.WATCH if viewer.read_only else Level.OWN
+        return Caller(SOURCE, level, "this page", key=viewer, undo_group=undo_group)
+
+    def perform(self, viewer: Viewer, request: AnyRequest, answer: Answer) -> None:
+        """Carry out a request, and answer it; errors are answered and never raised."""
+        try:
+            result = self._do(request, viewer)
+        except (BotyardError, KeyError) as error:
+            answer(None, self._reason(error))
+            return
+        except Exception as error:
+            # an internal error must not end the session
+            log.exception(
+                "internal error while a page asked for %s", type(request).__name__
+            )
+            answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
+            return
+
+        if isinstance(result, Future):
+            result = self._answer_of(request, result)
+        if isinstance(result, Generator):
+            work = _charged(
+                self._finish(result, answer),
+                lambda cost: viewer.budget.spend(wall.monotonic(), cost),
+            )
+            self.hub.background.start(work, "what a page asked for")
+        else:
+            answer(self._to_wire(request, result), None)
+
+    def _answer_of(self, request: AnyRequest, work: Future[Any]) -> Portions[Any]:
+        yield work
+        result = work.result()
+        if isinstance(result, AddedRobots):
+            yield result.served
+        return self._to_wire(request, result)
+
+    def _to_wire(self, request: AnyRequest, result: Any) -> Any:
+        """Convert the result of an operation to the form of the answer."""
+        if isinstance(request, msg.Move):
+            return self.source.number
+        if isinstance(request, msg.Undo | msg.Redo):
+            return result
+        if isinstance(result, AddedRobots):
+            return list(result.robots)
+        if isinstance(result, Path):
+            return str(result)
+        return None if type(request) in OPERATIONS else result
+
+    def _finish(self, work: Portions[Any], answer: Answer) -> Portions[None]:
+        try:
+            result = yield from work
+        except BotyardError as error:
+            answer(None, shown(error, MAX_TEXT))
+        except Exception as error:
+            log.exception("internal error while carrying out what a page asked for")
+            answer(None, shown(f"internal error: {error!r}", MAX_TEXT))
+        else:
+            answer(result, None)
+
+        self.hub.settle()
+        self.changed()
+
+    def _reason(self, error: Exception) -> str:
+        if not isinstance(error, BotyardError):
+            name = str(error.args[0]) if error.args else ""
+            return f'there is no robot or box "{shown(name)}"{did_you_mean(name, self.hub.sim.robots)}'
+
+        return shown(error, MAX_TEXT)
+
+    @singledispatchmethod
+    def _do(self, request: AnyRequest, viewer: Viewer) -> Any:
+        """Carry out a request. Returns its result, a future, or cooperative work."""
+        self._check_shown(request, viewer)
+        make = OPERATIONS.get(type(request))
+        if make is None:
+            raise WorldError(f"{type(request).__name__} cannot be carried out now")
+        return self.control.do(self.caller(viewer, request.group), make(request))
+
+    @_do.register
+    def _(self, request: msg.Add, viewer: Viewer) -> Any:
+        pose = (
+            None
+            if request.x is None or request.y is None
+            else Pose(request.x, request.y, request.th)
+        )
+        if request.count > 1:
+            return self.control.do(
+                self.caller(viewer),
+                AddRobots(model=request.model, number=request.count, pose=pose),
+            )
+
+        added = self.control.do(
+            self.caller(viewer),
+            AddRobot(
+                model=request.model,
+                robot=request.name,
+                pose=pose,
+                near=pose is not None,
+            ),
+        )
+        return self._answer_of(request, added)
+
+    @_do.register
+    def _(self, request: msg.Download, viewer: Viewer) -> str:
+        path = self.control.do(self.caller(viewer), ReadFile(file=request.file))
+        ticket, now = secrets.token_urlsafe(24), wall.monotonic()
+        self._offers = {
+            t: (p, end)
+            for t, (p, end) in [*self._offers.items()][1 - MAX_OFFERS :]
+            if end > now
+        }
+        self._offers[ticket] = path, now + OFFER_TIME_S
+        return f"file/{ticket}"
+
+    def file_of(self, ticket: str) -> Path | None:
+        """The file of an address that a page was given; None: it is good no longer, or
+        never was.
+        """
+        path, end = self._offers.get(ticket, (None, 0.0))
+        return path if wall.monotonic() < end else None
+
+    # looking back
+
+    def source_of(self, viewer: Viewer) -> ViewSource:
+        """What a viewer's frames show: the present, or an earlier moment."""
+        past = self.timeline.source_of(viewer)
+        return self.source if past is None else past
+
+    def scene_of(self, name: str) -> Scene | None:
+        """The map of a name that was told to a viewer; None: it is not shown any more."""
+        for source, scene in (
+            (self.source, self.hub.sim.scene),
+            *self.timeline.scenes(),
+        ):
+            if name and name == source.map_name():
+                return scene
+
+        return None
+
+    def _check_shown(self, request: AnyRequest, viewer: Viewer) -> None:
+        """Check that what a request is about is what its page shows: places and names
+        may be other ones than in the past.
+        """
+        is_past = self.timeline.source_of(viewer) is not None
+        if (
+            is_past
+            and isinstance(request, ABOUT_WHAT_IS_SHOWN)
+            and getattr(request, "on", True)
+        ):
+            raise NotNowError(
+                "this page shows an earlier moment: go back to now, or let the "
+                "world go on from there"
+            )
+
+    @_do.register
+    def _(self, request: msg.Look, viewer: Viewer) -> msg.Looked | None:
+        return self.timeline.look(request, viewer, self.caller(viewer))
+
+    @_do.register
+    def _(self, request: msg.GoOn, viewer: Viewer) -> float:
+        time = self.timeline.go_on(viewer, self.caller(viewer))
+        self.changed()
+        return time
+
+    @_do.register
+    def _(self, request: msg.Loop, viewer: Viewer) -> None:
+        self.timeline.loop(request.on, self.caller(viewer))
+
+    @_do.register
+    def _(self, request: msg.Chart, viewer: Viewer) -> msgspec.Raw | None:
+        return self.timeline.chart()
+
+    # the world
+
+    def load_map(self, name: str, caller: Caller) -> Future[bool]:
+        """Load a map by its name. WorldError if it cannot be loaded."""
+        return self.control.do(caller, LoadMap(map=name, reserved=False))
+
+    def load_file(
+        self, name: str, data: bytes, source: Hashable, page: int = 0
+    ) -> Future[bool]:
+        """Load a map or a world from uploaded bytes; `source` is the address of the
+        page, which has this number (`Welcome.page`).
+
+        Call `changed` when the future is done. WorldError if it is invalid.
+        """
+        sender = next(
+            (v for v in self.viewers if v.number == page and not v.read_only), None
+        )
+        caller = (
+            Caller(SOURCE, Level.OWN, "a page", key=("upload", source))
+            if sender is None
+            else self.caller(sender)
+        )
+        return self.control.do(caller, SendMap(map=name, data=data))
+
+    @_do.register
+    def _(self, request: msg.Start, viewer: Viewer) -> Any:
+        self.control.check(self.caller(viewer), Level.OWN)
+        if self.starter is None or self.start is None:
+            raise WorldError("the simulation has started already")
+        return self._start(request, self.starter)
+
+    def _start(self, request: msg.Start, starter: Starter) -> Portions[None]:
+        offer, self.start = self.start, None
+        try:
+            yield self.hub.background.future(
+                starter(request), "the start dialog's answer"
+            )
+        except BaseException:
+            self.start = offer
+            raise
+
+        self._tell_all(msg.encoder.encode(msg.Started()))
+
+    @_do.register
+    def _(self, request: msg.Reply, viewer: Viewer) -> None:
+        self.control.check(self.caller(viewer), Level.OWN)
+        question, self.question = self.question, None
+        if question is None:
+            raise WorldError("the question has been answered already")
+        if not request.go_on:
+            log.error("%s; the page said to end", question.text)
+            self._end(question.refused)
+
+        # hide the question on the other pages soon
+        self._next_status = 0.0
+
+    def _end(self, status: int) -> None:
+        """End the simulator after the answer has been sent."""
+
+        def soon() -> Portions[None]:
+            yield EXIT_DELAY
+            self.hub.stop(status)
+
+        self.hub.background.start(soon(), "the end")
+
+    @_do.register
+    def _(self, request: msg.Catalog, viewer: Viewer) -> Any:
+        return self._cached_catalog()
+
+    def _cached_catalog(self) -> Portions[msgspec.Raw]:
+        """Catalogue of models and maps as JSON, cached, and made in small slices
+        between the steps, since it reads files and folders.
+        """
+        now = wall.monotonic()
+        made = self._catalog
+        if made is None or (made.done() and now > self._catalog_made + CATALOG_AGE):
+            self._catalog_made = now
+            made = self._catalog = self.hub.background.portions(
+                self._make_catalog(), "the list of models and maps"
+            )
+
+        yield made
+        return made.result()
+
+    def _make_catalog(self) -> Portions[msgspec.Raw]:
+        models = []
+        for name in model_names():
+            # the first time each is read from its file, which takes a millisecond
+            yield None
+            try:
+                models.append(model_shape(find_robot(name), name))
+            except BotyardError as error:
+                models.append(msg.broken_model(name, shown(error, MAX_PROBLEM)))
+
+        found = self.maps.beside(self.maps.names)
+        yield found
+        maps = [
+            msg.MapFile(name=name, shipped=shipped) for name, shipped in found.result()
+        ]
+        return msgspec.Raw(
+            msg.encoder.encode(msg.CatalogResult(models=models, maps=maps))
+        )
+
+    @_do.register
+    def _(self, request: msg.Debug, viewer: Viewer) -> msg.DebugResult | msgspec.Raw:
+        return self._inspector.answer(request)
+
+
+def _read_sensors(robot: Robot, on: bool) -> None:
+    """Subscribe to the sensors of a robot that the page shows, or unsubscribe."""
+    for reader in drawn_devices(robot):
+        reader.subscribe(SOURCE, on)
+
+
+def _charged(work: Portions[T], spend: Callable[[float], None]) -> Portions[T]:
+    """Run `work`, and call `spend` with the processor time of each slice, s; waiting
+    costs nothing.
+    """
+    error: BaseException | None = None
+    while True:
+        began = wall.thread_time()
+        try:
+            wait = work.send(None) if error is None else work.throw(error)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        finally:
+            spend(wall.thread_time() - began)
+
+        error = None
+        try:
+            yield wait
+        except BaseException as thrown:
+            # what it waits for has failed or was cancelled
+            error = thrown
+
+
+def _files(paths: Iterable[Path]) -> bytes:
+    return msg.encoder.encode(msg.Files(paths=[str(path) for path in paths]))
+
+
+def _three(values: Iterable[float]) -> tuple[float, float, float]:
+    a, b, c = values
+    return a, b, c
+
+
+OPERATIONS: Final[Mapping[type, Callable[[Any], Operation[Any]]]] = {
+    msg.Pause: lambda r: Pause(),
+    msg.Run: lambda r: Resume(),
+    msg.Step: lambda r: Step(steps=r.count),
+    msg.Speed: lambda r: SetSpeed(speed=r.factor),
+    msg.Hold: lambda r: Hold(names=tuple(r.names), on=r.on),
+    msg.Move: lambda r: Place(
+        to=tuple((to.name, Pose(to.x, to.y, to.th)) for to in r.to)
+    ),
+    msg.Drive: lambda r: Drive(robot=r.name, v=r.v, w=r.w, vy=r.vy, on=r.on),
+    msg.Enable: lambda r: EnableMotors(robots=tuple(r.names), on=r.on),
+    msg.EmergencyStop: lambda r: PressEmergencyStop(robots=tuple(r.names), on=r.on),
+    msg.Joystick: lambda r: MoveJoystick(
+        robot=r.name, x=r.x, y=r.y, button1=r.button1, button2=r.button2
+    ),
+    msg.CommandDevice: lambda r: CommandDevice(
+        robot=r.name, device=r.device, command=r.command, value=r.value
+    ),
+    msg.OdometryErrors: lambda r: SetOdometryErrors(robot=r.name, on=r.on),
+    msg.Reset: lambda r: Reset(names=None if r.names is None else tuple(r.names)),
+    msg.Undo: lambda r: Undo(),
+    msg.Redo: lambda r: Redo(),
+    msg.Add: lambda r: AddRobot(model=r.model),
+    msg.Clone: lambda r: CloneRobots(robots=tuple(r.names)),
+    msg.Remove: lambda r: Remove(names=tuple(r.names)),
+    msg.LoadMap: lambda r: (
+        LoadMap(map=r.name, reserved=False) if r.name else ClearMap()
+    ),
+    msg.Reload: lambda r: ReloadMap(),
+    msg.Snapshot: lambda r: WritePicture(picture=r.name),
+    msg.StartRecording: lambda r: StartRecording(
+        recording=r.name,
+        last=r.last,
+        topics=r.topics,
+        robots=r.robots,
+        rate=dict(r.rates) or None,
+        on_stall=r.on_stall,
+    ),
+    msg.StopRecording: lambda r: StopRecording(),
+    msg.SaveRecording: lambda r: SaveRecording(recording=r.name),
+    msg.WriteMovie: lambda r: WriteMovie(
+        begin=r.begin,
+        end=r.end,
+        movie=r.name,
+        format=r.format,
+        speed=r.speed,
+        fps=r.fps,
+        width=r.width,
+        theme=r.theme,
+        follow=r.follow,
+        scans=tuple(r.scans),
+    ),
+    msg.CancelMovie: lambda r: CancelMovie(),
+    msg.Interface: lambda r: SwitchInterface(interface=r.name, on=r.on),
+    msg.Exit: lambda r: Exit(command="the page"),
+}
+"""Operation of each request of the page."""
+ABOUT_WHAT_IS_SHOWN: Final = (
+    msg.Move,
+    msg.Hold,
+    msg.Drive,
+    msg.Add,
+    msg.Clone,
+    msg.Remove,
+    msg.Reset,
+    msg.Undo,
+    msg.Redo,
+)
+"""Requests about places and bodies as a page shows them."""
+NOT_OFFERED: Final[Mapping[str, str]] = {
+    "AddEach": "robots are added one by one, or many of a model",
+    "FreeMaps": "the page's own loads are not bound by what a client has reserved",
+    "HoldTime": "for programs; people pause and step",
+    "LoadWorld": "LoadMap, after which time goes on",
+    "PlaceAxis": "a habit of old Pioneer clients; dragging places whole poses",
+    "RotateLog": "the log's files are not the page's",
+    "SetAnalogInput": "for clients' tests of their boards",
+    "SetBodyInfo": "for programs that sort what there is",
+    "SetBodyState": "hands place things; they do not throw them",
+    "SetDigitalInputs": "for clients' tests of their boards",
+    "SetGhost": "for clients' tests",
+    "StepNow": "for programs that wait for the answer; Step goes as fast as time",
+    "Stop": "Pause and Reset are two buttons",
+    "TakeBodies": "for programs of forces",
+    "TakeRobot": "Drive, with a dead-man switch, is what hands need",
+    "Throttle": "AMBF's",
+    "UnloadWorld": "ClearMap, after which time goes on",
+}
+"""Operations without a button on the page, and why."""

@@ -1,0 +1,155 @@
+"""`Marks`: what happens in a running simulation, as events on the page's time line."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from botyard.api.revisions import Subject
+from botyard.control.parts import RunLoop
+from botyard.names import shown
+from botyard.protocols.webgui import messages as msg
+
+MAX_MARKS: Final = 500
+"""Most events on a time line; of more, the latest."""
+MAX_NAMED: Final = 3
+"""Robots that the text of an event names; of more, it says how many."""
+STALL_PAUSE_S: Final = 5.0
+"""A robot that stalls again within this simulated time, s, makes no event of it."""
+
+
+class Marks:
+    """Notes what happens in a running simulation, for the time line.
+
+    Parameters
+    ----------
+    hub : RunLoop
+        The run loop.
+    own : str
+        Source of commands that is no client.
+
+    Attributes
+    ----------
+    all : sequence of Mark
+        Events, oldest first: another sequence when there are others.
+    """
+
+    def __init__(self, hub: RunLoop, own: str) -> None:
+        self.all: Sequence[msg.Mark] = ()
+        self._sim, self._own = hub.sim, own
+        self._kept: deque[msg.Mark] = deque(maxlen=MAX_MARKS)
+        self._robots, self._clients = self._now()
+        self._scene = self._sim.scene
+        self._stalled: dict[str, float] = {}
+        hub.follow(
+            self._jumped, Subject.TIME
+        )  # first: what differs from before is the jump, and no event
+        hub.follow(self._bodies, Subject.BODIES)
+        hub.follow(self._claims, Subject.CLAIMS)
+        hub.follow(self._map, Subject.MAP)
+
+    def _now(self) -> tuple[set[str], set[tuple[str, str]]]:
+        """Names of the robots, and which source commands which."""
+        robots = self._sim.robots
+        return set(robots), {
+            (n, s)
+            for n, robot in robots.items()
+            for s in robot.clients
+            if s != self._own
+        }
+
+    def _note(self, kind: str, text: str) -> None:
+        self._kept.append(msg.Mark(time=self._sim.time, kind=kind, text=text))
+        self.all = tuple(self._kept)
+
+    def _bodies(self) -> None:
+        before, self._robots = self._robots, set(self._sim.robots)
+        for what, names in (
+            ("added", self._robots - before),
+            ("removed", before - self._robots),
+        ):
+            if names:
+                self._note(
+                    "robot",
+                    f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {what}",
+                )
+
+    def _claims(self) -> None:
+        before, self._clients = self._clients, self._now()[1]
+        for what, pairs in (
+            ("commanded by", self._clients - before),
+            ("left by", before - self._clients),
+        ):
+            for source in sorted({source for _, source in pairs}):
+                names = {name for name, s in pairs if s == source}
+                self._note(
+                    "client",
+                    f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {what} {source}",
+                )
+
+    def _map(self) -> None:
+        if self._sim.scene is not self._scene:
+            self._scene = self._sim.scene
+            self._note(
+                "map",
+                f"map {shown(self._sim.scene.name)}"
+                if self._sim.scene.name
+                else "no map",
+            )
+
+    def _jumped(self) -> None:
+        """Time has jumped: what comes after is not there any more."""
+        self._drop(lambda mark: mark.time <= self._sim.time)
+        self._robots, self._clients = self._now()
+        self._scene = self._sim.scene
+        self._stalled.clear()
+        self._note("branch", "the world has gone on from here")
+
+    def look(self, first: float) -> None:
+        """Look for robots that stall, and forget events before a time, s."""
+        if self._kept and self._kept[0].time < first:
+            self._drop(lambda mark: mark.time >= first)
+        state, rows, time = (
+            self._sim.snapshot.state,
+            self._sim.snapshot.rows,
+            self._sim.time,
+        )
+        if not state.stall.any():
+            return
+        names = {
+            name
+            for name in self._sim.robots
+            if name in rows and state.stall[rows[name]]
+        }
+        new = {
+            name
+            for name in names
+            if time - self._stalled.get(name, -STALL_PAUSE_S) >= STALL_PAUSE_S
+        }
+        recent = {
+            name: at for name, at in self._stalled.items() if time - at < STALL_PAUSE_S
+        }
+        self._stalled = recent | dict.fromkeys(names, time)
+        if new:
+            self._note(
+                "stall", f"{_listed(new)} {'stalls' if len(new) == 1 else 'stall'}"
+            )
+
+    def _drop(self, stays: Callable[[msg.Mark], bool]) -> None:
+        self._kept = deque(
+            (mark for mark in self._kept if stays(mark)), maxlen=MAX_MARKS
+        )
+        self.all = tuple(self._kept)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    found = sorted(names)
+    more = len(found) - MAX_NAMED
+    return ", ".join(shown(name) for name in found[:MAX_NAMED]) + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+__all__ = ["MAX_MARKS", "Marks"]

@@ -1,0 +1,655 @@
+"""Sine, cosine, arctangent, logarithm and so on with the same bits everywhere: on any
+system and processor, compiled or not.
+
+The C library's functions differ from system to system in the last bit, so a run that
+uses them repeats on one machine only. These use nothing but ``+ - * /``, `math.sqrt`
+(all five are exactly rounded, IEEE 754-2019, §5.4.1), comparisons and integers, in the
+order that is written here. No compiler may change that order or contract a product and
+a sum: Numba does neither without `fastmath`.
+
+Algorithms and coefficients are those of fdlibm (Sun Microsystems, 1993) and its
+successor in FreeBSD's msun: reduction of the argument in two steps, then polynomials.
+Large angles go through as many bits of 2/π as they need (Payne & Hanek, "Radian
+reduction for trigonometric functions", SIGNUM 1983). `tests/leaves/test_elementary.py`
+compares all with sums of 60 digits.
+
+| function | error at most, ulp |
+|---|---|
+| `sin`, `cos`, `cosine_sine`, `atan`, `atan2`, `exp`, `log`, `power` | 1 |
+| `hypot` | 1.5 |
+| `tan`, `acos`, `asin` | 2.5 |
+
+Special values are as in C (C17, annex F), but every NaN that is made here is
+`math.nan`, because processors make different ones.
+
+All are kernels: other kernels may call them, and from Python they are plain functions
+of floats that take about a microsecond. `botyard.numerics.elementwise` has the same for
+arrays. A leaf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from botyard.native.packages import Package
+
+PACKAGE: Final = Package("elementary", [Path(__file__)])
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """`Package.kernel`, for callers in Python that want to know the types."""
+    PACKAGE.kernel(function)
+    return function
+
+
+def inline_kernel(function: F) -> F:
+    """`Package.inline_kernel`, likewise."""
+    PACKAGE.inline_kernel(function)
+    return function
+
+
+TO_WHOLE: Final = 6755399441055744.0
+"""1.5 · 2⁵²: added and taken away again, it rounds a number below 2⁵¹ to the nearest
+whole one.
+"""
+SPLITTER: Final = 134217729.0
+"""2²⁷ + 1: cuts a number into two of 26 bits (Dekker, "A floating-point technique for
+extending the available precision", 1971).
+"""
+
+# -- sine and cosine
+
+LARGE_ANGLE: Final = 5e5
+"""Angles up to this one, rad, are reduced with π/2 in parts, of which whole multiples
+below 2²⁰ are exact.
+"""
+TWO_BY_PI: Final = 0.6366197723675814
+HALF_PI_1, HALF_PI_1_REST = 1.5707963267341256, 6.077100506506192e-11
+HALF_PI_2, HALF_PI_3, HALF_PI_3_REST = (
+    6.077100506303966e-11,
+    2.0222662487111665e-21,
+    8.4784276603689e-32,
+)
+"""π/2 in parts of 33 bits, and what is left after the first and after the third."""
+HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
+"""π/2 as the nearest double, and what is left."""
+CANCELLED: Final = 2.0**-24
+"""A remainder smaller than this, for each quarter turn that was taken away, needs more
+bits of π than two parts have.
+"""
+S1, S2, S3 = (
+    -1.66666666666666324348e-01,
+    8.33333333332248946124e-03,
+    -1.98412698298579493134e-04,
+)
+S4, S5, S6 = (
+    2.75573137070700676789e-06,
+    -2.50507602534068634195e-08,
+    1.58969099521155010221e-10,
+)
+C1, C2, C3 = (
+    4.16666666666666019037e-02,
+    -1.38888888888741095749e-03,
+    2.48015872894767294178e-05,
+)
+C4, C5, C6 = (
+    -2.75573143513906633035e-07,
+    2.08757232129817482790e-09,
+    -1.13596475577881948265e-11,
+)
+"""Coefficients of fdlibm's k_sin.c and k_cos.c, for −π/4 … π/4."""
+LIMB: Final = 0xFFFFFF
+TWO_BY_PI_BITS: Final = int(
+    "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921c"
+    "fe1deb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980f"
+    "ef2f118b5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d08"
+    "56033046fc7b6babf0cfbc209af4361da9e3",
+    16,
+)
+"""2/π · 2¹²⁹⁶."""
+LIMBS: Final = np.array(
+    [(TWO_BY_PI_BITS >> (1296 - 24 * k)) & LIMB for k in range(1, 55)], np.int64
+)
+"""2/π, 24 bits after 24."""
+
+
+@inline_kernel
+def near_zero(r: float, rest: float) -> tuple[float, float]:
+    """Cosine and sine of ``r + rest``, which lies in −π/4 … π/4; `rest` is below half
+    the last bit of `r`.
+    """
+    z = r * r
+    half = 0.5 * z
+    about = 1.0 - half
+    cosine = about + (
+        ((1.0 - about) - half)
+        + (
+            z * (z * (C1 + z * (C2 + z * (C3 + z * (C4 + z * (C5 + z * C6))))))
+            - r * rest
+        )
+    )
+    cube = z * r
+    sine = r - (
+        (
+            z * (0.5 * rest - cube * (S2 + z * (S3 + z * (S4 + z * (S5 + z * S6)))))
+            - rest
+        )
+        - cube * S1
+    )
+    return cosine, sine
+
+
+@kernel
+def reduce_cancelled(angle: float, quarters: float) -> tuple[float, float]:
+    """`angle` less `quarters` · π/2 in two parts, where most bits of the difference are
+    lost: with π/2 to 152 bits.
+    """
+    t = angle - quarters * HALF_PI_1
+    w = quarters * HALF_PI_2
+    r = t - w
+    back = r - t
+    rest = (t - (r - back)) - (w + back)
+    w = quarters * HALF_PI_3
+    s = r - w
+    back = s - r
+    rest += (r - (s - back)) - (w + back)
+    rest -= quarters * HALF_PI_3_REST
+    near = s + rest
+    return near, rest - (near - s)
+
+
+@kernel
+def reduce_large(angle: float) -> tuple[int, float, float]:
+    """The nearest multiple of π/2 to any finite `angle` of at least 1 rad (its two low
+    bits count), and the difference in two parts.
+
+    The angle is m · 2²⁴ᵘ with whole m of four limbs of 24 bits; the digits of m · 2/π
+    from the ones on, to 2⁻¹⁴⁴, are all that counts.
+    """
+    bits = int(np.float64(angle).view(np.int64))
+    exponent = ((bits >> 52) & 0x7FF) - 1075
+    mantissa = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000
+    u = exponent // 24
+    shift = exponent - 24 * u
+    m0 = (mantissa & LIMB) << shift
+    m1 = (((mantissa >> 24) & LIMB) << shift) + (m0 >> 24)
+    m2 = ((mantissa >> 48) << shift) + (m1 >> 24)
+    m0, m1, m2, m3 = m0 & LIMB, m1 & LIMB, m2 & LIMB, m2 >> 24
+    carry = 0
+    ones = d1 = d2 = d3 = d4 = d5 = d6 = 0
+    for place in range(-9, 1):
+        k = u - 1 - place
+        product = carry
+        if k >= 0:
+            product += m0 * int(LIMBS[k])
+        if k + 1 >= 0:
+            product += m1 * int(LIMBS[k + 1])
+        if k + 2 >= 0:
+            product += m2 * int(LIMBS[k + 2])
+        if k + 3 >= 0:
+            product += m3 * int(LIMBS[k + 3])
+        carry = product >> 24
+        ones, d1, d2, d3, d4, d5, d6 = product & LIMB, ones, d1, d2, d3, d4, d5
+
+    first = (d1 << 24) | d2
+    quarter = ones & 3
+    if first >> 47:
+        first -= 1 << 48
+        quarter += 1
+
+    a = first * 2.0**-48
+    b = ((d3 << 24) | d4) * 2.0**-96
+    s = a + b
+    rest = (b - (s - a)) + ((d5 << 24) | d6) * 2.0**-144
+    high = s + rest
+    low = rest - (high - s)
+    # times π/2; the error of the product by Dekker's halves
+    p = high * HALF_PI
+    t = SPLITTER * high
+    h1 = t - (t - high)
+    h2 = high - h1
+    t = SPLITTER * HALF_PI
+    q1 = t - (t - HALF_PI)
+    q2 = HALF_PI - q1
+    rest = ((h1 * q1 - p) + h1 * q2 + h2 * q1) + h2 * q2
+    rest += high * HALF_PI_LOW + low * HALF_PI
+    near = p + rest
+    low = rest - (near - p)
+    if angle < 0.0:
+        return -quarter, -near, -low
+    return quarter, near, low
+
+
+@kernel
+def large_cosine_sine(angle: float) -> tuple[float, float]:
+    """`cosine_sine` of an angle beyond `LARGE_ANGLE`, infinite, or none."""
+    if not abs(angle) < math.inf:
+        return math.nan, math.nan
+    quarter, r, rest = reduce_large(angle)
+    c, s = near_zero(r, rest)
+    if quarter & 1:
+        c, s = -s, c
+    return (-c, -s) if quarter & 2 else (c, s)
+
+
+@inline_kernel
+def cosine_sine(angle: float) -> tuple[float, float]:
+    """Cosine and sine of any angle, rad, each to within 1 ulp. Half the time of two
+    calls of the C library.
+    """
+    # of NumPy's numbers plain ones, which are faster
+    angle = float(angle)
+    if not -LARGE_ANGLE <= angle <= LARGE_ANGLE:
+        return large_cosine_sine(angle)
+    quarters = (angle * TWO_BY_PI + TO_WHOLE) - TO_WHOLE
+    t = angle - quarters * HALF_PI_1
+    w = quarters * HALF_PI_1_REST
+    r = t - w
+    rest = (t - r) - w
+    lost = quarters * CANCELLED
+    if r * r < lost * lost:
+        r, rest = reduce_cancelled(angle, quarters)
+    c, s = near_zero(r, rest)
+    quarter = int(quarters)
+    if quarter & 1:
+        c, s = -s, c
+    return (-c, -s) if quarter & 2 else (c, s)
+
+
+@kernel
+def sin(angle: float) -> float:
+    """Sine of any angle, rad."""
+    return cosine_sine(angle)[1]
+
+
+@kernel
+def cos(angle: float) -> float:
+    """Cosine of any angle, rad."""
+    return cosine_sine(angle)[0]
+
+
+@kernel
+def tan(angle: float) -> float:
+    """Tangent of any angle, rad: sine by cosine, which is never zero."""
+    c, s = cosine_sine(angle)
+    return s / c
+
+
+# -- arctangent
+
+PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
+"""π as the nearest double, and what is left."""
+A0, A1, A2 = (
+    3.33333333333329318027e-01,
+    -1.99999999998764832476e-01,
+    1.42857142725034663711e-01,
+)
+A3, A4, A5 = (
+    -1.11111104054623557880e-01,
+    9.09088713343650656196e-02,
+    -7.69187620504482999495e-02,
+)
+A6, A7, A8 = (
+    6.66107313738753120669e-02,
+    -5.83357013379057348645e-02,
+    4.97687799461593236017e-02,
+)
+A9, A10 = -3.65315727442169155270e-02, 1.62858201153657823623e-02
+"""Coefficients of fdlibm's s_atan.c, for −7/16 … 7/16."""
+ATAN_HALF, ATAN_HALF_LOW = 4.63647609000806093515e-01, 2.26987774529616870924e-17
+ATAN_1, ATAN_1_LOW = 7.85398163397448278999e-01, 3.06161699786838301793e-17
+ATAN_3_HALVES, ATAN_3_HALVES_LOW = (
+    9.82793723247329054082e-01,
+    1.39033110312309984516e-17,
+)
+"""Arctangents of 1/2, 1 and 3/2 as the nearest doubles, and what is left."""
+
+
+@inline_kernel
+def atan_series(x: float) -> float:
+    """What the arctangent of x, −7/16 … 7/16, is less than x, divided by x."""
+    z = x * x
+    w = z * z
+    return z * (A0 + w * (A2 + w * (A4 + w * (A6 + w * (A8 + w * A10))))) + w * (
+        A1 + w * (A3 + w * (A5 + w * (A7 + w * A9)))
+    )
+
+
+@kernel
+def atan(x: float) -> float:
+    """Arctangent, rad, in −π/2 … π/2."""
+    x = float(x)
+    size = abs(x)
+    if size < 0.4375:
+        return x if size < 2.0**-27 else x - x * atan_series(x)
+    if size < 0.6875:
+        q = (2.0 * size - 1.0) / (2.0 + size)
+        found = ATAN_HALF - ((q * atan_series(q) - ATAN_HALF_LOW) - q)
+    elif size < 1.1875:
+        q = (size - 1.0) / (size + 1.0)
+        found = ATAN_1 - ((q * atan_series(q) - ATAN_1_LOW) - q)
+    elif size < 2.4375:
+        q = (size - 1.5) / (1.0 + 1.5 * size)
+        found = ATAN_3_HALVES - ((q * atan_series(q) - ATAN_3_HALVES_LOW) - q)
+    elif size <= math.inf:
+        q = -1.0 / size
+        found = HALF_PI - ((q * atan_series(q) - HALF_PI_LOW) - q)
+    else:
+        return math.nan
+
+    return -found if x < 0.0 else found
+
+
+@kernel
+def atan2(y: float, x: float) -> float:
+    """Direction of the vector (x, y), rad, in −π … π. Zeros and infinities as in C: a
+    negative zero is a small negative number.
+    """
+    y, x = float(y), float(x)
+    if not (abs(x) <= math.inf and abs(y) <= math.inf):
+        return math.nan
+    left = math.copysign(1.0, x) < 0.0
+    if y == 0.0:
+        return math.copysign(PI if left else 0.0, y)
+    if x == 0.0:
+        return math.copysign(HALF_PI, y)
+    if abs(x) == math.inf and abs(y) == math.inf:
+        return math.copysign(3.0 * ATAN_1 if left else ATAN_1, y)
+    z = atan(abs(y / x))
+    if left:
+        z = PI - (z - PI_LOW)
+    return -z if y < 0.0 else z
+
+
+@kernel
+def acos(x: float) -> float:
+    """Arccosine, rad, in 0 … π; NaN outside of −1 … 1."""
+    x = float(x)
+    if not abs(x) <= 1.0:
+        return math.nan
+    return atan2(math.sqrt((1.0 - x) * (1.0 + x)), x)
+
+
+@kernel
+def asin(x: float) -> float:
+    """Arcsine, rad, in −π/2 … π/2; NaN outside of −1 … 1."""
+    x = float(x)
+    if not abs(x) <= 1.0:
+        return math.nan
+    return atan2(x, math.sqrt((1.0 - x) * (1.0 + x)))
+
+
+# -- length
+
+
+@kernel
+def hypot(x: float, y: float) -> float:
+    """Length of the vector (x, y): the root of the sum of squares, of a scaled vector
+    where squares are too large or too small.
+    """
+    x, y = abs(float(x)), abs(float(y))
+    size = x + y
+    if 1e-140 < size < 1e150:
+        return math.sqrt(x * x + y * y)
+    if x == math.inf or y == math.inf:
+        return math.inf
+    if not size >= 0.0:
+        return math.nan
+    if size >= 1e150:
+        x, y = x * 2.0**-600, y * 2.0**-600
+        return math.sqrt(x * x + y * y) * 2.0**600
+
+    x, y = x * 2.0**600, y * 2.0**600
+    return math.sqrt(x * x + y * y) * 2.0**-600
+
+
+def total(numbers: Iterable[float]) -> float:
+    """A sum, from first to last. Not `sum`: that of Python 3.12 and later makes up for
+    rounding.
+    """
+    found = 0.0
+    for number in numbers:
+        found += number
+    return found
+
+
+# -- exponential, logarithm, powers
+
+BY_LN2: Final = 1.44269504088896338700e00
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+"""ln 2 in two parts; the first has 33 bits."""
+LARGEST_EXPONENT, SMALLEST_EXPONENT = (
+    7.09782712893383973096e02,
+    -7.45133219101941108420e02,
+)
+"""Beyond these e to their power is infinite or zero."""
+P1, P2, P3 = (
+    1.66666666666666019037e-01,
+    -2.77777777770155933842e-03,
+    6.61375632143793436117e-05,
+)
+P4, P5 = -1.65339022054652515390e-06, 4.13813679705723846039e-08
+"""Coefficients of fdlibm's e_exp.c."""
+L1, L2, L3 = (
+    6.666666666666735130e-01,
+    3.999999999940941908e-01,
+    2.857142874366239149e-01,
+)
+L4, L5, L6 = (
+    2.222219843214978396e-01,
+    1.818357216161805012e-01,
+    1.531383769920937332e-01,
+)
+L7 = 1.479819860511658591e-01
+"""Coefficients of fdlibm's e_log.c."""
+ROOT_2: Final = 1.4142135623730951
+TINY: Final = 2.0**-1022
+"""Smaller numbers have fewer bits."""
+
+
+@inline_kernel
+def power_of_two(k: int) -> float:
+    """2ᵏ for −1022 ≤ k ≤ 1023."""
+    return float(np.int64((k + 1023) << 52).view(np.float64))
+
+
+@inline_kernel
+def scaled(x: float, k: int) -> float:
+    """X · 2ᵏ for x in 1/2 … 2 and −1080 ≤ k ≤ 1024, rounded once."""
+    if k > 1000:
+        return x * power_of_two(k - 1000) * 2.0**1000
+    if k < -1000:
+        return x * power_of_two(k + 1000) * 2.0**-1000
+    return x * power_of_two(k)
+
+
+@inline_kernel
+def parts_of(x: float) -> tuple[int, float]:
+    """K and m with x = m · 2ᵏ and 1 ≤ m < 2, for finite x > 0."""
+    k = 0
+    if x < TINY:
+        x *= 2.0**54
+        k = -54
+
+    bits = int(np.float64(x).view(np.int64))
+    k += (bits >> 52) - 1023
+    return k, float(
+        np.int64((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).view(np.float64)
+    )
+
+
+@kernel
+def exp(x: float) -> float:
+    """E to the power x."""
+    x = float(x)
+    if x > LARGEST_EXPONENT:
+        return math.inf
+    if x < SMALLEST_EXPONENT:
+        return 0.0
+    if not x <= LARGEST_EXPONENT:
+        return math.nan
+    k = (x * BY_LN2 + TO_WHOLE) - TO_WHOLE
+    high = x - k * LN2_HIGH
+    low = k * LN2_LOW
+    r = high - low
+    t = r * r
+    c = r - t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))))
+    return scaled(1.0 - ((low - (r * c) / (2.0 - c)) - high), int(k))
+
+
+@kernel
+def log(x: float) -> float:
+    """Natural logarithm; −∞ of zero, NaN of negative numbers."""
+    x = float(x)
+    if x == 0.0:
+        return -math.inf
+    if not x > 0.0:
+        return math.nan
+    if x == math.inf:
+        return math.inf
+    whole, m = parts_of(x)
+    if m >= ROOT_2:
+        whole, m = whole + 1, 0.5 * m
+    k = float(whole)
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    r = w * (L2 + w * (L4 + w * L6)) + z * (L1 + w * (L3 + w * (L5 + w * L7)))
+    half = 0.5 * f * f
+    return k * LN2_HIGH - ((half - (s * (half + r) + k * LN2_LOW)) - f)
+
+
+E1, E2, E3 = (
+    5.99999999999994648725e-01,
+    4.28571428578550184252e-01,
+    3.33333329818377432918e-01,
+)
+E4, E5, E6 = (
+    2.72728123808534006489e-01,
+    2.30660745775561754067e-01,
+    2.06975017800338417784e-01,
+)
+"""Coefficients of fdlibm's e_pow.c, for the logarithm to base 2."""
+LN2, LN2_24, LN2_REST = (
+    6.93147180559945286227e-01,
+    6.93147182464599609375e-01,
+    -1.90465429995776804525e-09,
+)
+"""ln 2, and the same as a number of 24 bits and what is left."""
+TWO_THIRDS_BY_LN2 = 9.61796693925975554329e-01
+TWO_THIRDS_BY_LN2_24, TWO_THIRDS_BY_LN2_REST = (
+    9.61796700954437255859e-01,
+    -7.02846165095275826516e-09,
+)
+"""2 / (3 · ln 2), and the same in two parts."""
+LOG2_3_HALVES_24, LOG2_3_HALVES_REST = (
+    5.84962487220764160156e-01,
+    1.35003920212974897128e-08,
+)
+"""log2(3/2) in two parts."""
+ROOT_3_HALVES, ROOT_3 = 1.224744871391589, 1.7320508075688772
+
+
+@inline_kernel
+def upper(x: float) -> float:
+    """The upper 26 bits of x (Dekker), so that products of two such are exact. For
+    abs(x) < 2⁹⁹⁶.
+    """
+    t = SPLITTER * x
+    return t - (t - x)
+
+
+@kernel
+def power(x: float, y: float) -> float:
+    """X to the power y, for x ≥ 0. NaN for negative x.
+
+    As fdlibm's e_pow.c, but that numbers are cut in two by Dekker's way: the logarithm
+    to base 2 of x in two parts, times y in two parts, and 2 to the power of that.
+    """
+    x, y = float(x), float(y)
+    if y == 0.0 or x == 1.0:
+        return 1.0
+    if not (x >= 0.0 and abs(y) <= math.inf):
+        return math.nan
+    if x == 0.0 or x == math.inf:
+        return math.inf if (x == 0.0) == (y < 0.0) else 0.0
+    if abs(y) > 1e20:
+        return math.inf if (x > 1.0) == (y > 0.0) else 0.0
+    whole, m = parts_of(x)
+    if m >= ROOT_3:
+        whole, m = whole + 1, 0.5 * m
+    n = float(whole)
+    base, base_high, base_low = (
+        (1.5, LOG2_3_HALVES_24, LOG2_3_HALVES_REST)
+        if m >= ROOT_3_HALVES
+        else (1.0, 0.0, 0.0)
+    )
+    # s = (m - base) / (m + base) in two parts
+    u = m - base
+    v = 1.0 / (m + base)
+    s = u * v
+    s_high = upper(s)
+    t_high = upper(m + base)
+    t_low = m - (t_high - base)
+    s_low = v * ((u - s_high * t_high) - s_high * t_low)
+    # log2(m / base) = 2 / (3 · ln 2) · (3 · s + s³ · …) in two parts
+    s2 = s * s
+    r = s2 * s2 * (E1 + s2 * (E2 + s2 * (E3 + s2 * (E4 + s2 * (E5 + s2 * E6)))))
+    r += s_low * (s_high + s)
+    s2 = s_high * s_high
+    t_high = upper(3.0 + s2 + r)
+    t_low = r - ((t_high - 3.0) - s2)
+    u = s_high * t_high
+    v = s_low * t_high + t_low * s
+    p_high = upper(u + v)
+    p_low = v - (p_high - u)
+    z_high = TWO_THIRDS_BY_LN2_24 * p_high
+    z_low = TWO_THIRDS_BY_LN2_REST * p_high + p_low * TWO_THIRDS_BY_LN2 + base_low
+    log_high = upper(((z_high + z_low) + base_high) + n)
+    log_low = z_low - (((log_high - n) - base_high) - z_high)
+    # times y
+    y_high = upper(y)
+    p_low = (y - y_high) * log_high + y * log_low
+    p_high = y_high * log_high
+    z = p_low + p_high
+    if z > 1024.0:
+        return math.inf
+    if z < -1080.0:
+        return 0.0
+    # 2 to the power of it
+    k = (z + TO_WHOLE) - TO_WHOLE
+    p_high -= k
+    t = upper(p_low + p_high)
+    u = t * LN2_24
+    v = (p_low - (t - p_high)) * LN2 + t * LN2_REST
+    z = u + v
+    w = v - (z - u)
+    t = z * z
+    c = z - t * (P1 + t * (P2 + t * (P3 + t * (P4 + t * P5))))
+    return scaled(1.0 - (((z * c) / (c - 2.0) - (w + z * w)) - z), int(k))
+
+
+__all__ = [
+    "HALF_PI",
+    "PI",
+    "acos",
+    "asin",
+    "atan",
+    "atan2",
+    "cos",
+    "cosine_sine",
+    "exp",
+    "hypot",
+    "log",
+    "power",
+    "sin",
+    "tan",
+    "total",
+]

@@ -1,0 +1,219 @@
+"""The functions of `botyard.numerics.elementary` for arrays: each number that comes out
+is, to the last bit, what they give for that number.
+
+Plain NumPy, in the same order of operations; `+ - * /`, `sqrt` and comparisons of NumPy
+are exactly rounded whatever instructions the processor has, its sines and arctangents
+are not. For sums of products that must be the same everywhere there is no ``@`` either:
+BLAS adds up in an order of its own. Short arrays are done number by number, which takes
+less time. A leaf.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from botyard.numerics import elementary as one
+from botyard.numerics.elementary import (
+    ATAN_1,
+    ATAN_1_LOW,
+    ATAN_3_HALVES,
+    ATAN_3_HALVES_LOW,
+    ATAN_HALF,
+    ATAN_HALF_LOW,
+    CANCELLED,
+    HALF_PI,
+    HALF_PI_1,
+    HALF_PI_1_REST,
+    HALF_PI_LOW,
+    LARGE_ANGLE,
+    PI,
+    PI_LOW,
+    TO_WHOLE,
+    TWO_BY_PI,
+    atan_series,
+)
+
+F8 = NDArray[np.float64]
+_TWO_PI: Final = 2.0 * math.pi
+
+MAX_SCALAR_SIZE: Final = 24
+"""Arrays of up to this many numbers are computed one number at a time, which is faster
+there.
+"""
+_near_zero: Final[Any] = one.near_zero
+_series: Final[Any] = atan_series
+_PIECES: Final[tuple[tuple[float, float, float, float, Callable[[F8], F8]], ...]] = (
+    (0.4375, 0.6875, ATAN_HALF, ATAN_HALF_LOW, lambda v: (2.0 * v - 1.0) / (2.0 + v)),
+    (0.6875, 1.1875, ATAN_1, ATAN_1_LOW, lambda v: (v - 1.0) / (v + 1.0)),
+    (
+        1.1875,
+        2.4375,
+        ATAN_3_HALVES,
+        ATAN_3_HALVES_LOW,
+        lambda v: (v - 1.5) / (1.0 + 1.5 * v),
+    ),
+    (2.4375, math.nan, HALF_PI, HALF_PI_LOW, lambda v: -1.0 / v),
+)
+"""Where the arctangent is taken of another number: from, to (NaN: no end), that
+number's arctangent in two parts, and which it is.
+"""
+
+
+def cosine_sine(angles: ArrayLike) -> tuple[F8, F8]:
+    """Cosines and sines of angles, rad, each of the shape of `angles`."""
+    x = np.asarray(angles, np.float64)
+    if x.size <= MAX_SCALAR_SIZE:
+        both = np.array([one.cosine_sine(a) for a in x.ravel().tolist()]).reshape(
+            *x.shape, 2
+        )
+        return both[..., 0], both[..., 1]
+
+    with np.errstate(invalid="ignore", over="ignore"):
+        small = np.abs(x) <= LARGE_ANGLE
+        near = x if small.all() else np.where(small, x, 0.0)
+        quarters = (near * TWO_BY_PI + TO_WHOLE) - TO_WHOLE
+        t = near - quarters * HALF_PI_1
+        w = quarters * HALF_PI_1_REST
+        r = t - w
+        rest = (t - r) - w
+        lost = quarters * CANCELLED
+        rare = ~small | (r * r < lost * lost)
+        cosine, sine = _near_zero(r, rest)
+        quarter = quarters.astype(np.int64)
+        odd = (quarter & 1).astype(np.bool_)
+        c, s = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
+        c, s = np.where((quarter + 1) & 2, -c, c), np.where(quarter & 2, -s, s)
+
+    for at in map(tuple, np.argwhere(rare)):
+        c[at], s[at] = one.cosine_sine(float(x[at]))
+    return c, s
+
+
+def sin(angles: ArrayLike) -> F8:
+    """Sines of angles, rad."""
+    return cosine_sine(angles)[1]
+
+
+def cos(angles: ArrayLike) -> F8:
+    """Cosines of angles, rad."""
+    return cosine_sine(angles)[0]
+
+
+def atan2(y: ArrayLike, x: ArrayLike) -> F8:
+    """Directions of the vectors (x, y), rad, in −π … π; both are broadcast."""
+    ys, xs = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(x, np.float64))
+    if xs.size <= MAX_SCALAR_SIZE:
+        return _each(one.atan2, ys, xs)
+    size_x, size_y = np.abs(xs), np.abs(ys)
+    plain = (size_x > 0.0) & (size_y > 0.0) & (size_x < math.inf) & (size_y < math.inf)
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        z = _atan_of_size(
+            np.divide(size_y, size_x, out=np.zeros(xs.shape), where=plain)
+        )
+        z = np.where(xs < 0.0, PI - (z - PI_LOW), z)
+
+    z = np.where(ys < 0.0, -z, z)
+    for at in map(tuple, np.argwhere(~plain)):
+        z[at] = one.atan2(float(ys[at]), float(xs[at]))
+    return z
+
+
+def _atan_of_size(size: F8) -> F8:
+    """`elementary.atan` of numbers that are not negative."""
+    found = np.where(size < 2.0**-27, size, size - size * _series(size))
+    for low, high, begin, rest, reduced in _PIECES:
+        chosen = (size >= low) & ~(size >= high)
+        q = reduced(size[chosen])
+        found[chosen] = begin - ((q * _series(q) - rest) - q)
+
+    return found
+
+
+def hypot(x: ArrayLike, y: ArrayLike) -> F8:
+    """Lengths of the vectors (x, y); both are broadcast."""
+    xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        size = np.abs(xs) + np.abs(ys)
+        lengths = np.asarray(np.sqrt(xs * xs + ys * ys))
+
+    plain = (size > 1e-140) & (size < 1e150)
+    if not plain.all():
+        for at in map(tuple, np.argwhere(~plain)):
+            lengths[at] = one.hypot(float(xs[at]), float(ys[at]))
+
+    return lengths
+
+
+def log(x: ArrayLike) -> F8:
+    """Natural logarithms; −∞ of zero, NaN of negative numbers."""
+    xs = np.asarray(x, np.float64)
+    if xs.size <= MAX_SCALAR_SIZE:
+        return _each(one.log, xs)
+    # exact: x = half · 2ʷʰᵒˡᵉ with half in 1/2 … 1
+    half, whole = np.frexp(xs)
+    is_upper = half >= 0.5 * one.ROOT_2
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        k = np.where(is_upper, whole, whole - 1).astype(np.float64)
+        f = np.where(is_upper, half, 2.0 * half) - 1.0
+        s = f / (2.0 + f)
+        z = s * s
+        w = z * z
+        r = w * (one.L2 + w * (one.L4 + w * one.L6)) + z * (
+            one.L1 + w * (one.L3 + w * (one.L5 + w * one.L7))
+        )
+        square = 0.5 * f * f
+        found: F8 = k * one.LN2_HIGH - (
+            (square - (s * (square + r) + k * one.LN2_LOW)) - f
+        )
+
+    found = np.where(xs > 0.0, found, np.where(xs == 0.0, -math.inf, math.nan))
+    return np.where(xs == math.inf, math.inf, found)
+
+
+def wrap_angles(angles: F8) -> F8:
+    """Angles in (−π, π], rad: each as `botyard.units.wrap_angle` gives it. Angles that
+    are there already keep all their bits.
+    """
+    # exact, like the differences below (Sterbenz)
+    wrapped = np.fmod(angles, _TWO_PI)
+    wrapped = np.where(wrapped > math.pi, wrapped - _TWO_PI, wrapped)
+    wrapped = np.where(wrapped <= -math.pi, wrapped + _TWO_PI, wrapped)
+    found: F8 = np.where((angles > -math.pi) & (angles <= math.pi), angles, wrapped)
+    return found
+
+
+def interpolate(x: ArrayLike, xs: F8, ys: F8) -> F8:
+    """`numpy.interp`, which some processors carry out with one rounding less: values at
+    `x` between points of increasing `xs`.
+    """
+    at = np.asarray(x, np.float64)
+    k = np.clip(np.searchsorted(xs, at, side="right") - 1, 0, len(xs) - 2)
+    width = xs[k + 1] - xs[k]
+    share = np.divide(at - xs[k], width, out=np.zeros(at.shape), where=width > 0.0)
+    inside = ys[k] + share * (ys[k + 1] - ys[k])
+    return np.where(at <= xs[0], ys[0], np.where(at >= xs[-1], ys[-1], inside))
+
+
+def _each(function: Callable[..., float], *arrays: F8) -> F8:
+    found = [
+        function(*numbers)
+        for numbers in zip(*(a.ravel().tolist() for a in arrays), strict=True)
+    ]
+    return np.array(found, np.float64).reshape(arrays[0].shape)
+
+
+__all__ = [
+    "atan2",
+    "cos",
+    "cosine_sine",
+    "hypot",
+    "interpolate",
+    "log",
+    "sin",
+    "wrap_angles",
+]

@@ -1,0 +1,457 @@
+"""Atomic writing of files that never overwrites a user's own. A leaf: imports only the
+errors.
+
+Two kinds of files. Those that a user names (pictures, scenarios, maps, results) are
+replaced only if this program wrote them, which a mark in the file tells (`MARK`), or if
+the user insists (`force`). The program's own files (state, logs, recordings, copies of
+logs) are opened without following links, and only regular files are replaced or
+deleted. Replacing is atomic: new contents go to a temporary file in the same folder,
+with a name that cannot be guessed (`tempfile.mkstemp`), which is renamed when it is
+complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from botyard.errors import BusyFileError, KeptFileError
+
+MARK: Final = "Written by botyard"
+"""Is near the beginning or the end of every file that this program writes for a user.
+Without it the file is the user's own: to keep an edited file, take the mark out.
+"""
+MARK_WITHIN_BYTES: Final = 4096
+"""The mark is searched for in so many first and last bytes of a file."""
+PRIVATE: Final = 0o600
+"""Mode of files that hold secrets: read and written by their owner only."""
+
+StrPath = str | os.PathLike[str]
+Beginnings = bytes | tuple[bytes, ...]
+_NO_LINK: Final = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
+
+
+def _mode(path: StrPath, *, follow: bool) -> int | None:
+    """Type and permissions of what is at a path; None: nothing is there."""
+    try:
+        return (os.stat if follow else os.lstat)(path).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _kind(mode: int) -> str:
+    """Type of a file that is not regular, in words."""
+    kinds = (
+        (stat.S_ISLNK, "a link"),
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    )
+    return next((words for test, words in kinds if test(mode)), "no regular file")
+
+
+# -- who writes a file
+
+
+MAX_LOCKED_BYTES: Final = 240
+"""Longest name that stands in the name of a lock, bytes: file systems allow 255."""
+
+
+class Hold:
+    """The right to write a file: while it lasts, no other `Hold` of the same file is
+    given, in any process.
+
+    It is a lock of the operating system, which ends with its process, however that
+    ends, on a hidden file beside the file. A file that is replaced or written in parts
+    cannot carry the lock itself. The hidden file is deleted with the lock; one that is
+    left locks nothing. Where none can be made, the file is not held: then it can hardly
+    be written either.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, which need not exist. Links are followed; what is no regular file is
+        not held.
+
+    Raises
+    ------
+    BusyFileError
+        Another one is held.
+    """
+
+    def __init__(self, path: StrPath) -> None:
+        self._number = -1
+        target = Path(os.path.realpath(path))
+        name = os.fsencode(target.name)
+        # the hidden file's name would be too long
+        if len(name) > MAX_LOCKED_BYTES:
+            name = hashlib.blake2b(name, digest_size=16).hexdigest().encode()
+        self._lock = target.with_name(f".{os.fsdecode(name)}.lock")
+        if is_device(path) or not is_replaceable_own(target):
+            return
+        while (number := self._opened()) is not None:
+            if not _lock(number):
+                os.close(number)
+                raise BusyFileError(path)
+
+            with contextlib.suppress(OSError):
+                # the one before may have deleted it between opening and locking: then
+                # others lock another file
+                if os.path.samestat(os.fstat(number), os.lstat(self._lock)):
+                    self._number = number
+                    return
+
+            os.close(number)
+
+    def _opened(self) -> int | None:
+        """The hidden file, opened; None: there can be none."""
+        access = os.O_RDWR if os.name == "nt" else os.O_RDONLY
+        with contextlib.suppress(OSError):
+            return _open_regular(self._lock, access | os.O_CREAT, 0o644)
+        with contextlib.suppress(
+            OSError
+        ):  # that of another user, in a folder for all, opens without the flag to create it
+            return _open_regular(self._lock, access)
+
+        return None
+
+    def release(self) -> None:
+        """Let others write the file. Nothing happens if it is not held."""
+        number, self._number = self._number, -1
+        if number < 0:
+            return
+        if os.name != "nt":
+            with contextlib.suppress(OSError):
+                os.unlink(self._lock)
+
+        os.close(number)
+        # an open file cannot be deleted there
+        if os.name == "nt":
+            with contextlib.suppress(OSError):
+                os.unlink(self._lock)
+
+    def __enter__(self) -> Hold:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _lock(number: int) -> bool:
+    """Lock an open file for this process; False: it is locked. A file system without
+    locks counts as one where nothing is locked.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(number, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in (
+            errno.EACCES,
+            errno.EAGAIN,
+            errno.EWOULDBLOCK,
+            errno.EDEADLK,
+        )
+
+    return True
+
+
+# -- files that a user names
+
+
+def is_ours(path: StrPath, begins: Beginnings = ()) -> bool:
+    """Whether a file is empty, holds the `MARK`, or begins with these bytes. A regular
+    file; links are followed.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with open(path, "rb") as file:
+        head = file.read(MARK_WITHIN_BYTES)
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(size - MARK_WITHIN_BYTES, 0))
+        tail = file.read(MARK_WITHIN_BYTES)
+
+    marks = (MARK.encode(), MARK.encode("utf-16-be"))  # the second in PDF
+    return (
+        not head
+        or any(mark in head or mark in tail for mark in marks)
+        or head.startswith(begins)
+    )
+
+
+def check_replaceable(
+    path: StrPath, *, force: bool = False, begins: Beginnings = ()
+) -> None:
+    """Check that `replacing` may write a file, before the work for it is done; nothing
+    is written.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, and `force` is False.
+    OSError
+        It cannot be read.
+    """
+    mode = _mode(path, follow=True)
+    if (
+        mode is not None
+        and stat.S_ISREG(mode)
+        and not force
+        and not is_ours(path, begins)
+    ):
+        raise KeptFileError(path)
+
+
+@contextlib.contextmanager
+def replacing(
+    path: StrPath, *, force: bool = False, begins: Beginnings = ()
+) -> Iterator[BinaryIO]:
+    """Context manager that writes a file named by a user: the block writes to the file
+    object. If it fails, the old file stays.
+
+    A link is followed; a pipe or a device (``/dev/stdout``) is written to as it is.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    force : bool
+        Replace it whoever wrote it.
+    begins : bytes or tuple of bytes
+        A file that begins with one of these counts as this program's: for formats
+        without room for the `MARK`.
+
+    Raises
+    ------
+    KeptFileError
+        There is a file that this program did not write, or another program is writing
+        it (BusyFileError); it is unchanged.
+    OSError
+        It cannot be written.
+    """
+    with Hold(path):
+        yield from _replacing(path, force=force, begins=begins)
+
+
+def _replacing(path: StrPath, *, force: bool, begins: Beginnings) -> Iterator[BinaryIO]:
+    check_replaceable(path, force=force, begins=begins)
+    mode = _mode(path, follow=True)
+    if mode is not None and not stat.S_ISREG(mode):
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        with open(path, "wb") as file:
+            yield file
+        return
+
+    with _fresh(
+        Path(path).resolve(), _usual_mode() if mode is None else stat.S_IMODE(mode)
+    ) as file:
+        yield file
+
+
+def write_text(
+    path: StrPath, text: str, *, force: bool = False, begins: Beginnings = ()
+) -> None:
+    """Write text (UTF-8) to a file named by a user; see `replacing`."""
+    with replacing(path, force=force, begins=begins) as file:
+        file.write(text.encode())
+
+
+def _usual_mode() -> int:
+    """Permissions of a new file, by the process's umask."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+@contextlib.contextmanager
+def _fresh(target: Path, mode: int) -> Iterator[BinaryIO]:
+    """A temporary file that replaces `target` when the block has succeeded."""
+    try:
+        number, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name[:64]}-", suffix=".new"
+        )
+    except OSError as error:
+        raise OSError(
+            error.errno, error.strerror, str(target)
+        ) from None  # the user knows this name, not the temporary one
+
+    try:
+        with open(number, "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(number, mode)
+            yield file
+
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+# -- the program's own files
+
+
+def open_own(path: StrPath, *, append: bool = False, mode: int = 0o666) -> BinaryIO:
+    """Open a file of the program's own for writing: appending, or truncated. It is
+    created if it does not exist.
+
+    Files in ``/dev``, such as ``/dev/stdout``, are allowed, too.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is a link, a folder, a pipe or a device.
+    """
+    if is_device(path):
+        return open(path, "wb")
+    number = _open_regular(
+        path, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0), mode
+    )
+    if not append:
+        os.ftruncate(number, 0)
+    return open(number, "ab" if append else "wb")
+
+
+def is_device(path: StrPath) -> bool:
+    """Whether a path names something in ``/dev``, such as ``/dev/stdout``: written to,
+    but never replaced, renamed or deleted.
+    """
+    return os.name == "posix" and os.path.dirname(os.path.abspath(path)) == "/dev"
+
+
+def read_own(path: StrPath, limit: int) -> bytes:
+    """Read a file of the program's own.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, is not a regular file (a link is none), or has more than
+        `limit` bytes.
+    """
+    with open(_open_regular(path, os.O_RDONLY), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
+    return data
+
+
+def _open_regular(path: StrPath, flags: int, mode: int = 0o666) -> int:
+    try:
+        number = os.open(path, flags | _NO_LINK | _NO_WAIT, mode)
+    except OSError as error:
+        found = _mode(path, follow=False)
+        if found is not None and not stat.S_ISREG(found):
+            raise OSError(error.errno, f"it is {_kind(found)}", str(path)) from None
+        raise
+
+    found = os.fstat(number).st_mode
+    if not stat.S_ISREG(found):
+        os.close(number)
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+
+    return number
+
+
+def replace_own(path: StrPath, data: bytes, *, mode: int = PRIVATE) -> None:
+    """Write a file of the program's own, atomically. A link in its place is neither
+    followed nor replaced.
+
+    Raises
+    ------
+    OSError
+        It cannot be written, or something is there that is not a regular file.
+    """
+    with _replacing_own(path, mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def _replacing_own(path: StrPath, mode: int) -> Iterator[BinaryIO]:
+    found = _mode(path, follow=False)
+    if found is not None and not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+    with _fresh(Path(os.path.abspath(path)), mode) as file:
+        yield file
+
+
+def is_replaceable_own(path: StrPath) -> bool:
+    """Whether nothing or a regular file is at a path; a link is none."""
+    found = _mode(path, follow=False)
+    return found is None or stat.S_ISREG(found)
+
+
+def copy_own(source: StrPath, path: StrPath) -> None:
+    """Copy a file of the program's own, with its permissions; see `replace_own`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, the copy cannot be written, or one of them is not a
+        regular file.
+    """
+    number = _open_regular(source, os.O_RDONLY)
+    with (
+        open(number, "rb") as old,
+        _replacing_own(path, stat.S_IMODE(os.fstat(number).st_mode)) as new,
+    ):
+        shutil.copyfileobj(old, new)
+
+
+def remove_own(path: StrPath) -> None:
+    """Delete a file of the program's own, if there is one.
+
+    Raises
+    ------
+    OSError
+        It cannot be deleted, or is not a regular file.
+    """
+    found = _mode(path, follow=False)
+    if found is None:
+        return
+    if not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, f"it is {_kind(found)}", str(path))
+    os.unlink(path)
+
+
+__all__ = [
+    "MARK",
+    "PRIVATE",
+    "Beginnings",
+    "Hold",
+    "check_replaceable",
+    "copy_own",
+    "is_device",
+    "is_ours",
+    "is_replaceable_own",
+    "open_own",
+    "read_own",
+    "remove_own",
+    "replace_own",
+    "replacing",
+    "write_text",
+]

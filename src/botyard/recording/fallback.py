@@ -1,0 +1,323 @@
+"""Recordings whose states cannot be read here, such as those of another version: the
+run is drawn from its ROS messages.
+
+It is made a recording of this version, in which a body with a nose is put where each
+robot was: by its true poses (the topics ``base_pose_ground_truth`` and ``/tf``), with
+the map that was recorded (the scene, or ``/map``). So it is shown and drawn as others
+are. What only states tell is not in it: models, sensors, things; nothing is done again,
+and so nothing is proved.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.errors import (
+    ArgumentError,
+    BotyardError,
+    BudgetError,
+    MapError,
+    RecordingError,
+)
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.occupancy import message_to_scene
+from botyard.geometry import Pose, compose, yaw_of_quaternion
+from botyard.model.scene import Scene
+from botyard.model.world import thing
+from botyard.names import shown
+from botyard.numerics.elementary import cos, sin
+from botyard.protocols.ros_messages.types import types
+from botyard.recording.arrays import TRUTH, odometry_of
+from botyard.recording.codec import decode_scene
+from botyard.recording.own_channels import EVENTS, unpack_json
+from botyard.recording.player import Player
+from botyard.recording.reader import Message, Reader
+from botyard.recording.track import Progress, Track, read_track
+from botyard.sim.simulation import Simulation
+
+STEP_S: Final = 0.1
+"""Time of a step of what is shown, s."""
+MAX_STEPS: Final = 1_000_000
+"""Longest run that is drawn so, steps."""
+MAX_CHAIN: Final = 8
+"""Longest chain of transforms from a robot to the map."""
+RADIUS_M: Final = 0.25
+"""Of the body that stands for a robot, m."""
+ODOMETRY: Final = "nav_msgs/msg/Odometry"
+_BASE: Final = "base_link"
+_CORNERS: Final = 20
+_EXTENT_M: Final = 1e6
+_SAME_M: Final = 1e-9
+
+
+@dataclass(slots=True)
+class _Way:
+    """Where a robot was: times, s, in order, and poses."""
+
+    times: list[float] = field(default_factory=list)
+    poses: list[Pose] = field(default_factory=list)
+
+    def add(self, time: float, pose: Pose) -> None:
+        """Note a pose; of two of one time, and of one that comes too late, the first
+        counts.
+        """
+        is_sound = all(
+            math.isfinite(value) and abs(value) < _EXTENT_M for value in pose
+        )
+        if is_sound and (not self.times or time > self.times[-1]):
+            self.times.append(time)
+            self.poses.append(pose)
+
+    def at(self, time: float) -> Pose:
+        """The pose at a time: between two, in proportion."""
+        k = bisect_right(self.times, time)
+        if k == 0 or k == len(self.times):
+            return self.poses[max(0, k - 1)]
+        (a, b), (p, q) = self.times[k - 1 : k + 1], self.poses[k - 1 : k + 1]
+        part = (time - a) / (b - a)
+        turn = math.remainder(q.th - p.th, 2.0 * math.pi)
+        return Pose(
+            p.x + part * (q.x - p.x), p.y + part * (q.y - p.y), p.th + part * turn
+        )
+
+
+def open_player(
+    path: str | PathLike[str],
+    budget: Budget = Budget(),
+    progress: Progress = lambda part: None,
+) -> Player:
+    """Play a recording; if its states cannot be read here, by its ROS messages, which
+    the first of `Track.problems` says.
+
+    Raises
+    ------
+    RecordingError
+        It cannot be read, and has no poses either; it is larger than the budget allows.
+    """
+    try:
+        return Player(read_track(path, budget, progress))
+    except BudgetError:
+        raise
+    except BotyardError as error:
+        why = error
+
+    track = redrawn(path, budget)
+    if track is None:
+        if isinstance(why, RecordingError):
+            raise why
+        raise RecordingError(
+            f"its first state cannot be restored: {why}", path
+        ) from None
+
+    reason = shown(why.reason if isinstance(why, RecordingError) else str(why), 300)
+    track.problems.insert(
+        0,
+        f"its states cannot be read: {reason}. It is drawn from its ROS "
+        "messages: robots are discs with a nose, without sensors; things, "
+        "models and commands are missing; it cannot be done again (--resimulate)",
+    )
+    return Player(track)
+
+
+def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | None:
+    """The run as its ROS messages tell it; None: they have no poses of robots.
+    RecordingError: it cannot be read, or is too large.
+    """
+    with Reader(path, budget) as file:
+        run = _Run(file, budget)
+        run.read()
+        problems = list(file.problems)
+
+    if not run.ways:
+        return None
+    with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
+        target = Path(folder, "run.mcap")
+        run.write(target)
+        track = read_track(target, budget)
+
+    track.problems = problems
+    if run.first > 0.0:
+        track.problems.append(
+            f"its times begin at 0 s, which was {run.first:g} s of the run"
+        )
+
+    return track
+
+
+class _Run:
+    """Reads poses, the map and events, and writes them as another recording."""
+
+    def __init__(self, file: Reader, budget: Budget) -> None:
+        self._file, self._budget = file, budget
+        self._meter = Meter(budget, file.path, RecordingError)
+        self._frames: dict[str, tuple[str, Pose]] = {}
+        self._events: list[tuple[float, bytes]] = []
+        self._scene: Scene | None = None
+        self.ways: dict[str, _Way] = {}
+        self.first = 0.0
+
+    def read(self) -> None:
+        """Read the file."""
+        self._scene = self._attached()
+        for message in self._file.messages():
+            self._meter.add("entities", 1)
+            topic, kind = message.channel.topic, message.channel.schema.name
+            take: Callable[[Message], None] | None = None
+            if kind == ODOMETRY and topic.rpartition("/")[2] == TRUTH:
+                take = self._take_truth
+            elif kind == "tf2_msgs/msg/TFMessage":
+                take = self._take_transforms
+            elif kind == "nav_msgs/msg/OccupancyGrid" and self._scene is None:
+                take = self._take_map
+            elif topic == EVENTS:
+                self._meter.add("bytes", len(message.data))
+                self._events.append((message.time / 1e9, message.data))
+
+            if take is not None:
+                try:
+                    take(message)
+                except BudgetError:
+                    raise
+                except Exception as error:
+                    # a crafted message can be wrong in many ways, and is left out
+                    self._file.note(f"{topic} at {message.time / 1e9:g} s: {error!r}")
+
+        self.ways = {name: way for name, way in self.ways.items() if way.times}
+        self.first = min((way.times[0] for way in self.ways.values()), default=0.0)
+
+    def _attached(self) -> Scene | None:
+        for place in self._file.attachments:
+            if place.name.partition(" ")[0] == "scene":
+                try:
+                    return decode_scene(self._file.attachment(place).data, self._budget)
+                except BudgetError:
+                    raise
+                except BotyardError as error:
+                    self._file.note(f"{shown(place.name, 40)}: {error}")
+
+        return None
+
+    def _way(self, name: str) -> _Way:
+        name = name.strip("/") or "robot"
+        if name not in self.ways:
+            self._meter.add("robots", 1)
+        return self.ways.setdefault(name, _Way())
+
+    def _take_truth(self, message: Message) -> None:
+        pose, _ = odometry_of(message.data)
+        self._way(message.channel.topic.rpartition("/")[0]).add(
+            message.time / 1e9, Pose(*pose)
+        )
+
+    def _take_transforms(self, message: Message) -> None:
+        moved = []
+        for one in types().decode_cdr(message.data, "tf2_msgs/TFMessage").transforms:
+            self._meter.add("entities", 1)
+            at, q = one.transform.translation, one.transform.rotation
+            child = str(one.child_frame_id)
+            self._frames[child] = (
+                str(one.header.frame_id),
+                Pose(at.x, at.y, yaw_of_quaternion(q.x, q.y, q.z, q.w)),
+            )
+            if child.rpartition("/")[2] == _BASE:
+                moved.append(child)
+
+        for frame in moved:
+            pose = self._in_map(frame)
+            if pose is not None:
+                self._way(frame.rpartition("/")[0]).add(message.time / 1e9, pose)
+
+    def _in_map(self, frame: str) -> Pose | None:
+        """The pose of a frame in the map; None: the chain of transforms does not lead
+        there.
+        """
+        pose = Pose(0.0, 0.0, 0.0)
+        for _ in range(MAX_CHAIN):
+            if frame not in self._frames:
+                return pose if frame == "map" else None
+            frame, step = self._frames[frame]
+            pose = compose(step, pose)
+
+        return None
+
+    def _take_map(self, message: Message) -> None:
+        grid = types().decode_cdr(message.data, "nav_msgs/OccupancyGrid")
+        try:
+            self._scene = message_to_scene(grid, message.channel.topic, self._budget)
+        except MapError as error:
+            self._file.note(str(error))
+
+    def write(self, path: Path) -> None:
+        """Write it as a recording. RecordingError: it is too long."""
+        last = max(way.times[-1] for way in self.ways.values())
+        count = max(1, math.ceil((last - self.first) / STEP_S - 1e-9))
+        if count > MAX_STEPS:
+            most, found = MAX_STEPS * STEP_S, last - self.first
+            raise self._file.error(
+                f"it is drawn from its messages, which takes at most {most:g} s: found {found:g} s"
+            )
+
+        sim = Simulation(
+            self._scene or Scene(),
+            step=STEP_S,
+            odometry_error="none",
+            warn=lambda text: None,
+        )
+        outline = tuple(_corners())
+        names = {}
+        for key, way in self.ways.items():
+            names[key] = shown(key, 60)
+            sim.add_robot(thing(outline), names[key], pose=way.at(self.first))
+
+        events = iter([*self._events, (math.inf, b"")])
+        time, data = next(events)
+        with sim.record(path) as recording:
+            for k in range(1, count + 1):
+                now = self.first + k * STEP_S
+                self._put(sim, names, now)
+                sim.step()
+                while time <= now:
+                    _tell(recording, data)
+                    time, data = next(events)
+
+    def _put(self, sim: Simulation, names: Mapping[str, str], now: float) -> None:
+        for key, way in self.ways.items():
+            pose, before = way.at(now), way.at(now - STEP_S)
+            if any(abs(a - b) > _SAME_M for a, b in zip(pose, before, strict=True)):
+                sim.put(names[key], pose)
+
+
+def _tell(recording: Any, data: bytes) -> None:
+    """Write an event of a program again; those of the recorder tell of states that are
+    not there.
+    """
+    try:
+        said = unpack_json(data)
+        kind, text = said.pop("event", ""), said.pop("text", None)
+        said.pop("tick", None)
+        if isinstance(text, str):
+            recording.event(
+                kind,
+                text,
+                **{k: v for k, v in said.items() if k not in ("kind", "self")},
+            )
+    except (RecordingError, ArgumentError, TypeError):
+        return
+
+
+def _corners() -> Iterable[tuple[float, float]]:
+    """A disc with a nose, which points forward."""
+    yield 1.4 * RADIUS_M, 0.0
+    for k in range(1, _CORNERS):
+        angle = 2.0 * math.pi * k / _CORNERS
+        yield RADIUS_M * cos(angle), RADIUS_M * sin(angle)
+
+
+__all__ = ["open_player", "redrawn"]

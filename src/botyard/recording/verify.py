@@ -1,0 +1,571 @@
+"""Proves that a recorded run comes out again: from its first state and its journal,
+every digest and every state on the way.
+
+Nothing that a recording names is run: of programs that drove robots only the commands
+count, which are in the journal.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from botyard.engine.state import object_digest
+from botyard.errors import BotyardError, RecordingError, StateError
+from botyard.formats.budget import Budget, Meter
+from botyard.formats.registry import check_world
+from botyard.geometry import Pose
+from botyard.model.robot import RobotSpec
+from botyard.model.scene import Scene
+from botyard.model.world import PlacedRobot, World
+from botyard.names import shown
+from botyard.recording import checks, frames
+from botyard.recording.built import computed_elsewhere
+from botyard.recording.checks import Kept
+from botyard.recording.codec import (
+    Model,
+    Setup,
+    decode_entry,
+    decode_model,
+    decode_scene,
+    decode_setup,
+)
+from botyard.recording.comparing import (
+    Columns,
+    Difference,
+    differences,
+    roster_of,
+    state_digest,
+    tick_of,
+)
+from botyard.recording.own_channels import (
+    CHECKS,
+    DIGESTS,
+    EVENTS,
+    JOURNAL,
+    STATES,
+    unpack_bytes,
+    unpack_json,
+)
+from botyard.recording.reader import Message, Reader
+from botyard.sim.journal import AddRobots, Entry, ReplaceScene, acting
+from botyard.sim.resimulation import apply
+from botyard.sim.simulation import Simulation
+
+MAX_GAP_S: Final = 3600.0
+"""Longest simulated time between two records of a run, s; the recorder writes one every
+second.
+"""
+MAX_NAMED: Final = 3
+"""Values that the text about a step names."""
+MAX_DIFFERENCES: Final = 20
+"""Differences of a state that are kept; all are counted."""
+Progress = Callable[[int], None]
+
+
+class Digest(msgspec.Struct):
+    """A message of the channel of digests."""
+
+    tick: int
+    digest: str
+
+
+class _Event(msgspec.Struct):
+    event: str
+    lost: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """What a recorded run begins with.
+
+    Attributes
+    ----------
+    setup : Setup
+        How the simulation was set up.
+    scene : Scene
+        The map.
+    models : sequence of Model
+        The models that the first state refers to.
+    """
+
+    setup: Setup
+    scene: Scene
+    models: tuple[Model, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """The first record that did not come out again.
+
+    Attributes
+    ----------
+    after, tick : int
+        Steps done at the last record that came out the same, and at this one.
+    first : tuple of Difference
+        What differs in this step, as far as a check told that; at most
+        `MAX_DIFFERENCES`.
+    is_all : bool
+        Whether nothing else differs in it.
+    at : int
+        Steps done at the first state from there on, with which all values were
+        compared.
+    found : tuple of Difference
+        What differs in that one, at most `MAX_DIFFERENCES`; empty: the recording has
+        none.
+    count : int
+        How many values differ in it.
+    lost : mapping of str to int
+        What the recorder had left out until then.
+    """
+
+    after: int
+    tick: int
+    first: tuple[Difference, ...] = ()
+    is_all: bool = False
+    at: int = -1
+    found: tuple[Difference, ...] = ()
+    count: int = 0
+    lost: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        when = (
+            f"tick {self.tick}"
+            if self.after == self.tick
+            else f"between tick {self.after} and tick {self.tick}"
+        )
+        parts = ["; ".join(map(str, self.first[:MAX_NAMED]))] if self.first else []
+        if self.first and (len(self.first) > MAX_NAMED or not self.is_all):
+            more = (
+                "others"
+                if not self.is_all
+                else f"{len(self.first) - MAX_NAMED} more values"
+            )
+            parts[0] += f" ({more} differ, too)"
+
+        if self.found:
+            more = f" ({self.count - 1} more values differ)" if self.count > 1 else ""
+            parts.append(
+                f"{f'at tick {self.at}: ' if parts else ''}{self.found[0]}{more}"
+            )
+
+        if not parts:
+            return (
+                f"{when}: another digest than recorded; which value differs "
+                "is not in the recording"
+            )
+
+        lost = (
+            "; the recorder had to leave out "
+            f"{', '.join(f'{n} {what}' for what, n in self.lost.items())}"
+            if self.lost
+            else ""
+        )
+        return f"{when}: {'; '.join(parts)}{lost}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Proof:
+    """What was found out about a recorded run.
+
+    Attributes
+    ----------
+    begin, end : int
+        Steps done at its beginning and at its end.
+    steps, changes, digests, states, checks : int
+        Steps done again, changes done again, and digests, states, and checks of a step
+        that were compared.
+    divergence : Divergence or None
+        The first difference; None: all is the same.
+    notes : list of str
+        What restricts the proof: another program computed the run, the file was cut
+        short.
+    """
+
+    begin: int
+    end: int
+    steps: int = 0
+    changes: int = 0
+    digests: int = 0
+    states: int = 0
+    checks: int = 0
+    divergence: Divergence | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def resimulate(
+    path: str | PathLike[str],
+    budget: Budget = Budget(),
+    progress: Progress = lambda tick: None,
+) -> Proof:
+    """Do the run of a recording again, up to the first difference.
+
+    Parameters
+    ----------
+    path : path-like
+        The recording.
+    budget : Budget
+        Limits of what is read and of the worlds in it.
+    progress : callable
+        Called with the tick of each record.
+
+    Raises
+    ------
+    RecordingError
+        It is damaged (each changed byte is noticed), of another version, or cannot be
+        done again; the message says what cannot be read.
+    """
+    with Reader(path, budget) as file:
+        notes, programs = list[str](), computed_elsewhere(file.metadata)
+        if programs:
+            notes.append(
+                f"{programs[0]} computed this run; this is {programs[1]}, and "
+                "its results may differ"
+            )
+
+        if file.is_cut:
+            notes += file.problems
+        else:
+            file.verify()
+
+        known = len(file.problems)
+        records = file.messages((STATES, JOURNAL, CHECKS, DIGESTS, EVENTS))
+        first = first_state(file, records)
+        start = beginning(file, first, budget)
+        try:
+            run = _Run(start, first, file.path, budget)
+        except BotyardError as error:
+            raise file.error(
+                f"the world at its beginning cannot be made: {_reason(error)}{_version(file)}"
+            ) from None
+
+        run.proof.notes += notes
+        for message in records:
+            progress(run.sim.tick)
+            if not run.take(message):
+                break
+
+        if len(file.problems) > known:
+            raise file.error(file.problems[known])
+        return run.finish()
+
+
+def first_state(file: Reader, records: Iterable[Message]) -> bytes:
+    """The state that a run begins with, out of its records. RecordingError: there is
+    none, or something before it is damaged.
+    """
+    known = len(file.problems)
+    first = next((m for m in records if m.channel.topic == STATES), None)
+    if len(file.problems) > known:
+        raise file.error(file.problems[known])
+    if first is None:
+        why = file.metadata.get("botyard", {}).get(
+            "state", "it has none of our channels, or was cut short before the first"
+        )
+        raise file.error(f"there is no first state in it: {shown(why, 200)}")
+
+    try:
+        return frames.decode(unpack_bytes(first.data), None)
+    except (StateError, RecordingError) as error:
+        raise file.error(str(error)) from None
+
+
+def _version(file: Reader) -> str:
+    programs = computed_elsewhere(file.metadata)
+    return f" ({programs[0]} wrote it, this is {programs[1]})" if programs else ""
+
+
+def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:
+    """Setup, scene and models of a recording.
+
+    Raises
+    ------
+    RecordingError
+        Something of it is missing or cannot be read; the message names all of that.
+    """
+    decoders: dict[str, Callable[[bytes, Budget], Any]] = {
+        "setup": decode_setup,
+        "scene": decode_scene,
+        "model": decode_model,
+    }
+    found: dict[str, list[Any]] = {what: [] for what in decoders}
+    failed: list[str] = []
+    for place in file.attachments:
+        what = place.name.partition(" ")[0]
+        if what in decoders:
+            try:
+                found[what].append(decoders[what](file.attachment(place).data, budget))
+            except RecordingError as error:
+                failed.append(f"{shown(place.name, 40)}: {error.reason}")
+
+    failed += [
+        f"{what}: there is none"
+        for what in ("setup", "scene")
+        if not found[what] and not any(f.startswith(what) for f in failed)
+    ]
+    if failed:
+        raise file.error(
+            f"of this recording cannot be read{_version(file)}: {'; '.join(failed)}"
+        )
+
+    try:
+        roster = roster_of(first, budget)
+    except StateError as error:
+        raise file.error(f"{error}{_version(file)}") from None
+
+    wanted = {roster.described, *(body.digest for body in roster.bodies)}
+    models = tuple(model for model in found["model"] if object_digest(model) in wanted)
+    specs = {
+        object_digest(model): model for model in models if isinstance(model, RobotSpec)
+    }
+    robots = tuple(
+        PlacedRobot(spec=specs[body.digest], name=body.name, pose=Pose(*body.start))
+        for body in roster.bodies
+        if body.start is not None and body.digest in specs
+    )
+    check_world(
+        World(scene=found["scene"][0], robots=robots),
+        Meter(budget, file.path, RecordingError),
+    )
+    return Beginning(setup=found["setup"][0], scene=found["scene"][0], models=models)
+
+
+def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulation:
+    """A simulation in a recorded state, without its programs. BotyardError: the state
+    is damaged or does not fit.
+    """
+    setup = start.setup
+    sim = Simulation(
+        start.scene,
+        seed=setup.seed,
+        step=setup.step,
+        odometry_error=setup.odometry_error,
+        sensor_noise=setup.sensor_noise,
+        threads=setup.threads,
+        range_step=setup.range_step,
+        warn=lambda text: None,
+    )
+    sim.know(start.models)
+    sim.restore(
+        state, programs=False, budget=replace(budget, robots=max(budget.robots, 0))
+    )
+    return sim
+
+
+class _Run:
+    """A run that is done again, record by record, in the order of the file."""
+
+    def __init__(
+        self, start: Beginning, first: bytes, path: str, budget: Budget
+    ) -> None:
+        self.sim = make(start, first, budget)
+        self.proof = Proof(begin=self.sim.tick, end=self.sim.tick, states=1)
+        self._path, self._budget = path, budget
+        self._state: bytes | None = first
+        self._columns = Columns(self.sim.engine)
+        self._kept = Kept(self.sim.engine.clock.step_us)
+        self._same = self.sim.tick
+        self._suspect: Divergence | None = None
+        self._lost: dict[str, int] = {}
+        self._max_steps = max(1, round(MAX_GAP_S * 1e6 / self.sim.engine.clock.step_us))
+
+    def take(self, message: Message) -> bool:
+        """Take a record in; False: enough is known."""
+        topic, data = message.channel.topic, message.data
+        if topic == JOURNAL:
+            try:
+                entry = decode_entry(unpack_bytes(data), self._budget)
+            except RecordingError as error:
+                self._fail("a change cannot be read", error)
+
+            self._apply(entry)
+            return True
+
+        if topic == CHECKS:
+            self._check(data)
+            return True
+
+        if topic == DIGESTS:
+            return self._compare_digest(self._decoded(data, Digest))
+        if topic == STATES:
+            return self._compare_state(data)
+        event = self._decoded(data, _Event)
+        if event.event == "lost":
+            self._lost = {
+                shown(k, 20): self._lost.get(k, 0) + n
+                for k, n in list(event.lost.items())[:20]
+            }
+
+        return True
+
+    def _decoded(self, data: bytes, kind: type[Any]) -> Any:
+        try:
+            return msgspec.convert(unpack_json(data), kind)
+        except (msgspec.MsgspecError, RecordingError) as error:
+            raise RecordingError(
+                f"a {kind.__name__.strip('_').lower()}: {error}", self._path
+            ) from None
+
+    def _fail(self, what: str, error: Exception) -> NoReturn:
+        raise RecordingError(
+            f"tick {self.sim.tick}: {what}: {_reason(error)}", self._path
+        ) from None
+
+    def _step_to(self, tick: int) -> bool:
+        """Step up to a tick; False: more steps have been done already."""
+        sim = self.sim
+        if tick - sim.tick > self._max_steps:
+            raise RecordingError(
+                f"tick {sim.tick}: expected the next record within "
+                f"{self._max_steps} steps, found it at tick {tick}",
+                self._path,
+            )
+
+        while sim.tick < tick:
+            sim.engine.step()
+            if self._kept.wants(sim.tick):
+                self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)
+            self.proof.steps += 1
+
+        self.proof.end = sim.tick
+        return sim.tick == tick
+
+    def _apply(self, entry: Entry) -> None:
+        change, sim = entry.change, self.sim
+        what = f"{type(change).__name__} of {shown(entry.source, 60)}"
+        if not self._step_to(entry.tick):
+            raise RecordingError(
+                f"tick {sim.tick}: {what} is of tick {entry.tick}, which is over",
+                self._path,
+            )
+
+        meter = Meter(self._budget, self._path, RecordingError)
+        if isinstance(change, AddRobots):
+            placed = [
+                PlacedRobot(spec=change.spec, name=n, pose=p)
+                for n, p in zip(change.names, change.poses, strict=False)
+            ]
+            meter.add("robots", len(sim.robots))
+            check_world(World(scene=Scene(), robots=tuple(placed)), meter)
+        elif isinstance(change, ReplaceScene):
+            check_world(World(scene=change.scene), meter)
+
+        try:
+            with acting(entry.source):
+                apply(change, sim, entry.source)
+        # a crafted entry can name what is not there in many ways: tables, rows, robots,
+        # lasers
+        except Exception as error:
+            self._fail(f"{what} cannot be done again", error)
+
+        self.proof.changes += 1
+
+    def _check(self, data: bytes) -> None:
+        """Compare the columns of the last steps: go on until the next state, which says
+        more.
+        """
+        try:
+            check = checks.decode(unpack_bytes(data))
+        except RecordingError as error:
+            self._fail("checks", error)
+
+        self._step_to(check.ticks[-1])
+        found = self._kept.compare(check)
+        self.proof.checks = self._kept.compared
+        if found is not None and self._suspect is None:
+            after = self._same if found.after is None else max(self._same, found.after)
+            is_all = found.is_all and len(found.found) <= MAX_DIFFERENCES
+            first = found.found[:MAX_DIFFERENCES]
+            self._suspect = Divergence(
+                after=after,
+                tick=found.tick,
+                first=first,
+                is_all=is_all,
+                lost=self._lost,
+            )
+
+    def _compare_digest(self, said: Digest) -> bool:
+        if not self._step_to(said.tick):
+            return self._differs(said.tick)
+        self.proof.digests += 1
+        return self._is_same(f"{self.sim.digest():016x}" == said.digest)
+
+    def _compare_state(self, frame: bytes) -> bool:
+        try:
+            self._state = state = frames.decode(unpack_bytes(frame), self._state)
+            tick = tick_of(state, self._budget)
+            if not self._step_to(tick):
+                return self._differs(tick)
+            self.proof.states += 1
+            if (
+                state_digest(state, self._budget) == self.sim.digest()
+                and self._suspect is None
+            ):
+                return self._is_same(True)
+
+            found = list(
+                itertools.islice(differences(self.sim, state, self._budget), 100_000)
+            )
+        except (StateError, RecordingError) as error:
+            self._fail("a state", error)
+
+        suspect = self._suspect or Divergence(after=self._same, tick=tick)
+        if (
+            not found and not suspect.first
+        ):  # the state came out again, but the digest before it did not
+            found = [
+                Difference("", "digest", "another one", f"{self.sim.digest():016x}")
+            ]
+
+        self.proof.divergence = replace(
+            suspect,
+            at=tick,
+            found=tuple(found[:MAX_DIFFERENCES]),
+            count=len(found),
+            lost=self._lost,
+        )
+        return False
+
+    def _is_same(self, same: bool) -> bool:
+        """A digest was compared: go on until the next state, which says more."""
+        if same and self._suspect is None:
+            self._same = self.sim.tick
+        elif self._suspect is None:
+            self._suspect = Divergence(
+                after=self._same, tick=self.sim.tick, lost=self._lost
+            )
+
+        return True
+
+    def _differs(self, tick: int) -> bool:
+        found = Difference("", "tick", tick, self.sim.tick)
+        self.proof.divergence = Divergence(
+            after=self._same, tick=tick, found=(found,), count=1, lost=self._lost
+        )
+        return False
+
+    def finish(self) -> Proof:
+        """What was found."""
+        if self.proof.divergence is None:
+            self.proof.divergence = self._suspect
+        return self.proof
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+__all__ = [
+    "Beginning",
+    "Divergence",
+    "Proof",
+    "beginning",
+    "first_state",
+    "make",
+    "resimulate",
+]

@@ -1,0 +1,161 @@
+"""Pictures of the world that clients and the page ask for: drawn beside the steps, one
+at a time, and written where no file is yet.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from botyard.control.later import promise, resolve
+from botyard.control.parts import Host
+from botyard.errors import WorldError
+from botyard.names import file_stem
+from botyard.pictures import draw
+from botyard.pictures.still import Still, take
+from botyard.servers.jobs.child_jobs import Job, JobError, JobLimits
+from botyard.sim.simulation import Simulation
+
+MAX_PICTURES: Final = 1000
+"""Most pictures that are written in a run."""
+MIN_INTERVAL_S: Final = 1.0
+"""Shortest time between two pictures, s of wall time."""
+
+
+class Pictures:
+    """Draws and writes pictures.
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    host : Host
+        Where work is done beside the steps.
+    folder : Path
+        Where the pictures go.
+    limits : JobLimits or None
+        What the process that draws may take; None: it is drawn in this one.
+    clock : callable
+        Wall time, s.
+    """
+
+    def __init__(
+        self,
+        sim: Simulation,
+        host: Host,
+        folder: Path = Path(),
+        limits: JobLimits | None = JobLimits(),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sim = sim
+        self._host = host
+        self._folder = folder
+        self._limits = limits
+        self._clock = clock
+        self._written = 0
+        self._last = -math.inf
+        self._busy = False
+        self._job: Job | None = None
+
+    def write(self, name: str) -> Future[Path]:
+        """Write a picture of the world as it is now; where, or the WorldError that came
+        instead, is told between two steps.
+
+        Parameters
+        ----------
+        name : str
+            May choose the file's stem, never its folder; no file is written over.
+
+        Raises
+        ------
+        WorldError
+            There were too many, or one is being drawn.
+        """
+        if self._written >= MAX_PICTURES:
+            raise WorldError(
+                f"no more than {MAX_PICTURES} pictures are written in a run"
+            )
+
+        now, done = self._clock(), promise()
+        if self._busy:
+            raise WorldError("no picture: the last one is still being drawn")
+        if now - self._last < MIN_INTERVAL_S:
+            raise WorldError(
+                f"no picture: the last one was less than {MIN_INTERVAL_S:g} s ago"
+            )
+
+        self._last, self._busy = now, True
+        # one that fails has cost as much
+        self._written += 1
+        folder = (
+            self._folder.absolute()
+        )  # also if the working folder is another one by the time that it is drawn
+        stem = file_stem(name)
+        still = take(self._sim)
+        self._job = job = (
+            None if self._limits is None else Job(draw.MODULE, self._limits)
+        )
+
+        def over(path: Path | None, error: Exception | None) -> None:
+            self._busy, self._job = False, None
+            resolve(
+                done,
+                path,
+                error
+                if error is None or isinstance(error, WorldError)
+                else WorldError(repr(error)),
+            )
+
+        self._host.run_aside(lambda: _save(_render(still, job), folder, stem), over)
+        return done
+
+    def close(self) -> None:
+        """What is being drawn is given up."""
+        if self._job is not None:
+            self._job.kill()
+            self._job.wait()
+
+
+def _save(data: bytes, folder: Path, stem: str) -> Path:
+    for n in count(1):
+        path = folder / f"{stem}{f'-{n}' if n > 1 else ''}.png"
+        try:
+            # a link is no way to somewhere else either
+            with path.open("xb") as file:
+                file.write(data)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise WorldError(
+                f"the picture {path} cannot be written: {error.strerror}"
+            ) from None
+
+        return path.resolve()
+
+    raise AssertionError  # numbers do not end
+
+
+def _render(still: Still, job: Job | None) -> bytes:
+    """The picture as a PNG file; may run in another thread.
+
+    Raises
+    ------
+    WorldError
+        It could not be drawn.
+    """
+    if job is None:
+        return draw.png(still)
+    try:
+        answers = [body for _, body in job.run("draw", still, draw.TYPES)]
+    except JobError as error:
+        raise WorldError(f"no picture: {error}") from None
+
+    return b"".join(answers)
+
+
+__all__ = ["MAX_PICTURES", "MIN_INTERVAL_S", "Pictures"]

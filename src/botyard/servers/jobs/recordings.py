@@ -1,0 +1,206 @@
+"""Recordings of a run, one at a time: begun by its options, or by clients and the page
+where no file is yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from botyard.control.later import promise, resolve
+from botyard.control.parts import Host, Recorded
+from botyard.errors import KeptFileError, WorldError
+from botyard.interfaces.pioneer.taps import PacketTaps
+from botyard.names import file_stem
+from botyard.sim.simulation import Simulation
+
+if TYPE_CHECKING:
+    from botyard.control.recording import StartRecording
+    from botyard.recording.recorder import Choices, Recorder
+
+MAX_RECORDINGS: Final = 1000
+"""Most recordings and saved files that clients ask for in a run."""
+
+
+class Recordings:
+    """Begins and ends recordings (`botyard.control.parts.Recordings`).
+
+    Parameters
+    ----------
+    sim : Simulation
+        The world.
+    host : Host
+        Where work is done beside the steps.
+    folder : Path
+        Where the files go that clients ask for.
+    taps : PacketTaps
+        Bytes of Pioneer sessions.
+    patient : bool
+        Steps wait for a slow disk: for a simulator as fast as it can be, for which
+        nobody waits.
+
+    Attributes
+    ----------
+    has_packets : bool
+        Record the bytes of Pioneer sessions even if their topic is not named.
+    """
+
+    def __init__(
+        self,
+        sim: Simulation,
+        host: Host,
+        folder: Path,
+        taps: PacketTaps,
+        *,
+        patient: bool,
+    ) -> None:
+        self._sim, self._host, self._folder, self._taps, self._patient = (
+            sim,
+            host,
+            folder,
+            taps,
+            patient,
+        )
+        self.has_packets = False
+        self._untap: Callable[[], None] = lambda: None
+        self._recorder: Recorder | None = None
+        self._path = Path()
+        self._asked = 0
+
+    @property
+    def present(self) -> Recorded | None:
+        """See `botyard.control.parts.Recordings.present`."""
+        if self._recorder is None or self._recorder.has_ended:
+            return None
+        return Recorded(self._path, self._recorder.last)
+
+    def begin(self, path: Path, choices: Choices) -> None:
+        """Record to a file. WorldError: something is being recorded. OSError,
+        KeptFileError: the file cannot be written.
+        """
+        from botyard.recording.own_channels import PACKETS
+        from botyard.recording.recorder import (
+            # with its codecs, which most runs do not need
+            Recorder,
+        )
+
+        self._check_idle()
+        # of one that has ended by an error
+        self._untap()
+        self._recorder, self._path = Recorder(self._sim, path, choices), path
+        if self.has_packets or choices.selection.names(PACKETS):
+            self._untap = self._taps.add(self._recorder.packet)
+
+    def start(self, wish: StartRecording) -> Path:
+        """See `botyard.control.parts.Recordings.start`."""
+        from botyard.recording.start import choose
+
+        self._check_idle()
+        choices = choose(
+            topics=wish.topics or None,
+            robots=wish.robots or ("*",),
+            rate=wish.rate,
+            last=wish.last or None,
+            on_stall=wish.on_stall,
+            patient=self._patient,
+            # what others ask for replaces nothing
+            keep_files=True,
+        )
+        path = self._free(wish.recording)
+        try:
+            self.begin(path, choices)
+        except (OSError, KeptFileError) as error:
+            raise WorldError(
+                f"the recording {path} cannot be written: "
+                f"{getattr(error, 'strerror', None) or error}"
+            ) from None
+
+        return path
+
+    def stop(self) -> Future[Path]:
+        """See `botyard.control.parts.Recordings.stop`."""
+        recorder, done, path = self._present(), promise(), self._path
+        self._untap()
+        recorder.stop()
+
+        def over(_: None, error: Exception | None) -> None:
+            problem = recorder.error or ("" if error is None else repr(error))
+            resolve(
+                done,
+                path,
+                WorldError(f"the recording {path} has ended early: {problem}")
+                if problem
+                else None,
+            )
+
+        self._host.run_aside(recorder.wait, over)
+        return done
+
+    def save(self, name: str) -> Future[Path]:
+        """See `botyard.control.parts.Recordings.save`."""
+        recorder = self._present()
+        if not recorder.last:
+            raise WorldError(
+                f"{self._path.name} is written as it goes; a recording that "
+                "keeps the last seconds can be saved"
+            )
+
+        saving = recorder.save(self._free(name or self._path.stem))
+        done = promise()
+
+        def over(path: Path | None, error: Exception | None) -> None:
+            resolve(
+                done,
+                path,
+                None
+                if error is None
+                else WorldError(f"the recording cannot be saved: {error}"),
+            )
+
+        self._host.run_aside(
+            saving.result, over
+        )  # so that it is told between two steps
+        return done
+
+    def close(self) -> None:
+        """The run has ended: write what is left."""
+        self._untap()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _check_idle(self) -> None:
+        if self.present is not None:
+            raise WorldError(f"{self._path.name} is being recorded already")
+
+    def _present(self) -> Recorder:
+        if self._recorder is None or self._recorder.has_ended:
+            raise WorldError("nothing is being recorded")
+        return self._recorder
+
+    def _free(self, name: str) -> Path:
+        """A path in the folder where no file is; the name may set its stem."""
+        if self._asked >= MAX_RECORDINGS:
+            raise WorldError(
+                f"no more than {MAX_RECORDINGS} recordings are written in a run"
+            )
+
+        self._asked += 1
+        stem = file_stem(name)
+        paths = (
+            self._folder.resolve() / f"{stem}{f'-{n}' if n > 1 else ''}.mcap"
+            for n in count(1)
+        )
+        soon = (
+            self._recorder.saved if self._recorder is not None else ()
+        )  # a robot that stalled has them written
+        return next(
+            path
+            for path in paths
+            if path not in soon and not path.exists() and not path.is_symlink()
+        )
+
+
+__all__ = ["MAX_RECORDINGS", "Recordings"]

@@ -1,0 +1,589 @@
+"""ROS 1: nodes that a master knows, with their publishers, subscribers and services.
+
+A node has a port for XML-RPC and one for TCPROS, because a subscriber's header names
+only the topic (reference ros.md §3). All calls to the master go through one queue, in
+order; a watch sees when the master comes, goes or is another one, and registers
+everything again.
+
+What others say of the master is not believed: ``publisherUpdate`` is only the news that
+there is news, which is asked of the master itself. ``shutdown`` is obeyed as exits of
+Pioneer clients are: from this machine, from the master's, and from others if the user
+wants that; never when nobody may change the world.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final
+
+from botyard.control import Caller, Control, Level
+from botyard.control.control import EXIT_DENIED
+from botyard.control.later import then
+from botyard.errors import PeerError
+from botyard.interfaces.ros.transport import EncodedMessage
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import ServiceType, Types
+from botyard.protocols.tcpros import api, wire
+from botyard.servers.addresses import advertised_host
+from botyard.servers.ros.ros1input import InputLimits, Subscriber
+from botyard.servers.ros.tcpros import SHARE, Connection, TcprosServer
+from botyard.servers.ros.xmlrpc import SHARE as RPC_SHARE
+from botyard.servers.ros.xmlrpc import Peer, RpcServer, ask
+from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.timeshare import TimeShare
+
+SETTLE_S: Final = 10.0
+"""Longest time that a start waits for all topics to be registered, s."""
+MASTER_POLL_S: Final = 1.0
+"""Poll interval of the master, s."""
+MIN_QUERY_INTERVAL_S: Final = 0.02
+"""Shortest time between two queries of a topic's publishers, s."""
+MAX_HOSTS: Final = 8
+"""Most addresses of the master that are remembered."""
+
+log = logging.getLogger("botyard.ros")
+
+
+def denial_of_ending(control: Control, is_near: bool) -> str:
+    """Reason why a peer may not end the interface, empty if it may; `is_near`: it is on
+    this machine, or on the master's.
+    """
+    return control.denial(
+        Caller("ros", Level.OWN if is_near else Level.CHANGE, "a ROS 1 peer"), Level.OWN
+    )
+
+
+class _Publication:
+    """A topic of a node; a `Publication` of the graph and a `TopicOffer` of sessions."""
+
+    def __init__(
+        self,
+        node: Node,
+        topic: Topic,
+        types: Types,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
+    ) -> None:
+        self._node = node
+        self._fresh = fresh
+        self._changed = changed
+        self.name, self.type_name = topic.name, topic.type_name
+        self.definition, self.md5 = types.definition(topic.type_name)
+        self.latched, self.queue = topic.latched, topic.queue
+        self._is_numbered = types.begins_with_header(topic.type_name)
+        self._sent = 0
+        self.readers: set[Connection] = set()
+        self._last: tuple[EncodedMessage | None, bytes] = (None, b"")
+        """The message that new subscribers got last, and its frame."""
+
+    replays_latched = True
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a subscriber."""
+        return bool(self.readers)
+
+    def welcome(self, reader: Connection) -> None:
+        """A subscriber is there."""
+        if reader.session.wants_no_delay:
+            reader.no_delay()
+        self.readers.add(reader)
+        self._changed()
+        if self.latched:
+            last = self._fresh()
+            if last is not None:
+                if last is not self._last[0]:
+                    self._last = last, self._framed(last)
+                reader.send(self._last[1], self.queue)
+
+    def lost(self, reader: Connection) -> None:
+        """A subscriber has gone."""
+        self.readers.discard(reader)
+        self._changed()
+
+    def send(self, message: EncodedMessage) -> None:
+        """Send a message to all subscribers."""
+        frame = self._framed(message)
+        for reader in self.readers:
+            reader.send(frame, self.queue)
+
+    def _framed(self, message: EncodedMessage) -> bytes:
+        """The message's frame, with its number among those of this topic in
+        ``header.seq``, as publishers of roscpp and rospy set it.
+        """
+        if not self._is_numbered:
+            return wire.frame(message.ros1)
+        self._sent = (self._sent + 1) & 0xFFFFFFFF
+        return wire.numbered_frame(message.ros1, self._sent)
+
+    def close(self) -> None:
+        """Close the publisher."""
+        for reader in tuple(self.readers):
+            reader.close()
+        self._node.topics.pop(self.name, None)
+        self._node.tell("unregisterPublisher", self.name, self._node.uri)
+
+    def register(self) -> tuple[Any, ...]:
+        """The call that makes it known."""
+        return "registerPublisher", self.name, self.type_name, self._node.uri
+
+
+class _Service:
+    """A service of a node."""
+
+    def __init__(self, node: Node, service: Service, types: Types) -> None:
+        self._node = node
+        self._serve = service.serve
+        self._types = types
+        self._kind: ServiceType = types.service(service.type_name)
+        self.name, self.type_name, self.md5 = (
+            service.name,
+            service.type_name,
+            self._kind.md5,
+        )
+
+    def run(self, body: bytes) -> bytes | Future[bytes]:
+        """Answer a request, perhaps later."""
+        response = self._serve(self._types.decode_ros1(body, self._kind.request))
+        if isinstance(response, Future):
+            return then(
+                response,
+                lambda done: self._types.encode_ros1(
+                    done.result(), self._kind.response
+                ),
+            )
+
+        return self._types.encode_ros1(response, self._kind.response)
+
+    def close(self) -> None:
+        """Close the service."""
+        self._node.services.pop(self.name, None)
+        self._node.tell("unregisterService", self.name, self._node.service_uri)
+
+    def register(self) -> tuple[Any, ...]:
+        """The call that makes it known."""
+        return "registerService", self.name, self._node.service_uri, self._node.uri
+
+
+class Node:
+    """A ROS node.
+
+    Parameters
+    ----------
+    ros : Ros1
+        The transport.
+    name : str
+        Its name.
+    """
+
+    def __init__(self, ros: Ros1, name: str) -> None:
+        self._ros = ros
+        self.name = name
+        self.topics: dict[str, _Publication] = {}
+        self.services: dict[str, _Service] = {}
+        self.inputs: dict[str, Subscriber] = {}
+        self._rpc = RpcServer(ros.bound, 0, self._call, ros.rpc_turns)
+        self._server = TcprosServer(
+            ros.bound, name, self.topics, self.services, ros.service_turns
+        )
+        self.uri = f"http://{ros.host}:{self._rpc.port}/"
+        self.service_uri = f"rosrpc://{ros.host}:{self._server.port}"
+        ros.spawn(self._start())
+
+    async def _start(self) -> None:
+        await self._rpc.start()
+        await self._server.start()
+
+    def tell(self, method: str, *args: Any) -> None:
+        """Call the master in this node's name."""
+        self._ros.tell(self, method, args)
+
+    @property
+    def entries(self) -> list[_Publication | _Service | Subscriber]:
+        """Everything that the master is to know."""
+        return [*self.topics.values(), *self.inputs.values(), *self.services.values()]
+
+    def close(self) -> None:
+        """End all connections."""
+        for entry in self.inputs.values():
+            entry.update([])
+        self._rpc.close()
+        self._server.close()
+
+    # -- the slave API
+
+    def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
+        try:
+            arguments = api.checked(api.SLAVE, method, args)
+            if method == "shutdown":
+                return self._shutdown(peer, *arguments)
+            handler: Callable[..., Any] = getattr(self, f"_x_{method}")
+            return handler(*arguments)
+        except PeerError as error:
+            return [-1, str(error), 0]
+
+    def _x_getBusStats(self, caller: str) -> Any:
+        published = [
+            [
+                p.name,
+                sum(c.sent for c in p.readers),
+                [[c.number, c.sent, 0, True] for c in p.readers],
+            ]
+            for p in self.topics.values()
+        ]
+        return [1, "bus stats", [published, [], []]]
+
+    def _x_getBusInfo(self, caller: str) -> Any:
+        out = [
+            [c.number, c.session.caller, "o", "TCPROS", p.name, True]
+            for p in self.topics.values()
+            for c in p.readers
+        ]
+        into = [
+            [0, uri, "i", "TCPROS", i.name, True]
+            for i in self.inputs.values()
+            for uri in i.publishers
+        ]
+        return [1, "bus info", out + into]
+
+    def _x_getMasterUri(self, caller: str) -> Any:
+        return [1, "master", self._ros.master_uri]
+
+    def _x_getPid(self, caller: str) -> Any:
+        return [1, "pid", os.getpid()]
+
+    def _x_getSubscriptions(self, caller: str) -> Any:
+        return [
+            1,
+            "subscriptions",
+            [[i.name, i.type_name] for i in self.inputs.values()],
+        ]
+
+    def _x_getPublications(self, caller: str) -> Any:
+        return [
+            1,
+            "publications",
+            [[p.name, p.type_name] for p in self.topics.values()],
+        ]
+
+    def _x_paramUpdate(self, caller: str, key: str, value: Any) -> Any:
+        return [1, "", 0]
+
+    def _x_publisherUpdate(self, caller: str, topic: str, _uris: Any) -> Any:
+        if topic in self.inputs:
+            self._ros.ask_for_publishers(self, topic)
+        return [1, "", 0]
+
+    def _x_requestTopic(self, caller: str, topic: str, protocols: list[str]) -> Any:
+        if topic not in self.topics:
+            return [0, f"{self.name} does not publish [{topic}]", []]
+        if "TCPROS" in protocols:
+            return [1, "ready", ["TCPROS", self._ros.host, self._server.port]]
+        return [0, "no protocol in common: only TCPROS", []]
+
+    def _shutdown(self, peer: Peer, caller: str, reason: str = "") -> Any:
+        text = self._ros.denial(peer)
+        if text:
+            self._ros.throttled_log.log(
+                logging.WARNING,
+                "ROS 1: %s (%s) asks node %s to shut down, refused: %s",
+                caller,
+                peer.address,
+                self.name,
+                text,
+            )
+            self._ros.doubt(self)
+            return [0, f"refused: {text}", 0]
+
+        log.warning(
+            "ROS 1: %s (%s) asks node %s to shut down: %s",
+            caller,
+            peer.address,
+            self.name,
+            reason,
+        )
+        self._ros.on_shutdown()
+        return [1, "shutdown", 0]
+
+
+class Ros1:
+    """The transport: nodes and their entries at a master.
+
+    Parameters
+    ----------
+    types : Types
+        Message types.
+    master_uri : str
+        Address of the master.
+    bound : str
+        Address to listen on.
+    on_shutdown : callable
+        A peer that may (``rosnode kill``) wants us to go.
+    sim_time : bool
+        Set ``/use_sim_time`` at the master.
+    denial : callable
+        Takes whether a peer is on this machine or the master's; gives the reason why it
+        may not want that, empty if it may.
+    """
+
+    def __init__(
+        self,
+        types: Types,
+        master_uri: str,
+        *,
+        bound: str = "127.0.0.1",
+        on_shutdown: Callable[[], None] = lambda: None,
+        sim_time: bool = True,
+        denial: Callable[[bool], str] = lambda is_near: "" if is_near else EXIT_DENIED,
+    ) -> None:
+        self.types = types
+        self.wire = "ros1"
+        self.mixes_types = False
+        self.master_uri = master_uri
+        self.bound = bound
+        self.host = advertised_host(bound)
+        self.on_shutdown = on_shutdown
+        self._denial = denial
+        self._sim_time = sim_time
+        self.rpc_turns, self.service_turns = TimeShare(RPC_SHARE), TimeShare(SHARE)
+        self.throttled_log = ThrottledLog(log, burst=5)
+        self._ears = InputLimits()
+        self._hosts: dict[str, None] = {}
+        self._news: dict[tuple[str, str], None] = {}
+        self._is_news = asyncio.Event()
+        self._nodes: dict[str, Node] = {}
+        self._todo: asyncio.Queue[tuple[Node | None, str, tuple[Any, ...]]] = (
+            asyncio.Queue()
+        )
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._pid: object = None
+        self.is_registered = False
+        """Whether the master knows us."""
+        self._doubted: Node | None = None
+
+    async def start(self) -> None:
+        """Begin to talk to the master.
+
+        Raises
+        ------
+        PeerError
+            It is not there; `wait` goes on trying.
+        """
+        _, _, self._pid = api.answer(await self._ask("getPid", "/botyard"))
+        await self._begin()
+        self.wait()
+
+    async def _begin(self) -> None:
+        """A master is there that does not know us."""
+        if self._sim_time:
+            await self._ask("setParam", "/botyard", "/use_sim_time", True)
+        self.is_registered = True
+        for node in self._nodes.values():
+            for entry in node.entries:
+                self._todo.put_nowait((node, *_split(entry.register())))
+
+    async def settle(self) -> None:
+        """Wait until the master was told all that there is to tell, `SETTLE_S` at most."""
+        if self.is_registered:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_S):
+                    await self._todo.join()
+
+    def wait(self) -> None:
+        """Keep looking at the master, and carry out what is to be told to it."""
+        self.spawn(self._work())
+        self.spawn(self._watch())
+        self.spawn(self._hear_news())
+
+    async def _ask(self, method: str, *args: Any) -> Any:
+        """Call the master; where it answers from is remembered."""
+        value, host = await ask(self.master_uri, method, *args)
+        self._hosts.pop(host, None)
+        self._hosts[host] = None
+        if len(self._hosts) > MAX_HOSTS:
+            del self._hosts[next(iter(self._hosts))]
+        return value
+
+    def is_node(self, uri: str) -> bool:
+        """Whether a node of ours is at this address."""
+        return any(node.uri == uri for node in self._nodes.values())
+
+    def doubt(self, node: Node) -> None:
+        """Somebody says that a node of ours is no more: whether the master still knows
+        it is looked at soon.
+        """
+        self._doubted = node
+
+    def denial(self, peer: Peer) -> str:
+        """Reason why a peer may not end what we do; empty if it may."""
+        return self._denial(peer.is_local or peer.address in self._hosts)
+
+    def ask_for_publishers(self, node: Node, topic: str) -> None:
+        """Somebody says that the publishers of a topic are others now: the master is
+        asked, soon and once.
+        """
+        self._news[node.name, topic] = None
+        self._is_news.set()
+
+    async def _hear_news(self) -> None:
+        while True:
+            await self._is_news.wait()
+            self._is_news.clear()
+            while self._news:
+                name, topic = next(iter(self._news))
+                del self._news[name, topic]
+                node = self._nodes.get(name)
+                if node is not None and topic in node.inputs and self.is_registered:
+                    try:
+                        await self._carry_out(
+                            node, *_split(node.inputs[topic].register())
+                        )
+                    except PeerError as error:
+                        self.throttled_log.log(
+                            logging.WARNING, "ROS 1: publishers of %s: %s", topic, error
+                        )
+                        self.ask_for_publishers(node, topic)
+                        await asyncio.sleep(MASTER_POLL_S)
+
+                await asyncio.sleep(MIN_QUERY_INTERVAL_S)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run something beside."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch(self) -> None:
+        """Register everything again when the master was away, or is another one."""
+        while True:
+            await asyncio.sleep(MASTER_POLL_S)
+            try:
+                _, _, pid = api.answer(await self._ask("getPid", "/botyard"))
+                if pid != self._pid or not self.is_registered:
+                    log.info("ROS 1: the master at %s is there", self.master_uri)
+                    await self._begin()
+
+                self._pid = pid
+                await self._look_whether_known()
+            except PeerError as error:
+                if self.is_registered:
+                    log.warning("ROS 1: the master is gone: %s", error)
+                self.is_registered = False
+
+    async def _look_whether_known(self) -> None:
+        """A master forgets a node whose name another one registers; one that goes on
+        all the same registers anew.
+        """
+        node, self._doubted = self._doubted, None
+        if node is None or node.name not in self._nodes:
+            return
+        code, _, uri = api.answer(await self._ask("lookupNode", "/botyard", node.name))
+        if code != 1 or uri != node.uri:
+            log.warning(
+                "ROS 1: the master does not know node %s any more: everything is registered again",
+                node.name,
+            )
+            await self._begin()
+
+    def tell(self, node: Node, method: str, args: tuple[Any, ...]) -> None:
+        """Queue a call to the master; without one it is left out: everything is told to
+        the next one.
+        """
+        if self.is_registered:
+            self._todo.put_nowait((node, method, args))
+
+    async def _work(self) -> None:
+        while True:
+            node, method, args = await self._todo.get()
+            try:
+                await self._carry_out(node, method, args)
+            except PeerError as error:
+                self.throttled_log.log(logging.WARNING, "ROS 1: %s: %s", method, error)
+            finally:
+                self._todo.task_done()
+
+    async def _carry_out(
+        self, node: Node | None, method: str, args: tuple[Any, ...]
+    ) -> None:
+        caller = node.name if node is not None else "/botyard"
+        code, status, value = api.answer(await self._ask(method, caller, *args))
+        if code != 1:
+            self.throttled_log.log(
+                logging.WARNING,
+                "ROS 1: %s is refused by the master: %s",
+                method,
+                status,
+            )
+        elif (
+            method == "registerSubscriber"
+            and node is not None
+            and args[0] in node.inputs
+        ):
+            node.inputs[args[0]].update(value)
+
+    async def close(self) -> None:
+        """Take everything back from the master, and end all connections."""
+        for node in self._nodes.values():
+            for entry in node.entries:
+                entry.close()
+
+        if self.is_registered:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await self._todo.join()
+
+        for task in tuple(self._tasks):
+            task.cancel()
+        for node in self._nodes.values():
+            node.close()
+        self._nodes.clear()
+
+    # -- what the graph asks for
+
+    def _node(self, name: str) -> Node:
+        if name not in self._nodes:
+            self._nodes[name] = Node(self, name)
+        return self._nodes[name]
+
+    def advertise(
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
+    ) -> _Publication:
+        """Publish a topic."""
+        owner = self._node(node)
+        made = owner.topics[topic.name] = _Publication(
+            owner, topic, self.types, fresh, changed
+        )
+        owner.tell(*made.register())
+        return made
+
+    def listen(self, node: str, entry: Input) -> Subscriber:
+        """Listen to a topic."""
+        owner = self._node(node)
+        made = owner.inputs[entry.name] = Subscriber(
+            owner, entry, self.types, self._ears
+        )
+        owner.tell(*made.register())
+        return made
+
+    def serve(self, node: str, service: Service) -> _Service:
+        """Serve."""
+        owner = self._node(node)
+        made = owner.services[service.name] = _Service(owner, service, self.types)
+        owner.tell(*made.register())
+        return made
+
+
+def _split(entry: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    return str(entry[0]), entry[1:]
+
+
+__all__ = ["Ros1", "denial_of_ending"]

@@ -1,0 +1,190 @@
+"""A ROS master in the simulator (``--ros-master embedded``):
+`botyard.protocols.tcpros.master` on a port, and the calls that it owes nodes.
+
+Whoever registers names the address that is called then. So these calls are few at a
+time and so many a second, the newest of each kind is enough, and nodes that did not
+answer last time wait for those that do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from botyard.errors import PeerError
+from botyard.interfaces.http_admission import source_of
+from botyard.protocols.shares import Shares, cost
+from botyard.protocols.tcpros import MASTER_PORT
+from botyard.protocols.tcpros.http import ClientCall
+from botyard.protocols.tcpros.master import Master, Notice
+from botyard.protocols.tokenbucket import TokenBucket
+from botyard.servers.addresses import advertised_host
+from botyard.servers.ros.xmlrpc import MAX_OWN_ANSWER, SHARE, Peer, RpcServer, converse
+from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.timeshare import TimeShare
+
+NOTIFY_WORKERS: Final = 8
+"""Nodes that are called at the same time."""
+SLOW_NOTIFY_WORKERS: Final = 2
+"""The same of nodes that did not answer the last time."""
+CALL_RATE: Final = 200.0
+"""Token bucket of calls to all nodes: rate, 1/s."""
+MAX_SLOW_NODES: Final = 4096
+"""Most nodes that are remembered as not answering."""
+MAX_OWED_BYTES: Final = 128 << 20
+"""Most bytes of the calls that are owed to nodes; those that calls from one address
+have made necessary have a share.
+"""
+
+log = logging.getLogger("botyard.ros")
+
+
+class Ros1Master:
+    """A ROS master.
+
+    Parameters
+    ----------
+    host : str
+        Address to listen on.
+    port : int
+        TCP port.
+
+    Raises
+    ------
+    PortError
+        The port is taken.
+    """
+
+    def __init__(self, host: str, port: int = MASTER_PORT) -> None:
+        self._turns = TimeShare(SHARE)
+        self._rpc = RpcServer(host, port, self._call, self._turns, "the ROS master")
+        named = advertised_host(host)
+        self.uri = f"http://{named}:{self._rpc.port}/"
+        self.master = Master(self.uri)
+        self._todo: dict[str, dict[Notice, str]] = {}
+        """Calls that are owed to each node, with the address whose call made them
+        necessary …
+        """
+        self._kept = Shares(MAX_OWED_BYTES)
+        """… and what they take."""
+        self._throttled_log = ThrottledLog(log)
+        self._lines: tuple[deque[str], deque[str]] = (deque(), deque())
+        self._workers = [0, 0]
+        self._slow: dict[str, None] = {}
+        self._rate: TokenBucket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Serve."""
+        await self._rpc.start()
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._rpc.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    @property
+    def owed(self) -> int:
+        """Calls that are owed to nodes."""
+        return sum(map(len, self._todo.values()))
+
+    def _call(self, method: str, args: tuple[Any, ...], peer: Peer) -> Any:
+        source = source_of(peer.address)
+        answer = self.master.call(method, args, "" if peer.is_local else source)
+        if isinstance(answer, Iterator):
+            return self._calls(answer, source)
+        self._owe(source)
+        return answer
+
+    def _calls(self, answers: Iterator[Any], source: str) -> Iterator[Any]:
+        for answer in answers:
+            self._owe(source)
+            yield answer
+
+    def _owe(self, source: str) -> None:
+        """Queue the calls that a call from an address has made necessary, as far as
+        there is room.
+        """
+        notices, self.master.notices = self.master.notices, []
+        for notice in notices:
+            if notice in self._todo.get(notice.uri, {}):
+                continue
+            if not self._kept.take(source, cost(*notice)):
+                self._throttled_log.log(
+                    logging.WARNING,
+                    "ROS 1: a node at %s is not told: more calls than are kept are owed",
+                    notice.uri,
+                )
+                continue
+
+            owed = self._todo.get(notice.uri)
+            if owed is None:
+                owed = self._todo[notice.uri] = {}
+                self._queue(notice.uri)
+
+            owed[notice] = source
+
+    def _settle(self, owed: dict[Notice, str], notice: Notice) -> None:
+        self._kept.give_back(owed.pop(notice), cost(*notice))
+
+    # -- telling nodes
+
+    def _queue(self, uri: str) -> None:
+        lane = int(uri in self._slow)
+        self._lines[lane].append(uri)
+        if self._workers[lane] < (NOTIFY_WORKERS, SLOW_NOTIFY_WORKERS)[lane]:
+            self._workers[lane] += 1
+            task = asyncio.ensure_future(self._notify_queue(lane))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _notify_queue(self, lane: int) -> None:
+        """Call the nodes in a line, one after the other."""
+        line = self._lines[lane]
+        try:
+            while line:
+                await self._notify(line.popleft())
+        finally:
+            self._workers[lane] -= 1
+
+    async def _notify(self, uri: str) -> None:
+        """Make the calls that are owed to a node, in order; one that cannot be reached
+        misses them.
+        """
+        owed = self._todo[uri]
+        try:
+            while owed:
+                await self._pace()
+                notice = next(iter(owed))
+                self._settle(owed, notice)
+                await self._turns.admit("")
+                begin = self._turns.clock()
+                asking = ClientCall(
+                    uri, notice.method, self.master.arguments(notice), MAX_OWN_ANSWER
+                )
+                self._turns.spend(self._turns.clock() - begin)
+                await converse(asking)
+
+            self._slow.pop(uri, None)
+        except PeerError:
+            self._slow[uri] = None
+            if len(self._slow) > MAX_SLOW_NODES:
+                del self._slow[next(iter(self._slow))]
+        finally:
+            for notice in tuple(owed):
+                self._settle(owed, notice)
+            del self._todo[uri]
+
+    async def _pace(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._rate is None:
+            self._rate = TokenBucket(CALL_RATE, CALL_RATE, loop.time())
+        while not self._rate.take(loop.time()):
+            await asyncio.sleep(1.0 / CALL_RATE)
+
+
+__all__ = ["Ros1Master"]

@@ -1,0 +1,301 @@
+"""ROS 2 over DDS: the graph's topics, inputs and services as readers and writers of one
+RTPS participant that carries all our nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.errors import BotyardError
+from botyard.interfaces.ros.transport import EncodedMessage
+from botyard.names import shown
+from botyard.protocols.dds import naming
+from botyard.protocols.dds.environment import Environment
+from botyard.protocols.dds.graph import Graph
+from botyard.protocols.dds.services import Call, ServiceServer
+from botyard.protocols.ros_messages.limits import MAX_REQUEST, MAX_TEXT
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.rtps.qos import Durability, Qos
+from botyard.protocols.rtps.reader import Reader, Sample
+from botyard.protocols.rtps.writer import TopicWriter
+from botyard.servers.ros.rtps import RtpsNode
+from botyard.servers.throttledlog import ThrottledLog
+
+log = logging.getLogger("botyard.ros")
+
+
+class _Publication:
+    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
+
+    __slots__ = ("_node", "_pipe", "_ros", "_writer")
+
+    replays_latched = False
+
+    def __init__(
+        self, ros: Ros2, node: str, topic: Topic, changed: Callable[[], None]
+    ) -> None:
+        self._ros = ros
+        self._pipe = ros.pipe
+        self._node = node
+        kind = full(topic.type_name)
+        is_kept = topic.latched or topic.is_kept
+        # reliable writers match readers of both kinds
+        qos = Qos(
+            durability=Durability.TRANSIENT_LOCAL if is_kept else Durability.VOLATILE,
+            depth=1 if topic.latched else topic.queue,
+        )
+        self._writer = ros.writer(naming.topic_name(topic.name), kind, qos, changed)
+        ros.know(node, writer=self._writer.guid)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a reader, or there may be one that wants the last message."""
+        return self._writer.is_wanted
+
+    def send(self, message: EncodedMessage) -> None:
+        """Send a message."""
+        self._writer.write(message.cdr, self._pipe.writing())
+
+    def close(self) -> None:
+        """Close the publisher."""
+        self._ros.forget(self._node, writer=self._writer.guid)
+        self._ros.remove(self._writer)
+
+
+class _Listening:
+    """An input."""
+
+    def __init__(self, ros: Ros2, node: str, entry: Input) -> None:
+        self._ros = ros
+        self._node = node
+        self._entry = entry
+        self._fence = ErrorBarrier(log, f"ROS 2: a message of {entry.name}")
+        kind = full(entry.type_name)
+        self._reader = ros.reader(
+            naming.topic_name(entry.name), kind, self._take, entry.limit
+        )
+        ros.know(node, reader=self._reader.guid)
+
+    def _take(self, sample: Sample) -> None:
+        self._fence.run(self._decode, sample.payload)
+
+    def _decode(self, data: bytes) -> None:
+        entry = self._entry
+        try:
+            entry.take(self._ros.types.decode_cdr(data, entry.type_name))
+        except BotyardError as error:
+            self._ros.complain(entry.name, error)
+
+    def close(self) -> None:
+        """Close the subscription."""
+        self._ros.forget(self._node, reader=self._reader.guid)
+        self._ros.remove(self._reader)
+
+
+class _Serving:
+    """A service."""
+
+    def __init__(self, ros: Ros2, node: str, service: Service) -> None:
+        self._ros = ros
+        self._node = node
+        self._service = service
+        self._fence = ErrorBarrier(log, f"ROS 2: the service {service.name}")
+        kind = service_name(service.type_name)
+        self._request, self._response = f"{kind}_Request", f"{kind}_Response"
+        pipe = ros.pipe
+        hashes = ros.types.hash(self._request), ros.types.hash(self._response)
+        self._server = ServiceServer(
+            pipe.participant,
+            service.name,
+            self._request,
+            self._response,
+            self._take,
+            self._refuse,
+            pipe.now(),
+            identity=os.urandom(16),
+            hashes=hashes,
+            limit=MAX_REQUEST,
+        )
+        self._warned = False
+        self._is_open = True
+        pipe.wake()
+        ros.know(node, reader=self._server.reader.guid, writer=self._server.writer.guid)
+
+    def _take(self, call: Call) -> None:
+        self._fence.run(self._serve, call)
+
+    def _serve(self, call: Call) -> None:
+        types = self._ros.types
+        try:
+            response = self._service.serve(types.decode_cdr(call.body, self._request))
+        except BotyardError as error:
+            self._ros.complain(self._service.name, error)
+            return
+
+        if isinstance(response, Future):
+            response.add_done_callback(
+                lambda done: self._fence.run(self._say, call, done)
+            )
+        else:
+            self._answer(call, response)
+
+    def _say(self, call: Call, done: Future[Any]) -> None:
+        """A response that took longer is there."""
+        if self._is_open and not done.cancelled():
+            self._answer(call, done.result())
+
+    def _answer(self, call: Call, response: Any) -> None:
+        pipe = self._ros.pipe
+        self._server.answer(
+            call, self._ros.types.encode_cdr(response, self._response), pipe.now()
+        )
+        pipe.wake()
+
+    def _refuse(self, problem: str) -> None:
+        if not self._warned:
+            log.warning("ROS 2: %s: %s", self._service.name, problem)
+        self._warned = True
+
+    def close(self) -> None:
+        """Close the service."""
+        self._is_open = False
+        self._ros.forget(
+            self._node, reader=self._server.reader.guid, writer=self._server.writer.guid
+        )
+        self._server.close(self._ros.pipe.now())
+        self._ros.pipe.wake()
+
+
+class Ros2:
+    """The transport.
+
+    Parameters
+    ----------
+    types : Types
+        Message types, of the distribution whose peers are served.
+    environment : Environment
+        Domain and range of discovery.
+
+    Raises
+    ------
+    PeerError
+        The network cannot be used so.
+    """
+
+    wire = "cdr"
+    mixes_types = True
+
+    def __init__(self, types: Types, environment: Environment) -> None:
+        for remark in Environment.unserved():
+            log.warning("ROS 2: %s", remark)
+        self.types = types
+        self.pipe = RtpsNode(environment)
+        self._throttled_log = ThrottledLog(log)
+        self._graph = Graph(types, self.pipe.participant.guid)
+        qos = Qos(depth=1, durability=Durability.TRANSIENT_LOCAL)
+        self._graph_writer = self.writer(naming.GRAPH_TOPIC, naming.GRAPH_TYPE, qos)
+        self._pending: asyncio.Handle | None = None
+
+    def advertise(
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
+    ) -> _Publication:
+        """Publish a topic."""
+        return _Publication(self, node, topic, changed)
+
+    def listen(self, node: str, entry: Input) -> _Listening:
+        """Listen to a topic."""
+        return _Listening(self, node, entry)
+
+    def serve(self, node: str, service: Service) -> _Serving:
+        """Serve."""
+        return _Serving(self, node, service)
+
+    # -- endpoints
+
+    def writer(
+        self, name: str, kind: str, qos: Qos, changed: Callable[[], None] = lambda: None
+    ) -> TopicWriter:
+        """A writer; `name`: of the DDS topic, `kind`: ROS 2's name of its type."""
+        pipe, data = self.pipe, naming.type_hash_data(self.types.hash(kind))
+        pipe.wake()
+        return pipe.participant.writer(
+            name,
+            naming.type_name(kind),
+            qos,
+            pipe.now(),
+            user_data=data,
+            changed=changed,
+        )
+
+    def reader(
+        self, name: str, kind: str, take: Callable[[Sample], None], limit: int
+    ) -> Reader:
+        """A reader of best effort, which matches writers of both kinds: a velocity that
+        was lost is not worth asking for again.
+        """
+        pipe, data = self.pipe, naming.type_hash_data(self.types.hash(kind))
+        pipe.wake()
+        qos = Qos(reliable=False)
+        return pipe.participant.reader(
+            name,
+            naming.type_name(kind),
+            take,
+            qos,
+            pipe.now(),
+            user_data=data,
+            limit=limit,
+        )
+
+    def remove(self, endpoint: TopicWriter | Reader) -> None:
+        """Close an endpoint."""
+        self.pipe.participant.remove(endpoint, self.pipe.now())
+        self.pipe.wake()
+
+    def complain(self, name: str, error: BotyardError) -> None:
+        """Log a message that was not taken."""
+        self._throttled_log.log(
+            logging.WARNING, "ROS 2: %s: %s", name, shown(error, MAX_TEXT)
+        )
+
+    # -- who we are
+
+    def know(
+        self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
+    ) -> None:
+        """Endpoints of a node are there, by their GUIDs."""
+        self._graph.add(node, reader=reader, writer=writer)
+        self._changed()
+
+    def forget(
+        self, node: str, *, reader: bytes | None = None, writer: bytes | None = None
+    ) -> None:
+        """Endpoints of a node go."""
+        self._graph.remove(node, reader=reader, writer=writer)
+        self._changed()
+
+    def _changed(self) -> None:
+        """Say it once for all that changes in one go."""
+        if self._pending is None:
+            self._pending = asyncio.get_running_loop().call_soon(self._announce)
+
+    def _announce(self) -> None:
+        self._pending = None
+        self._graph_writer.write(self._graph.encode(), self.pipe.now())
+        self.pipe.wake()
+
+    async def close(self) -> None:
+        """Leave."""
+        if self._pending is not None:
+            self._pending.cancel()
+        self.pipe.close()

@@ -1,0 +1,471 @@
+"""ROS 2 over Zenoh, as rmw_zenoh speaks it: the graph's topics, inputs and services in
+one session, which can also be the router.
+
+Zenoh calls back in threads of its own; everything is handed to the simulator's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Final, Generic, TypeVar
+
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.errors import BotyardError, PeerError, WorldError
+from botyard.extras import lacking
+from botyard.interfaces.ros.transport import EncodedMessage
+from botyard.names import shown
+from botyard.protocols.ros_messages.limits import (
+    MAX_REQUEST,
+    MAX_REQUESTS,
+    MAX_TEXT,
+    MAX_WAITING,
+)
+from botyard.protocols.ros_messages.robot import Input, Service, Topic
+from botyard.protocols.ros_messages.types import Types, full, service_name
+from botyard.protocols.zenoh_keys import (
+    GID,
+    LATCHED,
+    ROUTER,
+    VOLATILE,
+    Tokens,
+    attachment,
+    data_key,
+)
+from botyard.servers.handover import Handover
+from botyard.servers.throttledlog import ThrottledLog
+from botyard.servers.timeshare import TimeShare
+
+T = TypeVar("T")
+ROUTER_PORT: Final = 7447
+CONFIGURATION: Final = "ZENOH_SESSION_CONFIG_URI"
+"""Environment variable that names a file with Zenoh's configuration, as rmw_zenoh has
+it.
+"""
+ROUTER_POLL_S: Final = 1.0
+"""Poll interval of the router's presence, s."""
+SHARE: Final = 0.2
+"""Share of time for received Zenoh messages."""
+MAX_MESSAGE: Final = 256 << 20
+"""Longest message that Zenoh puts together, also one that it only hands on as a router,
+bytes.
+"""
+
+log = logging.getLogger("botyard.ros")
+
+
+class _End:
+    """Something that a node has in the session; `close` takes it and its token back."""
+
+    def __init__(
+        self,
+        ros: Ros2Zenoh,
+        node: str,
+        sort: str,
+        name: str,
+        kind: str,
+        qos: str = VOLATILE,
+    ) -> None:
+        self._ros = ros
+        self._node = node
+        digest = ros.types.hash(kind)
+        self.key = data_key(ros.domain, name, kind, digest)
+        ros.know(node)
+        self._token: Any = ros.token(
+            ros.tokens.end(node, sort, name, kind, digest, qos)
+        )
+        self._declared: list[Any] = []
+        self.is_open = True
+
+    def close(self) -> None:
+        """Close the entity."""
+        self.is_open = False
+        self._token.undeclare()
+        for declared in self._declared:
+            declared.undeclare()
+        self._ros.forget(self._node)
+
+
+class _Publication(_End):
+    """A topic, see `botyard.interfaces.ros.transport.Publication`."""
+
+    replays_latched = False
+
+    def __init__(
+        self, ros: Ros2Zenoh, node: str, topic: Topic, changed: Callable[[], None]
+    ) -> None:
+        self._latched = topic.latched
+        super().__init__(
+            ros,
+            node,
+            "MP",
+            topic.name,
+            full(topic.type_name),
+            LATCHED if topic.latched else VOLATILE,
+        )
+        zenoh = ros.zenoh
+        drop = (
+            zenoh.CongestionControl.DROP
+        )  # a slow peer must not hold up the simulator
+        self._matched = False
+        if topic.latched:
+            self._publisher = zenoh.ext.declare_advanced_publisher(
+                ros.session,
+                self.key,
+                congestion_control=drop,
+                cache=zenoh.ext.CacheConfig(1),
+                publisher_detection=True,
+            )
+        else:
+            self._publisher = ros.session.declare_publisher(
+                self.key, congestion_control=drop
+            )
+            self._declared.append(
+                self._publisher.declare_matching_listener(
+                    lambda status: ros.soon(self._match, status)
+                )
+            )
+
+        self._changed = changed
+        self._declared.append(self._publisher)
+        self._gid = os.urandom(GID)
+        self._sequence = 0
+
+    def _match(self, status: Any) -> None:
+        self._matched = bool(status.matching)
+        self._changed()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is a reader, or there may be one that wants the last message."""
+        return self._latched or self._matched
+
+    def send(self, message: EncodedMessage) -> None:
+        """Send a message."""
+        self._sequence += 1
+        self._publisher.put(
+            message.cdr,
+            attachment=attachment(self._sequence, time.time_ns(), self._gid),
+        )
+
+
+class _Inbox(Generic[T]):
+    """What has come in threads of Zenoh's and waits for the loop: the oldest makes
+    place for what is new.
+
+    Parameters
+    ----------
+    source : str
+        What it comes by; each has its part of the time.
+    most : int
+        So many may wait.
+    work : callable
+        Takes one, in the loop.
+    fence : Fence
+        Around it.
+    """
+
+    def __init__(
+        self,
+        ros: Ros2Zenoh,
+        source: str,
+        most: int,
+        work: Callable[[T], None],
+        fence: ErrorBarrier,
+    ) -> None:
+        self._ros = ros
+        self.source = source
+        self.fence = fence
+        self._waiting: deque[T] = deque(maxlen=most)
+        self._work = work
+        self._lock = threading.Lock()
+        self._is_awake = False
+
+    def put(self, one: T) -> None:
+        """Something has come; from any thread."""
+        with self._lock:
+            self._waiting.append(one)
+            is_asleep, self._is_awake = not self._is_awake, True
+
+        if is_asleep:
+            self._ros.soon(self._ros.turns.wants, self)
+
+    def turn(self) -> bool:
+        """See `botyard.servers.timeshare.Worker`."""
+        with self._lock:
+            self._is_awake = bool(self._waiting)
+            if not self._waiting:
+                return False
+            one = self._waiting.popleft()
+
+        self._work(one)
+        return True
+
+
+class _Listening(_End):
+    """An input."""
+
+    def __init__(self, ros: Ros2Zenoh, node: str, entry: Input) -> None:
+        super().__init__(ros, node, "MS", entry.name, full(entry.type_name))
+        self._entry = entry
+        self._fence = ErrorBarrier(log, f"Zenoh: a message of {entry.name}")
+        self._inbox: _Inbox[bytes] = _Inbox(
+            ros, self.key, MAX_WAITING, self._decode, self._fence
+        )
+        self._declared.append(ros.session.declare_subscriber(self.key, self._come))
+
+    def _come(self, sample: Any) -> None:
+        """A message, in a thread of Zenoh's."""
+        if len(sample.payload) <= self._entry.limit:
+            self._inbox.put(sample.payload.to_bytes())
+
+    def _decode(self, data: bytes) -> None:
+        entry = self._entry
+        if not self.is_open:
+            return
+        try:
+            entry.take(self._ros.types.decode_cdr(data, entry.type_name))
+        except BotyardError as error:
+            self._ros.throttled_log.log(
+                logging.WARNING, "Zenoh: %s: %s", entry.name, shown(error, MAX_TEXT)
+            )
+
+
+class _Serving(_End):
+    """A service."""
+
+    def __init__(self, ros: Ros2Zenoh, node: str, service: Service) -> None:
+        kind = service_name(service.type_name)
+        super().__init__(ros, node, "SS", service.name, kind)
+        self._service = service
+        self._fence = ErrorBarrier(log, f"Zenoh: the service {service.name}")
+        self._request, self._response = f"{kind}_Request", f"{kind}_Response"
+        self._inbox: _Inbox[Any] = _Inbox(
+            ros, self.key, MAX_REQUESTS, self._answer, self._fence
+        )
+        self._answering = 0
+        """Queries whose responses take longer."""
+        self._declared.append(
+            ros.session.declare_queryable(self.key, self._come, complete=True)
+        )
+
+    def _come(self, query: Any) -> None:
+        """A query, in a thread of Zenoh's: one that is too long must not wait, as Zenoh
+        takes hundreds of megabytes.
+        """
+        size = sum(
+            len(part) for part in (query.payload, query.attachment) if part is not None
+        )
+        size += len(str(query.parameters))
+        if size <= MAX_REQUEST:
+            self._inbox.put(query)
+            return
+
+        query.drop()
+        self._ros.soon(
+            self._refuse, f"a request of {size} bytes; at most {MAX_REQUEST} are taken"
+        )
+
+    def _refuse(self, reason: object) -> None:
+        self._ros.throttled_log.log(
+            logging.WARNING,
+            "Zenoh: %s: %s",
+            self._service.name,
+            shown(reason, MAX_TEXT),
+        )
+
+    def _answer(self, query: Any) -> None:
+        try:
+            if self._answering >= MAX_REQUESTS:
+                raise PeerError(f"{MAX_REQUESTS} requests are not answered yet")
+            data = b"" if query.payload is None else query.payload.to_bytes()
+            response = self._service.serve(
+                self._ros.types.decode_cdr(data, self._request)
+            )
+        except BotyardError as error:
+            query.drop()
+            self._refuse(error)
+            return
+
+        if isinstance(response, Future):
+            self._answering += 1
+            response.add_done_callback(
+                lambda done: self._fence.run(self._say_later, query, done)
+            )
+        else:
+            self._say(query, response)
+
+    def _say_later(self, query: Any, done: Future[Any]) -> None:
+        """A response that took longer is there."""
+        self._answering -= 1
+        if self.is_open and not done.cancelled():
+            self._say(query, done.result())
+        else:
+            query.drop()
+
+    def _say(self, query: Any, response: Any) -> None:
+        with query:
+            told = (
+                {}
+                if query.attachment is None
+                else {"attachment": query.attachment.to_bytes()}
+            )
+            query.reply(
+                query.key_expr,
+                self._ros.types.encode_cdr(response, self._response),
+                **told,
+            )
+
+
+class Ros2Zenoh:
+    """The transport.
+
+    Parameters
+    ----------
+    types : Types
+        Message types, of the distribution whose peers are served.
+    domain : int
+        ``ROS_DOMAIN_ID``.
+    router : bool
+        Be the router that nodes look for, too; else connect to it.
+    bound : str
+        Address to listen on as a router.
+
+    Raises
+    ------
+    WorldError
+        The extra is not installed.
+    PeerError
+        The router's port is taken, or the configuration is wrong.
+    """
+
+    wire = "cdr"
+    mixes_types = True
+
+    def __init__(
+        self,
+        types: Types,
+        domain: int,
+        *,
+        router: bool = False,
+        bound: str = "127.0.0.1",
+    ) -> None:
+        try:
+            import zenoh
+            import zenoh.ext
+        except ImportError:
+            raise WorldError(lacking("ROS 2 over Zenoh", "zenoh")) from None
+
+        self.zenoh: Any = zenoh
+        self.types = types
+        self.domain = domain
+        self.soon = Handover(asyncio.get_running_loop()).soon
+        self.turns, self.throttled_log = TimeShare(SHARE), ThrottledLog(log)
+        try:
+            self.session: Any = zenoh.open(_configuration(zenoh, router, bound))
+        except zenoh.ZError as error:
+            raise PeerError(
+                f"Zenoh: {str(error).partition(' at /')[0]}"
+            ) from None  # without where in its source
+
+        self.tokens = Tokens(domain, str(self.session.zid()))
+        self._nodes: dict[str, tuple[Any, int]] = {}
+        self._lookout: asyncio.Task[None] | None = None
+        if not router and not os.environ.get(
+            CONFIGURATION
+        ):  # with a configuration of their own, peers may need no router
+            self._lookout = asyncio.get_running_loop().create_task(
+                self._look_for_router()
+            )
+
+    async def _look_for_router(self) -> None:
+        """Say that there is none, and when one has come: without it nobody finds us."""
+        await asyncio.sleep(ROUTER_POLL_S)
+        if self.session.info.routers_zid():
+            return
+        log.warning(
+            "there is no Zenoh router at %s. It is waited for; --zenoh-router is "
+            "one in the simulator",
+            ROUTER,
+        )
+        while not self.session.info.routers_zid():
+            await asyncio.sleep(ROUTER_POLL_S)
+        log.info("the Zenoh router is there")
+
+    def token(self, key: str) -> Any:
+        """Say that something is there, until the token is undeclared."""
+        return self.session.liveliness().declare_token(key)
+
+    def know(self, node: str) -> None:
+        """An end of a node is there."""
+        key = self.tokens.node(node)
+        if key is not None:
+            self._nodes[node] = (self.token(key), 0)
+        token, ends = self._nodes[node]
+        self._nodes[node] = (token, ends + 1)
+
+    def forget(self, node: str) -> None:
+        """An end has gone; a node goes with its last one."""
+        token, ends = self._nodes[node]
+        if ends > 1:
+            self._nodes[node] = (token, ends - 1)
+            return
+
+        token.undeclare()
+        del self._nodes[node]
+        self.tokens.forget(node)
+
+    def advertise(
+        self,
+        node: str,
+        topic: Topic,
+        fresh: Callable[[], EncodedMessage | None],
+        changed: Callable[[], None],
+    ) -> _Publication:
+        """Publish a topic."""
+        return _Publication(self, node, topic, changed)
+
+    def listen(self, node: str, entry: Input) -> _Listening:
+        """Listen to a topic."""
+        return _Listening(self, node, entry)
+
+    def serve(self, node: str, service: Service) -> _Serving:
+        """Serve."""
+        return _Serving(self, node, service)
+
+    async def close(self) -> None:
+        """Leave."""
+        if self._lookout is not None:
+            self._lookout.cancel()
+        await asyncio.get_running_loop().run_in_executor(None, self.session.close)
+
+
+def _configuration(zenoh: Any, router: bool, bound: str) -> Any:
+    """Zenoh's configuration: rmw_zenoh's own defaults, or the file of
+    ``ZENOH_SESSION_CONFIG_URI``.
+    """
+    path = os.environ.get(CONFIGURATION)
+    if path and not router:
+        return zenoh.Config.from_file(path)
+    config = zenoh.Config()
+    config.insert_json5("scouting/multicast/enabled", "false")
+    # what keeps last messages for readers to come tells them apart by their stamps
+    config.insert_json5("timestamping/enabled", "true")
+    config.insert_json5("transport/link/rx/max_message_size", str(MAX_MESSAGE))
+    if router:
+        host = f"[{bound}]" if ":" in bound else bound
+        config.insert_json5("mode", '"router"')
+        config.insert_json5("listen/endpoints", f'["tcp/{host}:{ROUTER_PORT}"]')
+        config.insert_json5("listen/exit_on_failure", "true")
+    else:
+        config.insert_json5("mode", '"peer"')
+        config.insert_json5("connect/endpoints", f'["{ROUTER}"]')
+        config.insert_json5("listen/endpoints", '["tcp/localhost:0"]')
+
+    return config

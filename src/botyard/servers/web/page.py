@@ -1,0 +1,716 @@
+"""The page's server: files, the map, uploads and a WebSocket for each viewer (Starlette
+and uvicorn in the simulator's event loop).
+
+Who may talk to it (reference webgui.md §6): the Host of every request must be this
+machine's, a page's Origin must be the served one, and the first message, like every
+upload, must bear the token of the run, which the address holds behind the # and no log
+ever sees. Until it is shown, a socket is a stranger's (see
+`botyard.interfaces.http_admission`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import ipaddress
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from botyard.control.error_barrier import ErrorBarrier
+from botyard.errors import BotyardError, PortError
+from botyard.formats import saving
+from botyard.interfaces.http_admission import Caller, HttpAdmission, booked
+from botyard.interfaces.page.requests import PageRequests
+from botyard.interfaces.page.viewsource import ViewSource
+from botyard.names import shown
+from botyard.protocols.tokenbucket import Budget, TokenBucket
+from botyard.protocols.webgui.frames import encode_map
+from botyard.protocols.webgui.messages import MAX_TEXT, LogEntry
+from botyard.protocols.webgui.session import Tokens, Viewer
+from botyard.servers.addresses import is_loopback
+from botyard.servers.pioneer.robot_servers import RobotServers
+from botyard.servers.sockets import reason_of
+from botyard.servers.web.http import (
+    SHUTDOWN_TIMEOUT_S,
+    TURN_TIME_S,
+    HttpServer,
+    listening,
+)
+from botyard.servers.web.metrics import routes
+from botyard.servers.web.pagelog import PageLog
+from botyard.servers.web.staticfiles import StaticFiles
+
+FIRST_PORT: Final = 8100
+TRIED_PORTS: Final = 100
+MAX_UPLOAD: Final = 64 * 1024 * 1024
+"""Bytes of a map or world that a page sends."""
+FILE_PIECE: Final = 256 * 1024
+"""Bytes of a file that are read and sent at a time."""
+MAX_UPLOADS: Final = 4
+"""Most concurrent uploads, at most one of each source address."""
+UPLOAD_PAUSE: Final = 10.0
+"""Time-out of an upload that sends nothing, s."""
+MAX_NUMBER_DIGITS: Final = 12
+"""Digits of the number of a page that sends a file."""
+REFUSALS: Final = (1.0, 5.0)
+"""Token bucket of log lines about refused requests: sustained rate, 1/s, and burst."""
+BACKLOG_POLL_S: Final = 0.05
+"""Poll interval of a page that has not read its answers, s."""
+TICK_S: Final = 0.1
+"""Tick interval of viewers, s of wall time."""
+
+CSP: Final = (
+    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: "
+    "blob:; object-src 'none'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = (
+    (b"content-security-policy", CSP.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+NOT_BUILT: Final = (
+    "<!doctype html><title>botyard</title><p>The page was not built. In a "
+    "checkout, <code>make web</code> builds it; an installed "
+    "botyard has it. The robots can be reached all the same."
+)
+
+NOT_YOURS: Final = "wrong token, or this page may only look on"
+
+log = logging.getLogger("botyard.page")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def new_token() -> str:
+    """128 random bits as text."""
+    return secrets.token_urlsafe(16)
+
+
+class Guard:
+    """Lets only requests through that are meant for this server, and adds headers to
+    what goes out.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What is guarded.
+    hosts : set of str
+        Names under which the server may be asked for.
+    any_address : bool
+        Any numeric address is good too: the server listens to other machines. Names
+        other than `hosts` are not, which stops rebinding.
+    tokens : Tokens
+        Who shows one is no stranger.
+    """
+
+    def __init__(
+        self, app: Any, hosts: set[str], any_address: bool, tokens: Tokens
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._any_address = any_address
+        self._tokens = tokens
+        self._lines = TokenBucket(*REFUSALS, time.monotonic())
+
+    def _is_good(self, host: str) -> bool:
+        name = (
+            host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+        )
+        name = name.strip("[]").lower()
+        if name in self._hosts:
+            return True
+        if self._any_address:
+            with contextlib.suppress(ValueError):
+                ipaddress.ip_address(name)
+                return True
+
+        return False
+
+    def _refusal(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str:
+        """Why a request is refused; empty if it is not."""
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._is_good(host):
+            return f'this server is not "{shown(host)}"'
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and origin not in (f"http://{host}", f"https://{host}"):
+            return self._refusal_of_page(scope, headers, origin)
+        return ""
+
+    def _refusal_of_page(
+        self, scope: Scope, headers: Mapping[bytes, bytes], origin: str
+    ) -> str:
+        """Why a page of another origin is refused; empty if it is not."""
+        return f'pages of "{shown(origin)}" may not talk to this server'
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+
+        found = dict(scope["headers"])
+        reason = self._refusal(scope, found)
+        if reason:
+            await self._refuse(scope, send, reason)
+            return
+
+        admitted = self._tokens.admits(
+            bearer_token(found.get(b"authorization", b"").decode("latin-1"))
+        )
+        caller = scope.get("state", {}).get("caller")
+        if admitted is not None and caller is not None and scope["type"] == "http":
+            caller.shows(admitted, asyncio.get_running_loop().time())
+
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+    async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
+        if self._lines.take(time.monotonic()):
+            log.warning("refused: %s", reason)
+        if scope["type"] == "websocket":
+            await send(
+                {"type": "websocket.close", "code": 4403, "reason": reason[:100]}
+            )
+            return
+
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 403,
+                "headers": [(b"content-type", b"text/plain")],
+            }
+        )
+        await send({"type": "http.response.body", "body": reason.encode()})
+
+
+def bearer_token(authorization: str) -> str:
+    """The token of an Authorization header (RFC 6750, section 2.1); "" if it bears
+    none.
+    """
+    kind, _, token = authorization.partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+class _Packing(GZipMiddleware):
+    """Packs what is sent, but for files that pages download: those of a run may be
+    large, and are packed already.
+    """
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one request."""
+        is_file = scope["type"] == "http" and scope["path"].startswith("/file/")
+        await (self.app if is_file else super().__call__)(scope, receive, send)
+
+
+class _Socket:
+    """One viewer's WebSocket: reads and writes are two tasks, and only the writer waits
+    for a slow network.
+    """
+
+    def __init__(self, server: PageServer, socket: WebSocket) -> None:
+        self._server = server
+        self._socket = socket
+        self._loop = asyncio.get_running_loop()
+        self._source: ViewSource | None = None
+        self._drawn = -1
+        self._timer: asyncio.TimerHandle | None = None
+        self._caller: Caller = socket.state.caller
+        self._is_closing = self._has_unread = False
+        self.wake = asyncio.Event()
+        self.fence = ErrorBarrier(log, "a viewer")
+        self.viewer = Viewer(
+            server.desk,
+            server.tokens,
+            self._loop.time(),
+            self._admitted,
+            time.thread_time,
+        )
+
+    def _admitted(self, steers: bool) -> Budget:
+        self._caller.shows(steers, self._loop.time())
+        self._caller.stays()
+        return self._caller.budget
+
+    async def serve(self) -> None:
+        """Until one side ends it."""
+        writer = self._loop.create_task(booked(self._write(), self._book))
+        try:
+            while True:
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    break
+                text = message.get("text")
+                if text is None:
+                    text = message.get("bytes") or b""
+                self._has_unread = True
+                await self._pay(writer)
+                self._has_unread = False
+                self.viewer.receive_text(text, self._loop.time())
+                self.look()
+                if self.viewer.close_code is not None:
+                    await asyncio.wait([writer], timeout=SHUTDOWN_TIMEOUT_S)
+                    break
+        finally:
+            writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, Exception):
+                await writer
+            if self._timer is not None:
+                self._timer.cancel()
+
+    async def _pay(self, writer: asyncio.Task[None]) -> None:
+        """Before a message is looked at: let others have their turn, until the work so
+        far is paid for and the answers are read.
+        """
+        await asyncio.sleep(0)
+        while wait := self.viewer.wait(
+            self._loop.time()
+        ):  # another one may have spent what came in meanwhile
+            await asyncio.sleep(wait)
+
+        while (
+            self.viewer.is_behind
+            and self.viewer.close_code is None
+            and not writer.done()
+        ):
+            await asyncio.sleep(BACKLOG_POLL_S)
+
+    def _book(self, cost: float) -> None:
+        self.viewer.budget.spend(self._loop.time(), cost)
+
+    def tick(self, now: float) -> None:
+        """Wall time has passed."""
+        has_unread = self._has_unread or self._caller.has_unread
+        if self.viewer.is_overdue(now, has_unread=has_unread) and not self._is_closing:
+            self._is_closing = True
+            self._caller.closes(now)
+
+        self.look()
+
+    async def _write(self) -> None:
+        try:
+            while True:
+                await self.wake.wait()
+                self.wake.clear()
+                self._server.desk.prepare()
+                began = time.perf_counter()
+                for text in self.viewer.texts_to_send():
+                    await self._socket.send_text(text.decode())
+                    if (
+                        time.perf_counter() - began > TURN_TIME_S
+                    ):  # thousands may wait, and sending does not
+                        await asyncio.sleep(self.viewer.wait(self._loop.time()))
+                        began = time.perf_counter()
+
+                await self._send_frame()
+                if self.viewer.close_code is not None:
+                    await self._socket.close(
+                        self.viewer.close_code, self.viewer.close_reason[:100]
+                    )
+                    return
+        except (WebSocketDisconnect, RuntimeError, OSError):
+            return  # the reader notices too
+
+    async def _send_frame(self) -> None:
+        source = self._server.desk.source_of(self.viewer)
+        now = self._loop.time()
+        due = self.viewer.wants_frame_at(now)
+        if source is not self._source:
+            self._source, self._drawn = source, -1
+        if due is None or source.number == self._drawn:
+            return
+        if due > now:
+            if (
+                self._timer is None
+                or self._timer.cancelled()
+                or self._timer.when() <= now
+            ):
+                self._timer = self._loop.call_at(due, self.wake.set)
+
+            return
+
+        self._server.hub.dropped_frames += (
+            max(0, source.number - self._drawn - 1) if self._drawn >= 0 else 0
+        )
+        self._drawn = source.number
+        frame = source.frame(self.viewer.view)
+        self.viewer.frame_sent(source.number, now)
+        await self._socket.send_bytes(frame)
+
+    def look(self) -> None:
+        """Something has happened to the viewer: let the writer see whether there is
+        something to send.
+        """
+        viewer = self.viewer
+        source = self._server.desk.source_of(viewer)
+        is_new = source is not self._source or source.number != self._drawn
+        if viewer.has_texts or viewer.close_code is not None or is_new:
+            self.wake.set()
+
+
+class PageServer:
+    """Serves the page.
+
+    Parameters
+    ----------
+    robot_servers : RobotServers
+        The running simulator.
+    desk : PageRequests
+        Carries out what viewers ask for.
+    source : ViewSource
+        Makes what they see.
+    tokens : Tokens
+        Who is admitted.
+    static : Path
+        Folder of the built page.
+    hosts : iterable of str
+        More names under which the server may be asked for.
+    """
+
+    def __init__(
+        self,
+        robot_servers: RobotServers,
+        desk: PageRequests,
+        source: ViewSource,
+        tokens: Tokens,
+        static: Path,
+        hosts: tuple[str, ...] = (),
+    ) -> None:
+        self.hub = robot_servers.hub
+        self.desk = desk
+        self.source = source
+        self._robot_servers = robot_servers
+        self.tokens = tokens
+        self.address = ("", 0)
+        self._static = static
+        self._hosts = {"localhost", "127.0.0.1", "::1", *(h.lower() for h in hosts)}
+        self._sockets: set[_Socket] = set()
+        self._server: HttpServer | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._handler: PageLog | None = None
+        self._uploading: set[str] = set()
+        self._desk_fence = ErrorBarrier(log, "the page's desk")
+        self._packed = ("", b"")
+        self._packing = asyncio.Lock()
+
+    # -- life
+
+    @property
+    def gate(self) -> HttpAdmission:
+        """Who is there."""
+        assert self._server is not None
+        return self._server.gate
+
+    async def listen(self, host: str, port: int | None) -> None:
+        """Begin to serve on `port`; None: on 8100, or the next port that is free.
+
+        Raises
+        ------
+        PortError
+            The address cannot be bound.
+        """
+        bound = _bind(host, port)
+        self.address = bound.getsockname()[:2]
+        hub = self.hub
+        app = Guard(
+            self._app(),
+            self._hosts | {host.strip("[]").lower()},
+            not is_loopback(host),
+            self.tokens,
+        )
+        self._server = HttpServer(
+            app,
+            bound,
+            websockets=True,
+            ws_max_size=MAX_TEXT + 1024,
+            ws_per_message_deflate=False,
+        )
+        loop = asyncio.get_running_loop()
+        self._ticker = loop.create_task(self._tick())
+        self._handler = PageLog(loop, self._add_log)
+        logging.getLogger("botyard").addHandler(self._handler)
+        hub.watch(self._changed)
+
+    async def close(self) -> None:
+        """Say goodbye to all viewers and end; `listen` may begin anew."""
+        self.hub.unwatch(self._changed)
+        if self._handler is not None:
+            logging.getLogger("botyard").removeHandler(self._handler)
+        if self._ticker is not None:
+            self._ticker.cancel()
+        for one in tuple(self._sockets):
+            one.viewer.close(1001, "the simulator has ended")
+            one.wake.set()
+
+        if self._server is not None:
+            await self._server.close()
+        if self._ticker is not None:
+            await asyncio.gather(self._ticker, return_exceptions=True)
+
+    def url(self, token: str | None = None) -> str:
+        """Address of the page, with the token behind the #."""
+        host, port = self.address
+        name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
+            host, f"[{host}]" if ":" in host else host
+        )
+        token = self.tokens.full if token is None else token
+        return f"http://{name}:{port}/" + (
+            f"#token={quote(token, safe='')}" if token else ""
+        )
+
+    def _add_log(self, entry: LogEntry) -> None:
+        self.desk.add_log(entry)
+        for one in self._sockets:
+            one.wake.set()
+
+    def _changed(self) -> None:
+        self.desk.changed()
+        for one in self._sockets:
+            one.wake.set()
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = loop.time()
+            self._desk_fence.run(self.desk.tick, now)
+            for one in tuple(self._sockets):
+                one.fence.run(one.tick, now)
+
+    # -- what is served
+
+    def _app(self) -> Starlette:
+        served: list[Any] = [
+            *routes(self._robot_servers, lambda: {"viewers": len(self.desk.viewers)}),
+            Route("/map/{name}", self._map),
+            Route("/upload", self._upload, methods=["POST"]),
+            Route("/scenario.zip", self._scenario),
+            Route("/file/{ticket}", self._file),
+            WebSocketRoute("/ws", self._viewer),
+        ]
+        if (self._static / "index.html").is_file():
+            served.append(Route("/{path:path}", StaticFiles(self._static).answer))
+        else:
+            served.append(
+                Route("/", lambda _: Response(NOT_BUILT, media_type="text/html"))
+            )
+
+        app = Starlette(routes=served)
+        app.add_middleware(_Packing, minimum_size=2000, compresslevel=3)
+        return app
+
+    async def _map(self, request: Request) -> Response:
+        """The present map. It is encoded and packed once, in a thread: for a large one
+        that takes longer than a step.
+        """
+        name, _, suffix = request.path_params["name"].rpartition(".")
+        scene = self.desk.scene_of(name) if suffix == "bin" else None
+        if scene is None:
+            return PlainTextResponse("this map is not the present one", 404)
+
+        async def beside(job: Callable[[], bytes]) -> bytes:
+            return await asyncio.wrap_future(self.desk.maps.beside(job))
+
+        async with self._packing:
+            if self._packed[0] != name:
+                self._packed = (
+                    name,
+                    await beside(lambda: gzip.compress(encode_map(scene), 3)),
+                )
+
+        headers = {"cache-control": "private, max-age=86400", "vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            data, headers["content-encoding"] = self._packed[1], "gzip"
+        else:
+            data = await beside(lambda: gzip.decompress(self._packed[1]))
+
+        return Response(data, media_type="application/octet-stream", headers=headers)
+
+    async def _upload(self, request: Request) -> Response:
+        """A map or world dropped onto the page: `POST /upload?name=…` with the token."""
+        if not self._may_steer(request):
+            return PlainTextResponse(NOT_YOURS, 401)
+        source = request.state.caller.source
+        if source in self._uploading or len(self._uploading) >= MAX_UPLOADS:
+            return PlainTextResponse(
+                "another map is just being sent; try again when it is there", 409
+            )
+
+        self._uploading.add(source)
+        try:
+            data = await _received(request)
+            if data is None:
+                return PlainTextResponse(f"more than {MAX_UPLOAD // 2**20} MiB", 413)
+            name = (
+                Path(request.query_params.get("name", "map").replace("\\", "/")).name
+                or "map"
+            )
+            number = request.query_params.get("page", "")
+            page = (
+                int(number)
+                if number.isascii()
+                and number.isdigit()
+                and len(number) <= MAX_NUMBER_DIGITS
+                else 0
+            )
+            await asyncio.wrap_future(self.desk.load_file(name, data, source, page))
+            self.desk.changed()
+        except TimeoutError:
+            return PlainTextResponse(f"nothing came for {UPLOAD_PAUSE:g} s", 408)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # nobody is there to read it
+        except BotyardError as error:
+            return PlainTextResponse(str(error), 422)
+        finally:
+            self._uploading.discard(source)
+
+        return JSONResponse({"map": name})
+
+    def _may_steer(self, request: Request) -> bool:
+        return (
+            self.tokens.admits(bearer_token(request.headers.get("authorization", "")))
+            is True
+        )
+
+    async def _scenario(self, request: Request) -> Response:
+        """The world as it is now, to be run again: `GET /scenario.zip` with the token."""
+        if not self._may_steer(request):
+            return PlainTextResponse(NOT_YOURS, 401)
+        world = self.hub.sim.world()
+        data = await asyncio.wrap_future(
+            self.desk.maps.beside(lambda: saving.packed(world))
+        )
+        return Response(data, media_type="application/zip")
+
+    async def _file(self, request: Request) -> Response:
+        """A file that a page has asked for by its WebSocket, where it has shown the
+        token: the browser saves it while it comes.
+        """
+        path = self.desk.file_of(request.path_params["ticket"])
+        loop = asyncio.get_running_loop()
+        try:
+            file = (
+                None
+                if path is None
+                else await loop.run_in_executor(None, path.open, "rb")
+            )
+        except OSError:
+            file = None
+
+        if path is None or file is None:
+            return PlainTextResponse(
+                "this address is not good any more: download the file once more on the page",
+                404,
+            )
+
+        caller: Caller = request.state.caller
+        caller.shows(True, loop.time())
+        caller.stays()
+        size = os.fstat(file.fileno()).st_size
+        headers = {
+            "content-length": str(size),
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(path.name, safe='')}",
+            "cache-control": "no-store",
+        }
+
+        async def pieces() -> AsyncIterator[bytes]:
+            left = size  # no more than was announced
+            with file:
+                while left and (
+                    piece := await loop.run_in_executor(
+                        None, file.read, min(left, FILE_PIECE)
+                    )
+                ):
+                    left -= len(piece)
+                    yield piece
+
+        return StreamingResponse(
+            pieces(), media_type="application/octet-stream", headers=headers
+        )
+
+    async def _viewer(self, socket: WebSocket) -> None:
+        try:
+            await socket.accept()
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            return  # it has gone already
+
+        one = _Socket(self, socket)
+        self._sockets.add(one)
+        try:
+            await one.serve()
+        finally:
+            self._sockets.discard(one)
+            self.desk.left(one.viewer)
+
+
+async def _received(request: Request) -> bytes | None:
+    """The body of a request; None: it is more than `MAX_UPLOAD`, and not kept.
+
+    Raises
+    ------
+    TimeoutError, ClientDisconnect
+        Nothing more comes.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > MAX_UPLOAD:
+        return None
+    data = bytearray()
+    parts = request.stream()
+    while True:
+        async with asyncio.timeout(UPLOAD_PAUSE):
+            part = await anext(parts, None)
+        if part is None:
+            return bytes(data)
+        if len(data) + len(part) > MAX_UPLOAD:
+            return None
+        data += part
+
+
+def _bind(host: str, port: int | None) -> socket.socket:
+    """A socket that listens on a port, or on the first free one from 8100 on."""
+    try:
+        return listening(
+            host,
+            [port] if port is not None else range(FIRST_PORT, FIRST_PORT + TRIED_PORTS),
+            "the page",
+        )
+    except OSError as error:
+        reason = reason_of(error, port or 0)
+
+    where = (
+        f"{host}:{port}"
+        if port is not None
+        else f"{host}:{FIRST_PORT} … {FIRST_PORT + TRIED_PORTS - 1}"
+    )
+    raise PortError(
+        f"cannot serve the page on {where}: {reason}; choose another port with "
+        "--gui-port, or --no-gui"
+    )

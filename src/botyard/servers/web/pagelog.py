@@ -1,0 +1,53 @@
+"""Takes lines of the log, whatever thread they come from, to the page."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final, Literal, cast
+
+from botyard.interfaces.page.requests import MAX_TEXT
+from botyard.names import shown
+from botyard.protocols.webgui.messages import LogEntry
+from botyard.servers.handover import Handover
+
+
+class PageLog(logging.Handler):
+    """Takes lines of the log to the page; may be called in any thread."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, take: Callable[[LogEntry], None]
+    ) -> None:
+        super().__init__()
+        self._handover = Handover(loop)
+        self._take = take
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Hand a line over to the event loop."""
+        robot = getattr(record, "robot", "")
+        text = (
+            record.getMessage().removeprefix(f"{robot}: ")
+            if robot
+            else record.getMessage()
+        )
+        level = cast(
+            Literal["debug", "info", "warning", "error"],
+            _LEVELS.get(record.levelno, "error"),
+        )
+        source = robot or record.name.rpartition(".")[2]
+        entry = LogEntry(
+            time=record.created, level=level, source=source, text=shown(text, MAX_TEXT)
+        )
+        self._handover.soon(self._take, entry)
+
+
+_LEVELS: Final = {
+    logging.DEBUG: "debug",
+    logging.INFO: "info",
+    logging.WARNING: "warning",
+    logging.ERROR: "error",
+}
+
+
+__all__ = ["PageLog"]

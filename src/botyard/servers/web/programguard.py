@@ -1,0 +1,88 @@
+"""A WebSocket server for robot programs and pages of other servers, and who may come to
+it.
+
+A page in a browser sends its origin. Pages of this machine's web servers and pages of
+the served host may come; those of other sites only with a token, or any site that
+somebody looks at could drive the robots. With a token, everybody must show it: in the
+address (``ws://host:port/?token=…``) or as ``Authorization: Bearer``. ``null``, the
+origin of files, is what any site can pretend to be.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from botyard.names import shown
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers.addresses import is_loopback
+from botyard.servers.web.page import Guard, bearer_token
+
+MAX_FIELDS: Final = 16
+"""Most fields of the query in an address."""
+
+
+class ProgramGuard(Guard):
+    """Lets in programs, pages of this machine, and whoever shows the token.
+
+    Parameters
+    ----------
+    app, hosts, any_address
+        See `Guard`.
+    token : str
+        The token; empty: none is needed.
+    option : str
+        The option that sets it, for what is logged.
+    """
+
+    def __init__(
+        self, app: Any, hosts: set[str], any_address: bool, token: str, option: str
+    ) -> None:
+        super().__init__(app, hosts, any_address, Tokens(token))
+        self._option = option
+
+    def _refusal(
+        self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]
+    ) -> str:
+        reason = super()._refusal(scope, headers)
+        if not reason and not self._shows_token(scope, headers):
+            return f"a client without the token ({self._option})"
+        return reason
+
+    def _refusal_of_page(
+        self,
+        scope: MutableMapping[str, Any],
+        headers: Mapping[bytes, bytes],
+        origin: str,
+    ) -> str:
+        if self._tokens.full or _is_local(origin):
+            return ""
+        return f'pages of "{shown(origin)}" may not talk to this server without a token ({self._option})'
+
+    def _shows_token(
+        self, scope: MutableMapping[str, Any], headers: Mapping[bytes, bytes]
+    ) -> bool:
+        said = bearer_token(headers.get(b"authorization", b"").decode("latin-1"))
+        with contextlib.suppress(ValueError):  # too many fields
+            query = parse_qs(
+                scope.get("query_string", b"").decode("latin-1"),
+                max_num_fields=MAX_FIELDS,
+            )
+            said = query.get("token", [said])[0]
+
+        return self._tokens.admits(said) is not None
+
+
+def _is_local(origin: str) -> bool:
+    """Whether a page was served by this machine."""
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:
+        return False
+
+    return is_loopback(host)
+
+
+__all__ = ["ProgramGuard"]

@@ -1,0 +1,112 @@
+"""The built page as HTTP answers, kept in memory and packed once: strangers ask for it
+too, and may not cost more than they must.
+
+Only files that were in the folder when it was looked at are served, by the names that
+they have there; no request ever becomes a path.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+INDEX: Final = "index.html"
+MIN_COMPRESSED: Final = 2000
+"""Shortest file that is compressed, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A file as it is sent."""
+
+    plain: bytes
+    packed: bytes
+    kind: str
+    tag: str
+    lasting: str
+
+
+class StaticFiles:
+    """Answers requests for the files of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The built page; it is looked at again when its index has changed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: tuple[int, int] | None = None
+        self._paths: dict[str, Path] = {}
+        self._kept: dict[str, _Kept] = {}
+
+    async def answer(self, request: Request) -> Response:
+        """One request: the file, "not changed", or that there is none."""
+        self._look()
+        name = request.path_params.get("path", "") or INDEX
+        kept = self._find(name)
+        if kept is None:
+            return PlainTextResponse("there is no such file", 404)
+        headers = {
+            "etag": kept.tag,
+            "cache-control": kept.lasting,
+            "vary": "Accept-Encoding",
+        }
+        if request.headers.get("if-none-match") == kept.tag:
+            return Response(status_code=304, headers=headers)
+        body = kept.plain
+        if kept.packed and "gzip" in request.headers.get("accept-encoding", ""):
+            body, headers["content-encoding"] = kept.packed, "gzip"
+        return Response(body, media_type=kept.kind, headers=headers)
+
+    def _look(self) -> None:
+        """See which files there are, if there is another page."""
+        try:
+            about = (self._folder / INDEX).stat()
+        except OSError:
+            # just being built: the old one is still kept
+            return
+
+        now = (about.st_mtime_ns, about.st_size)
+        if now != self._seen:
+            self._seen = now
+            self._kept.clear()
+            self._paths = {
+                p.relative_to(self._folder).as_posix(): p
+                for p in self._folder.rglob("*")
+                if p.is_file()
+            }
+
+    def _find(self, name: str) -> _Kept | None:
+        if name not in self._kept and name in self._paths:
+            try:
+                data = self._paths[name].read_bytes()
+            except OSError:
+                return None
+
+            packed = gzip.compress(data, 6) if len(data) >= MIN_COMPRESSED else b""
+            kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+            # names with a hash in them never change, the others are asked for every
+            # time
+            lasting = (
+                "public, max-age=31536000, immutable"
+                if name.startswith("assets/")
+                else "no-cache"
+            )
+            self._kept[name] = _Kept(
+                data, packed if len(packed) < len(data) else b"", kind, tag, lasting
+            )
+
+        return self._kept.get(name)
+
+
+__all__ = ["StaticFiles"]

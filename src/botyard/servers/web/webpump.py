@@ -1,0 +1,350 @@
+"""Carries the sans-I/O sessions of an interface over WebSockets, and its answers over
+HTTP (`botyard.interfaces.interface`).
+
+The server is that of the page (`botyard.servers.web.http`), with its limits for
+sockets, time and work; pages of other sites are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as WebRequest
+from starlette.responses import PlainTextResponse
+from starlette.responses import Response as WebResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from botyard.interfaces.http_admission import Caller
+from botyard.interfaces.interface import Request, Requests, Response, Session
+from botyard.names import shown
+from botyard.protocols.webgui.session import Tokens
+from botyard.servers.addresses import is_loopback
+from botyard.servers.pump import MAX_UNREAD, Pump, as_bytes, timer_of
+from botyard.servers.sockets import MAX_STUCK
+from botyard.servers.web.http import HttpServer, listening
+from botyard.servers.web.page import Guard
+
+MAX_BODY: Final = 1 << 20
+"""Longest content of a request, bytes."""
+MAX_MESSAGE: Final = 1 << 16
+"""Longest message of a WebSocket, bytes."""
+MAX_REPLIES: Final = 1000
+"""Most messages that are sent in one iteration of the event loop."""
+MAX_ANSWER: Final = 16 << 20
+"""Longest content of an answer to an HTTP request, bytes."""
+WRONG_PROTOCOL: Final = 1002
+"""A WebSocket's closing status: protocol error; before it was accepted, a client sees
+HTTP's 403.
+"""
+TOO_MANY: Final = 1013
+"""A WebSocket's closing status: try again later (RFC 6455, registry of close codes)."""
+
+
+def message_of(session: Session) -> bytes | str:
+    """The next message that a session has to send: bytes, or a text whatever
+    `Interface.text` says.
+
+    Raises
+    ------
+    TypeError
+        It says something else.
+    """
+    found: object = session.data_to_send()
+    return found if isinstance(found, str) else as_bytes(found)
+
+
+class _WebPump(Pump):
+    """A port of an HTTP server."""
+
+    _server: HttpServer | None = None
+
+    async def _serve(
+        self, host: str, port: int, route: Any, **settings: Any
+    ) -> tuple[str, int]:
+        bound = listening(host, [port], f"interface {self.interface.name}")
+        hosts = {"localhost", "127.0.0.1", "::1", host.strip("[]").lower()}
+        app = self._guarded(Starlette(routes=[route]), hosts, not is_loopback(host))
+        self._server = HttpServer(app, bound, **settings)
+        address: tuple[str, int] = bound.getsockname()[:2]
+        return address
+
+    def _guarded(self, app: Any, hosts: set[str], any_address: bool) -> Guard:
+        """The application behind what checks who asks."""
+        return Guard(app, hosts, any_address, Tokens(""))
+
+    async def _close(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+
+class HttpPump(_WebPump):
+    """A port for HTTP requests, and one for all who ask."""
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        self._requests: Requests = self.answerer("HTTP")
+        self._fence = self.fence("a request")
+        route = Route(
+            "/{path:path}", self._request, methods=["GET", "POST", "PUT", "DELETE"]
+        )
+        return await self._serve(host, port, route)
+
+    async def _request(self, request: WebRequest) -> WebResponse:
+        body = b""
+        try:
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MAX_BODY:
+                    return PlainTextResponse(f"expected at most {MAX_BODY} bytes", 413)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # nobody is there to read it
+
+        asked = Request(
+            request.method, request.url.path, dict(request.query_params), body
+        )
+        found = self._fence.call(self._answer, asked, otherwise=None)
+        return found or PlainTextResponse("internal error", 500)
+
+    def _answer(self, asked: Request) -> WebResponse:
+        found = self._requests.answer(asked, asyncio.get_running_loop().time())
+        if not isinstance(found, Response) or not isinstance(found.body, bytes):
+            raise TypeError(
+                f"answer: expected a Response with bytes, found {shown(repr(found), 100)}"
+            )
+
+        if len(found.body) > MAX_ANSWER:
+            raise ValueError(
+                f"answer: expected at most {MAX_ANSWER} bytes, found {len(found.body)}"
+            )
+
+        if not 200 <= found.status <= 599:
+            raise ValueError(
+                f"answer: expected a status from 200 to 599, found {found.status}"
+            )
+
+        return WebResponse(found.body, found.status, media_type=found.content_type)
+
+
+class WebSocketPump(_WebPump):
+    """A port for WebSockets, and a session for each client.
+
+    Attributes
+    ----------
+    longest_received, longest_sent : int
+        Longest messages of a client, and of its session, bytes.
+    bounds_output : bool
+        Sessions bound what waits for their clients themselves: they are told what a
+        client has sent also while it does not read.
+    subprotocols : tuple of str
+        Subprotocols, the best one first: a client must propose one of them (RFC 6455,
+        section 4.2.2). Empty: there is none.
+    """
+
+    longest_received = MAX_MESSAGE
+    longest_sent = MAX_UNREAD
+    bounds_output = False
+    subprotocols: tuple[str, ...] = ()
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        route = WebSocketRoute("/{path:path}", self._socket)
+        return await self._serve(
+            host,
+            port,
+            route,
+            websockets=True,
+            ws_max_size=self.longest_received,
+            ws_per_message_deflate=False,
+        )
+
+    async def _socket(self, socket: WebSocket) -> None:
+        try:
+            offered = socket.scope.get("subprotocols") or []
+            chosen = next((name for name in self.subprotocols if name in offered), None)
+            if self.subprotocols and chosen is None:
+                self.warn(
+                    "refused: expected a client of "
+                    f"{' or '.join(self.subprotocols)}, found {shown(', '.join(offered), 100)}"
+                )
+                await socket.close(WRONG_PROTOCOL, "the subprotocol is not known")
+                return
+
+            await socket.accept(subprotocol=chosen)
+            source = str(socket.state.caller.source)
+            if not self.has_room(source):
+                self.refused(source)
+                await socket.close(TOO_MANY, "there are too many clients")
+                return
+
+            one = _Socket(self, socket, source)
+            self.clients.append(one)
+            try:
+                await one.serve()
+            finally:
+                one.left()
+        except (RuntimeError, OSError, WebSocketDisconnect):
+            return  # it has gone
+
+
+class _Socket:
+    """One client: reading and writing are two tasks; while it does not read what it was
+    sent, nothing is read from it.
+    """
+
+    def __init__(self, pump: WebSocketPump, socket: WebSocket, source: str) -> None:
+        self._pump = pump
+        self._socket = socket
+        self.source = source
+        self._loop = asyncio.get_running_loop()
+        self._fence = pump.fence("a client", self.cut)
+        self._caller: Caller = socket.state.caller
+        self._caller.shows(True, self._loop.time())
+        self._caller.stays()
+        self._wake, self._idle = asyncio.Event(), asyncio.Event()
+        self._busy_since = self._loop.time()
+        self._ended = asyncio.Event()
+        self._session: Session | None = self._fence.call(
+            pump.made, source, self, self._wake.set, otherwise=None
+        )
+
+    def cut(self) -> None:
+        """End the connection."""
+        self._ended.set()
+
+    def _cut_off(self, why: str) -> None:
+        self._pump.warn(f"client {self.source} is cut off: {why}")
+        self.cut()
+
+    async def serve(self) -> None:
+        """Until one side ends it."""
+        tasks = [
+            self._loop.create_task(work)
+            for work in (self._read(), self._write(), self._ended.wait())
+        ]
+        self._wake.set()
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+        with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
+            await self._socket.close()
+
+    def left(self) -> None:
+        """Nothing of it is left."""
+        session, self._session = self._session, None
+        self._pump.over(self, session)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether its session wants nothing more."""
+        session = self._session
+        return session is None or self._fence.call(
+            lambda: bool(session.is_closed), otherwise=True
+        )
+
+    async def _read(self) -> None:
+        while self._session is not None:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            data = message.get("bytes")
+            if data is None:
+                data = (message.get("text") or "").encode()
+            await asyncio.sleep(0)
+            await self._afford()
+            if not self._pump.bounds_output:
+                await self._idle.wait()
+            if self._session is not None and not self._is_over:
+                self._do(self._session.receive_data, data, self._loop.time())
+
+    async def _afford(self) -> None:
+        """Wait until there is time for its work."""
+        while wait := self._caller.budget.wait(self._loop.time()):
+            await asyncio.sleep(wait)
+            self._busy_since = self._loop.time()  # it waits for us
+
+    def _do(self, act: Callable[..., object], *args: object) -> None:
+        """Let the session do something, at its own cost, and see what there is to send."""
+        began = time.thread_time()
+        self._fence.run(act, *args)
+        self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
+        self._idle.clear()
+        self._busy_since = self._loop.time()
+        self._wake.set()
+
+    def stepped(self, now: float) -> None:
+        """A step is done."""
+        if self._session is None or self._is_over:
+            return
+        if self._idle.is_set():
+            self._do(self._session.on_snapshot, now)
+        elif now - self._busy_since > MAX_STUCK:
+            self._cut_off(f"it has not read for {MAX_STUCK:g} s")
+
+    async def _write(self) -> None:
+        while (session := self._session) is not None:
+            when = self._fence.call(
+                timer_of, session, self._loop.time(), otherwise=None
+            )
+            try:
+                async with asyncio.timeout_at(when):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._do(session.handle_timer, self._loop.time())
+
+            self._wake.clear()
+            if not await self._send_some(session):
+                return
+            if self._is_over and self._idle.is_set():
+                return
+
+    async def _send_some(self, session: Session) -> bool:
+        """Send what there is, as far as there is time for it; False: it was cut off."""
+        for _ in range(MAX_REPLIES):
+            began = time.thread_time()
+            nothing: bytes | str = b""
+            data = self._fence.call(message_of, session, otherwise=nothing)
+            self._caller.budget.spend(self._loop.time(), time.thread_time() - began)
+            if not data:
+                self._idle.set()
+                return True
+
+            if len(data) > self._pump.longest_sent:
+                self._cut_off(
+                    f"a message of {len(data)} bytes is for it, and at most "
+                    f"{self._pump.longest_sent} are sent"
+                )
+                return False
+
+            if isinstance(data, str):
+                await self._socket.send_text(data)
+            elif self._pump.interface.text:
+                await self._socket.send_text(data.decode("utf-8", "replace"))
+            else:
+                await self._socket.send_bytes(data)
+
+            self._busy_since = self._loop.time()  # it reads, however slowly
+
+        self._wake.set()
+        await asyncio.sleep(0)
+        await self._afford()
+        return True
+
+
+__all__ = [
+    "MAX_ANSWER",
+    "MAX_BODY",
+    "MAX_MESSAGE",
+    "MAX_REPLIES",
+    "HttpPump",
+    "WebSocketPump",
+]

@@ -1,0 +1,94 @@
+"""Warnings of what is possible, but probably a mistake."""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from botyard.engine.build import crowding
+from botyard.engine.layout import Grid
+from botyard.engine.simulation import Engine
+from botyard.errors import PlacementWarning
+from botyard.model.scene import Scene
+
+FAR_OUTSIDE = 100.0
+"""A robot that begins farther outside of the map's bounds than this, m, gets a warning.
+"""
+MAX_CROWDING = 50.0
+"""Average number of walls in an occupied cell of the grid beyond which there is a
+warning: rays are slow then (four are usual).
+"""
+MAX_WARNED_ROBOTS = 5
+"""Robots named in warnings of one kind; of others only the number is given."""
+
+
+def doubtful_places(
+    engine: Engine,
+    names: Sequence[str],
+    bounds: tuple[float, float, float, float] | None,
+) -> Iterator[str]:
+    """Warnings of robots that touch something where they begin, or are far outside of
+    the map.
+
+    Parameters
+    ----------
+    bounds : tuple or None
+        Least x and y, greatest x and y of the map, m; None: it is empty.
+    """
+    rows = np.array([engine.rows[name] for name in names], np.int64)
+    stuck = {names[i] for i in np.flatnonzero(engine.touching(rows)).tolist()}
+    outside: set[str] = set()
+    if bounds is not None:
+        xy, limits = engine.state.pose[rows, :2], np.array(bounds)
+        beyond = (
+            np.maximum(limits[:2] - xy, xy - limits[2:]).max(axis=1, initial=-math.inf)
+            > FAR_OUTSIDE
+        )
+        outside = {names[i] for i in np.flatnonzero(beyond).tolist()}
+
+    for doubtful, what in (
+        (stuck, "touches something where it begins: it may not be able to move"),
+        (outside, f"begins more than {FAR_OUTSIDE:g} m outside of the map"),
+    ):
+        for name in sorted(doubtful)[:MAX_WARNED_ROBOTS]:
+            x, y, _ = engine.state.pose[engine.rows[name]].tolist()
+            yield f"robot {name} at x={x:zg} m, y={y:zg} m {what}"
+
+        if len(doubtful) > MAX_WARNED_ROBOTS:
+            yield f"{len(doubtful) - MAX_WARNED_ROBOTS} more robots: each {what}"
+
+
+def doubtful_map(scene: Scene, grid: Grid) -> str | None:
+    """A warning of a map whose walls are so close together, for its size, that ray
+    casting is slow; None: they are not.
+    """
+    walls = crowding(grid)
+    if walls <= MAX_CROWDING:
+        return None
+    x0, y0, x1, y1 = scene.bounds or (0.0, 0.0, 0.0, 0.0)
+    return (
+        f"the map spans {x1 - x0:g} m × {y1 - y0:g} m, but most of its walls "
+        f"stand close together ({walls:.0f} in a cell of "
+        f"{grid.h:.3g} m): sensors will be slow. Does it hold a stray point far outside?"
+    )
+
+
+def to_warnings(text: str) -> None:
+    """Show a warning as a Python warning, at the line of the user's program that caused
+    it.
+    """
+    level, frame = 1, sys._getframe(0)
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] == "botyard"
+    ):
+        level, frame = level + 1, frame.f_back
+
+    warnings.warn(text, PlacementWarning, stacklevel=level)
+
+
+__all__ = ["doubtful_map", "doubtful_places", "to_warnings"]

@@ -1,0 +1,421 @@
+"""How a run is carried out: a function of the user, a world with controllers, a program
+outside, or a task of traffic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import BotyardError
+from botyard.formats.base import Options
+from botyard.formats.registry import find_map, load_world
+from botyard.geometry import Pose
+from botyard.model.library import robot_of
+from botyard.model.world import World
+from botyard.processes.codeload import load_named
+from botyard.sim.simulation import Simulation, is_controller
+from botyard.studies.run_spec import GoalPart, RobotPart, Setup, with_ports
+from botyard.testing.conditions import Condition, Scenery, near
+from botyard.testing.observer import TruthLog
+
+CLEARANCE_RANGE_M: Final = 5.0
+"""Clearance is measured up to this distance."""
+MAX_WORLDS: Final = 16
+"""Maps that a worker keeps."""
+END_SLACK_S: Final = 1e-9
+"""Simulated times are compared with limits to this, s: they are sums of steps."""
+
+
+class SimulatedTimeError(BaseException):
+    """A function's world has run for longer than its limit. No `Exception`: listeners
+    of steps may raise those without an effect.
+    """
+
+
+class BadResultError(BotyardError):
+    """A function has answered something that is no result."""
+
+
+@dataclass(slots=True)
+class Conditions:
+    """What all runs of a worker have in common.
+
+    Attributes
+    ----------
+    folder : Path
+        Folder of the plan.
+    simulated : float or None
+        Limit of simulated time, s.
+    worlds : dict
+        Maps that were read.
+    started : callable
+        Called with the process id of each program that is started.
+    """
+
+    folder: Path
+    simulated: float | None = None
+    worlds: dict[str, World] = field(default_factory=dict)
+    started: Callable[[int], object] = lambda _pid: None
+
+    def world(self, name: str) -> World:
+        """A map, read once."""
+        if name not in self.worlds:
+            path = self.folder / name
+            if not path.is_file():
+                path = find_map(name)
+            while len(self.worlds) >= MAX_WORLDS:
+                del self.worlds[next(iter(self.worlds))]
+            self.worlds[name] = load_world(
+                path, Options(is_program=lambda one: is_controller(one, False))
+            )
+
+        return self.worlds[name]
+
+    def code(self, name: str) -> str:
+        """A name of code with its file beside the plan."""
+        where, separator, attribute = name.rpartition(":")
+        return (
+            f"{self.folder / where}{separator}{attribute}"
+            if where.endswith(".py")
+            else name
+        )
+
+
+def carry_out(
+    setup: Setup,
+    values: dict[str, Any],
+    seed: int,
+    conditions: Conditions,
+    recording: Path | None = None,
+) -> dict[str, Any]:
+    """Carry out a run.
+
+    Parameters
+    ----------
+    recording : Path or None
+        Record its world to this file.
+
+    Returns
+    -------
+    dict
+        What was measured, as plain data.
+
+    Raises
+    ------
+    SimulatedTimeError
+        A function's world ran for too long.
+    Exception
+        Whatever goes wrong.
+    """
+    if setup.traffic is not None:
+        return _traffic(setup, seed, conditions)
+    if setup.run:
+        return _function(setup, values, seed, conditions, recording)
+    if setup.program is not None:
+        return _program(setup, seed, conditions, recording)
+    return _world(setup, seed, conditions, recording)
+
+
+# -- worlds
+
+
+def make_world(setup: Setup, seed: int, conditions: Conditions) -> Simulation:
+    """The simulation of a run, before its first step."""
+    if setup.map:
+        world = conditions.world(setup.map)
+        names = ("step", "odometry_error", "sensor_noise", "threads")
+        settings = {
+            name: value
+            for name in names
+            if (value := getattr(world.settings, name)) is not None
+        }
+        sim = Simulation(world.scene, seed=seed, warn=_ignore, **settings)
+        sim.populate(world)
+    else:
+        sim = Simulation(seed=seed, warn=_ignore)
+
+    for name, what in setup.robots.items():
+        part = RobotPart(model=what) if isinstance(what, str) else what
+        pose = (
+            None
+            if part.pose is None
+            else Pose(part.pose[0], part.pose[1], math.radians(part.pose[2]))
+        )
+        model = (
+            robot_of(part.model, name) if isinstance(part.model, dict) else part.model
+        )
+        sim.add_robot(model, name, pose=pose)
+
+    return sim
+
+
+def _ignore(_text: str) -> None:
+    """Warnings would be the same for every run."""
+
+
+def _employ(sim: Simulation, setup: Setup, conditions: Conditions) -> None:
+    for name, controller in setup.controllers.items():
+        options = {} if isinstance(controller, str) else dict(controller)
+        kind = controller if isinstance(controller, str) else options.pop("name", "")
+        if name not in sim.robots:
+            raise BadResultError(
+                f'controllers: there is no robot "{name}" (there are: {", ".join(sim.robots) or "none"})'
+            )
+
+        sim.robots[name].set_controller(conditions.code(kind), **options)
+
+
+@contextlib.contextmanager
+def _recorded(sim: Simulation, path: Path | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+
+    with sim.record(path, overwrite=True):
+        yield
+
+
+def _function(
+    setup: Setup,
+    values: dict[str, Any],
+    seed: int,
+    conditions: Conditions,
+    recording: Path | None,
+) -> dict[str, Any]:
+    function: Callable[[Simulation | None, dict[str, Any], int], object] = load_named(
+        conditions.code(setup.run)
+    )
+    if not setup.has_world:
+        return _checked(function(None, dict(values), seed))
+    sim = make_world(setup, seed, conditions)
+    _employ(sim, setup, conditions)
+    if conditions.simulated is not None:
+        end = sim.time + conditions.simulated + sim.dt / 2
+
+        def look(snapshot: Snapshot) -> None:
+            if snapshot.time > end:
+                raise SimulatedTimeError
+
+        sim.after_step(look)
+
+    with _recorded(sim, recording):
+        return _checked(function(sim, dict(values), seed))
+
+
+def _checked(result: object) -> dict[str, Any]:
+    """A function's result as plain data."""
+    if not isinstance(result, Mapping):
+        raise BadResultError(
+            f"expected a dict of results, found {type(result).__name__}"
+        )
+
+    found = {}
+    for name, value in result.items():
+        if not isinstance(name, str) or not name or not _is_unicode(name):
+            raise BadResultError(f"expected names of results, found {name!r}")
+        plain = (
+            value.item()
+            if hasattr(value, "item") and getattr(value, "ndim", 1) == 0
+            else value
+        )
+        if isinstance(plain, float) and not math.isfinite(plain):
+            # JSON has none; a missing value in the table
+            plain = None
+
+        if (plain is not None and not isinstance(plain, bool | int | float | str)) or (
+            isinstance(plain, str) and not _is_unicode(plain)
+        ):
+            raise BadResultError(
+                f"{name}: expected a number, a text, True, False or None, found "
+                f"{type(value).__name__}"
+            )
+
+        found[name] = plain
+
+    return found
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written as UTF-8: not with halves of surrogate pairs, as
+    names of files may have.
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _world(
+    setup: Setup, seed: int, conditions: Conditions, recording: Path | None
+) -> dict[str, Any]:
+    assert conditions.simulated is not None
+    sim = make_world(setup, seed, conditions)
+    _employ(sim, setup, conditions)
+    truth = TruthLog(sim)
+    _watch(setup, truth)
+    goal = _condition(setup.goal)
+    scenery, begin, reached = Scenery(sim, truth), sim.time, False
+    with _recorded(sim, recording):
+        while not reached and sim.time - begin < conditions.simulated - END_SLACK_S:
+            sim.step()
+            reached = goal is not None and goal(scenery)
+
+    return _measured(setup, truth, reached, sim.time - begin)
+
+
+def _condition(goal: GoalPart | None) -> Condition | None:
+    if goal is None:
+        return None
+    heading = None if goal.heading is None else math.radians(goal.heading)
+    return near(goal.robot, goal.target, goal.within, heading)
+
+
+def _watch(setup: Setup, truth: TruthLog) -> None:
+    if "clearance" in setup.measures:
+        for name in _measured_robots(setup, truth):
+            truth.watch_clearance(name, CLEARANCE_RANGE_M)
+
+
+def _measured_robots(setup: Setup, truth: TruthLog) -> list[str]:
+    return [setup.goal.robot] if setup.goal is not None else list(truth.robots)
+
+
+def _measured(
+    setup: Setup, truth: TruthLog, reached: bool, time: float
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    names = _measured_robots(setup, truth)
+    for measure in setup.measures:
+        if measure == "reached":
+            found["reached"] = reached
+        elif measure == "time":
+            found["time"] = time if reached or setup.goal is None else None
+        else:
+            for name in names:
+                column = measure if len(names) == 1 else f"{name}.{measure}"
+                found[column] = _value(truth, name, measure)
+
+    return found
+
+
+def _value(truth: TruthLog, name: str, measure: str) -> float | int | None:
+    one = truth[name]
+    if measure == "contacts":
+        return len(one.contacts)
+    if measure == "clearance":
+        return one.clearance if math.isfinite(one.clearance) else None
+    return one.distance if measure == "distance" else one.stall_time
+
+
+# -- programs outside
+
+
+def _program(
+    setup: Setup, seed: int, conditions: Conditions, recording: Path | None
+) -> dict[str, Any]:
+    from botyard.testing.robotworld import Failure, RobotWorld, Settings
+
+    part = setup.program
+    assert part is not None
+    assert conditions.simulated is not None
+    sim = make_world(setup, seed, conditions)
+    settings = Settings(
+        map=sim,
+        seed=seed,
+        speed=part.speed or math.inf,
+        lockstep=part.lockstep,
+        ros1=part.ros1,
+        ros2=part.ros2,
+        record="never" if recording is None else "always",
+        options={},
+    )
+    with tempfile.TemporaryDirectory(prefix="botyard-study-") as folder:
+        world = RobotWorld(settings, Path(folder))
+        try:
+            with world:
+                world.call(_employ, world.sim, setup, conditions)
+                world.call(_watch, setup, world.truth)
+                since, reached = world.sim.time, False
+                command = with_ports(part.command, world.ports)
+                world.start(
+                    command,
+                    ready=part.ready,
+                    cwd=conditions.folder,
+                    started=conditions.started,
+                )
+                try:
+                    world.run_until(
+                        _condition(setup.goal), deadline=conditions.simulated
+                    )
+                    reached = setup.goal is not None
+                except Failure:
+                    # the goal was not reached in time: a result; anything else is an
+                    # error
+                    if world.sim.time - since < conditions.simulated - END_SLACK_S:
+                        raise
+
+                return world.call(
+                    _measured, setup, world.truth, reached, world.sim.time - since
+                )
+        finally:
+            for path in sorted(Path(folder).glob("program-*.log")):
+                print(
+                    path.read_text("utf-8", "replace"), end=""
+                )  # kept with the run's log, if that is kept
+
+            if recording is not None and world.recording is not None:
+                shutil.move(world.recording, recording)
+
+
+# -- traffic
+
+
+def _traffic(setup: Setup, seed: int, conditions: Conditions) -> dict[str, Any]:
+    from botyard.traffic.compare import Case, run_case
+    from botyard.traffic.rules import Rules
+
+    part = setup.traffic
+    assert part is not None
+    task = conditions.folder / part.task
+    family = part.task if part.robots else str(task if task.is_file() else part.task)
+    rules = Rules(
+        time_limit=part.time_limit,
+        stop_at_end=part.stop_at_end,
+        leaves=part.leaves,
+        goes_on=part.goes_on,
+        original_braking=part.original_braking,
+        latency=part.latency,
+        jitter=part.jitter,
+        loss=part.loss,
+        seed=seed,
+    )
+    row = run_case(
+        Case(family, part.robots, seed, conditions.code(part.supervisor)), rules
+    )
+    done = row.outcome == "completed"
+    return {
+        "outcome": row.outcome,
+        "completed": done,
+        "makespan": row.makespan if done else None,
+        "completion": row.completion if done else None,
+        "waiting": row.waiting,
+        "stops": row.stops,
+        "grants": row.grants,
+        "events": row.events,
+        "cycle": " ".join(map(str, row.cycle)),
+    }
+
+
+__all__ = [
+    "CLEARANCE_RANGE_M",
+    "BadResultError",
+    "Conditions",
+    "SimulatedTimeError",
+    "carry_out",
+    "make_world",
+]

@@ -1,0 +1,149 @@
+"""Checks of what programs hand over to `botyard.worlds.worlds.Worlds`: arrays of seeds,
+of poses and of numbers of worlds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from botyard.api import arguments
+from botyard.engine.commands import check_pose
+from botyard.engine.layout import F8, I8, U8
+from botyard.engine.rng import episode_seeds
+from botyard.errors import ArgumentError
+from botyard.model.obstacles import BoxObject
+from botyard.sim.episodes import FEW_NUMBERS, wrapped_poses
+
+Starts = Callable[[U8], ArrayLike]
+WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
+    """Checked boxes."""
+    boxes = arguments.several(given, "boxes", "boxes")
+    for box in boxes:
+        arguments.instance(box, "boxes", BoxObject)
+        check_pose(box.pose)
+
+    return list(boxes)
+
+
+def poses_of(
+    poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int
+) -> F8 | None:
+    """Where `count` bodies of worlds are to begin, (k, count, 3); None where nobody
+    says it.
+    """
+    if poses is None:
+        return None
+    if callable(poses):
+        poses = poses(episode_seeds(seeds, episodes))
+    given: F8 = array_of(poses, what, np.float64, (len(seeds), count, 3))
+    return wrapped_poses(given, what)
+
+
+def places_of(given: ArrayLike, what: str, count: int) -> F8:
+    """Places in `count` worlds, (count, k, 2), contiguous; those of (k, 2) are the same
+    in all of them.
+    """
+    places = arguments.numbers(given, what)
+    if (
+        places.ndim not in (2, 3)
+        or places.shape[-1] != 2
+        or (places.ndim == 3 and len(places) not in (1, count))
+    ):
+        form = f"an array of shape ({count}, k, 2), or (k, 2)"
+        raise ArgumentError(f"{what}: expected {form}, found {arguments.found(given)}")
+
+    return np.ascontiguousarray(np.broadcast_to(places, (count, *places.shape[-2:])))
+
+
+def are_different(numbers: I8, count: int) -> bool:
+    """Whether numbers, (k,) with k > 0, are different ones of 0 … `count` − 1."""
+    # in less time than a call of NumPy
+    if len(numbers) <= FEW_NUMBERS:
+        listed = numbers.tolist()
+        return (
+            min(listed) >= 0 and max(listed) < count and len(set(listed)) == len(listed)
+        )
+
+    ordered = np.sort(numbers)
+    return bool(
+        ordered[0] >= 0 and ordered[-1] < count and (ordered[1:] != ordered[:-1]).all()
+    )
+
+
+def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
+    """The type of readings. ArgumentError: it is neither float32 nor float64."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(np.void)
+
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ArgumentError(
+            f"dtype: expected float32 or float64, found {arguments.found(dtype)}"
+        )
+
+    return kind
+
+
+def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
+    """Seeds of worlds as 64-bit words."""
+    if (
+        isinstance(given, (list, tuple)) and len(given) == count
+    ):  # of large ones NumPy would make floats
+        return np.array(
+            [arguments.seed(one, f"seeds[{k}]") & WORD for k, one in enumerate(given)],
+            np.uint64,
+        )
+
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        found = np.zeros(0)
+
+    if found.ndim == 0:
+        first = arguments.seed(given, "seeds")
+        return np.uint64(first & WORD) + np.arange(count, dtype=np.uint64)
+
+    if found.shape != (count,) or found.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}"
+        )
+
+    return found.astype(np.uint64)
+
+
+def array_of(
+    given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...]
+) -> NDArray[Any]:
+    """Numbers of a type, broadcast to a shape."""
+    try:
+        found = np.asarray(given)
+        if found.dtype == kind and found.shape == shape:
+            return found
+        if found.dtype.kind not in ("iu" if kind is np.int64 else "iuf"):
+            raise ValueError
+        return np.broadcast_to(found.astype(kind), shape)
+    except (TypeError, ValueError):
+        of = "whole numbers" if kind is np.int64 else "numbers"
+        raise ArgumentError(
+            f"{what}: expected {of} of shape {shape}, found {arguments.found(given)}"
+        ) from None
+
+
+__all__ = [
+    "Starts",
+    "are_different",
+    "array_of",
+    "checked_boxes",
+    "kind_of_readings",
+    "places_of",
+    "poses_of",
+    "seeds_of_worlds",
+]

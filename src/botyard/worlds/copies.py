@@ -1,0 +1,271 @@
+"""Single worlds of a batch as simulations, and the parameters that `Worlds` have as
+arrays: which arrays these are, and what is whose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.devices.ranging import Late
+from botyard.engine.batch import EPISODE, MAP, ROBOT_SET, TICK
+from botyard.engine.blocks import Blocks
+from botyard.engine.channels import Sent
+from botyard.engine.commands import SetVelocity
+from botyard.engine.kernels.latency import (
+    COUNT,
+    FIRST,
+    JITTER,
+    LATENCY,
+    RATE,
+    SCALE,
+    SLOTS,
+    Lateness,
+    are_rings,
+)
+from botyard.engine.layout import State
+from botyard.engine.state import MAX_TICK, check_written
+from botyard.errors import StateError
+from botyard.sim.journal import API
+from botyard.sim.parameters import BEAMS, COLUMNS, COMMANDS, DELAYS
+from botyard.sim.simulation import Simulation
+from botyard.worlds.batch import Batch
+from botyard.worlds.maps import Maps
+from botyard.worlds.robot_sets import RobotSet, RobotSets, name_of, silent
+
+PARAMETERS: Final = {
+    "max_speed": "max_vel",
+    "top_speed": "top_vel",
+    "accel": "accel",
+    "decel": "decel",
+    "odometry_error_low": "err_lo",
+    "odometry_error_high": "err_hi",
+    "range_min": "r_min",
+    "range_max": "r_max",
+    "range_noise": "r_noise",
+    "bearing_noise": "a_noise",
+    "range_missing": "missing",
+    "range_latency": "delay",
+    "range_jitter": "delay",
+    "range_rate": "delay",
+    "command_latency": "channel",
+    "command_jitter": "channel",
+    "command_rate": "channel",
+    "command_scale": "channel",
+    "wheel_ratio": "wheels",
+}
+"""Names of `Worlds.param`, and of the arrays that have them."""
+PARTS: Final[Mapping[str, int | slice]] = {
+    "range_latency": LATENCY,
+    "range_jitter": JITTER,
+    "range_rate": RATE,
+    "command_latency": LATENCY,
+    "command_jitter": JITTER,
+    "command_rate": RATE,
+    "command_scale": slice(SCALE, SCALE + 3),
+    "wheel_ratio": 0,
+}
+"""Which numbers of the last axis they are, where these are not all of it."""
+FIXED: Final = ("uid", "drive", "control", "carrier")
+"""Columns of `State` that these worlds never write."""
+OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
+"""Arrays of these that have a row for each body."""
+
+
+def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
+    """The live array of a parameter of all worlds, see `Worlds.param`; `robots`: their
+    rows among the bodies.
+    """
+    array = state.all(PARAMETERS[name])
+    array = array[:, robots] if PARAMETERS[name] in OF_BODIES else array
+    return array[..., PARTS[name]] if name in PARTS else array
+
+
+class Copies:
+    """Makes simulations of single worlds.
+
+    Parameters
+    ----------
+    batch : Batch
+        The worlds.
+    maps : Maps
+        Their maps.
+    robot_sets : RobotSets
+        Their robots.
+    settings : mapping
+        Arguments of `Simulation` that all worlds have.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        maps: Maps,
+        robot_sets: RobotSets,
+        settings: Mapping[str, Any],
+    ) -> None:
+        self._batch, self._maps, self._robot_sets, self._settings = (
+            batch,
+            maps,
+            robot_sets,
+            settings,
+        )
+        self._boxes = len(robot_sets.box_names)
+        self._usual: dict[int, list[dict[str, list[float]]]] = {}
+        """Parameters of the models of lineups."""
+
+    def simulation(self, state: Blocks, i: int) -> Simulation:
+        """A simulation in the state of row `i`, which others may have written.
+
+        Raises
+        ------
+        BotyardError
+            It is no state of these worlds.
+        """
+        counts, start = state.of(i, "counts"), state.of(i, "start")
+        world, seed = state.of(i, "seeds").tolist()
+        sim = Simulation(
+            self._maps[int(counts[MAP])].scene, seed=seed, warn=silent, **self._settings
+        )
+        names, number = self._robot_sets.names, self.number_in(state, i)
+        robot_set = self._robot_sets[number]
+        for spec, name, (x, y, th) in zip(
+            robot_set.robots, names, start[self._boxes :].tolist(), strict=True
+        ):
+            sim.add_robot(spec, name, pose=(x, y, th))
+
+        if number not in self._usual:
+            self._usual[number] = self._erring(robot_set, *self._batch.as_added(number))
+        for name, values, usual in zip(
+            names, self._erring(robot_set, state, i), self._usual[number], strict=True
+        ):
+            sim.robots[name].set_parameters(
+                **{key: value for key, value in values.items() if value != usual[key]}
+            )
+
+        engine = sim.engine
+        columns = State._make(state.of(i, name) for name in State._fields)
+        late = Lateness._make(state.of(i, name) for name in Lateness._fields)
+        masses = self._batch.masses(state, i) if engine.dynamics is not None else None
+        check_written(columns, masses)
+        is_here = all(
+            (getattr(columns, name) == getattr(engine.state, name)).all()
+            for name in FIXED
+        )
+        if not (is_here and are_rings(late) and 0 <= counts[TICK] <= MAX_TICK):
+            raise StateError("state: it is of other worlds")
+        for name, values in columns._asdict().items():
+            getattr(engine.state, name)[...] = values
+        if engine.dynamics is not None and masses is not None:
+            engine.dynamics.load(*masses)
+        engine.clock.tick = int(counts[TICK])
+        self._set_under_way(sim, robot_set, late)
+        engine.resumed()
+        sim._episodes.count(world, int(counts[EPISODE]))
+        return sim
+
+    def number_in(self, state: Blocks, i: int) -> int:
+        """Number of the lineup of row `i`."""
+        return int(state.of(i, "counts")[ROBOT_SET]) if len(self._robot_sets) > 1 else 0
+
+    def _erring(
+        self, robot_set: RobotSet, state: Blocks, i: int
+    ) -> list[dict[str, list[float]]]:
+        """What robots and sensors err by in row `i`, as `values` has it."""
+        own = {}
+        for name in PARAMETERS.keys() - COLUMNS.keys():
+            array = state.of(i, PARAMETERS[name])
+            array = array[self._boxes :] if PARAMETERS[name] in OF_BODIES else array
+            own[name] = array[..., PARTS[name]] if name in PARTS else array
+
+        return self.values(robot_set, own)
+
+    def values(
+        self, robot_set: RobotSet, own: Mapping[str, NDArray[Any]]
+    ) -> list[dict[str, list[float]]]:
+        """Parameters of each robot of a lineup, as `Robot.set_parameters` takes them.
+        `own`: those of a world, as `param` has them.
+        """
+        found: list[dict[str, list[float]]] = [{} for _ in self._robot_sets.names]
+        for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):
+            if name in own:
+                for values, numbers in zip(found, own[name], strict=True):
+                    values[name] = np.atleast_1d(numbers).tolist()
+
+        at = 0
+        for g, (one, fan) in enumerate(
+            zip(robot_set.sensors, robot_set.fans, strict=True)
+        ):
+            sensor, end = name_of(one), at + len(fan.bundles)
+            for name in BEAMS:
+                if name in own:
+                    found[fan.row - self._boxes][f"{name} {sensor}"] = own[name][
+                        at:end
+                    ].tolist()
+
+            for name in DELAYS:
+                if name in own:
+                    found[fan.row - self._boxes][f"{name} {sensor}"] = [
+                        float(own[name][g])
+                    ]
+
+            at = end
+
+        return found
+
+    def _set_under_way(
+        self, sim: Simulation, robot_set: RobotSet, late: Lateness
+    ) -> None:
+        """Let commands and readings that are under way in a world be so in a
+        simulation.
+        """
+        tick = sim.tick
+        for k, name in enumerate(self._robot_sets.names, start=self._boxes):
+            first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
+            slots = [(first + n) % len(late.sent[k]) for n in range(count)]
+            if slots:
+                sim.engine.channels.resume(
+                    name,
+                    [
+                        # before the commands of the next step, in this order; of which
+                        # steps they are is not known
+                        Sent(
+                            int(late.sent_due[k, SLOTS + at]),
+                            tick - count + n,
+                            API,
+                            n,
+                            SetVelocity(v, w, vy),
+                        )
+                        for n, at in enumerate(slots)
+                        for v, vy, w in [late.sent[k, at].tolist()]
+                    ],
+                )
+
+        for g, ((kind, index), fan) in enumerate(
+            zip(robot_set.sensors, robot_set.fans, strict=True)
+        ):
+            first, count = late.late_due[g, 0, FIRST], late.late_due[g, 0, COUNT]
+            span = slice(
+                fan.out, fan.out + sum(bundle.n_readings for bundle in fan.bundles)
+            )
+            slots = [(first + n) % len(late.late) for n in range(count)]
+            if slots:
+                key = self._robot_sets.names[fan.row - self._boxes], kind, index
+                due, measured = late.late_due[g, 1:].T
+                sim._devices.resume(
+                    key,
+                    [
+                        Late(
+                            int(due[at]),
+                            int(measured[at]),
+                            late.late[at, span].copy(),
+                            late.late_bright[at, span].copy(),
+                        )
+                        for at in slots
+                    ],
+                )
+
+
+__all__ = ["OF_BODIES", "PARAMETERS", "PARTS", "Copies", "parameter"]

@@ -1,0 +1,147 @@
+"""What is wrong in a world of a batch that could not be advanced: words for its
+`Fault`, and the first number that is out of range.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.batch import MAX_COORDINATE, MAX_TARGET, Fault
+from botyard.engine.kernels.latency import (
+    CYCLE_EXCESS,
+    MAX_RATE_HZ,
+    MAX_SCALE,
+    delay_steps,
+)
+from botyard.model.robot import MAX_SPEED, MAX_WHEEL_RATIO, Drive
+from botyard.model.sensors import MAX_LATENCY_S
+from botyard.sim.parameters import BEAMS, COLUMNS
+
+FAULTS: Final = {
+    Fault.POSE: "a pose is not finite, or out of bounds",
+    Fault.VELOCITY: "a command or a velocity is not finite, or out of bounds",
+    Fault.LIMITS: "a limit of speeds or accelerations, or an error of odometry, "
+    "is not finite, negative or too large",
+    Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too "
+    "large, or its least range is above its greatest",
+    Fault.KIND: "its state is not one of these worlds",
+    Fault.CONTACTS: "its bodies with mass touch others and walls in more places "
+    "than there is room for; a Simulation makes room",
+    Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, "
+    "which is said when the worlds are made, "
+    "a jitter is above its latency, or a scale is too large",
+    Fault.MAP: "its state has another map, and these worlds have only one",
+    Fault.RATE: "a rate is not finite, negative or too large, or it needs room: "
+    "say max_latency, 0 or more, when the worlds are made",
+}
+Values = Callable[[str], NDArray[Any]]
+"""Gives an array of one world by its name: a parameter of `Worlds.param`, ``pose``,
+``vel``, ``command`` or ``drive``.
+"""
+Check = tuple[str, NDArray[Any], float | NDArray[Any], float | NDArray[Any]]
+"""Name of an array, the array, and the least and the greatest number that each of its
+numbers may be.
+"""
+
+
+def words(
+    fault: Fault,
+    values: Values,
+    owners: Callable[[str], Sequence[str]],
+    late_steps: int | None,
+    dt: float,
+) -> str:
+    """What is wrong in a world, with the first number that is out of range, where one
+    is.
+
+    `owners`: names of what each row of an array is of; `late_steps`: steps of the
+    greatest latency, None: there is none; `dt`: time of a step, s.
+    """
+    found = FAULTS[fault]
+    for name, array, low, high in _checks(fault, values, late_steps, dt):
+        wrong = np.argwhere(~((array >= low) & (array <= high)))  # NaN is neither
+        if len(wrong):
+            at = tuple(wrong[0])
+            least, most = (
+                float(np.broadcast_to(bound, array.shape)[at]) for bound in (low, high)
+            )
+            return (
+                f"{found} ({name} of {owners(name)[at[0]]}: expected "
+                f"{least:g} … {most:g}, found {float(array[at]):g})"
+            )
+
+    return found
+
+
+def _checks(
+    fault: Fault, values: Values, late_steps: int | None, dt: float
+) -> Iterator[Check]:
+    """What may be out of range with a fault; the rules are those of
+    `botyard.engine.batch.fault_of`.
+    """
+    if fault == Fault.POSE:
+        most = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
+        yield "pose", values("pose"), -most, most
+    elif fault == Fault.VELOCITY:
+        yield "command", values("command"), -MAX_TARGET, MAX_TARGET
+        yield "vel", values("vel"), -MAX_SPEED, MAX_SPEED
+    elif fault == Fault.LIMITS:
+        for name, (_, low, high) in COLUMNS.items():
+            yield name, values(name), low, high
+        yield (
+            "wheel_ratio",
+            values("wheel_ratio"),
+            1.0 / MAX_WHEEL_RATIO,
+            MAX_WHEEL_RATIO,
+        )
+        has_two_wheels = values("drive") == Drive.DIFF
+        least, most = (
+            np.where(has_two_wheels, 0.0, 1.0),
+            np.where(has_two_wheels, math.inf, 1.0),
+        )
+        yield "wheel_ratio", values("wheel_ratio"), least, most
+    elif fault == Fault.SENSOR:
+        for name, (_, high) in BEAMS.items():
+            yield name, values(name), 0.0, high
+        yield "range_min", values("range_min"), 0.0, values("range_max")
+    elif fault == Fault.LATENCY:
+        for of in ("command", "range"):
+            latency, jitter = values(f"{of}_latency"), values(f"{of}_jitter")
+            yield f"{of}_latency", latency, 0.0, MAX_LATENCY_S
+            yield f"{of}_jitter", jitter, 0.0, latency
+            yield (
+                f"{of}_latency",
+                latency,
+                0.0,
+                _greatest_latencies(latency, jitter, late_steps, dt),
+            )
+
+        yield "command_scale", values("command_scale"), -MAX_SCALE, MAX_SCALE
+    elif fault == Fault.RATE:
+        slowest = 0.0 if late_steps is not None else 1.0 / (dt * CYCLE_EXCESS)
+        for name in ("command_rate", "range_rate"):
+            rate = values(name)
+            yield name, rate, 0.0, MAX_RATE_HZ
+            yield name, np.where(rate == 0.0, slowest, rate), slowest, MAX_RATE_HZ
+
+
+def _greatest_latencies(
+    latency: NDArray[Any], jitter: NDArray[Any], late_steps: int | None, dt: float
+) -> NDArray[np.float64]:
+    """The greatest latency of each, s, that leaves room for its jitter; of those that
+    have room, their own.
+    """
+    most = -1 if late_steps is None else late_steps
+    has_room = [
+        one <= 0.0 or delay_steps(one, more, 1.0, dt) <= most
+        for one, more in zip(latency.tolist(), jitter.tolist(), strict=True)
+    ]
+    return np.where(has_room, latency, np.maximum(0.0, most * dt - jitter))
+
+
+__all__ = ["FAULTS", "words"]

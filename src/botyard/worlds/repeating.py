@@ -1,0 +1,312 @@
+"""Episodes of many worlds, kept so that each can be done again alone: states at their
+beginnings, commands, and written parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botyard.engine.commands import SetVelocities
+from botyard.engine.layout import F8, I8, U1, U8
+from botyard.engine.snapshot import Snapshot
+from botyard.errors import NotNowError
+from botyard.sim.simulation import Simulation
+
+KEPT: Final = 2
+"""Episodes of each world that are kept: the present one, and the one before it."""
+FIRST_CALLS: Final = 64
+"""Calls of `Worlds.step` for which there is room at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A parameter of a world that was written in an episode.
+
+    Attributes
+    ----------
+    call : int
+        Before which call of `Worlds.step` in the episode.
+    name : str
+        See `Worlds.param`.
+    values : array
+        Its values in this world.
+    """
+
+    call: int
+    name: str
+    values: NDArray[Any]
+
+
+@dataclass(slots=True)
+class Kept:
+    """An episode as it is kept.
+
+    Attributes
+    ----------
+    number : int
+        Number of the episode.
+    state : (S,) uint8
+        State of the world at its beginning.
+    commands : (c, m, 3) float64
+        What robots were commanded in each call of `Worlds.step`.
+    steps : (c,) int64
+        Steps of each call.
+    written : list of Written
+        Parameters that were written.
+    """
+
+    number: int
+    state: U1
+    commands: F8
+    steps: I8
+    written: list[Written]
+
+
+class EpisodeLog:
+    """What is kept of the episodes of a batch of worlds.
+
+    Parameters
+    ----------
+    state : (n, S) uint8
+        States of the worlds, live.
+    pose, command : (n, m, 3) float64
+        Poses and commands, live.
+    seeds : (n,) uint64
+        Seeds of the present episodes, live.
+    episode, tick : (n,) int64
+        Numbers of episodes, and steps in them, live.
+    params : mapping
+        Live arrays of parameters, (n, …), by their names.
+    """
+
+    def __init__(
+        self,
+        state: U1,
+        pose: F8,
+        command: F8,
+        seeds: U8,
+        episode: I8,
+        tick: I8,
+        params: Mapping[str, NDArray[Any]],
+    ) -> None:
+        n, m = pose.shape[:2]
+        self._state, self._pose, self._command, self._seeds = (
+            state,
+            pose,
+            command,
+            seeds,
+        )
+        self._episode, self._tick = episode, tick
+        self._params = params
+        self._slot: I8 = np.zeros(n, np.int64)
+        self._calls: I8 = np.zeros((KEPT, n), np.int64)
+        self._numbers: I8 = np.full((KEPT, n), -1)
+        self._whole = np.zeros((KEPT, n), np.bool_)
+        self._first: U1 = np.zeros((KEPT, *state.shape), np.uint8)
+        self._commands: F8 = np.zeros((KEPT, FIRST_CALLS, n, m, 3))
+        self._steps: I8 = np.zeros((KEPT, FIRST_CALLS, n), np.int64)
+        self._written: list[list[list[Written]]] = [
+            [[] for _ in range(n)] for _ in range(KEPT)
+        ]
+        self._last_pose, self._last_tick, self._last_seeds = (
+            pose.copy(),
+            tick.copy(),
+            seeds.copy(),
+        )
+        self._watched = (
+            (self._last_pose, pose),
+            (self._last_tick, tick),
+            (self._last_seeds, seeds),
+        )
+        self._last = {name: array.copy() for name, array in params.items()}
+        self._open(np.flatnonzero(tick == 0))
+
+    def begin(self, chosen: I8) -> None:
+        """Episodes have begun in these worlds."""
+        self._slot[chosen] = (self._slot[chosen] + 1) % KEPT
+        self._open(chosen)
+
+    def _open(self, chosen: I8) -> None:
+        slot = self._slot[chosen]
+        self._calls[slot, chosen] = 0
+        self._numbers[slot, chosen] = self._episode[chosen]
+        self._whole[slot, chosen] = True
+        self._first[slot, chosen] = self._state[chosen]
+        for at, world in zip(slot.tolist(), chosen.tolist(), strict=True):
+            if self._written[at][world]:
+                self._written[at][world] = []
+
+        self.after(chosen)
+        for name, array in self._params.items():
+            self._last[name][chosen] = array[chosen]
+
+    def before(self, chosen: I8 | None, steps: int) -> None:
+        """These worlds, None: all, are about to be advanced by so many steps."""
+        rows = np.arange(len(self._pose)) if chosen is None else chosen
+        if not len(rows):
+            return
+        self._look(rows)
+        slot = self._slot[rows]
+        calls = self._calls[slot, rows]
+        if calls.max(initial=0) >= self._steps.shape[1]:
+            self._commands = np.concatenate(
+                [self._commands, np.zeros_like(self._commands)], axis=1
+            )
+            self._steps = np.concatenate(
+                [self._steps, np.zeros_like(self._steps)], axis=1
+            )
+
+        self._commands[slot, calls, rows] = self._command[rows]
+        self._steps[slot, calls, rows] = steps
+        for name, array in self._params.items():
+            last = self._last[name]
+            changed = rows[
+                (array[rows] != last[rows]).reshape(len(rows), -1).any(axis=1)
+            ]
+            for world in changed.tolist():
+                at = int(self._slot[world])
+                self._written[at][world].append(
+                    Written(int(self._calls[at, world]), name, array[world].copy())
+                )
+
+            last[changed] = array[changed]
+
+        self._calls[slot, rows] += 1
+
+    def take_back(self, rows: I8) -> None:
+        """These worlds have not been advanced by the last call: it is no part of their
+        episodes.
+        """
+        self._calls[self._slot[rows], rows] -= 1
+
+    def lose(self, rows: I8) -> None:
+        """The present episodes of these worlds cannot be done again."""
+        self._whole[self._slot[rows], rows] = False
+
+    def _look(self, rows: I8) -> None:
+        """Look whether somebody has written other states into these worlds: their
+        episodes are not whole then.
+        """
+        written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
+        written |= (self._tick[rows] != self._last_tick[rows]) | (
+            self._seeds[rows] != self._last_seeds[rows]
+        )
+        self.lose(rows[written])
+
+    def after(self, chosen: I8 | None) -> None:
+        """They have been."""
+        for last, now in self._watched:
+            if chosen is None:
+                last[:] = now
+            else:
+                last[chosen] = now[chosen]
+
+    def get(self, world: int, number: int | None) -> Kept:
+        """An episode of a world by its number; None: the present one.
+
+        Raises
+        ------
+        NotNowError
+            It is not kept.
+        """
+        self._look(np.array([world]))
+        wanted = int(self._episode[world]) if number is None else number
+        present = int(self._slot[world])
+        # of two with one number, which new seeds make, the present one; without a
+        # number no other will do
+        for slot in [
+            (present - age) % KEPT for age in range(1 if number is None else KEPT)
+        ]:
+            if self._numbers[slot, world] == wanted and self._whole[slot, world]:
+                calls = int(self._calls[slot, world])
+                return Kept(
+                    wanted,
+                    self._first[slot, world].copy(),
+                    self._commands[slot, :calls, world].copy(),
+                    self._steps[slot, :calls, world].copy(),
+                    list(self._written[slot][world]),
+                )
+
+        raise NotNowError(
+            f"world {world}: episode {wanted} is not kept: the last {KEPT} are, "
+            "from their beginnings on, while nobody writes `state`"
+        )
+
+
+@dataclass(slots=True)
+class Episode:
+    """An episode of one of many worlds, to be done again alone. `run` does that once;
+    `record` does it for ``botyard replay``.
+
+    Attributes
+    ----------
+    simulation : Simulation
+        The world at the beginning of the episode; then where `run` has come to.
+    number : int
+        Number of the episode.
+    commands : (c, m, 3) float64
+        Commands of each call of `Worlds.step`: m/s, m/s, rad/s.
+    steps : (c,) int64
+        Steps of each call.
+    """
+
+    simulation: Simulation
+    number: int
+    commands: F8
+    steps: I8
+    _written: Sequence[Written]
+    _write: Callable[[Simulation, Mapping[str, NDArray[Any]]], None] = field(repr=False)
+    _done: int = 0
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        """Do the rest of the episode: the state after each step."""
+        sim = self.simulation
+        while self._done < len(self.steps):
+            call, self._done = self._done, self._done + 1
+            written = {
+                one.name: one.values for one in self._written if one.call == call
+            }
+            if written:
+                self._write(sim, written)
+            if not self.steps[
+                call
+            ]:  # sensors measured again, and commands were not looked at
+                sim.settle()
+                continue
+
+            v, vy, w = self.commands[call].T
+            sim.submit_velocities(SetVelocities(sim.fleet.robot_rows, v, w, vy))
+            for _ in range(int(self.steps[call])):
+                yield sim.step()
+
+    def run(self) -> Simulation:
+        """Do the rest of the episode. Returns the simulation, which is where the world
+        was at the end.
+        """
+        for _ in self:
+            pass
+        return self.simulation
+
+    def record(self, path: str | Path, **choices: Any) -> Path:
+        """Do the rest of the episode, and record it: ``botyard replay FILE`` shows it
+        on the page.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, as for `Simulation.record`.
+        **choices
+            Other arguments of that.
+        """
+        with self.simulation.record(path, **choices):
+            self.run()
+        return Path(path)
+
+
+__all__ = ["Episode", "EpisodeLog", "Kept"]

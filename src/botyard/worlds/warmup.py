@@ -1,0 +1,95 @@
+"""Warm-up: compiles all kernels, or loads them from the cache, by running small worlds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from botyard.devices.ranging import warm_up as warm_up_ranging
+from botyard.devices.view import warm_up as warm_up_views
+from botyard.engine.build import build_grid
+from botyard.engine.kernels.masses import move_masses
+from botyard.geometry import Pose
+from botyard.model.dynamics import DynamicsSpec
+from botyard.model.obstacles import BoxObject
+from botyard.model.scene import Scene
+from botyard.sim.simulation import Simulation
+from botyard.worlds.worlds import Worlds
+
+
+def warm_up(
+    before_sensors: Callable[[], object] = lambda: None, *, masses: bool = True
+) -> None:
+    """Compile all kernels, or load them from the cache, by running a small world.
+
+    Parameters
+    ----------
+    before_sensors : callable
+        Called before range sensors are used: for a caller who has their kernels
+        compiled by another process at the same time.
+    masses : bool
+        Also the kernels of bodies with mass.
+    """
+    sim = Simulation(odometry_error="random_init")
+    robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
+    sim.add_robot("box", pose=Pose(3.0, 1.0, 0.0))
+    sim.step()
+    sim.free_place(robot.spec, Pose(1.0, 1.0, 0.0))
+    if masses:
+        warm_up_masses()
+    before_sensors()
+    robot.laser.read()
+    warm_up_views()
+    sim.replace_scene(
+        Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0], [4.0, 0.0, 4.0, 4.0]]))
+    )
+
+
+def warm_up_sensors_and_maps() -> None:
+    """The part of `warm_up` that another process can do at the same time."""
+    warm_up_ranging()
+    warm_up_views()
+    build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
+
+
+def warm_up_masses() -> None:
+    """The part of `warm_up` for bodies with mass."""
+    sim = Simulation()
+    sim.add_robot("box", "box", pose=Pose(3.0, 1.0, 0.0))
+    sim.set_dynamics("box", DynamicsSpec(mass=9.0))
+    sim.step()
+
+
+def warm_up_worlds() -> None:
+    """The kernels of `Worlds`, which no simulation needs."""
+    scene = Scene(segments=np.array([[0.0, 0.0, 2.0, 0.0], [2.0, 0.0, 2.0, 2.0]]))
+    worlds = Worlds([scene, scene], "p3dx", 1)  # of one map none is drawn
+    worlds.step()
+    worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
+    worlds.sample_free()
+    worlds.near_walls(reach=1.0)
+    crate = BoxObject(
+        name="box",
+        pose=Pose(1.0, 1.0),
+        length=0.4,
+        width=0.4,
+        dynamics=DynamicsSpec(mass=1.0),
+    )
+    Worlds(Scene(), "p3dx", 1, boxes=[crate], step=0.01).step()
+
+
+def has_mass_kernels() -> bool:
+    """Whether the kernels of bodies with mass are loaded, so that the first step with
+    one takes no longer than others.
+    """
+    return move_masses.is_at_hand
+
+
+__all__ = [
+    "has_mass_kernels",
+    "warm_up",
+    "warm_up_masses",
+    "warm_up_sensors_and_maps",
+    "warm_up_worlds",
+]

@@ -1,0 +1,1158 @@
+"""Many worlds as one: arrays of thousands of simulations for learning and for studies.
+
+    import numpy as np, botyard
+
+    worlds = botyard.Worlds("office", "p3dx", 1024, threads=2)
+    while True:
+        near = worlds.ranges[:, 0].min(axis=1) < 0.6
+        worlds.command[:, 0, 0] = 0.3
+        worlds.command[:, 0, 2] = np.where(near, 0.5, 0.0)
+        worlds.step()
+        worlds.reset(worlds.tick > 300)
+
+Each world is what a `Simulation` of its seed is, bit for bit. There is no Python for
+each world in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, Self, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from botyard.api import arguments
+from botyard.api.readonly import ReadOnly
+from botyard.engine.batch import (
+    EPISODE,
+    MAP,
+    MAX_COORDINATE,
+    ROBOT_SET,
+    SAMPLES,
+    TICK,
+    Contact,
+    Fault,
+)
+from botyard.engine.commands import SetVelocities
+from botyard.engine.kernels.latency import COUNT, SCALE
+from botyard.engine.layout import F8, I1, I8, U1, U8
+from botyard.engine.rng import DEFAULT_SEED
+from botyard.errors import ArgumentError, BotyardError, NotNowError, WorldFaultError
+from botyard.model.obstacles import BoxObject
+from botyard.processes.parallel import lock
+from botyard.sim.episodes import are_poses
+from botyard.sim.freespace import checked_clearance
+from botyard.sim.notebook import MAX_ROWS, page
+from botyard.sim.parameters import BEAMS, DELAYS
+from botyard.sim.probing import MAX_NEAR_WALLS, MAX_WALL_REACH_M
+from botyard.sim.simulation import MAX_THREADS, Simulation
+from botyard.worlds.arguments import (
+    Starts,
+    are_different,
+    array_of,
+    checked_boxes,
+    kind_of_readings,
+    places_of,
+    poses_of,
+    seeds_of_worlds,
+)
+from botyard.worlds.batch import Batch, Plan
+from botyard.worlds.copies import PARAMETERS, Copies, parameter
+from botyard.worlds.faults import words
+from botyard.worlds.maps import Maps, Scenes
+from botyard.worlds.repeating import Episode, EpisodeLog
+from botyard.worlds.robot_sets import Robots, RobotSets, name_of, slots_of
+
+MAX_WORLDS: Final = 1_000_000
+MAX_MAP_POOL: Final = 1_000_000_000
+"""Greatest `map_pool`."""
+FREE_CLEARANCE_M: Final = 0.1
+"""Clearance of starts at free places, m."""
+NO_WORLDS: Final[I8] = np.zeros(0, np.int64)
+"""Numbers of no worlds."""
+MAX_MAP: Final = 2**63 - 1
+"""Greatest number of a map."""
+MAX_STEPS: Final = 1_000_000_000
+"""Steps in one call."""
+Mask = ArrayLike | None
+
+
+class Errors(TypedDict, total=False):
+    """What all robots of worlds err by."""
+
+    sensor_noise: bool
+    odometry_error: str
+
+
+class Worlds(ReadOnly):
+    """`n` worlds with the same robots, as arrays with a row for each world. All arrays
+    but copies are live: a step writes them.
+
+    Any thread may call it; calls wait for each other.
+
+    Parameters
+    ----------
+    scenes : Scene, str, Path, sequence of them, or callable
+        The map of all worlds; several, of which each episode has one, drawn by its
+        seed; or a function that makes the map of a number, which is called by another
+        thread.
+    robots : str, Path, RobotSpec, or sequence of them
+        The robots of each world, as for `Simulation.add_robot`: a model, or one for
+        each robot. In the place of a model several may stand: each episode has one of
+        them, drawn by its seed. ``["p3dx", ["amigo", "p3at"]]`` are two robots;
+        ``[["p3dx", "p3at"]]`` is one.
+    n : int
+        Number of worlds.
+    seeds : int or (n,) array of ints
+        Seed of each world; of one number s world i has the seed s + i.
+    step : float
+        Simulated time of one step, s.
+    threads : int
+        Threads that step worlds; results are the same for any number.
+    map_pool : int
+        So many maps of a function are used at a time: the first `map_pool` in the first
+        `map_pool` episodes of each world, then the next.
+    dtype : dtype
+        Of `ranges`: float32, which are those of a simulation rounded once, or float64.
+    sensors : sequence of str, optional
+        Which sensors of each robot measure in every step: ``laser`` is its first,
+        ``laser_2`` its second one, ``sonar`` its ring. Without it lasers, or else the
+        ring.
+    boxes : sequence of BoxObject
+        Boxes that stand in all maps beside those of the map, as by
+        `Simulation.add_box`. With a mass (``dynamics``) they are pushed. All maps have
+        the same boxes, at any poses.
+    max_latency : float, optional
+        Greatest latency with jitter of commands and readings that `param` may set, s;
+        without it that of the models. What is under way takes memory: a scan for each
+        step of it, and two. Rates of commands and of measurements below that of steps
+        need it, too; 0 is enough for them.
+    **errors
+        ``sensor_noise`` and ``odometry_error`` as for `Simulation`.
+
+    Raises
+    ------
+    ArgumentError
+        A parameter is out of its range or of another type, or a robot or a map has what
+        worlds do not support: grippers, joints, draining batteries, error models of
+        devices. A `Simulation` has all of these. Or maps have different boxes.
+    """
+
+    _copying: ClassVar[str] = (
+        "keep a copy of its state (worlds.state.copy()), or copy a world (worlds.world(i))"
+    )
+    _instead: ClassVar[Mapping[str, str]] = (
+        {
+            name: f"write into it: worlds.{name}[...] = …"
+            for name in ("command", "state")
+        }
+        | {
+            name: "call step(), or reset(…)"
+            for name in (
+                "pose",
+                "odom",
+                "vel",
+                "box_pose",
+                "box_vel",
+                "ranges",
+                "contact",
+                "other",
+                "tick",
+                "episode",
+                "map_id",
+            )
+        }
+        | {
+            "model_id": "call reset(model_id=…)",
+            "seeds": "call reset(seeds=…)",
+            "dt": "say the step when they are made: Worlds(…, step=…)",
+            "names": "they are those of the robots",
+            "box_names": "they are those of the boxes",
+        }
+    )
+
+    def __init__(
+        self,
+        scenes: Scenes,
+        robots: Robots,
+        n: int,
+        *,
+        seeds: ArrayLike = DEFAULT_SEED,
+        step: float = 0.1,
+        threads: int = 1,
+        map_pool: int = 64,
+        dtype: DTypeLike = np.float32,
+        sensors: Sequence[str] | None = None,
+        boxes: Sequence[BoxObject] = (),
+        max_latency: float | None = None,
+        **errors: Unpack[Errors],
+    ) -> None:
+        n = arguments.whole(n, "n", low=1, high=MAX_WORLDS)
+        threads = arguments.whole(threads, "threads", low=1, high=MAX_THREADS)
+        map_pool = arguments.whole(map_pool, "map_pool", low=1, high=MAX_MAP_POOL)
+        kind = kind_of_readings(dtype)
+        slots = slots_of(robots)
+        unknown = sorted(errors.keys() - Errors.__annotations__.keys())
+        if unknown:
+            raise TypeError(
+                f"Worlds() got an unexpected keyword argument '{unknown[0]}'"
+            )
+
+        settings: dict[str, Any] = {"step": step, **errors}
+        own_seeds = seeds_of_worlds(seeds, n)
+        first = np.zeros(n, np.int64)
+        self._maps = Maps(scenes, map_pool, checked_boxes(boxes))
+        number = int(self._maps.numbers(own_seeds[:1], first[:1])[0])
+        self._robot_sets = RobotSets(
+            slots, sensors, max_latency, self._maps[number].scene.boxes, settings
+        )
+        self._maps.robot_set = self._robot_sets[0]
+        vars(self).update(
+            names=self._robot_sets.names, box_names=self._robot_sets.box_names
+        )
+        self._robots = slice(len(self.box_names), None)
+        """Rows of robots, behind those of boxes."""
+        plan = Plan(
+            robot_sets=self._robot_sets,
+            boxes=len(self.box_names),
+            readings=self._robot_sets.readings,
+            dtype=kind,
+            late_steps=self._robot_sets.late_steps,
+            has_one_map=self._maps.count == 1,
+        )
+        self._is_closed = self._has_maps = False
+        self._has_lineups = len(self._robot_sets) > 1
+        self._is_plain = (
+            self._maps.count == 1 and not self.box_names and not self._has_lineups
+        )
+        self._lock = lock()
+        """Calls of several threads take turns: one of them may give up the maps that
+        another one's steps read.
+        """
+        self._batch = Batch(plan, n, self._robot_sets.dt, threads)
+        self._copies = Copies(self._batch, self._maps, self._robot_sets, settings)
+        self._adopt()
+        self._rows = self._batch.rows
+        """Prepares calls of kernels for all worlds: for tasks."""
+        self._log: EpisodeLog | None = None
+        self._seeds[:] = own_seeds
+        everyone = np.arange(n)
+        self._map_ids[:] = self._maps.numbers(own_seeds, first)
+        robot_sets = self._robot_sets.drawn(own_seeds, first)
+        self._lineup_ids[:] = robot_sets
+        self._begin(
+            everyone,
+            self._starts_of_episodes(everyone, None, None, is_free=False),
+            robot_sets != 0,
+        )
+
+    def _adopt(self) -> None:
+        """Make the public arrays of those of the batch."""
+        state = self._batch.state
+        counts, seeds = state.all("counts"), state.all("seeds")
+        self._counts: I8 = counts
+        self._seeds: U8 = seeds[:, 0]
+        self._shape = self._seeds.shape
+        self._episode_seeds: U8 = seeds[:, 1]
+        self._episodes: I8 = counts[:, EPISODE]
+        self._map_ids: I8 = counts[:, MAP]
+        self._lineup_ids: I8 = counts[:, ROBOT_SET]
+        self._starts: F8 = state.all("start")
+        mine, robots, boxes = vars(self), self._robots, slice(len(self.box_names))
+
+        def shown(array: NDArray[Any]) -> NDArray[Any]:
+            array.flags.writeable = False
+            return array
+
+        mine["pose"] = shown(state.all("pose")[:, robots])
+        mine["odom"] = shown(state.all("odom")[:, robots])
+        mine["vel"] = shown(state.all("vel")[:, robots])
+        mine["box_pose"] = shown(state.all("pose")[:, boxes])
+        mine["box_vel"] = shown(state.all("vel")[:, boxes])
+        mine["ranges"] = shown(state.all("ranges"))
+        mine["contact"] = shown(state.all("contact_kind")[:, robots])
+        mine["other"] = shown(state.all("other")[:, robots])
+        mine["command"] = state.all("command")[:, robots]
+        mine["state"] = state.bytes
+        mine["tick"] = shown(counts[:, TICK])
+        mine["episode"] = shown(counts[:, EPISODE])
+        mine["map_id"] = shown(counts[:, MAP])
+
+    names: tuple[str, ...]
+    """Names of the robots of each world."""
+    box_names: tuple[str, ...]
+    """Names of the boxes of each world."""
+    pose: F8
+    """True poses, (n, m, 3) for m robots: m, m, rad."""
+    odom: F8
+    """Poses by odometry, each in the frame that begins where its robot began the
+    episode, (n, m, 3): m, m, rad.
+    """
+    vel: F8
+    """Velocities forward, leftward and of rotation in robots' own frames, (n, m, 3):
+    m/s, m/s, rad/s.
+    """
+    box_pose: F8
+    """True poses of the boxes, (n, b, 3) for b boxes: m, m, rad."""
+    box_vel: F8
+    """Velocities of the boxes in their own frames, (n, b, 3): m/s, m/s, rad/s."""
+    ranges: NDArray[Any]
+    """Readings of all `sensors` of each robot one behind the other, (n, m, R), m; NaN
+    where a robot has fewer than R.
+    """
+    contact: I1
+    """What stopped each robot in the last call of `step`, (n, m) int8: 0 nothing, 1 a
+    wall, 2 another robot or a box (`Contact`).
+    """
+    other: I8
+    """Which robot that was, (n, m); box j is m + j, −1 none."""
+    command: F8
+    """Velocities that robots are to have, (n, m, 3), to be written: forward and
+    leftward, m/s; turn rate, rad/s. Episodes begin with 0.
+    """
+    state: U1
+    """All that a step hands on to the next one, with the readings, (n, S) bytes, to be
+    written: ``worlds.state[5] = worlds.state[3]`` lets world 5 go on from where world 3
+    is, and ``state.copy()`` keeps all. For worlds of the same arguments only.
+    """
+    tick: I8
+    """Steps done in the present episode, (n,)."""
+    episode: I8
+    """Number of the present episode, (n,); the first one is 0."""
+    map_id: I8
+    """Number of the map of each world, (n,)."""
+
+    @property
+    def model_id(self) -> I8:
+        """Number of the model of each robot, among those that it may have, (n, m). A
+        copy.
+        """
+        if not self._has_lineups:
+            return np.zeros((len(self), len(self.names)), np.int64)
+        return self._robot_sets.models[self._lineup_ids]
+
+    def __len__(self) -> int:
+        return len(self._seeds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: the first worlds, and the first robot of each."""
+        rows = [
+            (
+                i,
+                self.seeds[i],
+                self.episode[i],
+                self.tick[i],
+                self.map_id[i],
+                *pose,
+                Contact(int(kind)).name.lower(),
+            )
+            for i, (pose, kind) in enumerate(
+                zip(
+                    self.pose[: MAX_ROWS + 1, 0].tolist(),
+                    self.contact[: MAX_ROWS + 1, 0].tolist(),
+                    strict=True,
+                )
+            )
+        ]
+        rows += [()] * (len(self) - len(rows))
+        title = f"{len(self)} worlds of {', '.join(self.names)}, steps of {self.dt:g} s"
+        heads = (
+            "world",
+            "seed",
+            "episode",
+            "tick",
+            "map",
+            "x, m",
+            "y, m",
+            "heading, rad",
+            "contact",
+        )
+        return page(title, heads, rows)
+
+    @property
+    def dt(self) -> float:
+        """Simulated time of one step, s."""
+        return self._robot_sets.dt
+
+    @property
+    def seeds(self) -> U8:
+        """Seeds of `Simulation` of the present episodes, (n,) uint64: of episode 0 that
+        of the world. A copy.
+        """
+        return self._episode_seeds.copy()
+
+    # -- time
+
+    def step(self, k: int = 1, *, mask: Mask = None) -> None:
+        """Advance all worlds, or those that `mask` says, by `k` steps; then all their
+        sensors measure.
+
+        Parameters
+        ----------
+        k : int
+            Number of steps.
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is wrong.
+        WorldFaultError
+            A command, a parameter or a state that was written is wrong. Worlds that it
+            concerns have not moved then, all others have. Its `faults` say why for
+            each. It is an ArgumentError.
+        """
+        if type(k) is not int or not 0 <= k <= MAX_STEPS:
+            k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
+        chosen = None if mask is None else self._chosen(mask)
+        with self._lock:
+            wrong = self._settle()
+            if len(wrong):
+                chosen, everyone = (
+                    np.setdiff1d(
+                        np.arange(len(self)) if chosen is None else chosen, wrong
+                    ),
+                    chosen,
+                )
+
+            if self._log is not None:
+                self._log.before(chosen, k)
+            try:
+                self._batch.step(k, chosen)
+            except (
+                BaseException
+            ):  # such as Ctrl-C: how far worlds have come is not known
+                if self._log is not None:
+                    self._log.lose(np.arange(len(self)) if chosen is None else chosen)
+                raise
+
+            if self._log is not None:
+                self._log.after(chosen)
+                if self._batch.has_failed:
+                    self._log.take_back(self._failed(chosen))
+
+            faults = self._faults(chosen)
+            if len(wrong):
+                faults |= {
+                    i: self._number_words(i)
+                    for i in wrong.tolist()
+                    if everyone is None or i in everyone
+                }
+
+            if faults:
+                raise WorldFaultError(faults, "; it has not moved")
+
+    def reset(
+        self,
+        mask: Mask = None,
+        *,
+        seeds: ArrayLike | None = None,
+        poses: ArrayLike | Literal["free"] | Starts | None = None,
+        box_poses: ArrayLike | Starts | None = None,
+        map_id: ArrayLike | None = None,
+        model_id: ArrayLike | None = None,
+    ) -> None:
+        """Begin the next episode of all worlds, or of those that `mask` says: all at
+        rest at their starts, tick 0. Other worlds go on.
+
+        Parameters
+        ----------
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers; what follows has a row for each of these k
+            worlds, in the order of the numbers.
+        seeds : int or (k,) array of ints, optional
+            New seeds of the worlds that begin anew, with episode 0; without it, the
+            number of their episode grows by one.
+        poses : (k, m, 3) or (m, 3) array, "free", or callable, optional
+            Where the robots begin: m, m, rad; "free": at places that `sample_free`
+            draws in the new episode; a function gets the seeds of the new episodes,
+            (k,) uint64, and gives such an array; else where `Simulation.add_robot`
+            would put them.
+        box_poses : (k, b, 3) or (b, 3) array, or callable, optional
+            Where the boxes begin, in the same way; else where the map has them.
+        map_id : int or (k,) array of ints, optional
+            Numbers of maps; else each is drawn by the seed of the episode.
+        model_id : (k, m) or (m,) array of ints, optional
+            Number of the model of each robot among those that it may have; else drawn
+            in the same way. A world in which a robot gets another model has the
+            parameters (`param`) of its models again.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of its range or of another shape, or there is no room:
+            nothing has begun then.
+        WorldFaultError
+            A parameter or a state that was written is wrong: all have begun then, but
+            in the worlds that it concerns `ranges` are NaN. Its `faults` say why for
+            each. It is an ArgumentError.
+        """
+        chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
+        if not len(chosen):
+            return
+        is_next = (
+            seeds is None and map_id is None and box_poses is None and model_id is None
+        )
+        with self._lock:
+            if not (
+                is_next and type(poses) is np.ndarray and self._restarted(chosen, poses)
+            ):
+                self._reset(chosen, seeds, poses, box_poses, map_id, model_id)
+
+    def _reset(
+        self,
+        chosen: I8,
+        seeds: ArrayLike | None,
+        poses: ArrayLike | Literal["free"] | Starts | None,
+        box_poses: ArrayLike | Starts | None,
+        map_id: ArrayLike | None,
+        model_id: ArrayLike | None,
+    ) -> None:
+        """`reset` of these worlds, however they are to begin."""
+        k = len(chosen)
+        is_free = isinstance(poses, str) and poses == "free"
+        seeds_before = self._seeds[chosen]
+        numbers = seeds_before if seeds is None else seeds_of_worlds(seeds, k)
+        episodes: I8 = (
+            self._episodes[chosen] + 1 if seeds is None else np.zeros(k, np.int64)
+        )
+        given = (
+            None
+            if is_free
+            else poses_of(poses, "poses", numbers, episodes, len(self.names))
+        )
+        boxes = poses_of(box_poses, "box_poses", numbers, episodes, len(self.box_names))
+        if map_id is None:
+            maps = self._maps.numbers(numbers, episodes)
+        else:
+            maps = array_of(map_id, "map_id", np.int64, (k,))
+            most = MAX_MAP if self._maps.count is None else self._maps.count - 1
+            if maps.min() < 0 or maps.max() > most:
+                found = maps[(maps < 0) | (maps > most)][0]
+                raise ArgumentError(
+                    f"map_id: expected 0 … {most}, the numbers of maps, found {found}"
+                )
+
+        robot_sets = (
+            self._robot_sets.drawn(numbers, episodes)
+            if model_id is None
+            else self._robot_sets.numbers(model_id, k)
+        )
+        before = self._counts[chosen]
+        after = before.copy()
+        after[:, EPISODE], after[:, MAP], after[:, SAMPLES], after[:, ROBOT_SET] = (
+            episodes,
+            maps,
+            0,
+            robot_sets,
+        )
+        self._counts[chosen] = after
+        if seeds is not None:
+            self._seeds[chosen] = numbers
+        try:
+            starts = self._starts_of_episodes(chosen, given, boxes, is_free=is_free)
+        except BaseException:
+            # also of a function that makes maps
+            self._counts[chosen], self._seeds[chosen] = before, seeds_before
+            raise
+
+        self._begin(chosen, starts, robot_sets != before[:, ROBOT_SET])
+
+    def _restarted(self, chosen: I8, poses: NDArray[Any]) -> bool:
+        """`reset` for the usual case, by fewer calls: the next episodes of worlds in
+        the only map, at given poses. False: it is another.
+        """
+        if (
+            self._log is not None
+            or not self._is_plain
+            or poses.dtype.char != "d"
+            or poses.shape != (len(chosen), len(self.names), 3)
+            or self._is_closed
+            or not are_poses(poses)
+        ):
+            return False
+
+        self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
+        self._batch.begin(chosen, is_next=True)
+        if self._batch.has_failed:
+            self._check_begun(chosen)
+        return True
+
+    def _starts_of_episodes(
+        self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool
+    ) -> F8:
+        """Put worlds into the maps whose numbers are set; where boxes and robots begin,
+        (k, b + m, 3).
+        """
+        self._refuse(self._settle(chosen), chosen)
+        count = len(self.box_names)
+        if (boxes is None and count) or (poses is None and not is_free):
+            keys = list(
+                zip(
+                    self._map_ids[chosen].tolist(),
+                    self._lineup_ids[chosen].tolist(),
+                    strict=True,
+                )
+            )
+            of = {
+                key: self._maps[key[0]].starts(self._robot_sets[key[1]])
+                for key in dict.fromkeys(keys)
+            }
+            starts: F8 = np.stack([of[key] for key in keys])
+            boxes = starts[:, :count] if boxes is None else boxes
+            poses = starts[:, count:] if poses is None else poses
+
+        if is_free:
+            poses = self._sampled(
+                chosen, boxes if count else None, FREE_CLEARANCE_M, reachable=True
+            )
+
+        assert poses is not None
+        return (
+            poses
+            if boxes is None or not count
+            else np.concatenate([boxes, poses], axis=1)
+        )
+
+    def _begin(self, chosen: I8, poses: F8, is_other: NDArray[np.bool_]) -> None:
+        """Begin episodes at these poses. `is_other`: which of these worlds, (k,), have
+        other models than before.
+        """
+        if self._has_lineups:
+            self._batch.equip(chosen[is_other])
+        self._starts[chosen if len(chosen) > 1 else chosen.item()] = poses
+        self._batch.begin(chosen)
+        if self._log is not None:
+            self._log.begin(chosen)
+        self._check_begun(chosen)
+        if not self._maps.are_all_there:
+            self._maps.prepare(
+                self._maps.numbers(self._seeds[chosen], self._episodes[chosen] + 1)
+            )
+
+    def _settle(self, chosen: I8 | None = None) -> I8:
+        """Let worlds have the maps and robots whose numbers they have; of `chosen`
+        alone it is less work. NotNowError: all is closed.
+
+        Returns the worlds whose state was written with numbers that are none. They must
+        not be called.
+        """
+        if self._is_closed:
+            raise NotNowError(
+                "these worlds are closed; world(i) gives a simulation that goes on"
+            )
+
+        if self._is_settled(chosen):
+            return NO_WORLDS
+        wrong, maps, robot_sets = self._wrong_numbers(), self._map_ids, self._lineup_ids
+        # the arrays that their arguments are stay valid
+        if len(wrong):
+            maps, robot_sets = maps.copy(), robot_sets.copy()
+            maps[wrong] = np.delete(maps, wrong)[0] if len(wrong) < len(maps) else 0
+            robot_sets[wrong] = 0
+
+        self._use_maps(maps)
+        if self._has_lineups and not self._batch.has_lineups(robot_sets):
+            self._batch.use_lineups(robot_sets)
+        return wrong
+
+    def _is_settled(self, chosen: I8 | None) -> bool:
+        """Whether worlds, or `chosen` alone, have the maps and robots whose numbers
+        they have.
+        """
+        if not self._has_maps or (
+            self._has_lineups and not self._batch.has_lineups(self._lineup_ids)
+        ):
+            return False
+
+        if self._maps.count == 1:  # kernels look at it
+            return True
+        if chosen is not None and not self._maps.are_many:
+            numbers = self._map_ids[chosen]
+            if not self._batch.missing(numbers):
+                self._batch.use_grids(chosen, numbers)
+                return True
+
+        return self._batch.is_in(self._map_ids)
+
+    def _wrong_numbers(self) -> I8:
+        """Worlds in whose state the number of the map or of the models is none."""
+        wrong = self._map_ids < 0
+        if self._maps.count is not None:
+            wrong |= self._map_ids >= self._maps.count
+        if self._has_lineups:
+            wrong |= (self._lineup_ids < 0) | (
+                self._lineup_ids >= len(self._robot_sets)
+            )
+
+        return np.flatnonzero(wrong)
+
+    def _refuse(self, wrong: I8, chosen: I8 | None = None) -> None:
+        """Raise WorldFaultError if one of these worlds is among those that `_settle`
+        has found to be wrong.
+        """
+        if len(wrong) and chosen is not None:
+            wrong = np.intersect1d(wrong, chosen)
+        if len(wrong):
+            raise WorldFaultError({i: self._number_words(i) for i in wrong.tolist()})
+
+    def _number_words(self, i: int) -> str:
+        """What is wrong with the number of the map, or of the models, of a world that
+        `_settle` has found to be wrong.
+        """
+        number, none, count = self._map_ids[i], "there is no map", self._maps.count
+        if number >= 0 and (count is None or number < count):
+            number, none, count = (
+                self._lineup_ids[i],
+                "there are no models of number",
+                len(self._robot_sets),
+            )
+
+        known = "" if count is None else f" among 0 … {count - 1}"
+        return f"{none} {number}{known}, as its state says"
+
+    def _use_maps(self, numbers: I8) -> None:
+        """Put worlds into the maps of their numbers, which are there."""
+        for number in self._batch.missing(numbers):
+            self._batch.add_grid(number, self._maps[number].grid)
+        # here all worlds move, also those whose state was written: a grid that is
+        # dropped is that of none
+        for number in self._maps.spare(numbers):
+            self._batch.drop_grid(number)
+        moved = self._batch.moved(numbers)
+        self._batch.use_grids(moved, numbers[moved])
+        self._has_maps = True
+
+    def _chosen(self, mask: ArrayLike) -> I8:
+        """Numbers of the worlds that a mask says; those that it names, in their order."""
+        try:
+            given = np.asarray(mask)
+        except ValueError:  # rows of different lengths
+            given = np.zeros(())
+
+        if given.dtype.char == "?" and given.shape == self._shape:
+            return given.nonzero()[0]
+        if not given.size and given.ndim == 1:
+            return np.zeros(0, np.int64)
+        if (
+            given.dtype.kind in "iu" and given.dtype.char != "B" and given.ndim == 1
+        ):  # bytes may be meant as flags
+            numbers = given.astype(np.int64)
+            if are_different(numbers, len(self)):
+                return numbers
+
+        raise ArgumentError(
+            f"mask: expected {len(self)} of True or False, or different numbers "
+            f"of worlds, found {arguments.found(mask)}"
+        )
+
+    def _faults(self, chosen: I8 | None) -> dict[int, str]:
+        """Which of these worlds the last call could not advance, or begin an episode
+        in, and why.
+        """
+        if not self._batch.has_failed:
+            return {}
+        faults = self._batch.faults(None)
+        return {
+            i: self._words(Fault(int(faults[i])), i)
+            for i in self._failed(chosen).tolist()
+        }
+
+    def _check_begun(self, chosen: I8) -> None:
+        """Raise WorldFaultError if one of these worlds could not begin an episode."""
+        if self._batch.has_failed:
+            failed = self._failed(chosen)
+            for name, nothing in (
+                ("ranges", np.nan),
+                ("contact_kind", Contact.NONE),
+                ("other", -1),
+            ):
+                self._batch.state.all(name)[failed] = nothing
+
+            if self._log is not None:
+                self._log.lose(failed)
+            raise WorldFaultError(
+                self._faults(chosen), "; its episode has begun, without readings"
+            )
+
+    def _words(self, fault: Fault, i: int) -> str:
+        """What is wrong in a world."""
+        drive = self._batch.state.all("drive")[:, self._robots]
+        live = {
+            "pose": self.pose,
+            "vel": self.vel,
+            "command": self.command,
+            "drive": drive,
+        }
+        robot_set = self._robot_sets[self._copies.number_in(self._batch.state, i)]
+        fans = list(zip(robot_set.sensors, robot_set.fans, strict=True))
+        sensors = [
+            f"{name_of(sensor)} of {self.names[fan.row - len(self.box_names)]}"
+            for sensor, fan in fans
+        ]
+        beams = [
+            name
+            for name, fan in zip(sensors, robot_set.fans, strict=True)
+            for _ in fan.bundles
+        ]
+
+        def owners(name: str) -> Sequence[str]:
+            return beams if name in BEAMS else sensors if name in DELAYS else self.names
+
+        def values(name: str) -> NDArray[Any]:
+            found: NDArray[Any] = (live[name] if name in live else self.param(name))[i]
+            # with other models there may be more sensors
+            return found[
+                : len(beams)
+                if name in BEAMS
+                else len(sensors)
+                if name in DELAYS
+                else None
+            ]
+
+        return words(fault, values, owners, self._robot_sets.late_steps, self.dt)
+
+    def _failed(self, chosen: I8 | None) -> I8:
+        """Numbers of those of these worlds that the last call could not advance."""
+        failed = self._batch.faults(chosen).nonzero()[0]
+        return failed if chosen is None else chosen[failed]
+
+    def sample_free(
+        self, mask: Mask = None, *, clearance: float = 0.1, reachable: bool = True
+    ) -> F8:
+        """Draw places where the robots touch nothing: for starts, or for goals. Nothing
+        moves.
+
+        Draws are functions of seed and episode of each world, of the robot, and of the
+        number of the call for the world in its episode.
+
+        Parameters
+        ----------
+        mask : (n,) bool or int array, optional
+            Which worlds, or their numbers; the places have the order of the numbers.
+        clearance : float
+            Each robot, as a circle, is at least so far from walls, from boxes, and from
+            the others, m.
+        reachable : bool
+            All places of a robot are in one region of the map: that of the map's home,
+            else, and of a map without a home, the largest within its walls; see
+            `Simulation.random_free_poses`, which also says where places are in open
+            worlds.
+
+        Returns
+        -------
+        (k, m, 3) float64 array
+            A pose for each robot of these k worlds: m, m, rad. Headings are uniform,
+            and so are places in free space.
+
+        Raises
+        ------
+        ArgumentError
+            A parameter is wrong, or there is no room.
+        """
+        chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
+        clearance = checked_clearance(clearance)
+        reachable = arguments.flag(reachable, "reachable")
+        with self._lock:
+            boxes = self.box_pose[chosen] if self.box_names else None
+            self._refuse(self._settle(), chosen)
+            return self._sampled(chosen, boxes, clearance, reachable=reachable)
+
+    def _sampled(
+        self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool
+    ) -> F8:
+        """Places in the maps that these worlds are in, by `sample_free` and `reset`."""
+        if not len(chosen):
+            return np.zeros((0, len(self.names), 3))
+        places = self._batch.draw(
+            chosen,
+            boxes,
+            clearance,
+            reachable,
+            lambda number, robot_set: self._maps[number].space(
+                self._robot_sets[robot_set], clearance, reachable=reachable
+            ),
+        )
+        if self._batch.has_failed:
+            i = int(chosen[np.isnan(places).any(axis=(1, 2))][0])
+            what = f"{len(self.names)} robots" if len(self.names) > 1 else "a robot"
+            raise ArgumentError(
+                f"world {i}: map {self._map_ids[i]} has no room for {what} with "
+                f"{clearance:g} m around each"
+            )
+
+        return places
+
+    def cast(
+        self,
+        xy: ArrayLike,
+        bearing: ArrayLike,
+        *,
+        range_max: float,
+        boxes: bool = True,
+        out: F8 | None = None,
+    ) -> F8:
+        """Ranges to walls from places in the worlds: for maps, and for particle
+        filters. Robots are not seen.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) or (k, 2) array
+            k places in each world, or the same in all of them, m.
+        bearing : (n, k) array
+            Directions in the world, rad.
+        range_max : float
+            Where nothing is nearer, this is the range, m.
+        boxes : bool
+            Boxes are seen, too, where they are now.
+        out : (n, k) float64 array, optional
+            Where ranges are written.
+
+        Returns
+        -------
+        (n, k) float64 array
+            Exact ranges, m: `out`, or a new array.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        range_max = arguments.number(
+            range_max, "range_max", low=0.0, high=1e6, unit="m"
+        )
+        boxes = arguments.flag(boxes, "boxes")
+        places = places_of(xy, "xy", len(self))
+        n, k = places.shape[:2]
+        directions = np.ascontiguousarray(
+            array_of(bearing, "bearing", np.float64, (n, k))
+        )
+        if (
+            not (np.abs(places) <= MAX_COORDINATE).all()
+            or not (np.abs(directions) <= MAX_COORDINATE).all()
+        ):
+            raise ArgumentError(
+                f"xy, bearing: expected numbers within ±{MAX_COORDINATE:g}"
+            )
+
+        ranges = np.empty((n, k)) if out is None else out
+        if (
+            not isinstance(ranges, np.ndarray)
+            or ranges.shape != (n, k)
+            or ranges.dtype != np.float64
+            or not ranges.flags.c_contiguous
+            or not ranges.flags.writeable
+        ):
+            raise ArgumentError(
+                f"out: expected a float64 array of shape {(n, k)}, contiguous, "
+                f"found {arguments.found(out)}"
+            )
+
+        with self._lock:
+            self._refuse(self._settle())
+            self._batch.cast(places, directions, range_max, ranges, boxes=boxes)
+
+        return ranges
+
+    def near_walls(
+        self, xy: ArrayLike | None = None, *, reach: float, count: int = 8
+    ) -> F8:
+        """The walls that stop robots and are nearest to places in the worlds: for
+        methods that avoid them.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) or (k, 2) array, optional
+            k places in each world, or the same in all of them, m; without it where the
+            robots are.
+        reach : float
+            Walls that are farther away are left out, m.
+        count : int
+            Number of walls, 1 … 64.
+
+        Returns
+        -------
+        (n, k, count, 4) float64
+            Their ends, x and y, m, the nearest first; NaN where there are fewer.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is not finite, out of its range or of another shape.
+        """
+        reach = arguments.number(
+            reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m"
+        )
+        count = arguments.whole(count, "count", low=1, high=MAX_NEAR_WALLS)
+        places = places_of(self.pose[:, :, :2] if xy is None else xy, "xy", len(self))
+        n, k = places.shape[:2]
+        if not (np.abs(places) <= MAX_COORDINATE).all():
+            raise ArgumentError(f"xy: expected numbers within ±{MAX_COORDINATE:g}")
+        walls = np.empty((n, k, count, 4))
+        with self._lock:
+            self._refuse(self._settle())
+            self._batch.near_walls(places, reach, walls)
+
+        return walls
+
+    # -- more of what a world is
+
+    def param(self, name: str) -> NDArray[Any]:
+        """The live array of a parameter, to be written: each world, and each robot or
+        sensor, has its own. Resets leave them as they are.
+
+        ===================================  ==========================================================================
+        ``max_speed``, ``top_speed``         (n, m, 3): limits of speeds that count both, m/s, m/s, rad/s; 0 … 1000
+        ``accel``, ``decel``                 (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is immediate
+        ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional errors of odometry
+        ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each transducer of a ring, m
+        ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
+        ``range_missing``                    (n, b): shares of readings without a return, 0 … 1
+        ``range_latency``, ``range_jitter``  (n, d): of readings of each laser and ring, s; jitter at most latency
+        ``range_rate``                       (n, d): of measurements of each laser and ring, Hz; 0: in each step
+        ``command_latency``, ``…_jitter``    (n, m): of commands, s; jitter at most latency
+        ``command_rate``                     (n, m): of robots' control cycles, Hz; 0: each step is one
+        ``command_scale``                    (n, m, 3): what velocity commands are multiplied by
+        ``wheel_ratio``                      (n, m): right wheel's diameter by the left one's; 0.5 … 2
+        ===================================  ==========================================================================
+
+        Latencies may be up to `max_latency`, and rates below that of steps need it.
+        Cycles and measurements are counted from tick 0 of each episode.
+
+        Raises
+        ------
+        ArgumentError
+            There is no parameter of that name.
+        """
+        arguments.one_of(name, "name", PARAMETERS)
+        return parameter(self._batch.state, name, self._robots)
+
+    def world(self, i: int) -> Simulation:
+        """A simulation in the state of world `i`: it goes on as the world does, and is
+        independent of it.
+
+        Raises
+        ------
+        ArgumentError
+            There is no world of that number, or its state was written and is none of
+            these worlds.
+        """
+        i = arguments.whole(i, "i", low=0, high=len(self) - 1)
+        with self._lock:
+            self._refuse(self._wrong_numbers(), np.array([i]))
+            try:
+                return self._going_on(i)
+            except BotyardError as error:
+                raise ArgumentError(
+                    f"world {i}: its state is not one of these worlds: {error}"
+                ) from error
+
+    def _going_on(self, i: int) -> Simulation:
+        """`world` of a number that is one."""
+        sim = self._copies.simulation(self._batch.state, i)
+        # what was commanded since the last step, which the next one takes; others have
+        # their targets, or wait for what is under way
+        of = {
+            name: self._batch.state.of(i, name)[self._robots]
+            for name in ("channel", "target", "sent_due")
+        }
+        scaled = self.command[i] * of["channel"][:, SCALE : SCALE + 3]
+        news = (scaled != of["target"]).any(axis=1) | (of["sent_due"][:, COUNT] > 0)
+        if news.any():
+            v, vy, w = self.command[i, news].T.copy()
+            sim.submit_velocities(SetVelocities(sim.fleet.robot_rows[news], v, w, vy))
+
+        return sim
+
+    # -- episodes again
+
+    def keep_episodes(self) -> None:
+        """Keep what is needed to do the last episodes of each world again, see
+        `repeat`: from the next one of each on, or from tick 0.
+
+        It takes 56 bytes for each call of `step`, robot and world, and two states of
+        each world.
+        """
+        with self._lock:
+            if self._log is None:
+                self._log = EpisodeLog(
+                    self.state,
+                    self.pose,
+                    self.command,
+                    self._episode_seeds,
+                    self.episode,
+                    self.tick,
+                    {n: self.param(n) for n in PARAMETERS},
+                )
+
+    def repeat(self, i: int, episode: int | None = None) -> Episode:
+        """The present episode of a world, or the one before it, to be done again alone:
+        ``worlds.repeat(5).record("run.mcap")``.
+
+        All is the same, to the last bit: maps, starts, commands, and parameters that
+        were written.
+
+        Parameters
+        ----------
+        i : int
+            Number of the world.
+        episode : int, optional
+            Number of the episode; without it, the present one, as far as it has come.
+
+        Raises
+        ------
+        ArgumentError
+            There is no world of that number.
+        NotNowError
+            The episode is not kept: `keep_episodes` was not called before it began, it
+            is too long ago, or somebody has written `state`.
+        """
+        i = arguments.whole(i, "i", low=0, high=len(self) - 1)
+        if self._log is None:
+            raise NotNowError(
+                "repeat: call keep_episodes() first; episodes are kept from then on"
+            )
+
+        episode = (
+            None if episode is None else arguments.whole(episode, "episode", low=0)
+        )
+        with self._lock:
+            kept = self._log.get(i, episode)
+            state = self._batch.kept_state(kept.state)
+            begin, robot_set = (
+                self._copies.simulation(state, 0),
+                self._robot_sets[self._copies.number_in(state, 0)],
+            )
+
+        def write(sim: Simulation, written: Mapping[str, NDArray[Any]]) -> None:
+            for name, values in zip(
+                self.names, self._copies.values(robot_set, written), strict=True
+            ):
+                sim.robots[name].set_parameters(**values)
+
+        return Episode(
+            begin, kept.number, kept.commands, kept.steps, kept.written, write
+        )
+
+    def close(self) -> None:
+        """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and
+        resets raise `NotNowError` then; arrays stay.
+        """
+        with self._lock:
+            self._is_closed = True
+            self._batch.close()
+            self._maps.close()
+
+
+__all__ = ["Contact", "Worlds"]
