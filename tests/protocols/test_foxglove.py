@@ -233,6 +233,31 @@ def test_answers_that_are_not_read_end_the_connection(world: World) -> None:
     assert "does not read" in world.warnings[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"op":"unadvertise","channelIds":[' + ",".join(["1"] * 100_000),
+        '"op":"unsubscribe","subscriptionIds":[' + ",".join(["1"] * 100_000),
+        '"op":"advertise","channels":['
+        + ",".join(['{"id":1,"topic":"a","encoding":"x","schemaName":""}'] * 10_000),
+    ],
+)
+def test_a_message_of_many_errors_is_not_worked_off_to_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    told: list[str] = []
+
+    def shown(value: object, *_limit: int) -> str:
+        told.append(str(value))
+        return told[-1]
+
+    monkeypatch.setattr(module, "shown", shown)
+    client = world.client()
+    client.receive_data(f"{{{text}]}}".encode(), 0.0)
+    assert client.is_closed
+    assert module.MAX_ANSWERS <= len(told) <= 2 * module.MAX_ANSWERS + 2
+
+
 def test_a_thousand_robots_come_in_one_message(world: World) -> None:
     """Neither many messages nor many answers: who does not read meanwhile is not
     disconnected.

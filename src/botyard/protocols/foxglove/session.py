@@ -446,24 +446,13 @@ class FoxgloveSession:
     def _act(self, operation: op.AnyOperation) -> None:
         match operation:
             case op.Subscribe(subscriptions=wishes):
-                for wish in wishes:
-                    self._try(self._subscribe, wish)
+                self._each(self._subscribe, wishes)
             case op.Unsubscribe(subscription_ids=ids):
-                for ident in ids:
-                    self._try(self._unsubscribe, ident)
+                self._each(self._unsubscribe, ids)
             case op.Advertise(channels=channels):
-                for channel in channels:
-                    self._try(self._advertise, channel)
+                self._each(self._advertise, channels)
             case op.Unadvertise(channel_ids=ids):
-                for ident in ids:
-                    found = self._advertised.pop(ident, None)
-                    if found is not None:
-                        self._account.give_back(_room_of(found))
-                    else:
-                        self.status(
-                            Level.WARNING,
-                            f"unadvertise: channel {ident} is not advertised",
-                        )
+                self._each(self._unadvertise, ids)
             case op.GetParameters(parameter_names=names, id=ident):
                 self._tell_parameters(names, ident)
             case op.SetParameters(parameters=parameters, id=ident):
@@ -480,12 +469,18 @@ class FoxgloveSession:
             case op.FetchAsset():
                 raise PeerError("foxglove: this server has no assets")
 
-    def _try(self, act: Callable[[Any], None], item: Any) -> None:
-        """One of several: what is wrong with it keeps nothing from the others."""
-        try:
-            act(item)
-        except BotyardError as error:
-            self.status(Level.WARNING, shown(error, MAX_TEXT))
+    def _each(self, act: Callable[[Any], None], items: Sequence[Any]) -> None:
+        """Do the same with several things: what is wrong with one keeps nothing from the others.
+
+        A message may list half a million; a client that does not read the answers is gone after `MAX_ANSWERS` errors.
+        """
+        for item in items:
+            if self.is_closed:
+                return
+            try:
+                act(item)
+            except BotyardError as error:
+                self.status(Level.WARNING, shown(error, MAX_TEXT))
 
     def _subscribe(self, wish: op.SubscriptionRequest) -> None:
         if not op.is_id(wish.id):
@@ -562,6 +557,12 @@ class FoxgloveSession:
 
         self._advertised[channel.id] = channel
 
+    def _unadvertise(self, ident: int) -> None:
+        found = self._advertised.pop(ident, None)
+        if found is None:
+            raise PeerError(f"unadvertise: channel {ident} is not advertised")
+        self._account.give_back(_room_of(found))
+
     def _publish(self, message: op.ClientMessage) -> None:
         channel = self._advertised.get(message.channel)
         if channel is None:
@@ -627,8 +628,7 @@ class FoxgloveSession:
     def _set_parameters(
         self, parameters: Sequence[op.Parameter], ident: str | None
     ) -> None:
-        for parameter in parameters[:MAX_LISTED]:
-            self._try(lambda p: self._bus.set_parameter(self, p), parameter)
+        self._each(lambda p: self._bus.set_parameter(self, p), parameters[:MAX_LISTED])
         if ident is not None:
             self._tell_parameters([p.name for p in parameters], ident)
 
