@@ -273,6 +273,51 @@ NODES = [
 ]
 
 
+def test_states_list_actions() -> None:
+    """Those of an edge with those of the node behind it: no action is carried out, and the master control is told."""
+    agv = Vehicle5050("acme", "one")
+    nodes = tuple(Node(f"n{k}", 2 * k, True, float(k), 0.0) for k in range(3))
+    message = order_message(agv, 0, Order("o", 0, nodes, ("e0", "e1")))
+
+    def action(name: str) -> dict[str, Any]:
+        return {
+            "actionId": name,
+            "actionType": "pick",
+            "blockingType": "HARD",
+            "actionParameters": [],
+        }
+
+    message["nodes"][0]["actions"] = [action("a")]
+    message["edges"][0]["actions"] = [action("b")]
+    message["nodes"][1]["actions"] = [action("c"), action("d")]
+    message["nodes"][2]["actions"] = [action("e")]
+    order = parse_order(json.dumps(message).encode())
+    assert parse_order(json.dumps(order_message(agv, 0, order)).encode()) == order
+    texts = OrderTexts(order)
+    for passed, failed in ((1, "a"), (2, "abcd"), (3, "abcde")):
+        states = json.loads(
+            state_text(agv, 1, order, texts, passed, (0.0, 0.0, 0.0), 0.0)
+        )["actionStates"]
+        assert [s["actionId"] for s in states] == [*"abcde"] and {
+            s["actionType"] for s in states
+        } == {"pick"}
+        assert [s["actionId"] for s in states if s["actionStatus"] == "FAILED"] == [
+            *failed
+        ]
+        assert {s["actionStatus"] for s in states if s["actionId"] not in failed} <= {
+            "WAITING"
+        }
+    longer = {**message, "orderUpdateId": 1, "nodes": message["nodes"][2:], "edges": []}
+    merged = merge(order, parse_order(json.dumps(longer).encode()))
+    assert [a.id for n in merged.nodes for a in n.actions] == [*"abcde"], (
+        "an update repeats its first node"
+    )
+    for bad in ({"actionType": "pick"}, {"actionId": 1, "actionType": "pick"}, 5, None):
+        message["nodes"][1]["actions"] = [bad]
+        with pytest.raises(OrderError, match=r"order.nodes\[1\].actions\[0\]"):
+            parse_order(json.dumps(message).encode())
+
+
 def test_messages_have_the_fields_of_the_recommendation() -> None:
     """VDA 5050 2.0, §6.6.2, §6.10.6, §6.14: masters and vehicles of others look for
     these names.

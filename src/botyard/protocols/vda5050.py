@@ -12,9 +12,9 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from botyard.errors import PeerError
 from botyard.names import shown
@@ -29,8 +29,24 @@ MAX_ID: Final = 2**32 - 1
 """Greatest sequenceId and orderUpdateId: uint32."""
 MAX_PLACE: Final = 100_000.0
 """Greatest coordinate of a node, m, and greatest direction, rad."""
+NOT_CARRIED_OUT: Final = "this AGV carries no actions out"
+"""Result of an action whose node the AGV has reached."""
 DEFAULT_MAP: Final = "map"
 """Name of the map of an AGV without an order, and of nodes that name none."""
+
+
+class Action(NamedTuple):
+    """An action of a node or an edge. AGVs list it in their states, and do not carry
+    it out.
+
+    Attributes
+    ----------
+    id, type : str
+        Its actionId and actionType.
+    """
+
+    id: str
+    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +67,8 @@ class Node:
         Direction in which the AGV stands on it, −π … π rad.
     map : str
         Name of the map that x and y belong to.
+    actions : tuple of Action
+        Actions on the edge that leads to it, and on it.
     """
 
     id: str
@@ -60,6 +78,7 @@ class Node:
     y: float
     theta: float | None = None
     map: str = DEFAULT_MAP
+    actions: tuple[Action, ...] = ()
 
     @property
     def place(self) -> tuple[float, float, str]:
@@ -143,6 +162,20 @@ def _identifier(table: Any, key: str, where: str) -> int:
     return value
 
 
+def _actions_of(row: Any, where: str) -> tuple[Action, ...]:
+    """The actions of a node or an edge; a message without the field has none."""
+    if not isinstance(row, dict) or row.get("actions") is None:
+        return ()
+    rows = _field(row, "actions", list, where)
+    return tuple(
+        Action(
+            _field(a, "actionId", str, f"{where}.actions[{k}]"),
+            _field(a, "actionType", str, f"{where}.actions[{k}]"),
+        )
+        for k, a in enumerate(rows)
+    )
+
+
 def _node_of(row: Any, where: str) -> Node:
     """A node of an order."""
     place = _field(row, "nodePosition", dict, where)
@@ -168,6 +201,7 @@ def _node_of(row: Any, where: str) -> Node:
         _field(place, "mapId", str, at)
         if place.get("mapId") is not None
         else DEFAULT_MAP,
+        _actions_of(row, where),
     )
 
 
@@ -216,7 +250,6 @@ def parse_order(data: bytes) -> Order:
                 f"order.edges[{k}]: expected to lie between its nodes, and to be "
                 "released with the second",
             )
-
     if not nodes[0].released or any(
         b.released and not a.released for a, b in itertools.pairwise(nodes)
     ):
@@ -224,7 +257,11 @@ def parse_order(data: bytes) -> Order:
             "validationError",
             "order.nodes: expected the base first and the horizon after it",
         )
-
+    before = ((), *(_actions_of(e, f"order.edges[{k}]") for k, e in enumerate(edges)))
+    nodes = [
+        replace(n, actions=more + n.actions) if more else n
+        for n, more in zip(nodes, before, strict=True)
+    ]
     names = tuple(
         str(_field(e, "edgeId", str, f"order.edges[{k}]")) for k, e in enumerate(edges)
     )
@@ -335,9 +372,13 @@ def _node(n: Node, theta: float | None) -> dict[str, Any]:
     }
 
 
+def _action(a: Action) -> dict[str, Any]:
+    return {"actionId": a.id, "actionType": a.type, "blockingType": "NONE"}
+
+
 class OrderTexts:
-    """The nodes and edges of an order as JSON texts of states. A state lists all that
-    are left: they are written once for all states.
+    """The nodes, edges and actions of an order as JSON texts of states, written once
+    for all states. A state lists those that are left.
 
     A node without a direction gets the direction of its edge: states must have one
     (§6.10.6).
@@ -360,11 +401,35 @@ class OrderTexts:
             )
             for e, (_, b) in zip(order.edges, pairs, strict=True)
         ]
+        self._actions = [
+            (
+                k,
+                json.dumps(said | {"actionStatus": "WAITING"}),
+                json.dumps(
+                    said
+                    | {"actionStatus": "FAILED", "resultDescription": NOT_CARRIED_OUT}
+                ),
+            )
+            for k, n in enumerate(order.nodes)
+            for said in ({"actionId": a.id, "actionType": a.type} for a in n.actions)
+        ]
+
+    def actions(self, passed: int) -> str:
+        """The actions when `passed` nodes have been reached: those of these nodes have
+        failed, the others wait.
+        """
+        return ", ".join(
+            failed if k < passed else waits for k, waits, failed in self._actions
+        )
 
     @property
     def size(self) -> int:
         """Characters of all."""
-        return sum(map(len, self.nodes)) + sum(map(len, self.edges))
+        return (
+            sum(map(len, self.nodes))
+            + sum(map(len, self.edges))
+            + sum(len(failed) for _, _, failed in self._actions)
+        )
 
 
 def state_text(
@@ -409,7 +474,6 @@ def state_text(
         },
         "velocity": {"vx": speed, "vy": 0.0, "omega": 0.0},
         "loads": [],
-        "actionStates": [],
         "batteryState": {"batteryCharge": 100.0, "charging": False},
         "operatingMode": "AUTOMATIC",
         "errors": [
@@ -428,7 +492,11 @@ def state_text(
     edge_states = (
         ", ".join(texts.edges[max(passed - 1, 0) :]) if texts is not None else ""
     )
-    return f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}]}}'
+    actions = texts.actions(passed) if texts is not None else ""
+    return (
+        f'{json.dumps(state)[:-1]}, "nodeStates": [{node_states}], "edgeStates": [{edge_states}], '
+        f'"actionStates": [{actions}]}}'
+    )
 
 
 def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, Any]:
@@ -436,7 +504,10 @@ def order_message(vehicle: Vehicle5050, number: int, order: Order) -> dict[str, 
     return vehicle.header(number) | {
         "orderId": order.id,
         "orderUpdateId": order.update,
-        "nodes": [_node(n, n.theta) | {"actions": []} for n in order.nodes],
+        "nodes": [
+            _node(n, n.theta) | {"actions": [_action(a) for a in n.actions]}
+            for n in order.nodes
+        ],
         "edges": [
             {
                 "edgeId": e,

@@ -48,8 +48,8 @@ from botyard.traffic.task import I8, Task, Vehicle
 STATE_PERIOD_S: Final = 5.0
 """Longest time between two states, s of wall time; changes are sent at once."""
 MAX_STATE: Final = 4_000_000
-"""Most characters of the nodes and edges in a state: an order with its updates that has
-more is refused.
+"""Most characters of the nodes, edges and actions in a state: an order with its
+updates that has more is refused.
 """
 STATE_RATE: Final = 4_000_000
 """Bytes of states of all AGVs together in a second of wall time, apart from the last
@@ -228,8 +228,8 @@ class Fleet:
         if texts.size > MAX_STATE:
             raise OrderError(
                 kind,
-                f"expected nodes and edges of at most {MAX_STATE} characters in "
-                f"a state, found {texts.size}",
+                f"expected nodes, edges and actions of at most {MAX_STATE} "
+                f"characters in a state, found {texts.size}",
             )
 
         same = common_nodes(agv.order, order)
