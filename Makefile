@@ -153,6 +153,7 @@ lint: lint-fast
 lint-fast: $(VENV)/.all
 	$(BIN)/ruff check src tests bench examples tools hatch_build.py
 	$(BIN)/ruff format --check src tests bench examples tools hatch_build.py
+	$(BIN)/python -m tools.prose
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/python tools/web_types.py --check
 	$(BIN)/python tools/web_palette.py --check

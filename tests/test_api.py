@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import botyard
+import botyard.errors
 
 
 def test_the_example_of_the_readme(tmp_path: Path) -> None:
@@ -331,3 +332,9 @@ def test_the_fleets_ranges_are_those_of_each_robot() -> None:
 
     empty = botyard.Simulation()
     assert empty.fleet.ranges().shape == (0, 0)
+
+
+def test_the_old_name_of_placement_warnings_is_deprecated() -> None:
+    for module in (botyard, botyard.errors):
+        with pytest.warns(DeprecationWarning, match="PlacementWarning"):
+            assert module.DoubtWarning is botyard.PlacementWarning

@@ -190,10 +190,10 @@ def test_calls_are_made_in_the_simulators_thread(
             running.call(lambda: running.call(lambda: running.ports)) == running.ports
         ), "from within, too"
         running.call(running.pause)
-        with (
+        with (  # noqa: PT012
             monkeypatch.context() as patch,
             pytest.raises(NotNowError, match="cannot be waited for"),
-        ):  # noqa: PT012
+        ):
             patch.setattr(
                 Control, "do", lambda *_: promise()
             )  # what takes longer than a moment

@@ -254,9 +254,9 @@ def test_the_example_keeps_what_clients_rely_on(textproto: ModuleType) -> None:
 def test_the_example_drives_a_robot_of_a_simulator(textproto: ModuleType) -> None:
     sim = Simulation()
     sim.add_robot("p3dx", "ann", pose=(0.0, 0.0, 0.0))
-    with botyard.serve(
+    with botyard.serve(  # noqa: SIM117
         sim, port=0, page=False, fast=True, interfaces=["textproto:port=0,timeout=3600"]
-    ) as running:  # noqa: SIM117
+    ) as running:
         with (
             socket.create_connection(running.interfaces["textproto"], PATIENCE) as one,
             one.makefile("rw") as file,

@@ -110,7 +110,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     code = (
         "from botyard.processes.safefile import write_text; "
         "write_text('/dev/stdout', 'hello')"
-    )  # noqa: F541
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

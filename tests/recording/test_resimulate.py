@@ -197,18 +197,18 @@ def test_what_passes_the_journal_by_is_named(what: str, tmp_path: Path) -> None:
     if what == "mask":
         poke = lambda sim: sim.engine.state.mask.__setitem__(sim.engine.rows["c"], 0)  # noqa: E731
     elif what == "pose":
-        poke = lambda sim: sim.engine.state.pose.__setitem__(
+        poke = lambda sim: sim.engine.state.pose.__setitem__(  # noqa: E731
             (sim.engine.rows["d"], 1), -3.5
-        )  # noqa: E731
+        )
     elif what in ("limits", "speed", "minus zero"):
         column, value = {
             "limits": ("max_vel", 0.125),
             "speed": ("vel", 0.25),
             "minus zero": ("demand", -0.0),
         }[what]
-        poke = lambda sim: getattr(sim.engine.state, column).__setitem__(
+        poke = lambda sim: getattr(sim.engine.state, column).__setitem__(  # noqa: E731
             (sim.engine.rows["a"], 0), value
-        )  # noqa: E731
+        )
 
     recorded(tmp_path / "run.mcap", act)
     found = resimulate(tmp_path / "run.mcap").divergence

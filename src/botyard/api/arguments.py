@@ -235,8 +235,8 @@ def pose(value: object, what: str = "pose") -> Pose:
         It is something else.
     """
     ordered = isinstance(value, (tuple, list)) or (
-        _is_numpys(value, "ndarray") and value.ndim == 1
-    )  # type: ignore[attr-defined]
+        _is_numpys(value, "ndarray") and value.ndim == 1  # type: ignore[attr-defined]
+    )
     values = tuple(value) if ordered else ()  # type: ignore[arg-type]
     if len(values) != 3:
         raise ArgumentError(
@@ -256,8 +256,8 @@ def place(value: object, what: str) -> Pose:
         It is something else.
     """
     ordered = isinstance(value, (tuple, list)) or (
-        _is_numpys(value, "ndarray") and value.ndim == 1
-    )  # type: ignore[attr-defined]
+        _is_numpys(value, "ndarray") and value.ndim == 1  # type: ignore[attr-defined]
+    )
     values = tuple(value) if ordered else ()  # type: ignore[arg-type]
     if len(values) not in (2, 3):
         raise ArgumentError(

@@ -184,10 +184,10 @@ class Whole(Kind):
             with contextlib.suppress(ValueError):
                 value = int(value)
 
-        return _without_name(
+        return _without_name(  # type: ignore[no-any-return]
             lambda v, what: arguments.whole(v, what, low=self.low, high=self.high),
             value,
-        )  # type: ignore[no-any-return]
+        )
 
 
 class Port(Whole):

@@ -329,8 +329,8 @@ def fit_odometry(
         lower = covariance.lower(variances)
         fit = least_squares(
             problem.parameters,
-            lambda v, lower=lower: whitened(lower, problem.deviations(v)),
-            is_scaled=True,  # type: ignore[misc]
+            lambda v, lower=lower: whitened(lower, problem.deviations(v)),  # type: ignore[misc]
+            is_scaled=True,
             loss="huber",
             start=values,
         )

@@ -573,9 +573,9 @@ def shape(
             length(values.get("ry"), height, None),
         )
         rx, ry = (
-            own[k] if own[k] is not None and own[k] >= 0.0 else own[1 - k]
+            own[k] if own[k] is not None and own[k] >= 0.0 else own[1 - k]  # type: ignore[operator]
             for k in range(2)
-        )  # type: ignore[operator]
+        )
         rx, ry = rx or 0.0, ry or 0.0
         if tag == "ellipse":
             if rx > 0.0 and ry > 0.0:

@@ -229,8 +229,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         for name, values in self._batch.infos().items():
             infos[name] = values.copy()
             told = (
-                values != None if name == "fault" else np.ones(self.num_envs, np.bool_)
-            )  # noqa: E711 - of each
+                values != None if name == "fault" else np.ones(self.num_envs, np.bool_)  # noqa: E711
+            )
             infos[f"_{name}"] = told if of is None else told & of
 
         return infos

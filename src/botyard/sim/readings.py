@@ -187,9 +187,9 @@ class Sonar(ReadOnly):
         bundles = sonar_bundles(self.spec, self._robot._sim.sensor_noise)
         for name, values in fields.items():
             bundles = [
-                replace(b, **{name: value})
+                replace(b, **{name: value})  # type: ignore[arg-type]
                 for b, value in zip(bundles, values, strict=True)
-            ]  # type: ignore[arg-type]
+            ]
 
         self._robot._sim._devices.configure(
             self._key, self._robot.name, SONAR_STREAM, Visible.SONAR, bundles

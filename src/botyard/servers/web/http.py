@@ -254,8 +254,8 @@ class _WebSocket(_ChunkedReader, WebSocketsSansIOProtocol):
         """An HTTP connection becomes a WebSocket: the first message must come soon."""
         self.caller.deadline = asyncio.get_running_loop().time() + REQUEST_TIME
         super().connection_made(
-            self._begin(getattr(transport, "_transport", transport))
-        )  # type: ignore[arg-type]
+            self._begin(getattr(transport, "_transport", transport))  # type: ignore[arg-type]
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone."""
@@ -309,9 +309,9 @@ class HttpServer:
         quiet = _QuietLog(log)
         config = uvicorn.Config(
             app,
-            http=partial(_Http, self.gate, quiet),
+            http=partial(_Http, self.gate, quiet),  # type: ignore[arg-type]
             ws=WebSocketsSansIOProtocol if websockets else "none",
-            log_config=None,  # type: ignore[arg-type]
+            log_config=None,
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=1,
