@@ -236,7 +236,7 @@ def test_attributes_and_methods_as_in_gymnasium() -> None:
         with pytest.raises(ArgumentError, match=text):
             envs.set_attr("max_steps", values)
 
-    with pytest.raises(ArgumentError, match="one that the worlds were made with"):
+    with pytest.raises(ArgumentError, match="one that was used to make the worlds"):
         envs.set_attr("scenes", None)
     with pytest.raises(
         AttributeError,
@@ -369,12 +369,12 @@ def test_a_task_serves_one_environment() -> None:
     shared = task()
     first, second = VectorEnvironment(shared, 6), VectorEnvironment(shared, 2)
     second.reset(seed=1)
-    with pytest.raises(NotNowError, match="a task of its own"):
+    with pytest.raises(NotNowError, match="its own task"):
         first.reset(seed=1)
     third = Environment(copy.deepcopy(shared))
-    with pytest.raises(NotNowError, match="a task of its own"):
+    with pytest.raises(NotNowError, match="its own task"):
         gymnasium.vector.SyncVectorEnv([lambda: Environment(shared)] * 2).reset(seed=1)
-    with pytest.raises(NotNowError, match="a task of its own"):
+    with pytest.raises(NotNowError, match="its own task"):
         second.step(np.zeros((2, 2)))
     assert third.reset(seed=1)[0].shape == (21,)
 
@@ -461,7 +461,7 @@ def test_tasks_that_return_instead_of_writing_are_told(method: str) -> None:
 
     with pytest.raises(
         ArgumentError,
-        match=rf"Returning\.{method}: expected that it writes into the arrays",
+        match=rf"Returning\.{method}: expected a method that writes into its array arguments",
     ):
         used()
 
@@ -474,7 +474,8 @@ def test_actions_that_return_commands_instead_of_writing_them_are_told() -> None
     envs = VectorEnvironment(Returning(rays=4, maps=1), 2)
     envs.reset(seed=1)
     with pytest.raises(
-        ArgumentError, match=r"Returning\.act: expected that it writes into w\.command"
+        ArgumentError,
+        match=r"Returning\.act: expected a method that writes into w\.command",
     ):
         envs.step(np.zeros((2, 2)))
 

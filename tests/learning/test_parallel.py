@@ -173,6 +173,6 @@ def test_rewards_that_are_returned_instead_of_written_are_told() -> None:
         )
         with pytest.raises(
             ArgumentError,
-            match=r"Returning\.rewards: expected that it writes into the arrays",
+            match=r"Returning\.rewards: expected a method that writes into its array arguments",
         ):
             envs.step(np.zeros((1, 2, 1)) if actions is None else actions)

@@ -86,7 +86,7 @@ def test_the_contract() -> None:
 
     assert envs.reset().shape == (3, 21), "a refused seed changes nothing"
     with pytest.raises(
-        ArgumentError, match="expected all worlds, which share one task"
+        ArgumentError, match="indices of all worlds, which share one task"
     ):
         envs.set_attr("max_steps", 3, [0, 2])
 

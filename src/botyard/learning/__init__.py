@@ -1,5 +1,6 @@
-"""Environments for reinforcement learning on `botyard.Worlds` (extra ``learning``:
-gymnasium, pettingzoo).
+"""Environments for reinforcement learning on `botyard.Worlds`.
+
+The extra ``learning`` installs gymnasium and pettingzoo.
 
     import gymnasium
 
@@ -8,11 +9,13 @@ gymnasium, pettingzoo).
     envs = gymnasium.make_vec("botyard/Navigate-v0", num_envs=1024)
     observations, infos = envs.reset(seed=1)
 
-A `Task` says what is observed, what is rewarded and when an episode ends, for all
-worlds at once; `VectorEnvironment` and `Environment` are Gymnasium's interfaces to it,
-`ParallelEnvironment` is PettingZoo's, and `stable_baselines` makes that of
-stable-baselines3. Gymnasium knows the names as soon as this module is imported;
-``gymnasium.make("botyard.learning:botyard/Navigate-v0")`` imports it by itself.
+A `Task` defines observations, rewards and the end of an episode, for all worlds at
+once. `VectorEnvironment` and `Environment` are its interfaces for Gymnasium,
+`ParallelEnvironment` is its interface for PettingZoo, and `stable_baselines` returns
+one for stable-baselines3.
+
+Importing this module registers the environments with Gymnasium.
+``gymnasium.make("botyard.learning:botyard/Navigate-v0")`` imports it automatically.
 """
 
 from __future__ import annotations
@@ -68,8 +71,9 @@ __all__ = [
 
 
 def _register() -> None:
-    """Register the environments with Gymnasium: since its version 1.0 it looks for no
-    entry points.
+    """Register the environments with Gymnasium.
+
+    Gymnasium reads no entry points since version 1.0, so an import must register them.
     """
     import gymnasium
 
@@ -86,6 +90,8 @@ def _register() -> None:
             entry_point="botyard.learning.environments:Environment",
             vector_entry_point="botyard.learning.environments:VectorEnvironment",
             kwargs={"task": name},
+            # The passive checker wraps each environment and inspects every step. Tests
+            # run Gymnasium's full check instead.
             disable_env_checker=True,
         )
 
@@ -99,6 +105,8 @@ def __getattr__(name: str) -> Any:
                 importlib.import_module(f"botyard.learning.{_MODULE_OF[name]}"), name
             )
         except ModuleNotFoundError as error:
+            # Only a missing package of the extra gets the hint: any other error is a
+            # bug.
             if error.name not in EXTRAS["learning"].modules:
                 raise
             raise ModuleNotFoundError(
@@ -115,5 +123,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-if find_spec("gymnasium") is not None:  # tasks can be used without it
+# Tasks work without Gymnasium, on `Worlds` alone.
+if find_spec("gymnasium") is not None:
     _register()

@@ -1,5 +1,6 @@
-"""Policies of the benchmark that learn nothing: straight to the goal, and published
-methods (`botyard.navigation`).
+"""Baseline policies of the navigation benchmark, none of which learns.
+
+They are: drive straight to the goal, and published methods of `botyard.navigation`.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from botyard.numerics import elementwise
 from botyard.processes import codeload
 
 SAFETY_M: Final = 0.1
-"""What is kept free around the robot, m."""
+"""Clearance that the baselines keep around the robot, m."""
 TURN_GAIN: Final = 2.0
-"""Turn rate per angle of the direction, 1/s."""
+"""Turn rate per radian of bearing, 1/s."""
 APPROACH_S: Final = 1.0
-"""Nearer to its goal than what it goes in this time, the robot slows down, s."""
+"""The robot slows down when it is less than this time away from its goal, s."""
 
 
 class Baseline(ABC):
-    """What all of them have in common: they read observations, and give velocities.
+    """Base class of policies that turn observations into velocities.
 
     Parameters
     ----------
     setup : Setup
-        The worlds.
+        Description of the worlds and of the robot.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -43,25 +44,27 @@ class Baseline(ABC):
 
     @abstractmethod
     def act(self, observations: F4) -> NDArray[Any]:
-        """See `botyard.learning.benchmark.Policy`."""
+        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
 
     def ranges(self, observations: F4) -> F8:
-        """Ranges of the lidar, (n, r), m."""
+        """Return the ranges of the lidar, (n, r), m."""
         return (
             observations[:, : len(self.setup.angles)].astype(np.float64)
             * self.setup.range_max
         )
 
     def goal(self, observations: F4) -> F8:
-        """The goal in the frame of the robot, (n, 2), m; one that is farther away than
-        it can be observed is that far away.
+        """Return the goal in the frame of the robot, (n, 2), m.
+
+        The observed distance saturates at `Setup.far`: a goal beyond it appears at that
+        distance, in the right direction.
         """
         r = len(self.setup.angles)
         own = observations[:, r : r + 3].astype(np.float64)
         return own[:, 1:] * (own[:, :1] * self.setup.far)
 
     def velocities(self, observations: F4) -> F8:
-        """Present velocities, (n, 2), m/s and rad/s."""
+        """Return the current velocities, (n, 2), m/s and rad/s."""
         r = len(self.setup.angles)
         return observations[:, r + 3 : r + 5].astype(np.float64) * [
             self.setup.max_v,
@@ -69,37 +72,47 @@ class Baseline(ABC):
         ]
 
     def actions(self, v: F8, w: F8) -> F8:
-        """Actions of velocities."""
+        """Return the actions that command the velocities `v` (m/s) and `w` (rad/s)."""
         return np.stack([v / self.setup.max_v, w / self.setup.max_w], axis=1)
 
     def points(self, observations: F4) -> F8:
-        """What the lidar sees, (n, r, 2), m."""
+        """Return the points that the lidar hits, in the robot's frame, (n, r, 2), m."""
         s = self.setup
+        # A ray that hits nothing reads the maximum range. The factor keeps rounding in
+        # the observation (float32) from making a hit of it.
         return local.points_of(
             self.ranges(observations), s.angles, IDENTITY, 0.999 * s.range_max
         )
 
 
 class Straight(Baseline):
-    """Straight to the goal, whatever is in between."""
+    """Policy that drives straight to the goal and ignores all obstacles."""
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """See `botyard.learning.benchmark.Policy`."""
+        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
         goal, s = self.goal(observations), self.setup
         bearing = elementwise.atan2(goal[:, 1], goal[:, 0])
         ahead = np.maximum(elementwise.cos(bearing), 0.0)
         w = np.clip(TURN_GAIN * bearing, -s.max_w, s.max_w)
+        # The square slows the robot early in a turn: otherwise it circles around a near
+        # goal.
         return self.actions(s.max_v * ahead * ahead, w)
 
 
 class DynamicWindow(Baseline):
-    """The dynamic window approach (Fox, Burgard, Thrun 1997), with the paper's weights."""
+    """The dynamic window approach, with the weights of the paper.
+
+    Fox, Burgard, Thrun 1997.
+    """
 
     ACCEL: Final = (1.0, 4.0)
-    """Accelerations that it reckons with, m/s² and rad/s²; the robot has no limits."""
+    """Accelerations assumed for the window, m/s² and rad/s².
+
+    The robot itself has no limits of acceleration, but the method needs finite ones.
+    """
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """See `botyard.learning.benchmark.Policy`."""
+        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
         s = self.setup
         found = local.dynamic_window(
             self.points(observations),
@@ -116,8 +129,9 @@ class DynamicWindow(Baseline):
 
 
 class FieldHistogram(Baseline):
-    """VFH+ (Ulrich, Borenstein 1998), with the paper's weights. Its heading is the sum
-    of its turns.
+    """VFH+ (Ulrich, Borenstein 1998) with the paper's weights.
+
+    The policy integrates its heading from the observed turn rates.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -126,15 +140,18 @@ class FieldHistogram(Baseline):
         self._heading: F8 = np.zeros(setup.worlds)
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """See `botyard.learning.benchmark.Policy`."""
+        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
         s, goal, now = (
             self.setup,
             self.goal(observations),
             self.velocities(observations),
         )
+        # The histogram compares directions with the one chosen before, so it needs a
+        # heading in a fixed frame. Observations contain none.
         self._heading = self._heading + now[:, 1] * s.dt
         away = np.sqrt(goal[:, 0] * goal[:, 0] + goal[:, 1] * goal[:, 1])
         found = local.vector_field_histogram(
+            # Obstacles behind the goal must not block the direction towards it.
             local.before(self.points(observations), away + s.radius),
             elementwise.atan2(goal[:, 1], goal[:, 0]),
             self._heading,
@@ -150,18 +167,23 @@ class FieldHistogram(Baseline):
 
 
 class Orca(Baseline):
-    """Optimal reciprocal collision avoidance (van den Berg et al. 2011). It knows the
-    walls, and where everybody is: no robot would.
+    """Optimal reciprocal collision avoidance (van den Berg et al. 2011).
+
+    The policy reads the walls and all true positions from `Setup.truth`, which no real
+    robot knows.
     """
 
     HORIZON_S: Final = 2.0
     WALL_HORIZON_S: Final = 0.5
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """See `botyard.learning.benchmark.Policy`."""
+        """Return the actions, see `botyard.learning.benchmark.Policy.act`."""
         s = self.setup
         w, n = s.truth, s.worlds
         bodies = w.pose.shape[1]
+        # ORCA moves discs in any direction, but this robot has wheels. The method
+        # steers a point ahead of the axle, which can move in any direction, and the
+        # disc grows by that offset.
         ahead = np.zeros((n, bodies))
         ahead[:, 0] = crowds.AHEAD_SHARE * s.radius
         radius = np.full((n, bodies), WALKER_RADIUS_M)
@@ -194,18 +216,23 @@ BASELINES: Final[dict[str, type[Baseline]]] = {
     "vfh": FieldHistogram,
     "orca": Orca,
 }
-"""By the names that the command line has for them."""
+"""Baseline policies by the names that the command line accepts."""
 
 
 def find_policy(name: str) -> Callable[[Setup], Policy]:
-    """The class of a policy: one of `BASELINES`, or what the user names as
-    ``module:Class`` or ``file.py:Class``, which is imported.
+    """Return the class of a policy.
+
+    Parameters
+    ----------
+    name : str
+        A name of `BASELINES`, or the user's own class as ``module:Class`` or
+        ``file.py:Class``, which is imported.
 
     Raises
     ------
     CommandLineError
-        There is none of that name, or it cannot be imported, which says the user's own
-        line that has led to it; or it is no class.
+        The name is unknown, or the import fails (the message names the user's line that
+        caused it), or the object is not callable.
     """
     if name in BASELINES:
         return BASELINES[name]
@@ -217,6 +244,7 @@ def find_policy(name: str) -> Callable[[Setup], Policy]:
 
     try:
         found: Callable[[Setup], Policy] = codeload.load_named(name)
+    # The user's module may raise any exception when it is imported.
     except Exception as error:
         raise CommandLineError(f"policy {name}: {codeload.said_of(error)}") from error
 

@@ -1,4 +1,4 @@
-"""Worlds with a task: what all kinds of environments stand on."""
+"""Many worlds with one task: the common part of all kinds of environments."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from botyard.names import shown
 from botyard.worlds.worlds import Worlds
 
 PICTURE_PIXELS: Final = 480
-"""Width of rendered pictures."""
+"""Width and height of rendered images, pixels."""
 MAX_SEED: Final = 2**63
 log = logging.getLogger("botyard.learning")
 
 
 class TaskBatch:
-    """Worlds with a task, and the arrays of a step.
+    """Worlds with a task, and the arrays that a step fills.
 
-    Arrays that are handed out are copies, or, without `copy`, of two sets that take
-    turns: what a step returned stays as it is until the step after the next. Resets
-    have sets of their own: worlds may be reset between two steps. Infos are always
-    copies: a task may give arrays that it goes on writing into.
+    With `copy`, callers get copies of the arrays. Without it, two sets of arrays take
+    turns: the result of a step stays valid until the step after the next. Resets use
+    sets of their own, because worlds may be reset between two steps. Infos are always
+    copies, because a task may keep writing into its arrays.
     """
 
     def __init__(self, task: Task, n: int, threads: int, copy: bool, seed: int) -> None:
@@ -46,6 +46,8 @@ class TaskBatch:
             sensors=task.sensors,
             boxes=task.boxes,
         )
+        # The last environment that takes a task owns it: `_check_owner` compares this
+        # object.
         self._owner = task._owner = object()
         task._begin(self.worlds)
         low, high = task.observation_bounds(self.worlds)
@@ -56,6 +58,7 @@ class TaskBatch:
         self._own_shape = self.action_space.shape
         self._shape = len(self.worlds), *self._own_shape
         self._copy = arguments.flag(copy, "copy")
+        # Two sets without `copy`, so that a learner can still read the previous step.
         sets = 1 if copy else 2
         self._sets = cycle([self._arrays(n) for _ in range(sets)])
         self._first = cycle(
@@ -69,7 +72,7 @@ class TaskBatch:
         self._faults: dict[int, str] = {}
 
     def has_its_spaces(self) -> bool:
-        """Whether the task still has the spaces that the arrays were made for."""
+        """Return whether the task still has the spaces of the arrays."""
         spaces = (
             (self.task.observation_bounds, self.observation_space),
             (self.task.action_bounds, self.action_space),
@@ -89,12 +92,24 @@ class TaskBatch:
         )
 
     def ask(self, method: Callable[..., object], *arrays: NDArray[Any]) -> None:
-        """Let the task write into arrays. ArgumentError: it returns something instead."""
+        """Let the task write into arrays.
+
+        Raises
+        ------
+        ArgumentError
+            The method returns a value instead of writing into the arrays.
+        """
         ask(self.task, method, self.worlds, *arrays)
 
     def infos(self) -> dict[str, NDArray[Any]]:
-        """What the task tells of each world, in its own arrays; ``fault`` is added.
-        ArgumentError: it has not a row for each.
+        """Return the task's info of each world, as the task's own arrays.
+
+        ``fault`` is added if a world stopped in this step.
+
+        Raises
+        ------
+        ArgumentError
+            The task's info is not a dict of arrays with one row for each world.
         """
         infos, n = self.task.info(self.worlds), len(self.worlds)
         if not isinstance(infos, dict):
@@ -121,18 +136,18 @@ class TaskBatch:
         return infos
 
     def info(self) -> dict[str, Any]:
-        """What the task tells of the first world, and why it was stopped."""
+        """Return the info of the first world, and the reason if it stopped."""
         return {
             name: values[0] if values.ndim == 1 else values[0].copy()
             for name, values in self.infos().items()
         }
 
     def step(self, mask: B1 | None = None) -> None:
-        """Advance all worlds, or those of a mask, by a step.
+        """Advance all worlds by a step, or only the worlds of a mask.
 
-        A world with a wrong command, parameter or state stops alone: `ends` truncates
-        it, and infos say why. It begins its next episode at once, so that the task
-        looks at a world that is right.
+        A wrong command, parameter or state stops only its own world. `ends` truncates
+        that world's episode, and the infos state the reason. The world starts its next
+        episode at once, so that the task always reads a valid world.
         """
         self._faults = {}
         try:
@@ -143,10 +158,11 @@ class TaskBatch:
             self._restart(np.array(sorted(error.faults)))
 
     def _restart(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Begin episodes in worlds. Those in which a parameter is wrong have begun,
-        too, and stop again at the next step.
+        """Start episodes in the worlds `chosen`.
+
+        A world with a wrong parameter starts as well, and stops again at its next step.
         """
-        # a fault is told by the step that meets it
+        # The step that meets the fault reports it, so a reset stays silent.
         with contextlib.suppress(WorldFaultError):
             self.worlds.reset(
                 chosen,
@@ -156,33 +172,41 @@ class TaskBatch:
             )
 
     def ends(self, rewards: NDArray[np.float64], terminated: B1, truncated: B1) -> None:
-        """Ask the task for rewards and ends of a step. A world that was stopped is
-        truncated, with reward 0.
+        """Ask the task for the rewards of a step and for the episodes that end.
+
+        The episode of a world that stopped is truncated, with reward 0.
         """
         self.ask(self.task.reward, rewards)
         self.ask(self.task.done, terminated, truncated)
+        # The task has seen the new episode of a stopped world: its verdict means
+        # nothing.
         if self._faults:
             stopped = list(self._faults)
             rewards[stopped], terminated[stopped], truncated[stopped] = 0.0, False, True
 
     def next_set(self) -> tuple[F4, NDArray[np.float64], B1, B1]:
-        """Arrays of a step, for observations, rewards, terminations and truncations."""
+        """Return the arrays of a step: observations, rewards, terminated, truncated."""
         return next(self._sets)
 
     def next_first(self) -> F4:
-        """The array of a reset, for observations; what stopped worlds before is
-        forgotten.
+        """Return the array of a reset for observations.
+
+        It forgets the faults of the previous step.
         """
         self._faults = {}
         return next(self._first)
 
     def given(self, *arrays: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-        """Arrays as they are handed out."""
+        """Return arrays in the form that callers get: copies, unless `copy` is off."""
         return tuple(array.copy() for array in arrays) if self._copy else arrays
 
     def begin(self, chosen: I8, seeds: NDArray[np.uint64] | None = None) -> None:
-        """Begin episodes in some worlds. NotNowError: the task was given to another
-        environment.
+        """Start episodes in the worlds `chosen`.
+
+        Raises
+        ------
+        NotNowError
+            Another environment has taken the task.
         """
         self._check_owner()
         self._restart(chosen, seeds)
@@ -190,10 +214,16 @@ class TaskBatch:
         self.has_begun = True
 
     def act(self, actions: ArrayLike, *, of_one: bool = False) -> None:
-        """Take the actions of a step, or `of_one` world alone.
+        """Apply the actions of a step, to all worlds or to the only one (`of_one`).
 
-        ResetNeeded: no episode has begun yet. NotNowError: the task was given to
-        another environment.
+        Raises
+        ------
+        ResetNeeded
+            No episode has started yet.
+        NotNowError
+            Another environment has taken the task.
+        ArgumentError
+            The actions are not numbers, have another shape or are not finite.
         """
         if not self.has_begun:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
@@ -203,30 +233,34 @@ class TaskBatch:
             if of_one
             else as_actions(actions, self._shape)
         )
-        if (
-            not math.isfinite(given.sum()) and not np.isfinite(given).all()
-        ):  # a sum may be too large for its type
+        # The sum is a quick test. It can overflow for finite actions, so each number is
+        # checked before the error.
+        if not math.isfinite(given.sum()) and not np.isfinite(given).all():
             raise ArgumentError("actions: expected finite numbers")
-
         low, high = self._bounds
         found = self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
         if found is not None:
             raise ArgumentError(
-                f"{type(self.task).__name__}.act: expected that it writes into "
-                f"w.command and returns None, found {arguments.found(found)}"
+                f"{type(self.task).__name__}.act: expected a method that writes "
+                "into w.command and returns None, "
+                f"found {arguments.found(found)}"
             )
 
     def _check_owner(self) -> None:
-        """Two environments with one task would write into the same goals."""
+        """Raise NotNowError if another environment has taken the task.
+
+        Two environments with one task would overwrite each other's goals.
+        """
         if self.task._owner is not self._owner:
             raise NotNowError(
-                "this task was given to another environment since: give each "
-                "environment a task of its own (copy.deepcopy(task))"
+                "another environment has taken this task: give each environment "
+                "its own task (copy.deepcopy(task))"
             )
 
     def picture(self, world: int) -> NDArray[np.uint8]:
-        """A world from above with the marks of its task, (height, width, 3): always of
-        one size, as movies need it.
+        """Render a world from above with the marks of its task, (height, width, 3).
+
+        All images have one size, because encoders of video need it.
         """
         marks = self.task.marks(world)
         image = self.worlds.world(world).render(
@@ -236,28 +270,37 @@ class TaskBatch:
 
 
 class OfBatch:
-    """What both kinds of environments show of their batch."""
+    """Properties that all kinds of environments take from their batch."""
 
     _batch: TaskBatch
 
     @property
     def worlds(self) -> Worlds:
-        """The worlds; of a single environment `Worlds` of one."""
+        """The worlds. A single environment has a `Worlds` of length 1."""
         return self._batch.worlds
 
     @property
     def task(self) -> Task:
-        """The task."""
+        """The task that defines observations, rewards and the end of an episode."""
         return self._batch.task
 
     @property
     def _fps(self) -> int:
-        """At so many pictures in a second, one for each step, movies run in real time."""
+        """Frame rate of video, in images per second.
+
+        With one image for each step, video at this rate plays in real time.
+        """
         return max(1, round(1.0 / self.worlds.dt))
 
 
 def checked_mode(render_mode: str | None) -> str | None:
-    """A render mode. ArgumentError: there is none of that name."""
+    """Return a valid render mode.
+
+    Raises
+    ------
+    ArgumentError
+        The mode is unknown.
+    """
     if render_mode not in (None, "rgb_array"):
         raise ArgumentError(
             f'render_mode: expected rgb_array or None, found "{render_mode}"'
@@ -267,8 +310,12 @@ def checked_mode(render_mode: str | None) -> str | None:
 
 
 def check_options(options: dict[str, Any] | None, *known: str) -> None:
-    """Check the options of a reset. ArgumentError: one is not among those that are
-    known.
+    """Check the names of the options of a reset.
+
+    Raises
+    ------
+    ArgumentError
+        An option is not one of the `known` names.
     """
     for name in options or ():
         if name not in known:
@@ -279,8 +326,12 @@ def check_options(options: dict[str, Any] | None, *known: str) -> None:
 
 
 def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") -> F4:
-    """Actions as an array of a shape. ArgumentError: they are no numbers, or of another
-    shape.
+    """Return actions as a float32 array of a shape.
+
+    Raises
+    ------
+    ArgumentError
+        The actions are not numbers, or have another shape.
     """
     try:
         found = np.asarray(given, np.float32)
@@ -298,7 +349,7 @@ def as_actions(given: ArrayLike, shape: tuple[int, ...], what: str = "actions") 
 
 
 def row_of_seeds(seed: int, n: int) -> NDArray[np.uint64]:
-    """Seeds of n worlds: `seed`, `seed` + 1, …"""
+    """Return the seeds of n worlds: `seed`, `seed` + 1, …"""
     first = arguments.whole(seed, "seed", low=0, high=MAX_SEED)
     return np.uint64(first) + np.arange(n, dtype=np.uint64)
 

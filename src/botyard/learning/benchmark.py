@@ -1,9 +1,9 @@
-"""A benchmark of policies that drive a robot to a goal: seeded worlds in three classes,
-and what became of the robot in each.
+"""Benchmark of policies that drive a robot to a goal in seeded worlds.
 
+There are three classes of worlds.
 All worlds have the same robot, a disc with a lidar, and the observations and actions of
-`botyard.learning.Navigate`. A world is a function of its class, its number and the
-seed, so results repeat to the last digit, with any number of threads.
+`botyard.learning.Navigate`. A world depends only on its class, its number and the seed.
+Results repeat to the last digit with any number of threads.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ from botyard.navigation.walls import distances_to
 from botyard.worlds.worlds import Worlds
 
 RAYS: Final = 181
-"""Rays of the lidar, over half a turn."""
+"""Number of lidar rays, over half a turn."""
 MAX_STEPS: Final = 600
-"""Steps of an episode, of 0.1 s."""
+"""Steps of an episode, 0.1 s each."""
 LEAST_M: Final = 4.0
-"""Least distance of start and goal, m."""
+"""Minimum distance between start and goal, m."""
 PEDESTRIANS: Final = 10
-"""In a world of crowds."""
+"""Number of pedestrians in a world of the class ``crowds``."""
 FREE_M: Final = 5.0
-"""Clearances are at most this, m."""
+"""Clearances are measured up to this distance, m."""
 WORLD_SEEDS: Final = 1_000_000
-"""Seeds of a class are apart from those of the next one by this number."""
+"""Distance between the first seeds of two classes: no two worlds share a seed."""
 MAX_WORLDS: Final = 100_000
-"""Worlds of a class."""
+"""Maximum number of worlds of a class."""
 
 
 def _room(number: int) -> Scene:
-    """Four rooms on both sides of a corridor, 10 m × 10.4 m."""
+    """Return four rooms on both sides of a corridor, 10 m × 10.4 m."""
     return office(2, width=5.0, depth=4.0, corridor=2.4, furniture=1, seed=number + 1)
 
 
 CLASSES: Final = ("rooms", "clutter", "crowds")
-"""Classes of worlds: rooms at a corridor, behind doors; blocks and pillars; pedestrians
-on a square.
+"""Classes of worlds.
+
+Rooms with doors at a corridor; blocks and pillars; pedestrians on a square.
 """
 
 
 class Truth:
-    """What is true of the worlds, and no robot would know: to look at. All arrays are
-    copies; nothing here moves anybody.
+    """Read-only view of the true state of the worlds, which no real robot knows.
 
-    It is there so that no policy changes worlds by mistake. It keeps out nobody who
-    looks for the worlds in the memory of the program.
+    All arrays are copies. The view prevents a policy from changing worlds by mistake.
+    It is not a security boundary: code can still find the worlds in memory.
 
     Parameters
     ----------
     w : Worlds
-        The worlds: of n, with m bodies each, of which the first is the robot.
+        n worlds with m bodies each. Body 0 is the robot.
     """
 
     __slots__ = ("__w",)
@@ -82,53 +82,61 @@ class Truth:
 
     @property
     def vel(self) -> F8:
-        """Velocities forward, leftward and of rotation in the bodies' own frames, (n,
-        m, 3): m/s, m/s, rad/s.
-        """
+        """Body velocities vx, vy and yaw rate, (n, m, 3): m/s, m/s, rad/s."""
         return self.__w.vel.copy()
 
     @property
     def contact(self) -> NDArray[np.int8]:
-        """What stopped each body in the last step, (n, m): 0 nothing, 1 a wall, 2
-        another body.
+        """Contact of each body in the last step, (n, m).
+
+        0: none; 1: a wall; 2: another body.
         """
         return self.__w.contact.copy()
 
     @property
     def tick(self) -> NDArray[np.int64]:
-        """Steps done, (n,)."""
+        """Number of steps of the episode so far, (n,)."""
         return self.__w.tick.copy()
 
     def near_walls(
         self, xy: ArrayLike | None = None, *, reach: float, count: int = 8
     ) -> F8:
-        """The walls near places, or near all bodies: see `botyard.Worlds.near_walls`.
-        ArgumentError: an argument is wrong.
+        """Return the walls near points, or near all bodies.
+
+        See `botyard.Worlds.near_walls`.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is out of its range.
         """
         return self.__w.near_walls(xy, reach=reach, count=count)
 
 
 class Setup(NamedTuple):
-    """What a policy is told before the first step.
+    """Description of the worlds that a policy gets before the first step.
 
     Attributes
     ----------
     worlds : int
-        Number of worlds: rows of observations and actions.
+        Number of worlds, and of rows of observations and actions.
     angles : (r,) float64
-        Bearings of the lidar's rays, rad; the lidar is in the middle of the robot.
-    range_max, far : float
-        Ranges are divided by the first one, the distance of the goal by the second one,
-        m.
+        Bearings of the lidar's rays, rad. The lidar is at the centre of the robot.
+    range_max : float
+        Maximum range of the lidar, m: observed ranges are divided by it.
+    far : float
+        The observed distance of the goal is divided by this distance, m.
     max_v, max_w : float
-        Velocities of the action 1, m/s and rad/s.
-    radius, dt : float
-        Of the robot, m; time of a step, s.
+        Velocities that the action 1 commands, m/s and rad/s.
+    radius : float
+        Radius of the robot, m.
+    dt : float
+        Duration of a step, s.
     truth : Truth
-        What a robot would not know. Policies that look at it are compared with others
-        of that kind only.
+        True state of the worlds. Policies that read it compare only with others that
+        do.
     goals : (n, 2) float64
-        Goals in the frame of the world, m: truth, too. A copy.
+        Goals in the frame of the world, m: a copy, and part of the truth as well.
     """
 
     worlds: int
@@ -144,33 +152,40 @@ class Setup(NamedTuple):
 
 
 class Policy(Protocol):
-    """What is compared: a class whose objects are made with a `Setup`, one for each
-    class of worlds.
+    """Interface of a policy: a class whose objects are made with a `Setup`.
+
+    The benchmark makes one object for each class of worlds.
     """
 
     def act(self, observations: F4) -> NDArray[Any]:
-        """Actions, (n, 2), for observations, (n, r + 5), see
-        `botyard.learning.Navigate`. Rows of worlds that have ended do not matter.
+        """Return the actions, (n, 2), for observations, (n, r + 5).
+
+        See `botyard.learning.Navigate` for their meaning. Rows of finished worlds are
+        ignored.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of the robot in a world.
+    """Result of one episode of the benchmark.
 
     Attributes
     ----------
-    kind, world : str, int
-        Class of the world, and its number.
+    kind : str
+        Class of the world.
+    world : int
+        Number of the world in its class.
     outcome : str
         ``goal``, ``collision`` or ``timeout``.
-    time_s, way_m : float
-        When the episode ended, s; how far the robot had gone, m.
+    time_s : float
+        Duration of the episode, s.
+    way_m : float
+        Length of the path that the robot drove, m.
     clearance_m : float
-        Least distance from walls and pedestrians, from edge to edge, m; at most 5.
+        Minimum distance from walls and pedestrians, edge to edge, m; at most 5.
     turning : float
-        Mean size of angular acceleration, rad/s²: the less, the smoother.
+        Mean absolute angular acceleration, rad/s²: small for a smooth drive.
     """
 
     kind: str
@@ -183,8 +198,12 @@ class Result:
 
 
 def task_of(kind: str, numbers: Iterable[int]) -> Navigate:
-    """The task of a class, with the maps of the worlds of these numbers. ArgumentError:
-    there is no such class.
+    """Return the task of a class, with the maps of the worlds `numbers`.
+
+    Raises
+    ------
+    ArgumentError
+        The class is unknown.
     """
     arguments.one_of(kind, "kind", CLASSES)
     common: dict[str, Any] = {"rays": RAYS, "max_steps": MAX_STEPS, "least_m": LEAST_M}
@@ -206,28 +225,28 @@ def run(
     first: int = 0,
     threads: int = 1,
 ) -> list[Result]:
-    """Let a policy drive in all worlds of a class.
+    """Let a policy drive in the worlds of a class and return the results.
 
     Parameters
     ----------
     policy : callable
-        Makes the policy of a `Setup`, for example a class.
+        Makes a policy of a `Setup`: usually a class.
     kind : str
         One of `CLASSES`.
     count : int
         Number of worlds.
     seed : int
-        Of the benchmark.
+        Seed of the benchmark.
     first : int
-        Number of the first one.
+        Number of the first world.
     threads : int
         Threads of the simulation.
 
     Raises
     ------
     ArgumentError
-        An argument is wrong, or the policy has no method ``act``, or returns something
-        else than (n, 2) finite numbers.
+        An argument is out of its range, or the policy has no method ``act``, or it does
+        not return (n, 2) finite numbers.
     """
     count = arguments.whole(count, "count", low=1, high=MAX_WORLDS)
     seed = arguments.whole(seed, "seed", low=0, high=2**31)
@@ -248,7 +267,7 @@ def run(
 
 
 class _Trial:
-    """The episodes of a class of worlds."""
+    """The episodes of one class of worlds, and their measurements."""
 
     def __init__(
         self, task: Navigate, w: Worlds, kind: str, seed: int, first: int
@@ -257,6 +276,8 @@ class _Trial:
         n = len(w)
         task.begin(w)
         everyone = np.arange(n)
+        # The seed of a world depends on its number, not on its row: a world can run
+        # alone, or as part of another selection, with the same result.
         begin = (seed * len(CLASSES) + CLASSES.index(kind)) * WORLD_SEEDS + first
         w.reset(
             everyone,
@@ -270,7 +291,7 @@ class _Trial:
         self._radius = task.robots[0].radius
 
     def results(self, policy: Callable[[Setup], Policy]) -> list[Result]:
-        """Let the policy drive until all have ended."""
+        """Let the policy drive until all episodes have ended."""
         w, task = self._w, self._task
         n = len(w)
         driver = policy(self._setup())
@@ -286,11 +307,14 @@ class _Trial:
         outcomes, times = np.full(n, "timeout", dtype="U9"), np.zeros(n)
         while active.any():
             task.observe(w, observed)
+            # The policy gets a copy, so that it cannot change the observation of the
+            # next step.
             task.act(
                 w,
                 np.clip(self._checked(driver.act(observed.copy()), active), -1.0, 1.0),
             )
             place, turn = w.pose[:, 0, :2].copy(), w.vel[:, 0, 2].copy()
+            # Finished worlds stand still, so that their measurements stay final.
             w.step(mask=active)
             task.reward(w, rewards)
             task.done(w, ended, cut)
@@ -335,11 +359,12 @@ class _Trial:
         )
 
     def _checked(self, actions: Any, active: NDArray[np.bool_]) -> F8:
-        """Actions; 0 where the episode has ended."""
+        """Return checked actions, 0 in worlds whose episode has ended."""
         wanted = (len(self._w), 2)
         try:
             found = np.asarray(actions)
-        except ValueError:  # rows of several lengths
+        # Rows of different lengths make no array.
+        except ValueError:
             found = None
 
         if found is None or found.shape != wanted or found.dtype.kind not in "fiu":
@@ -352,7 +377,7 @@ class _Trial:
         return np.where(active[:, None], found, 0.0).astype(np.float64)
 
     def _measure(self, active: NDArray[np.bool_], place: F8, turn: F8) -> None:
-        """Add what has happened in a step."""
+        """Add the path, the turning and the clearance of a step."""
         w = self._w
         d = w.pose[:, 0, :2] - place
         self._way += np.where(
@@ -360,6 +385,7 @@ class _Trial:
         )
         self._turning += np.where(active, np.abs(w.vel[:, 0, 2] - turn) / w.dt, 0.0)
         here = w.pose[:, :1, :2]
+        # One wall is enough: `near_walls` sorts them by distance.
         gap = (
             distances_to(
                 w.near_walls(here, reach=FREE_M + self._radius, count=1), here
@@ -386,11 +412,14 @@ TITLES: Final = (
     "clearance_m",
     "turning_rad_s2",
 )
-"""Columns of `lines_of`."""
+"""Column titles of `lines_of`."""
 
 
 def lines_of(results: Iterable[Result]) -> list[str]:
-    """Results as lines of CSV, without titles; numbers with all their digits."""
+    """Return results as lines of CSV, without titles.
+
+    Numbers keep all their digits, so that equal lines mean equal results.
+    """
     return [
         f"{r.kind},{r.world},{r.outcome},{r.time_s!r},{r.way_m!r},{r.clearance_m!r},{r.turning!r}"
         for r in results
@@ -398,7 +427,7 @@ def lines_of(results: Iterable[Result]) -> list[str]:
 
 
 def digest_of(results: Iterable[Result]) -> str:
-    """A hash of results: equal ones are equal to the last digit."""
+    """Return a hash of results. Equal hashes mean results equal to the last digit."""
     return hashlib.blake2b(
         "\n".join(lines_of(results)).encode(), digest_size=8
     ).hexdigest()

@@ -1,4 +1,4 @@
-"""Learning tasks by their names: botyard's, and those of installed packages."""
+"""Catalogue of learning tasks by name: botyard's own, and tasks of installed packages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ TASKS: Final = {
     "PushBox": "pushbox",
     "SocialNavigate": "social",
 }
-"""Modules of `botyard.learning.tasks` by the classes of tasks in them. Gymnasium has
-these as ``botyard/NAME-v0``.
+"""Modules of `botyard.learning.tasks` by the class of task that they define.
+
+Gymnasium knows these tasks as ``botyard/NAME-v0``.
 """
 
 PACKAGED: Final[Group[type[Task]]] = Group(
@@ -37,33 +38,35 @@ PACKAGED: Final[Group[type[Task]]] = Group(
 
 
 def _is_task(kind: object) -> bool:
+    # Imported late: `import botyard.learning` needs only the names, and stays fast.
     from botyard.learning.tasks.base import Task
 
     return isinstance(kind, type) and issubclass(kind, Task)
 
 
 def task_names() -> tuple[str, ...]:
-    """Names of all tasks: botyard's, then those of installed packages. Nothing is
-    imported.
+    """Return the names of all tasks: botyard's, then the ones of installed packages.
+
+    Nothing is imported.
     """
     return (*TASKS, *PACKAGED.names())
 
 
 def find_task(task: str | Task | type[Task], **options: Any) -> Task:
-    """A task by its name, of a class, or the task itself.
+    """Return a task, given its name, its class or the task itself.
 
     Raises
     ------
     ArgumentError
-        There is none of that name; a task itself takes no options.
+        The name is unknown, or options are given for a task that exists already.
     """
     from botyard.learning.tasks.base import Task
 
     if isinstance(task, Task):
         if options:
             raise ArgumentError(
-                f"{', '.join(options)}: options are for the name or the class of "
-                "a task, not for a task itself"
+                f"{', '.join(options)}: options apply to the name or the class "
+                "of a task, not to a task object"
             )
 
         return task
@@ -79,7 +82,7 @@ def find_task(task: str | Task | type[Task], **options: Any) -> Task:
     if not _is_task(kind):
         raise ArgumentError(
             f"task: expected one of {', '.join(task_names())}, a Task or a class "
-            f"of them, found {task!r}"
+            f"of tasks, found {task!r}"
         )
 
     made: Task = kind(**options)

@@ -1,5 +1,6 @@
-"""Gymnasium's interfaces to tasks: many worlds as one vector environment, and one world
-as an environment (gymnasium.farama.org, 1.x).
+"""Gymnasium's interfaces to tasks (gymnasium.farama.org, 1.x).
+
+Many worlds are one vector environment, and one world is one environment.
 """
 
 from __future__ import annotations
@@ -28,29 +29,29 @@ from botyard.worlds.worlds import MAX_WORLDS
 
 
 class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
-    """Many worlds as one environment of Gymnasium.
+    """Many worlds as one vector environment of Gymnasium.
 
     Parameters
     ----------
     task : str, Task or class of tasks
-        What is to be learned.
+        The task to learn.
     num_envs : int
         Number of worlds.
     autoreset_mode : AutoresetMode or str
-        What happens when an episode ends. ``NextStep``: the next step begins another
-        one, and ignores the action. ``SameStep``: the step begins another one; the last
-        observation is ``final_obs`` in infos (all rows; those of ``_final_obs`` count),
-        what else is known of the end ``final_info`` (in the same way), and infos
-        themselves are of the episode that has begun. ``Disabled``: nothing, until
-        ``reset(options={"reset_mask": mask})``.
+        Handling of worlds whose episode has ended. ``NextStep``: the next step starts
+        another episode and ignores the action. ``SameStep``: the same step starts
+        another episode. The last observation is then ``final_obs`` in infos, and the
+        last info is ``final_info``; rows count where ``_final_obs`` and ``_final_info``
+        are True. The other infos belong to the new episode. ``Disabled``: the episode
+        stays ended until ``reset(options={"reset_mask": mask})``.
     threads : int
-        Threads of the simulation; results do not depend on them.
+        Threads of the simulation. Results do not depend on them.
     copy : bool
-        False: observations, rewards and ends are not copied; those that a step returned
-        are valid until the step after the next one.
+        False: observations, rewards and ends are not copied. The arrays of a step stay
+        valid until the step after the next.
     max_episode_steps : int, optional
-        Episodes are truncated after so many steps, also if the task would go on: the
-        time limit of Gymnasium.
+        Gymnasium's time limit: episodes are truncated after this number of steps, even
+        if the task would go on.
     render_mode : str, optional
         ``rgb_array``.
     **options
@@ -114,12 +115,14 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         seed: int | Sequence[int | None] | NDArray[Any] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin episodes in all worlds, or in those of ``options["reset_mask"]``, (n,)
-        bool: the first time, in all.
+        """Start episodes in all worlds, or in the worlds of ``options["reset_mask"]``.
 
-        World i gets the seed `seed` + i, or the i-th of a list, and begins with its
-        first episode; without, and where the list has None, it begins the next episode
-        of the seed that it has. The first time, seeds are drawn.
+        The mask has the shape (n,) and the type bool. The first call must reset all
+        worlds.
+
+        World i gets the seed `seed` + i, or the i-th one of a list, and starts the
+        first episode of that seed. Without a seed, or with None in the list, a world
+        starts the next episode of its current seed. The first call draws missing seeds.
 
         Returns
         -------
@@ -128,12 +131,13 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises
         ------
         ArgumentError
-            A seed is no whole number of at least 0, or the mask is of another shape, or
-            leaves out worlds that have no episode yet; an option has another name.
+            A seed is not a whole number of at least 0; the mask has another shape or
+            type, or excludes worlds without an episode; an option is unknown.
         NotNowError
-            The task was given to another environment.
+            Another environment has taken the task.
         """
         batch, n = self._batch, self.num_envs
+        # Gymnasium's `reset` seeds `np_random`, which accepts a single number only.
         given_seed: int | Sequence[int | None] | None = (
             seed.tolist() if isinstance(seed, np.ndarray) else seed
         )
@@ -160,6 +164,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not batch.has_begun:
             given_seed = _first_seeds(given_seed, self.np_random)
         seeds, given = _seeds_of(given_seed, n)
+        # Worlds with a given seed and worlds without one reset apart: `Worlds.reset`
+        # takes seeds for all of its worlds or for none.
         for some, own in (
             (chosen[given[chosen]], seeds),
             (chosen[~given[chosen]], None),
@@ -173,17 +179,17 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return batch.given(observed)[0], self._infos()
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Advance all worlds by a step; see `autoreset_mode` for those whose episode
-        has ended.
+        """Advance all worlds by a step.
 
-        A world with a wrong command, parameter or state is truncated, with reward 0;
-        ``fault`` in infos says why. The others go on.
+        `autoreset_mode` governs worlds whose episode has ended. A wrong command,
+        parameter or state truncates only its own world, with reward 0, and ``fault`` in
+        infos states the reason.
         """
         batch, worlds, task = self._batch, self.worlds, self.task
         batch.act(actions)
-        observed, rewards, terminated, truncated = (
-            batch.next_set()
-        )  # now: refused actions use no set up
+        # Taken after the actions are checked, so that refused actions do not use up one
+        # of the two sets.
+        observed, rewards, terminated, truncated = batch.next_set()
         begun = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else None
         if begun is not None and begun.any():
             batch.step(~begun)
@@ -195,6 +201,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         batch.ends(rewards, terminated, truncated)
         if self._limit is not None:
             truncated |= worlds.tick >= self._limit
+        # The step that starts an episode has no reward and no end (Gymnasium,
+        # NextStep).
         if begun is not None:
             rewards[begun] = 0.0
             terminated[begun] = truncated[begun] = False
@@ -202,6 +210,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         ended = self._ended = terminated | truncated
         batch.ask(task.observe, observed)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and ended.any():
+            # Before the reset: final observations and infos are from the episode that
+            # ended.
             final = {
                 "final_obs": observed.copy(),
                 "_final_obs": ended.copy(),
@@ -209,6 +219,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 "_final_info": ended.copy(),
             }
             batch.begin(np.flatnonzero(ended))
+            # A fault belongs to the ended episode, so it appears in ``final_info``
+            # only.
             infos = {
                 name: values
                 for name, values in self._infos().items()
@@ -222,8 +234,10 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return given[0], given[1], given[2], given[3], infos
 
     def _infos(self, of: B1 | None = None) -> dict[str, Any]:
-        """What the task tells, in the form of Gymnasium: each value with a mask of the
-        worlds that have it; without `of`, all have.
+        """Return the task's info in Gymnasium's form.
+
+        Each value has a mask of the worlds that it belongs to. Without `of`, every
+        world has a value.
         """
         infos: dict[str, Any] = {}
         for name, values in self._batch.infos().items():
@@ -236,7 +250,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return infos
 
     def render(self) -> tuple[Any, ...] | None:
-        """Pictures of all worlds, each (height, width, 3); None without a mode."""
+        """Return images of all worlds, each (height, width, 3); None without a mode."""
         return (
             tuple(self._batch.picture(i) for i in range(self.num_envs))
             if self.render_mode
@@ -244,11 +258,10 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         )
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method, or get an attribute, of the environments of all worlds, as the
-        vector environments of Gymnasium do.
+        """Call a method or get an attribute of the environments of all worlds.
 
-        The worlds share one task. What is called is called once; its result stands once
-        for each world.
+        This follows Gymnasium's vector environments, but all worlds share one task: a
+        method runs once, and its result is repeated for each world.
 
         Parameters
         ----------
@@ -267,7 +280,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Raises
         ------
         AttributeError
-            There is none of that name.
+            The name is unknown.
         """
         if name == "render":
             return self.render() or (None,) * self.num_envs
@@ -275,7 +288,10 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Get an attribute, once for each world: see `call`. A method is not called."""
+        """Return an attribute, repeated for each world: see `call`.
+
+        A method is returned and not called.
+        """
         return (self._of_one(name),) * self.num_envs
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -284,22 +300,22 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         Parameters
         ----------
         name : str
-            An attribute that the task has.
+            An existing attribute of the task.
         values : object
-            The value, or a list or tuple of it, once for each world.
+            The value, or a list or tuple with the same value for each world.
 
         Raises
         ------
         AttributeError
-            The task has none of that name.
+            The task has no such attribute.
         ArgumentError
-            The values are not one for each world, or differ; the attribute was used
-            when the worlds were made, or changes the spaces.
+            The number of values is not the number of worlds, or they differ; or the
+            attribute was used to make the worlds, or changes the spaces.
         """
         if name in _FIXED:
             raise ArgumentError(
-                f"{name}: expected an attribute that may change, found one that "
-                "the worlds were made with"
+                f"{name}: expected an attribute that can change, found one that "
+                "was used to make the worlds"
             )
 
         if (
@@ -324,6 +340,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
             values = values[0]
 
+        # Whether an attribute changes the spaces shows only after it is set.
         before = getattr(self.task, name)
         setattr(self.task, name, values)
         if not self._batch.has_its_spaces():
@@ -333,7 +350,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             )
 
     def _of_one(self, name: str) -> Any:
-        """A method or an attribute of the task, or of the environment of one world."""
+        """Return an attribute of the task, or of the environment of one world."""
         if name in ("observation_space", "action_space"):
             return getattr(self, f"single_{name}")
         if name == "metadata":
@@ -350,10 +367,9 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         return getattr(self.task, name)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End the threads."""
-        if hasattr(
-            self, "_batch"
-        ):  # Gymnasium also closes what was refused when it was made
+        """Stop the threads."""
+        # Gymnasium also closes an environment whose constructor raised an error.
+        if hasattr(self, "_batch"):
             self.worlds.close()
 
 
@@ -363,7 +379,7 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     Parameters
     ----------
     task : str, Task or class of tasks
-        What is to be learned.
+        The task to learn.
     render_mode : str, optional
         ``rgb_array``.
     **options
@@ -398,14 +414,15 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode: the first one of a seed, or the next one. The first time, a
-        seed is drawn.
+        """Start an episode: the first one of a seed, or the next one.
+
+        The first call draws a seed if none is given.
 
         Raises
         ------
         ArgumentError
-            The seed is no whole number of at least 0; there are options: none are
-            known.
+            The seed is not a whole number of at least 0, or an option is given: this
+            environment knows none.
         """
         check_options(options)
         super().reset(seed=seed)
@@ -418,8 +435,10 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         return observed[0].copy(), batch.info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Advance the world by a step. A wrong command, parameter or state truncates
-        the episode; ``fault`` in infos says why.
+        """Advance the world by a step.
+
+        A wrong command, parameter or state truncates the episode, and ``fault`` in
+        infos states the reason.
         """
         batch, task = self._batch, self.task
         observed, rewards, terminated, truncated = batch.next_set()
@@ -436,16 +455,16 @@ class Environment(OfBatch, gymnasium.Env[Any, Any]):
         )
 
     def render(self) -> Any:
-        """A picture of the world, (height, width, 3); None without a mode."""
+        """Return an image of the world, (height, width, 3); None without a mode."""
         return self._batch.picture(0) if self.render_mode else None
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self.worlds.close()
 
 
 _FIXED: Final = ("boxes", "robots", "scenes", "sensors", "step")
-"""Attributes of tasks that worlds are made with."""
+"""Attributes of a task that are read only once, when the worlds are made."""
 
 
 def _no_attribute(task: Task, name: str) -> AttributeError:
@@ -458,7 +477,13 @@ def _no_attribute(task: Task, name: str) -> AttributeError:
 
 
 def _mode_of(given: AutoresetMode | str) -> AutoresetMode:
-    """A mode by its name. ArgumentError: there is none of that name."""
+    """Return an autoreset mode by its name.
+
+    Raises
+    ------
+    ArgumentError
+        The name is unknown.
+    """
     try:
         return AutoresetMode(given)
     except ValueError:
@@ -471,7 +496,7 @@ def _mode_of(given: AutoresetMode | str) -> AutoresetMode:
 def _first_seeds(
     seed: int | Sequence[int | None] | None, rng: np.random.Generator
 ) -> int | Sequence[int | None]:
-    """Seeds of first episodes: those that are not given are drawn."""
+    """Return the seeds of first episodes, with drawn ones where none is given."""
     if seed is None:
         return int(rng.integers(MAX_SEED))
     if isinstance(seed, int) or not isinstance(seed, Sequence):
@@ -482,8 +507,9 @@ def _first_seeds(
 def _seeds_of(
     seed: int | Sequence[int | None] | None, n: int
 ) -> tuple[NDArray[np.uint64], B1]:
-    """Seeds of n worlds, and which of them are given: the others begin the next episode
-    of the seed that they have.
+    """Return the seeds of n worlds, and a mask of the worlds that get one.
+
+    The other worlds start the next episode of their current seed.
     """
     if seed is None:
         return np.zeros(n, np.uint64), np.zeros(n, np.bool_)

@@ -1,5 +1,7 @@
-"""The benchmark of navigation as runs of a study: ``run:
-botyard.learning.navigationstudy:drive`` in a plan (docs/howto/study.md).
+"""The navigation benchmark as runs of a study.
+
+A plan names it with ``run: botyard.learning.navigationstudy:drive``
+(docs/howto/study.md).
 """
 
 from __future__ import annotations
@@ -11,17 +13,18 @@ from botyard.learning.benchmark import run
 
 
 def drive(sim: object, params: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One world of the benchmark: the seed n of a run is the world n − 1 of ``botyard
-    bench navigation --seed 1``.
+    """Run one world of the benchmark.
+
+    The run with seed n drives in world n − 1 of ``botyard bench navigation --seed 1``.
 
     Parameters
     ----------
     sim : None
-        The plan has no world of its own.
+        Unused: the plan has no world of its own.
     params : dict
-        ``policy``: name, as for the command; ``class``: of the world.
+        ``policy``: a name, as for the command. ``class``: class of the world.
     seed : int
-        From 1.
+        Seed of the run, from 1.
 
     Returns
     -------
@@ -32,7 +35,7 @@ def drive(sim: object, params: dict[str, Any], seed: int) -> dict[str, Any]:
     Raises
     ------
     ArgumentError, CommandLineError
-        There is no such class, or no such policy.
+        The class or the policy is unknown.
     """
     (one,) = run(
         find_policy(str(params.get("policy"))),

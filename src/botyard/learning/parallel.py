@@ -1,5 +1,6 @@
-"""PettingZoo's interface to tasks of several robots: one world as a `ParallelEnv`
-(pettingzoo.farama.org).
+"""PettingZoo's interface to tasks of several robots (pettingzoo.farama.org).
+
+One world is one `ParallelEnv`.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ PROBE: Final = "options"
 """The option of `reset` that `pettingzoo.test.parallel_api_test` passes."""
 
 
-class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc] # it has no stubs
-    """One world with several robots as an environment of PettingZoo: each robot is an
-    agent, with its own observation, action and reward.
+# PettingZoo has no type stubs.
+class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # type: ignore[misc]
+    """One world with several robots as an environment of PettingZoo.
 
-    Agents have the names of the robots. An episode ends for all of them at once;
-    `agents` is empty then, until `reset`.
+    Each robot is an agent with its own observation, action and reward. Agents have the
+    names of the robots. An episode ends for all agents at once, and `agents` is then
+    empty until `reset`.
 
     Parameters
     ----------
     task : str, TeamTask or class of such tasks
-        What is to be learned.
+        The task to learn.
     render_mode : str, optional
         ``rgb_array``.
     **options
@@ -48,8 +50,8 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
     Raises
     ------
     ArgumentError
-        An argument is out of its range or of another type, or the task is one of a
-        single robot.
+        An argument is out of its range or of another type, or the task has a single
+        robot.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         found = find_task(task, **options)
         if not isinstance(found, TeamTask):
             raise ArgumentError(
-                f"task: expected one of several robots (TeamTask), found {type(found).__name__}"
+                f"task: expected a task of several robots (TeamTask), found {type(found).__name__}"
             )
 
         self.render_mode: str | None = checked_mode(render_mode)
@@ -88,31 +90,31 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
 
     @property
     def state_space(self) -> gymnasium.spaces.Box:
-        """The space of `state`."""
+        """Space of `state`."""
         return self._batch.observation_space
 
     def observation_space(self, agent: str) -> gymnasium.spaces.Box:
-        """The space of an agent's observations."""
+        """Return the space of an agent's observations."""
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> gymnasium.spaces.Box:
-        """The space of an agent's actions."""
+        """Return the space of an agent's actions."""
         return self.action_spaces[agent]
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Begin an episode: the first one of a seed, or the next one. The first time, a
-        seed is drawn.
+        """Start an episode: the first one of a seed, or the next one.
+
+        The first call draws a seed if none is given.
 
         Raises
         ------
         ArgumentError
-            The seed is no whole number of at least 0; there are options: none are
-            known.
+            The seed is not a whole number of at least 0, or an option is given: this
+            environment knows none.
         """
-        # PettingZoo's own tests of environments pass an option of this name, and expect
-        # that nothing happens
+        # PettingZoo's own tests pass an option of this name, and expect no effect.
         check_options(
             {name: value for name, value in (options or {}).items() if name != PROBE}
         )
@@ -132,17 +134,17 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Advance the world by a step. After the end of an episode, nothing happens,
-        and nobody gets anything.
+        """Advance the world by a step.
 
-        A wrong command, parameter or state truncates the episode; ``fault`` in the
-        infos of all agents says why.
+        After the end of an episode the world does not move, and all results are empty.
+        A wrong command, parameter or state truncates the episode, and ``fault`` in the
+        infos of all agents states the reason.
 
         Raises
         ------
         ArgumentError
-            Actions are no mapping, or that of an agent is missing, of another shape, or
-            not finite.
+            The actions are not a mapping, or an agent's action is missing, has another
+            shape or is not finite.
         """
         if not isinstance(actions, Mapping):
             raise ArgumentError(
@@ -150,6 +152,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
                 f"found {arguments.found(actions)}"
             )
 
+        # PettingZoo demands empty results for an environment without live agents.
         if not self.agents and self._batch.has_begun:
             return {}, {}, {}, {}, {}
         agents, team = self.agents, self._team
@@ -173,7 +176,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         )
 
     def _stacked(self, actions: Mapping[str, Any]) -> F4:
-        """Actions as an array, (1, m, …)."""
+        """Return the agents' actions as an array, (1, m, …)."""
         stacked = np.zeros((1, *self._batch.action_space.shape), np.float32)
         for k, name in enumerate(self.agents):
             stacked[0, k] = as_actions(
@@ -189,20 +192,20 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         }
 
     def _infos(self) -> dict[str, dict[str, Any]]:
-        """What the task tells, the same for all agents."""
+        """Return the task's info, the same one for each agent."""
         info = self._batch.info()
         return {name: dict(info) for name in self.possible_agents}
 
     def state(self) -> Any:
-        """The observations of all robots, (m, k) float32."""
+        """Return the observations of all robots, (m, k) float32."""
         return np.stack(list(self._observations(self._batch.next_first()).values()))
 
     def render(self) -> Any:
-        """A picture of the world, (height, width, 3); None without a mode."""
+        """Return an image of the world, (height, width, 3); None without a mode."""
         return self._batch.picture(0) if self.render_mode else None
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self.worlds.close()
 
 

@@ -1,8 +1,8 @@
-"""The interface of stable-baselines3 to tasks: many worlds as a `VecEnv`
-(stable-baselines3.readthedocs.io, "Vectorized Environments").
+"""The interface of stable-baselines3 to tasks: many worlds as a `VecEnv`.
 
-stable-baselines3, which brings torch, is no requirement of botyard; it is imported when
-an environment is made.
+Its contract is in the chapter "Vectorized Environments" of
+stable-baselines3.readthedocs.io. botyard does not require stable-baselines3, which
+brings torch: the import happens when an environment is made.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ Indices = int | np.integer[Any] | Iterable[int] | None
 
 
 class VecEnvMethods:
-    """All that a `VecEnv` has to have beside what its base class makes of it.
-    `stable_baselines` derives the class itself.
+    """The methods of a `VecEnv` over `VectorEnvironment`.
 
-    Its contract: `reset` gives observations alone; `step_wait` gives observations,
-    rewards, ``dones`` and a dict for each world; worlds whose episode has ended begin
-    the next one in the same step, and their dicts have ``terminal_observation``, and in
-    ``TimeLimit.truncated`` whether the episode was cut off.
+    `stable_baselines` derives the class from this one and from `VecEnv`.
+
+    `reset` returns observations only. `step_wait` returns observations, rewards,
+    ``dones`` and a dict for each world. A world whose episode has ended starts the next
+    one in the same step. Its dict has the last observation in ``terminal_observation``,
+    and ``TimeLimit.truncated`` states whether the episode was truncated.
     """
 
     num_envs: int
@@ -44,8 +45,9 @@ class VecEnvMethods:
         self._seed: int | None = None
 
     def reset(self) -> Any:
-        """Begin episodes in all worlds: the first ones of the seeds that `seed` was
-        given, else the next ones.
+        """Start episodes in all worlds.
+
+        They are the first episodes of the seeds from `seed`, otherwise the next ones.
         """
         observed, infos = self.envs.reset(seed=self._seed)
         self._seed = None
@@ -53,8 +55,14 @@ class VecEnvMethods:
         return observed
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Worlds get the seeds `seed`, `seed` + 1, … when they are reset; None: drawn
-        ones. ArgumentError: it is no whole number from 0.
+        """Set the seeds of the next reset: `seed`, `seed` + 1, … for the worlds.
+
+        None draws a seed.
+
+        Raises
+        ------
+        ArgumentError
+            The seed is not a whole number of at least 0.
         """
         drawn = int(np.random.default_rng().integers(2**32))
         first = (
@@ -66,17 +74,19 @@ class VecEnvMethods:
         return [first + i for i in range(self.num_envs)]
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the actions of the next step."""
+        """Keep the actions for `step_wait`."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
-        """Advance all worlds by a step."""
+        """Advance all worlds by a step with the actions of `step_async`."""
         observed, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
         final = infos.pop("final_obs", None)
         told = infos.pop("final_info", None)
         rows = self._rows(infos)
         for i in np.flatnonzero(ended).tolist():
+            # The infos of a finished world describe its new episode, so they give way
+            # to the final ones.
             rows[i] = {
                 name: values[i]
                 for name, values in told.items()
@@ -84,16 +94,15 @@ class VecEnvMethods:
             }
             rows[i]["terminal_observation"] = final[i]
             if "success" in rows[i]:
-                rows[i]["is_success"] = rows[i][
-                    "success"
-                ]  # of which stable-baselines3 logs the rate
+                # stable-baselines3 logs the success rate from this key.
+                rows[i]["is_success"] = rows[i]["success"]
 
         for i, cut in enumerate((truncated & ~terminated).tolist()):
             rows[i]["TimeLimit.truncated"] = cut
         return observed, rewards.astype(np.float32), ended, rows
 
     def _rows(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
-        """Infos of Gymnasium as a dict for each world."""
+        """Convert Gymnasium's infos into one dict for each world."""
         names = [
             name
             for name in infos
@@ -105,16 +114,20 @@ class VecEnvMethods:
         ] or [{} for _ in range(self.num_envs)]
 
     def close(self) -> None:
-        """End the threads."""
+        """Stop the threads."""
         self.envs.close()
 
     def get_images(self) -> Sequence[Any]:
-        """Pictures of all worlds."""
+        """Return images of all worlds."""
         return self.envs.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute of the environment or its task, once for each of these worlds.
-        AttributeError: there is none of that name.
+        """Return an attribute of the environment or its task for each chosen world.
+
+        Raises
+        ------
+        AttributeError
+            The name is unknown.
         """
         found = (
             self.envs.get_attr(attr_name)[0]
@@ -124,14 +137,19 @@ class VecEnvMethods:
         return [found] * len(self._chosen(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
-        """Set an attribute of the task, which all worlds share: see
-        `VectorEnvironment.set_attr`.
+        """Set an attribute of the task, which all worlds share.
 
-        ArgumentError: `indices` are not all worlds.
+        See `VectorEnvironment.set_attr`.
+
+        Raises
+        ------
+        ArgumentError
+            `indices` are not all worlds.
         """
         if len(set(self._chosen(indices))) < self.num_envs:
             raise ArgumentError(
-                f"{attr_name}: expected all worlds, which share one task; see also envs.worlds"
+                f"{attr_name}: expected the indices of all worlds, which share "
+                "one task; see also envs.worlds"
             )
 
         self.envs.set_attr(attr_name, [value] * self.num_envs)
@@ -143,8 +161,9 @@ class VecEnvMethods:
         indices: Indices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of the task once, whatever the worlds: see
-        `VectorEnvironment.call`. Its result, once for each of these worlds.
+        """Call a method of the task once, and return its result for each chosen world.
+
+        See `VectorEnvironment.call`.
         """
         chosen = self._chosen(indices)
         results = self.envs.call(method_name, *method_args, **method_kwargs)
@@ -153,18 +172,23 @@ class VecEnvMethods:
     def env_is_wrapped(
         self, wrapper_class: type[Any], indices: Indices = None
     ) -> list[bool]:
-        """Worlds have no wrappers."""
+        """Return False for each chosen world: worlds have no wrappers."""
         return [False] * len(self._chosen(indices))
 
     def _chosen(self, indices: Indices) -> list[int]:
-        """Numbers of worlds; negative ones count from the last. ArgumentError: they are
-        none.
+        """Return the numbers of the chosen worlds; negative ones count from the last.
+
+        Raises
+        ------
+        ArgumentError
+            An index is not the number of a world.
         """
         n = self.num_envs
         if indices is None:
             return list(range(n))
         try:
-            given = [operator.index(indices)]  # type: ignore[arg-type] # several have none
+            # A single number converts, and a list raises TypeError.
+            given = [operator.index(indices)]  # type: ignore[arg-type]
         except TypeError:
             given = arguments.several(indices, "indices", "numbers of worlds")
 
@@ -175,18 +199,25 @@ class VecEnvMethods:
 
 @cache
 def _class() -> type[Any]:
-    """The class, which stable-baselines3 has to be there for."""
+    """Return the class of the environment.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        stable-baselines3 is not installed.
+    """
     try:
         from stable_baselines3.common.vec_env import VecEnv
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "stable_baselines needs stable-baselines3 and what it brings "
+            "stable_baselines needs stable-baselines3 and its dependencies "
             f"({error.name} is missing): pip install stable-baselines3",
             name=error.name,
         ) from None
 
-    class StableBaselines(VecEnvMethods, VecEnv):  # type: ignore[misc] # it has no stubs
-        """Many worlds as a `VecEnv`."""
+    # stable-baselines3 has no type stubs.
+    class StableBaselines(VecEnvMethods, VecEnv):  # type: ignore[misc]
+        """The worlds of a `VectorEnvironment` as a `VecEnv`."""
 
         def __init__(self, envs: VectorEnvironment) -> None:
             self._adopt(envs)
@@ -208,8 +239,9 @@ def stable_baselines(
     render_mode: str | None = None,
     **options: Any,
 ) -> Any:
-    """Many worlds as a `VecEnv` of stable-baselines3: ``PPO("MlpPolicy",
-    stable_baselines("Navigate", 64)).learn(100_000)``.
+    """Return many worlds as a `VecEnv` of stable-baselines3.
+
+    Example: ``PPO("MlpPolicy", stable_baselines("Navigate", 64)).learn(100_000)``.
 
     Parameters
     ----------
@@ -228,7 +260,7 @@ def stable_baselines(
     ImportError
         stable-baselines3 is not installed.
     """
-    # first: worlds take a while to make
+    # First, because worlds are slow to make and the package may be missing.
     made = _class()
     envs = VectorEnvironment(
         task,

@@ -1,1 +1,1 @@
-"""Tasks, one in each file; `botyard.learning.catalog` has their names."""
+"""Learning tasks, one in each module; `botyard.learning.catalog` lists their names."""

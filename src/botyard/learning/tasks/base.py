@@ -1,8 +1,8 @@
-"""What a task is: what is to be learned in many worlds at once, as functions of arrays.
+"""Base classes of learning tasks, as functions of arrays of many worlds.
 
-A task sees `botyard.Worlds` and writes into arrays that it is given; nothing is called
-for each world. All that it draws at random is a function of the seed of a world, of the
-number of its episode, and of the draw, so that any episode can be repeated alone.
+A task reads `botyard.Worlds` and writes into arrays that it gets. No function is called
+once for each world. Each random draw depends only on the seed of the world, the number
+of its episode and the number of the draw, so any episode can be repeated alone.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ I8 = NDArray[np.int64]
 B1 = NDArray[np.bool_]
 
 TASK_STREAM: Final = (1 << 32) + 16
-"""Device number of what tasks draw, in the random streams of episodes."""
+"""Device number of the tasks' draws in the random streams of episodes."""
 START_STREAM: Final = TASK_STREAM + 1
-"""Device number of the places of robots that tasks draw."""
+"""Device number of the draws of start poses."""
 
 MAX_INTEGER: Final = 2**62
 MAX_SPAN: Final = 2**32
-"""Of whole numbers that are drawn: draws have 53 bits, and all numbers of this span are
-still as probable as others.
+"""Maximum span of drawn whole numbers.
+
+Draws have 53 bits: up to this span, all numbers have practically the same probability.
 """
 
 
 class EpisodeDraws:
-    """Draws for some worlds, each from a stream of its episode; the next call gives
-    other numbers.
+    """Random draws for some worlds, each from the stream of its episode.
 
-    It is no generator of NumPy: a call gives a row for each world, the same on every
-    machine, whatever worlds are drawn for beside it.
+    Each call draws new numbers. Unlike NumPy's generators, a call returns one row for
+    each world. A row is the same on every machine, and does not depend on the other
+    worlds of the call.
 
     Parameters
     ----------
     seeds : (k,) uint64 array
-        Seeds of the episodes, `Worlds.seeds` of those worlds.
+        Seeds of the episodes: rows of `Worlds.seeds`.
     stream : int
         Number of the stream.
     """
@@ -62,32 +63,33 @@ class EpisodeDraws:
         self._drawn = 0
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> F8:
-        """A number for each world, uniform in [low, high), (k,)."""
+        """Return a uniform number in [low, high) for each world, (k,)."""
         self._drawn += 1
         return low + (high - low) * uniform(self._keys, self._drawn - 1)
 
     def uniforms(self, count: int, low: float = 0.0, high: float = 1.0) -> F8:
-        """`count` such numbers for each world, (k, count)."""
+        """Return `count` uniform numbers in [low, high) for each world, (k, count)."""
         return np.stack([self.uniform(low, high) for _ in range(count)], axis=1)
 
     def normal(self, mean: float = 0.0, std: float = 1.0) -> F8:
-        """A number for each world, normally distributed, (k,). Box & Muller 1958, of
-        two draws.
+        """Return a normally distributed number for each world, (k,).
+
+        It takes two uniform draws (Box & Muller 1958).
         """
-        away = np.sqrt(
-            -2.0 * elementwise.log(1.0 - self.uniform())
-        )  # of (0, 1]: log(0) is −∞
+        # 1 − u is in (0, 1], so that log never gets 0.
+        away = np.sqrt(-2.0 * elementwise.log(1.0 - self.uniform()))
         return mean + std * (away * elementwise.cos(2.0 * math.pi * self.uniform()))
 
     def integers(self, low: int, high: int) -> I8:
-        """A whole number for each world, `low`, …, `high` − 1 with the same
-        probability, (k,).
+        """Return a whole number from `low` to `high` − 1 for each world, (k,).
+
+        All numbers are equally probable.
 
         Raises
         ------
         ArgumentError
-            They are no whole numbers, `high` is not above `low`, or they are more than
-            2³² apart.
+            A bound is not a whole number, `high` is not above `low`, or they are more
+            than 2³² apart.
         """
         low = arguments.whole(low, "low", low=-MAX_INTEGER, high=MAX_INTEGER)
         high = arguments.whole(high, "high", low=low + 1, high=low + MAX_SPAN)
@@ -95,33 +97,34 @@ class EpisodeDraws:
 
 
 class Task(ABC):
-    """What is to be learned.
+    """A learning task: robots, maps, observations, actions, rewards, ends of episodes.
 
-    One object serves one batch of worlds: it may keep arrays with a row for each world.
-    An environment that is made with it takes it from the one that had it before.
-    `begin` is called once with the worlds, `on_reset` whenever episodes have begun
-    (goals, for example), and after each step `reward`, `done` and `observe`.
+    One object serves one batch of worlds and may keep arrays with a row for each world.
+    A new environment takes the task away from the previous one.
+
+    The environment calls `begin` once with the worlds, `on_reset` whenever episodes
+    have started, and `reward`, `done` and `observe` after each step.
 
     Attributes
     ----------
     robots : sequence of models
-        Robots of each world, as for `Worlds`: also several models in the place of one,
-        of which each episode has one.
+        Robots of each world, as for `Worlds`. A sequence of models in the place of one
+        lets each episode have one of them.
     scenes : Scene, path, sequence of them, or function of a number
         The maps, as for `Worlds`.
     step : float
-        Time of a step, s.
+        Duration of a step, s.
     max_steps : int
-        Steps of an episode, for `done`, which truncates episodes by it: nobody else
-        does.
+        Maximum number of steps of an episode. `done` must truncate episodes by it: no
+        other code does.
     poses : "free", None, array or function
-        Where robots begin, as for `Worlds.reset`.
+        Start poses of robots, as for `Worlds.reset`.
     boxes : sequence of BoxObject
-        Boxes that stand in all maps, as for `Worlds`.
+        Boxes in all maps, as for `Worlds`.
     box_poses : None, array or function
-        Where boxes begin, as for `Worlds.reset`.
+        Start poses of boxes, as for `Worlds.reset`.
     sensors : sequence of str or None
-        Which sensors measure, as for `Worlds`.
+        Sensors that measure, as for `Worlds`.
     """
 
     robots: Sequence[Model | Sequence[Model]] = ("p3dx",)
@@ -133,35 +136,40 @@ class Task(ABC):
     box_poses: Any = None
     sensors: Sequence[str] | None = None
     _owner: object = None
-    """Of the batch that has this task."""
+    """Object of the batch that owns this task."""
 
     @abstractmethod
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Least and greatest values of an observation, two arrays of one shape."""
+        """Return the bounds of observations, low and high, two arrays of one shape."""
 
     @abstractmethod
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Least and greatest values of an action, two arrays of one shape."""
+        """Return the bounds of actions, low and high, two arrays of one shape."""
 
     def begin(self, w: Worlds) -> None:  # noqa: B027 - many tasks keep nothing
-        """Make the arrays that the task keeps; called once."""
+        """Make the task's own arrays; called once. Many tasks need none."""
 
     def _begin(self, w: Worlds) -> None:
-        """`begin`, and what the base class itself keeps: a task of a user's own need
-        not know of that.
+        """Call `begin`, and make the arrays of the base class.
+
+        They are apart, so that a user's `begin` need not call `super`.
         """
         self.begin(w)
 
     @abstractmethod
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Episodes have begun in the worlds `mask`, (k,): their numbers, no bools.
-        Choose their goals; `rng` gives k rows.
+        """Prepare episodes that have just started, for example their goals.
+
+        `mask` contains the numbers of their worlds, (k,), not bools. Draws of `rng`
+        have k
+        rows.
         """
 
     @abstractmethod
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Write the commands of an action for each world, (n, …), within the bounds,
-        into `Worlds.command`.
+        """Write the commands for the actions, (n, …), into `Worlds.command`.
+
+        The actions are within the bounds.
         """
 
     @abstractmethod
@@ -170,54 +178,53 @@ class Task(ABC):
 
     @abstractmethod
     def reward(self, w: Worlds, out: F8) -> None:
-        """Write the reward of the step that was done into `out`, (n,) float64. In
-        worlds at tick 0 an episode has begun instead.
+        """Write the reward of the last step into `out`, (n,) float64.
+
+        Worlds at tick 0 have started an episode in this step and get no reward.
         """
 
     @abstractmethod
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """Write whether each episode has ended by itself, and whether it is cut off;
-        both (n,) bool.
+        """Write the ends of episodes, both (n,) bool.
+
+        `terminated`: the episode has ended by the rules of the task. `truncated`: it
+        was cut off.
         """
 
     def marks(self, world: int) -> ArrayLike:
-        """Where pictures of a world mark goals: (k, 2) places x, y (m), or (k, 3) poses
-        x, y (m), th (rad).
+        """Return the goals that images of a world mark.
+
+        They are positions x, y (m), (k, 2), or poses x, y (m), th (rad), (k, 3).
         """
         return ()
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """What else is known of each world, arrays of (n, …): not for the policy.
-        Called after each step.
+        """Return further facts about each world, not meant for the policy, (n, …).
+
+        It is called after each step.
         """
         return {}
 
 
 class TeamTask(Task):
-    """A task of several robots, each of which observes, acts and is rewarded for
-    itself.
+    """A task of several robots, each with its own observation, action and reward.
 
-    Observations have the shape (m, k) for m robots, actions (m, a). What Gymnasium
-    calls the reward is the mean of those of the robots; PettingZoo's environments
-    (`ParallelEnvironment`) give each robot its own. An episode ends for all robots at
-    once.
+    Observations have the shape (m, k) for m robots, actions (m, a). Gymnasium gets the
+    mean of the robots' rewards. PettingZoo's environments (`ParallelEnvironment`) give
+    each robot its own reward. An episode ends for all robots at once.
     """
 
     @abstractmethod
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Write the reward of each robot for the step that was done into `out`, (n, m)
-        float64.
-        """
+        """Write each robot's reward for the last step into `out`, (n, m) float64."""
 
     def _begin(self, w: Worlds) -> None:
         self.of_robots: F8 = np.zeros((len(w), len(w.names)))
-        """What `rewards` wrote last, (n, m)."""
+        """Rewards that `rewards` wrote last, (n, m)."""
         super()._begin(w)
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """The mean of the robots' rewards. Where an episode has begun instead of a
-        step, there are none.
-        """
+        """Write the mean of the robots' rewards, 0 in worlds that have just started."""
         ask(self, self.rewards, w, self.of_robots)
         self.of_robots[w.tick == 0] = 0.0
         out[:] = mean_of(self.of_robots)
@@ -226,21 +233,28 @@ class TeamTask(Task):
 def ask(
     task: Task, method: Callable[..., object], w: Worlds, *arrays: NDArray[Any]
 ) -> None:
-    """Let a method of a task write into arrays. ArgumentError: it returns something
-    instead, which would be lost.
+    """Let a method of a task write into arrays.
+
+    Raises
+    ------
+    ArgumentError
+        The method returns a value. The values would be lost, because callers read the
+        arrays.
     """
     found = method(w, *arrays)
     if found is not None:
         raise ArgumentError(
-            f"{type(task).__name__}.{method.__name__}: expected that it writes "
-            "into the arrays that it is given and returns None, "
+            f"{type(task).__name__}.{method.__name__}: expected a method that "
+            "writes into its array arguments and returns None, "
             f"found {arguments.found(found)}"
         )
 
 
 def mean_of(values: F8) -> F8:
-    """Means over the last axis, added one after the other: the same bits for any number
-    of rows.
+    """Return the means over the last axis.
+
+    NumPy adds pairwise, in an order that depends on the shape. Adding one column after
+    the other gives the same bits for any number of rows.
     """
     total = values[..., 0].copy()
     for k in range(1, values.shape[-1]):

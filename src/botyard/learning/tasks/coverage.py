@@ -16,32 +16,33 @@ from botyard.numerics import elementwise
 from botyard.worlds.worlds import Worlds
 
 CELL_M: Final = 0.5
-"""Edge of the cells that are counted, m."""
+"""Edge length of the cells, m."""
 REACH_M: Final = 0.35
-"""The robot covers cells whose middles are nearer than this, m."""
+"""The robot covers cells whose centres are nearer than this distance, m."""
 
 
 class Coverage(Task):
-    """Drive over the whole floor of a square room, as a robot does that cleans it.
+    """Drive over the whole floor of a square room, like a cleaning robot.
 
     The floor has g · g cells of 0.5 m. Observation, float32, (6 + g · g,): x and y in
-    the room, −1 … 1 from wall to wall; cosine and sine of the heading; velocities
-    forward and of rotation as shares of the greatest; for each cell, row after row from
-    the one with the least x and y, 1 if it is covered, else 0. Action, (2,): velocities
-    forward and of rotation, −1 … 1.
+    the room, −1 … 1 from wall to wall; cosine and sine of the heading; linear and
+    angular velocity as fractions of their maximum; then 1 for each covered cell and 0
+    for each other one, row by row from the cell with the least x and y. Action, (2,):
+    linear and angular velocity, −1 … 1.
 
-    The reward is 10 times the share of the floor that the step has covered, 0.05 less
-    while the robot touches a wall, and 0.01 less for each step. An episode ends when
-    `share` of the cells are covered: 5 more, and ``success`` in infos.
+    The reward is 10 times the fraction of the floor that the step has newly covered,
+    minus 0.05 while the robot touches a wall, minus 0.01 for each step. An episode ends
+    when the fraction `share` of the cells is covered, with a reward of 5 and
+    ``success`` in infos.
 
     Parameters
     ----------
     size : float
-        Edge of the room, m: 1 … 100, a multiple of 0.5 m.
+        Edge length of the room, m: 1 … 100, a multiple of 0.5 m.
     share : float
-        What share of the cells is enough, 0 … 1.
+        Fraction of the cells to cover, 0 … 1.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     COVERED_REWARD: ClassVar[float] = 10.0
@@ -73,7 +74,7 @@ class Coverage(Task):
         self._middles = (np.arange(self.cells) + 0.5) * CELL_M - self.size / 2
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         low, high = (
             np.zeros(6 + self.cells * self.cells, np.float32),
             np.ones(6 + self.cells * self.cells, np.float32),
@@ -82,19 +83,21 @@ class Coverage(Task):
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of cells."""
         self.covered: B1 = np.zeros((len(w), self.cells, self.cells), np.bool_)
-        """Which cells are covered, (n, g, g): rows of y, columns of x."""
+        """Whether each cell is covered, (n, g, g): rows of y, columns of x."""
         self._count: I8 = np.zeros(len(w), np.int64)
         self._before = self._count
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Nothing is covered but what is under the robots."""
+        """Clear all cells, except the ones under the robots."""
         self.covered[mask] = False
+        # All worlds, not only those of `mask`: to cover the same cells again changes
+        # nothing.
         self._cover(w)
 
     def _cover(self, w: Worlds) -> None:
@@ -106,7 +109,7 @@ class Coverage(Task):
         self._count = self.covered.sum(axis=(1, 2))
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command[:, 0], actions)
         self._before = self._count
 
@@ -115,7 +118,7 @@ class Coverage(Task):
         return done
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """New cells, walls, the step, the end."""
+        """Reward new cells and the end; charge contacts and each step."""
         self._cover(w)
         out[:] = (
             self.COVERED_REWARD
@@ -128,26 +131,24 @@ class Coverage(Task):
         )
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """When enough is covered; after `max_steps`."""
+        """End episodes when enough is covered, or after `max_steps`."""
         terminated[:] = self._is_done()
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         out[:, :2] = np.clip(w.pose[:, 0, :2] / (self.size / 2), -1.0, 1.0)
         out[:, 2], out[:, 3] = elementwise.cosine_sine(w.pose[:, 0, 2])
         self._drive.observe(w.vel[:, 0], out[:, 4:6])
         out[:, 6:] = self.covered.reshape(len(out), -1)
 
     def marks(self, world: int) -> ArrayLike:
-        """The middles of cells that are not covered yet."""
+        """Return the centres of cells that are not covered yet."""
         rows, columns = np.nonzero(~self.covered[world])
         return np.stack([self._middles[columns], self._middles[rows]], axis=1)
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether enough is covered; ``covered``: what share of the cells
-        is.
-        """
+        """Return ``success`` (enough is covered) and ``covered`` (fraction)."""
         return {
             "success": self._is_done(),
             "covered": self._count / (self.cells * self.cells),

@@ -1,4 +1,4 @@
-"""Dock: drive into a dock, and stand there."""
+"""Dock: drive into a dock, and stop there."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from botyard.model.scene import Scene
 from botyard.numerics.elementary import cos
 from botyard.worlds.worlds import Worlds
 
+# Length and width of the room, m.
 LENGTH_M: Final = 8.0
 WIDTH_M: Final = 6.0
-"""Of the room, m."""
+"""Width of the room, m."""
 ARM_M: Final = 0.7
 """Length of the dock's two arms, m."""
 GAP_M: Final = 0.8
-"""Between them, m."""
+"""Distance between the two arms, m."""
 INSIDE_M: Final = 0.4
-"""From the wall to the middle of a robot that is in the dock, m."""
+"""Distance between the wall and the centre of a docked robot, m."""
 DOCK_SEED: Final = 26
-"""Seed of where docks are."""
+"""Seed of the positions of docks."""
 FAR_M: Final = 5.0
 
 
 def dock_room(y: float) -> Scene:
-    """A room with a dock at its wall on the right, whose middle is at `y`, m."""
+    """Return a room with a dock at its right wall, centred at `y`, m."""
     builder = MapBuilder(f"dock at {y:.2f}").rectangle(
         -LENGTH_M / 2, -WIDTH_M / 2, LENGTH_M, WIDTH_M
     )
@@ -43,35 +44,35 @@ def dock_room(y: float) -> Scene:
 
 
 class Dock(Task):
-    """Drive into a dock, two arms at a wall, and stand there, as robots do that are
-    charged.
+    """Drive into a dock and stop there, like a robot that charges.
 
-    Observation, float32, (rays + 6,): ranges divided by the lidar's range; place of the
-    dock ahead and to the left as shares of 5 m; cosine and sine of its heading relative
-    to the robot's; velocities forward and of rotation as shares of the greatest.
-    Action, (2,): velocities forward and of rotation, −1 … 1.
+    The dock consists of two arms at a wall. Observation, float32, (rays + 6,): ranges
+    divided by the lidar's maximum range; position of the dock, ahead and to the left,
+    as fractions of 5 m; cosine and sine of its heading relative to the robot's; linear
+    and angular velocity as fractions of their maximum. Action, (2,): linear and angular
+    velocity, −1 … 1.
 
-    The reward is the progress towards the dock, m, 5 more in the dock and 5 less at a
-    wall, and 0.01 less for each step. An episode ends in the dock, where the robot is
-    within `within_m` and `within_rad` of the dock's pose and slower than 0.05 m/s and
-    0.1 rad/s: ``success`` in infos; and when it touches something.
+    The reward is the progress towards the dock, m, plus 5 in the dock, minus 5 for a
+    contact, minus 0.01 for each step. An episode ends on contact, and in the dock, with
+    ``success`` in infos: the robot is within `within_m` and `within_rad` of the dock's
+    pose and slower than 0.05 m/s and 0.1 rad/s.
 
     Parameters
     ----------
     rays : int
-        Rays of the lidar.
+        Number of lidar rays.
     maps : int
-        Number of different places of the dock.
+        Number of different positions of the dock.
     within_m, within_rad : float
-        See above; m, rad.
+        Tolerances of the docked pose, m and rad.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     DOCK_REWARD: ClassVar[float] = 5.0
     STEP_COST: ClassVar[float] = 0.01
     SLOW: ClassVar[tuple[float, float]] = 0.05, 0.1
-    """m/s, rad/s."""
+    """A docked robot is slower than these velocities, m/s and rad/s."""
 
     def __init__(
         self,
@@ -102,34 +103,36 @@ class Dock(Task):
         self._range = spec.lasers[0].range_max
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 6, np.float32), np.ones(rays + 6, np.float32)
         low[rays:], high[rays:] = -2.0, 2.0
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
         """Make the arrays of docks."""
         self.docks: F8 = np.zeros((len(w), 3))
-        """Poses of robots that are docked, (n, 3): m, m, rad."""
+        """Poses of docked robots, (n, 3): m, m, rad."""
         self._far: F8 = np.zeros(len(w))
         self._before = self._far
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Docks are where the maps have them."""
+        """Read the docks from the maps."""
         self.docks[mask] = self._docks[w.map_id[mask]]
         self._far = distances(w.pose[:, 0], self.docks)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command[:, 0], actions)
         self._before = self._far
 
     def _is_docked(self, w: Worlds) -> B1:
+        # cos falls from 0 to π, so a comparison of cosines replaces the angle and its
+        # wrap at π.
         aligned = cos(self.within_rad) <= headings(w.pose[:, 0], self.docks)[:, 0]
         slow = (np.abs(w.vel[:, 0, 0]) < self.SLOW[0]) & (
             np.abs(w.vel[:, 0, 2]) < self.SLOW[1]
@@ -140,7 +143,7 @@ class Dock(Task):
         return docked
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Progress, the dock, walls, the step."""
+        """Reward progress and the dock; charge contacts and each step."""
         self._far = distances(w.pose[:, 0], self.docks)
         out[:] = self._before - self._far - self.STEP_COST
         out += self.DOCK_REWARD * self._is_docked(w) - self.DOCK_REWARD * (
@@ -148,12 +151,12 @@ class Dock(Task):
         )
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """In the dock, and when something is touched; after `max_steps`."""
+        """End episodes in the dock and on contact, or after `max_steps`."""
         terminated[:] = self._is_docked(w) | (w.contact[:, 0] != 0)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         rays = w.ranges.shape[2]
         np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
         robot = w.pose[:, 0]
@@ -162,11 +165,11 @@ class Dock(Task):
         self._drive.observe(w.vel[:, 0], out[:, rays + 4 :])
 
     def marks(self, world: int) -> ArrayLike:
-        """Where a robot is docked."""
+        """Return the pose of a docked robot."""
         return self.docks[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether the robot is in the dock; ``distance`` of that, m."""
+        """Return ``success`` (the robot is docked) and the dock's ``distance``, m."""
         return {"success": self._is_docked(w), "distance": self._far.copy()}
 
 

@@ -26,42 +26,42 @@ from botyard.worlds.worlds import Worlds
 
 
 class Exchange(TeamTask):
-    """Robots on a circle swap places with those opposite to them, without touching each
-    other. There are no walls.
+    """Robots on a circle swap places with the opposite robots without contact.
 
-    Observation of each robot, float32, (7 + 4 k,) with k = min(robots − 1,
-    `neighbours`): its goal, ahead and to the left, and the distance of that, as shares
-    of the circle's diameter; sine and cosine of the goal's bearing; its velocities
-    forward and of rotation as shares of the greatest; of each of the k nearest others,
-    nearest first: place ahead and to the left, as shares of the diameter, and velocity
-    ahead and to the left in the robot's own axes, m/s. Action of each robot, (2,):
-    velocities forward and of rotation, −1 … 1.
+    There are no walls. Observation of each robot, float32, (7 + 4 k,) with k =
+    min(robots − 1, `neighbours`): its goal, ahead and to the left, and the goal's
+    distance, as fractions of the circle's diameter; sine and cosine of the goal's
+    bearing; its linear and angular velocity as fractions of their maximum; for each of
+    the k nearest robots, nearest first: position ahead and to the left, as fractions of
+    the diameter, and velocity ahead and to the left in the observing robot's axes, m/s.
+    Action of each robot, (2,): linear and angular velocity, −1 … 1.
 
-    The reward of each robot is its progress towards its goal, m; 1 less while it and
-    another one touch, whoever has driven into whom; and 0.01 less for each step in
-    which it is not at its goal. An episode ends when all are at their goals: each gets
-    5 more, and ``success`` in infos says it.
+    The reward of each robot is its progress towards its goal, m, minus 1 while it
+    touches another robot (both robots pay), minus 0.01 for each step away from its
+    goal. An episode ends when all robots are at their goals. Each robot then gets 5,
+    and infos have ``success``.
 
     Parameters
     ----------
     robots : int
         Number of robots.
     diameter : float
-        Of the circle on which they begin, m.
+        Diameter of the circle of start positions, m.
     neighbours : int
-        How many others each robot sees.
+        Maximum number of other robots that each robot observes.
     goal_m : float
-        Distance at which a goal is reached, m.
+        Distance at which a goal counts as reached, m.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     GOAL_REWARD: ClassVar[float] = 5.0
     CONTACT_COST: ClassVar[float] = 1.0
     STEP_COST: ClassVar[float] = 0.01
     LEAST_APART_M: ClassVar[float] = 0.55
-    """Least distance of the middles of neighbours at the beginning, m: they are 0.4 m
-    wide.
+    """Minimum distance between the centres of neighbours at the start, m.
+
+    The robots are 0.4 m wide.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Exchange(TeamTask):
         max_steps: int = 300,
     ) -> None:
         count = arguments.whole(robots, "robots", low=2, high=1000)
+        # Neighbours on the circle are diameter · sin(π / robots) apart.
         self.diameter: float = arguments.number(
             diameter,
             "diameter",
@@ -94,14 +95,15 @@ class Exchange(TeamTask):
         self._drive = Driving(spec)
 
     def _angles(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin on the circle, rad, (k, m)."""
+        """Return the angles of start positions on the circle, rad, (k, m)."""
         count = len(self.robots)
         first = EpisodeDraws(seeds, START_STREAM).uniform(-math.pi, math.pi)
         return np.asarray(first[:, None] + 2.0 * math.pi / count * np.arange(count))
 
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin: evenly on the circle, which is turned at random; all look
-        to its middle.
+        """Return start poses: evenly spaced on the circle, facing its centre.
+
+        A random angle turns the circle.
         """
         angles = self._angles(seeds)
         c, s = elementwise.cosine_sine(angles)
@@ -111,7 +113,7 @@ class Exchange(TeamTask):
         )
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         high = np.array(
             [10.0, 10.0, 10.0, 1.0, 1.0, 2.0, 2.0]
             + [10.0, 10.0, 5.0, 5.0] * self.neighbours,
@@ -121,7 +123,7 @@ class Exchange(TeamTask):
         return -highs, highs
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         high = np.ones((len(self.robots), 2), np.float32)
         return -high, high
 
@@ -132,17 +134,17 @@ class Exchange(TeamTask):
         self._before = self._far
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """The goal of each robot is opposite to its start."""
+        """Set the goal of each robot opposite to its start."""
         self.goals[mask] = -w.pose[mask, :, :2]
         self._far = distances(w.pose, self.goals)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command, actions)
         self._before = self._far
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Progress, contacts, the step, the end."""
+        """Reward progress and the end; charge contacts and each step."""
         self._far = distances(w.pose, self.goals)
         arrived = self._far < self.goal_m
         out[:] = (
@@ -154,29 +156,31 @@ class Exchange(TeamTask):
         out += self.GOAL_REWARD * np.asarray(arrived.all(axis=1))[:, None]
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """When all are at their goals; after `max_steps`."""
+        """End episodes when all robots are at their goals, or after `max_steps`."""
         terminated[:] = (self._far < self.goal_m).all(axis=1)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         own = w.pose
         to = between(own, self.goals)
         out[..., :2], out[..., 2] = to / self.diameter, self._far / self.diameter
+        # A robot on its goal has no bearing: the floor avoids a division by 0.
         far = np.maximum(self._far, 1e-9)
         out[..., 3], out[..., 4] = to[..., 1] / far, to[..., 0] / far
         self._drive.observe(w.vel, out[..., 5:7])
         out[..., 7:] = seen_others(w, self.neighbours, self.diameter)
+        # A robot can drive away without limit, because there are no walls.
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
 
     def marks(self, world: int) -> ArrayLike:
-        """Where each robot goes."""
+        """Return the goals of the robots."""
         goals: F8 = self.goals[world]
         return goals
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether all are at their goals; ``arrived``: how many are."""
+        """Return ``success`` (all robots have arrived) and their number ``arrived``."""
         arrived = self._far < self.goal_m
         return {"success": arrived.all(axis=1), "arrived": arrived.sum(axis=1)}
 

@@ -1,4 +1,4 @@
-"""Follow: keep a distance to a robot that drives about."""
+"""Follow: keep a distance from a moving robot."""
 
 from __future__ import annotations
 
@@ -17,56 +17,57 @@ from botyard.numerics import elementwise
 from botyard.worlds.worlds import Worlds
 
 HALL_M: Final = 12.0
-"""Edge of the hall, m."""
+"""Edge length of the hall, m."""
 WALL_M: Final = 1.5
-"""The leader keeps so far away from walls, m."""
+"""Minimum distance between the leader's waypoints and walls, m."""
 WAYPOINTS: Final = 16
-"""Places that the leader visits, one after the other, and again."""
+"""Number of waypoints that the leader visits in a cycle."""
 NEAR_M: Final = 0.4
-"""At this distance it turns to the next one, m."""
+"""Distance from a waypoint at which the leader turns to the next one, m."""
 BLOCKED_M: Final = 0.7
 BLOCKED_SHARE: Final = 0.6
-"""The leader waits while the follower is ahead of it and nearer than this, m, and than
-this share of the right distance: who stands in its way is never at the right distance.
+"""The leader waits while the follower is ahead of it and nearer than this.
+
+The limit is the smaller one of `BLOCKED_M` (m) and this fraction of the distance to
+keep. A follower that blocks the leader therefore never has the right distance.
 """
 
 
 class Follow(Task):
-    """Keep a distance to another robot, which drives from place to place in a hall.
+    """Keep a distance from another robot, which drives between waypoints in a hall.
 
-    Robot 0 follows, robot 1 leads, and is driven by the task. Observation, float32,
-    (rays + 8,): ranges divided by the lidar's range; place of the leader ahead and to
-    the left, as shares of `lost_m`; cosine and sine of its heading relative to the
-    follower's; its velocities forward and of rotation, and those of the follower, as
-    shares of the greatest. Action, (2,): velocities forward and of rotation, −1 … 1.
+    Robot 0 follows. Robot 1 leads, and the task drives it. Observation, float32, (rays
+    + 8,): ranges divided by the lidar's maximum range; position of the leader, ahead
+    and to the left, as fractions of `lost_m`; cosine and sine of its heading relative
+    to the follower's; linear and angular velocity of the leader, then of the follower,
+    as fractions of their maximum. Action, (2,): linear and angular velocity, −1 … 1.
 
-    The reward of a step is 0.1 at the right distance, less by 0.1 for each `distance_m`
-    that it is wrong, and at least −0.1. Who touches something, or is farther away than
-    `lost_m`, gets 5 less, and the episode ends. ``success`` in infos: the episode
-    lasted `max_steps`, and for four fifths of them the distance was right within a
-    third.
+    The reward of a step is 0.1 at the right distance, minus 0.1 for each `distance_m`
+    of error, and at least −0.1. A contact, or a leader farther away than `lost_m`,
+    costs 5 and ends the episode. ``success`` in infos: the episode lasted `max_steps`,
+    and for four fifths of them the error of the distance was less than a third.
 
     Parameters
     ----------
     rays : int
-        Rays of the lidar.
+        Number of lidar rays.
     distance_m : float
-        Distance to keep, between the middles of both robots, m: 0.6 … 3. They begin at
-        0.8 … 1.2 times it, and are 0.4 m wide.
+        Distance to keep between the centres of both robots, m: 0.6 … 3. The robots are
+        0.4 m wide and start at 0.8 … 1.2 times this distance.
     lost_m : float, optional
-        Distance at which the leader is lost, m, at least twice `distance_m`; without it
-        that, or 5 m if that is more.
+        Distance at which the leader is lost, m: at least twice `distance_m`. The
+        default is 5 m, or twice `distance_m` if that is more.
     leader_speed : float
-        m/s; the follower reaches 1 m/s.
+        Speed of the leader, m/s; the follower reaches 1 m/s.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     LOSS: ClassVar[float] = 5.0
     LOST_M: ClassVar[float] = 5.0
     RIGHT_SHARE: ClassVar[float] = 0.8
     RIGHT_ERROR: ClassVar[float] = 1.0 / 3.0
-    """Share of the distance by which it may be wrong."""
+    """Maximum relative error of a distance that counts as right."""
 
     def __init__(
         self,
@@ -107,8 +108,10 @@ class Follow(Task):
         self._range = follower.lasers[0].range_max
 
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
-        """The leader begins anywhere, the follower at about the right distance, nearer
-        to the middle; headings are any.
+        """Return start poses with random headings.
+
+        The leader starts anywhere. The follower starts at about the right distance,
+        nearer to the centre of the hall, where there is free space.
         """
         draws, free = EpisodeDraws(seeds, START_STREAM), HALL_M / 2 - WALL_M
         leader = np.stack(
@@ -131,18 +134,18 @@ class Follow(Task):
         return np.stack([follower, leader], axis=1)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 8, np.float32), np.ones(rays + 8, np.float32)
         low[rays:], high[rays:] = -2.0, 2.0
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of the leaders' ways."""
+        """Make the arrays of the leaders' waypoints."""
         n = len(w)
         self._way: F8 = np.zeros((n, WAYPOINTS, 2))
         self._next: I8 = np.zeros(n, np.int64)
@@ -151,7 +154,7 @@ class Follow(Task):
         self._row = np.arange(n)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Draw the leaders' ways."""
+        """Draw the leaders' waypoints."""
         free = HALL_M / 2 - WALL_M
         self._way[mask] = rng.uniforms(2 * WAYPOINTS, -free, free).reshape(
             -1, WAYPOINTS, 2
@@ -160,8 +163,9 @@ class Follow(Task):
         self._far = distances(w.pose[:, 0], w.pose[:, 1])
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities of the followers; leaders turn to their next place, and drive
-        as far as they look there.
+        """Command the followers' velocities, and drive the leaders to their waypoints.
+
+        A leader slows down while it turns.
         """
         self._drive(w.command[:, 0], actions)
         leader = w.pose[:, 1]
@@ -177,9 +181,10 @@ class Follow(Task):
         )
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """The distance; contacts and losses."""
+        """Reward the right distance; charge contacts and a lost leader."""
         self._far = distances(w.pose[:, 0], w.pose[:, 1])
         error = np.abs(self._far - self.distance_m) / self.distance_m
+        # At tick 0 the episode has just started: no step has been driven.
         self._right += (error < self.RIGHT_ERROR) & (w.tick > 0)
         out[:] = 0.1 * np.maximum(1.0 - error, -1.0) - self.LOSS * self._is_over(w)
 
@@ -190,12 +195,12 @@ class Follow(Task):
         return over
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """When something is touched, or the leader is lost; after `max_steps`."""
+        """End episodes on contact and when the leader is lost, or after `max_steps`."""
         terminated[:] = self._is_over(w)
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         rays = w.ranges.shape[2]
         np.minimum(w.ranges[:, 0] / np.float32(self._range), 1.0, out=out[:, :rays])
         follower, leader = w.pose[:, 0], w.pose[:, 1]
@@ -207,7 +212,7 @@ class Follow(Task):
         self._drive.observe(w.vel[:, 0], out[:, rays + 6 :])
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``, see the class; ``distance`` of the leader, m."""
+        """Return ``success``, see the class, and the ``distance`` of the leader, m."""
         kept = self._right >= self.RIGHT_SHARE * w.tick
         return {
             "success": kept & (w.tick >= self.max_steps) & ~self._is_over(w),

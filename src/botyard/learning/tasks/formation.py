@@ -25,47 +25,49 @@ from botyard.worlds.worlds import Worlds
 
 
 class Formation(TeamTask):
-    """Robots gather in a regular polygon, whose middle drives straight on, and keep
-    that. There are no walls.
+    """Robots form a regular polygon whose centre moves in a straight line, and keep it.
 
-    Observation of each robot, float32, (6 + 4 k,) with k = min(robots − 1,
-    `neighbours`): its place in the polygon, ahead and to the left, as shares of the
-    polygon's radius; velocity of that place ahead and to the left, m/s; velocities
-    forward and of rotation of the robot as shares of the greatest; of each of the k
-    nearest others, nearest first: place ahead and to the left, as shares of the radius,
-    and velocity ahead and to the left in the robot's own axes, m/s. Action of each
-    robot, (2,): velocities forward and of rotation, −1 … 1.
+    There are no walls. Observation of each robot, float32, (6 + 4 k,) with k =
+    min(robots − 1, `neighbours`): its place in the polygon, ahead and to the left, as
+    fractions of the polygon's radius; velocity of the place ahead and to the left, m/s;
+    linear and angular velocity of the robot as fractions of their maximum; for each of
+    the k nearest robots, nearest first: position ahead and to the left, as fractions of
+    the radius, and velocity ahead and to the left in the observing robot's axes, m/s.
+    Action of each robot, (2,): linear and angular velocity, −1 … 1.
 
-    The reward of each robot is its progress towards its place, which moves, m; 0.1 less
-    while it is not within `within_m` of that, and 1 less while it and another one
-    touch, whoever has driven into whom. An episode ends when all have been so near for
-    `hold_steps` one after the other: each gets 5 more, and ``success`` in infos says
-    it.
+    The reward of each robot is its progress towards its moving place, m, minus 0.1
+    while it is farther than `within_m` from the place, minus 1 while it touches another
+    robot (both robots pay). An episode ends when all robots have been within `within_m`
+    for `hold_steps` consecutive steps. Each robot then gets 5, and infos have
+    ``success``.
 
     Parameters
     ----------
     robots : int
         Number of robots, at least 3.
     radius : float
-        Of the polygon, m.
+        Radius of the polygon, m.
     speed : float
-        Of its middle, m/s.
+        Speed of the polygon's centre, m/s.
     neighbours : int
-        How many others each robot sees.
+        Maximum number of other robots that each robot observes.
     within_m : float
-        See above, m.
+        Distance from its place at which a robot counts as in formation, m.
     hold_steps : int
-        See above.
+        Number of consecutive steps for which the formation must hold.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     END_REWARD: ClassVar[float] = 5.0
     AWAY_COST: ClassVar[float] = 0.1
-    """It is a cost and no reward for being there, or to put off the end would pay."""
+    """Cost of a step outside of the formation.
+
+    A reward for steps inside of it would pay robots to delay the end.
+    """
     CONTACT_COST: ClassVar[float] = 1.0
     LEAST_APART_M: ClassVar[float] = 0.7
-    """Least distance of places on the polygon, m."""
+    """Minimum distance between places on the polygon, m."""
 
     def __init__(
         self,
@@ -105,8 +107,9 @@ class Formation(TeamTask):
         self._polygon: F8 = self.radius * np.stack([c, s], axis=1)
 
     def _starts(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin: outside of the polygon, each near its place, with any
-        heading.
+        """Return start poses outside of the polygon, each near its place.
+
+        Headings are random.
         """
         rng, count = EpisodeDraws(seeds, START_STREAM), len(self.robots)
         share = 1.0 + rng.uniforms(count, 0.3, 1.3) / self.radius
@@ -116,7 +119,7 @@ class Formation(TeamTask):
         )
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         high = np.array(
             [20.0, 20.0, 1.0, 1.0, 2.0, 2.0] + [20.0, 20.0, 5.0, 5.0] * self.neighbours,
             np.float32,
@@ -125,7 +128,7 @@ class Formation(TeamTask):
         return -highs, highs
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         high = np.ones((len(self.robots), 2), np.float32)
         return -high, high
 
@@ -134,13 +137,13 @@ class Formation(TeamTask):
         n, m = len(w), len(self.robots)
         self._velocity: F8 = np.zeros((n, 2))
         self.places: F8 = np.zeros((n, m, 2))
-        """Where robots should be now, (n, m, 2) m."""
+        """Current target positions of the robots, (n, m, 2), m."""
         self._far: F8 = np.zeros((n, m))
         self._before = self._far
         self._held: I8 = np.zeros(n, np.int64)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Draw where the polygon drives to."""
+        """Draw the direction in which the polygon moves."""
         c, s = elementwise.cosine_sine(rng.uniform(-math.pi, math.pi))
         self._velocity[mask] = self.speed * np.stack([c, s], axis=1)
         self._held[mask] = 0
@@ -152,14 +155,15 @@ class Formation(TeamTask):
         self._far = distances(w.pose, self.places)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command, actions)
         self._before = self._far
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Progress, places, contacts, the end."""
+        """Reward progress and the end; charge wrong places and contacts."""
         self._look(w)
         near = self._far < self.within_m
+        # At tick 0 the episode has just started, so no step of it counts yet.
         self._held[:] = np.where(near.all(axis=1) & (w.tick > 0), self._held + 1, 0)
         out[:] = (
             self._before
@@ -174,29 +178,31 @@ class Formation(TeamTask):
         return held
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """When the formation was held; after `max_steps`."""
+        """End episodes when the formation has held, or after `max_steps`."""
         terminated[:] = self._is_held()
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         out[..., :2] = between(w.pose, self.places) / self.radius
         c, s = elementwise.cosine_sine(w.pose[..., 2])
         vx, vy = self._velocity[:, None, 0], self._velocity[:, None, 1]
         out[..., 2], out[..., 3] = c * vx + s * vy, c * vy - s * vx
         self._drive.observe(w.vel, out[..., 4:6])
         out[..., 6:] = seen_others(w, self.neighbours, self.radius)
+        # A robot can drive away without limit, because there are no walls.
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
 
     def marks(self, world: int) -> ArrayLike:
-        """Where robots should be now."""
+        """Return the current target positions of the robots."""
         places: F8 = self.places[world]
         return places
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether the formation was held; ``error``: distance of the robot
-        that is farthest from its place, m.
+        """Return ``success`` (the formation has held) and ``error``.
+
+        ``error`` is the distance of the farthest robot from its place, m.
         """
         return {"success": self._is_held(), "error": self._far.max(axis=1)}
 

@@ -1,4 +1,4 @@
-"""Where things are as robots see them, for many worlds at once."""
+"""Relative positions, headings and velocities of robots, for many worlds at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from botyard.worlds.worlds import Worlds
 
 
 def between(poses: F8, places: F8) -> F8:
-    """Places, (…, 2) m, as poses, (…, 3), see them: how far ahead, and how far to the
-    left; both are broadcast, m.
+    """Return positions in the frames of poses: distance ahead and to the left, m.
+
+    Parameters
+    ----------
+    poses : (…, 3) array
+        The frames: m, m, rad.
+    places : (…, 2) array
+        Positions, m. Both arrays are broadcast.
     """
     c, s = elementwise.cosine_sine(poses[..., 2])
     x, y = places[..., 0] - poses[..., 0], places[..., 1] - poses[..., 1]
@@ -21,26 +27,29 @@ def between(poses: F8, places: F8) -> F8:
 
 
 def distances(places: F8, others: F8) -> F8:
-    """Distances between places, (…, 2 or more), m."""
+    """Return distances between positions, (…, 2 or more), m."""
     x, y = others[..., 0] - places[..., 0], others[..., 1] - places[..., 1]
     apart: F8 = np.sqrt(x * x + y * y)
     return apart
 
 
 def headings(poses: F8, others: F8) -> F8:
-    """Cosines and sines of headings as seen by `poses`: how far `others` are turned to
-    the left, (…, 2).
+    """Return cosine and sine of the headings of `others` relative to `poses`, (…, 2).
+
+    Angles are counterclockwise.
     """
     c, s = elementwise.cosine_sine(others[..., 2] - poses[..., 2])
     return np.stack([c, s], axis=-1)
 
 
 def touching(w: Worlds) -> B1:
-    """Which robots touch another one, (n, m): those that another one has stopped in the
-    last step, and those that have stopped one.
+    """Return whether each robot touches another one, (n, m).
+
+    A contact counts for both robots: the one that was stopped, and the one that stopped
+    it.
     """
     other, m = w.other, len(w.names)
-    # numbers from m on are those of boxes
+    # Numbers from m are boxes.
     touches = (other >= 0) & (other < m)
     world, robot = np.nonzero(touches)
     touches[world, other[world, robot]] = True
@@ -48,18 +57,19 @@ def touching(w: Worlds) -> B1:
 
 
 def seen_others(w: Worlds, count: int, unit: float) -> F8:
-    """What each robot sees of the `count` nearest others, nearest first, (n, m, 4 ·
-    count).
+    """Return the observations of the `count` nearest other robots, (n, m, 4 · count).
 
-    Of each one the place ahead and to the left, divided by `unit`, m, and the velocity
-    along these axes, m/s.
+    The nearest robot is first. Each has its position ahead and to the left, divided by
+    `unit` (m), and its velocity along the same axes, m/s.
     """
     pose = w.pose
     n, m, _ = pose.shape
     if not count:
         return np.zeros((n, m, 0))
     apart = distances(pose[:, :, None], pose[:, None])
+    # A robot is not its own neighbour.
     apart[:, np.arange(m), np.arange(m)] = math.inf
+    # A stable sort lets robots at equal distances keep their order, on every machine.
     which = np.argsort(apart, axis=2, kind="stable")[:, :, :count]
     row = np.arange(n)[:, None, None]
     place = between(pose[:, :, None], pose[row, which]) / unit

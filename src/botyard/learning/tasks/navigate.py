@@ -29,31 +29,32 @@ from botyard.worlds.worlds import Worlds
 class Navigate(Task):
     """Drive to a goal among walls, by lidar.
 
-    Observation, float32: ranges divided by the lidar's range; distance of the goal
-    divided by 10 m, at most 1; cosine and sine of its bearing; velocities forward and
-    of rotation as shares of the greatest. Action: the same two velocities, −1 … 1. The
-    reward is the progress towards the goal, m, 5 more at the goal and 5 less at an
-    obstacle, and 0.01 less for each step. An episode ends at the goal and at an
-    obstacle; ``success`` in infos says which. The goal is known exactly, the way to it
-    is not.
+    Observation, float32, (rays + 5,): ranges divided by the lidar's maximum range;
+    distance of the goal divided by 10 m, at most 1; cosine and sine of its bearing;
+    linear and angular velocity as fractions of their maximum. Action, (2,): linear and
+    angular velocity, −1 … 1. The robot knows the goal exactly, but not the path to it.
+
+    The reward is the progress towards the goal, m, plus 5 at the goal, minus 5 for a
+    contact, minus 0.01 for each step. An episode ends at the goal or on contact;
+    ``success`` in infos states which.
 
     Parameters
     ----------
     rays : int
-        Rays of the lidar.
+        Number of lidar rays.
     maps : int
         Number of different maps.
     goal_m : float
-        Distance at which the goal is reached, m.
+        Distance at which the goal counts as reached, m.
     robot : RobotSpec, optional
-        Another robot with one laser.
+        Another robot with a laser.
     scenes : Scenes, optional
         Other maps.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     least_m : float
-        Least distance of start and goal, m: goals are drawn again that are nearer, up
-        to `MAX_DRAWS` times.
+        Minimum distance between start and goal, m. A nearer goal is drawn again, up to
+        `MAX_DRAWS` times.
     """
 
     GOAL_REWARD: ClassVar[float] = 5.0
@@ -99,11 +100,11 @@ class Navigate(Task):
 
     @staticmethod
     def _map(number: int) -> Scene:
-        """One of the maps, where none are given."""
+        """Return a default map."""
         return clutter(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         rays = w.ranges.shape[2]
         low, high = np.zeros(rays + 5, np.float32), np.ones(rays + 5, np.float32)
         low[rays + 1 :] = -1.0
@@ -111,11 +112,11 @@ class Navigate(Task):
         return low, high
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         return -np.ones(2, np.float32), np.ones(2, np.float32)
 
     def begin(self, w: Worlds) -> None:
-        """Make the arrays of goals, and prepare the calls of kernels."""
+        """Make the arrays of goals, and bind the kernels to the worlds' arrays."""
         n, rays = len(w), w.ranges.shape[2]
         self.goals: F8 = np.zeros((n, 2))
         self._far: F8 = np.zeros((n, 1))
@@ -127,9 +128,8 @@ class Navigate(Task):
         )
         self._rules = np.zeros(4)
         units = np.array([self._range, self.FAR_M, *self._drive.speed])
-        robots = slice(
-            len(w.box_names), None
-        )  # rows of boxes are before those of robots
+        # In the engine's arrays, rows of boxes precede rows of robots.
+        robots = slice(len(w.box_names), None)
         rows = w._rows
         self._measure = rows(
             distance_of_goal,
@@ -162,8 +162,10 @@ class Navigate(Task):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the calls of kernels, which are for the worlds of one environment: a
-        copy gets its own by `begin`.
+        """Return the state without the kernels' bindings.
+
+        They point into the arrays of one environment: `begin` makes new ones for a
+        copy.
         """
         return {
             name: value
@@ -174,6 +176,8 @@ class Navigate(Task):
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Choose goals."""
         self.goals[mask] = w.sample_free(mask)[:, 0, :2]
+        # A small map may have no place that is far enough, so the number of draws is
+        # limited.
         for _ in range(self.MAX_DRAWS if self._least > 0.0 else 0):
             near = mask[distances(w.pose[mask, 0], self.goals[mask]) < self._least]
             if not len(near):
@@ -183,37 +187,38 @@ class Navigate(Task):
         self._measure()
 
     def hit(self, w: Worlds) -> B1:
-        """Whether the robot has touched something in the last step, (n,)."""
+        """Return whether the robot touched something in the last step, (n,)."""
         return np.asarray(w.contact[:, 0] != 0)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command[:, 0], actions)
         self._before[:] = self._far
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """Progress, the goal, obstacles, the step."""
+        """Reward progress and the goal; charge contacts and each step."""
         self._touches[:, 0] = self.hit(w)
+        # Read anew in each step, because `set_attr` may change these attributes.
         self._rules[:] = self.goal_m, self.GOAL_REWARD, self.STEP_COST, self.max_steps
         self._judge()
         out[:] = self._judged.reward[:, 0]
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """At the goal or at an obstacle; after `max_steps`."""
+        """End episodes at the goal and on contact, or after `max_steps`."""
         terminated[:] = self._judged.terminated[:, 0]
         truncated[:] = self._judged.truncated[:, 0]
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         self._see()
         out[:] = self._seen
 
     def marks(self, world: int) -> ArrayLike:
-        """The goal."""
+        """Return the goal."""
         return self.goals[world, None]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether it is at the goal; ``distance`` of the goal, m."""
+        """Return ``success`` (the goal is reached) and the goal's ``distance``, m."""
         far = self._far[:, 0].copy()
         return {"success": far < self.goal_m, "distance": far}
 

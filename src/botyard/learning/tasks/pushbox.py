@@ -28,25 +28,25 @@ from botyard.worlds.worlds import Worlds
 
 ROBOT_RADIUS_M: Final = 0.2
 FAR_M: Final = 3.0
-"""Unit of places in observations, m."""
+"""Unit of positions in observations, m."""
 
 
 class PushBox(TeamTask):
-    """Robots push a box with mass to a goal, and may not pull it. There are no walls.
+    """Robots push a box with mass to a goal. They cannot pull it.
 
-    Observation of each robot, float32, (10 + 4 k,) with k = min(robots − 1,
-    `neighbours`): places of the box and of the goal, ahead and to the left, as shares
-    of 3 m; cosine and sine of the heading of the box relative to the robot's; velocity
-    of the box ahead and to the left, m/s; velocities forward and of rotation of the
-    robot as shares of the greatest; of each of the k nearest others, nearest first:
-    place ahead and to the left, as shares of 3 m, and velocity ahead and to the left in
-    the robot's own axes, m/s. Action of each robot, (2,): velocities forward and of
-    rotation, −1 … 1.
+    There are no walls. Observation of each robot, float32, (10 + 4 k,) with k =
+    min(robots − 1, `neighbours`): positions of the box and of the goal, ahead and to
+    the left, as fractions of 3 m; cosine and sine of the box's heading relative to the
+    robot's; velocity of the box ahead and to the left, m/s; linear and angular velocity
+    of the robot as fractions of their maximum; for each of the k nearest robots,
+    nearest first: position ahead and to the left, as fractions of 3 m, and velocity
+    ahead and to the left in the observing robot's axes, m/s. Action of each robot,
+    (2,): linear and angular velocity, −1 … 1.
 
-    The reward of each robot is the progress of the box towards the goal, m; a tenth of
-    its own progress towards the box, m; and 0.01 less for each step. An episode ends
-    when the middle of the box is within `goal_m` of the goal: each robot gets 5 more,
-    and ``success`` in infos says it.
+    The reward of each robot is the progress of the box towards the goal, m, plus a
+    tenth of its own progress towards the box, m, minus 0.01 for each step. An episode
+    ends when the centre of the box is within `goal_m` of the goal. Each robot then gets
+    5, and infos have ``success``.
 
     Parameters
     ----------
@@ -55,25 +55,25 @@ class PushBox(TeamTask):
     size : float
         Length and width of the box, m.
     mass : float
-        Of the box, kg.
+        Mass of the box, kg.
     friction : float
-        Coefficient of friction of the box on the floor.
+        Coefficient of friction between box and floor.
     least_m, most_m : float
-        Least and greatest distance between box and goal at the beginning, m.
+        Minimum and maximum distance between box and goal at the start, m.
     neighbours : int
-        How many others each robot sees.
+        Maximum number of other robots that each robot observes.
     goal_m : float
-        See above, m.
+        Distance at which the goal counts as reached, m.
     max_steps : int
-        Steps of an episode.
+        Maximum number of steps of an episode.
     """
 
     GOAL_REWARD: ClassVar[float] = 5.0
     STEP_COST: ClassVar[float] = 0.01
     APPROACH: ClassVar[float] = 0.1
-    """How much a robot's progress towards the box counts."""
+    """Weight of a robot's progress towards the box."""
     LEAST_ARC_M: ClassVar[float] = 0.6
-    """Least distance of robots on the circle on which they begin, m."""
+    """Minimum distance between robots on the circle of start positions, m."""
 
     def __init__(
         self,
@@ -112,10 +112,12 @@ class PushBox(TeamTask):
                 name="box", pose=Pose(), length=size, width=size, dynamics=dynamics
             ),
         )
+        # Radius of the circle of start positions around the box, m. It clears the
+        # corners of the box, and is wide enough for all robots.
         self._circle = max(
             size * math.sqrt(0.5) + ROBOT_RADIUS_M + 0.3,
             count * self.LEAST_ARC_M / (2.0 * math.pi),
-        )  # around the box, m: wide enough for all robots
+        )
         spec = lidar_robot(0, radius=ROBOT_RADIUS_M)
         self.robots = (spec,) * count
         self.box_poses = self._begin_boxes
@@ -123,8 +125,9 @@ class PushBox(TeamTask):
         self._drive = Driving(spec)
 
     def _begin_boxes(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where the box begins, the goal is at (0, 0): in any direction, with any
-        heading.
+        """Return start poses of the box.
+
+        The goal is at (0, 0). Direction from the goal and heading are random.
         """
         rng = EpisodeDraws(seeds, START_STREAM)
         far, (c, s) = (
@@ -136,9 +139,11 @@ class PushBox(TeamTask):
         ]
 
     def _begin_robots(self, seeds: NDArray[np.uint64]) -> F8:
-        """Where robots begin: evenly on a circle around the box, which is turned at
-        random, with any headings.
+        """Return start poses of robots: evenly spaced on a circle around the box.
+
+        A random angle turns the circle, and headings are random.
         """
+        # Another stream than the box's: both functions draw from their first number.
         rng, count = EpisodeDraws(seeds, START_STREAM + 1), len(self.robots)
         angles = rng.uniform(-math.pi, math.pi)[
             :, None
@@ -155,14 +160,14 @@ class PushBox(TeamTask):
         )
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         own = [20.0, 20.0, 20.0, 20.0, 1.0, 1.0, 5.0, 5.0, 2.0, 2.0]
         high = np.array(own + [20.0, 20.0, 5.0, 5.0] * self.neighbours, np.float32)
         highs = np.tile(high, (len(self.robots), 1))
         return -highs, highs
 
     def action_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """Shares of the greatest velocities."""
+        """Return the bounds of actions, fractions of the maximum velocities."""
         high = np.ones((len(self.robots), 2), np.float32)
         return -high, high
 
@@ -173,7 +178,7 @@ class PushBox(TeamTask):
         self._before = self._far, self._away
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """The goal is where it always is."""
+        """Measure the distances. The goal is fixed."""
         self._look(w)
 
     def _look(self, w: Worlds) -> None:
@@ -182,12 +187,12 @@ class PushBox(TeamTask):
         self._away = distances(w.pose, w.box_pose)
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities."""
+        """Command the velocities."""
         self._drive(w.command, actions)
         self._before = self._far, self._away
 
     def rewards(self, w: Worlds, out: F8) -> None:
-        """Progress of the box and towards it, the goal, the step."""
+        """Reward progress of the box and towards it, and the goal; charge each step."""
         self._look(w)
         far, away = self._before
         progress = far - self._far + self.GOAL_REWARD * self._is_there()
@@ -200,12 +205,12 @@ class PushBox(TeamTask):
         return there
 
     def done(self, w: Worlds, terminated: B1, truncated: B1) -> None:
-        """When the box is at the goal; after `max_steps`."""
+        """End episodes when the box is at the goal, or after `max_steps`."""
         terminated[:] = self._is_there()
         truncated[:] = ~terminated & (w.tick >= self.max_steps)
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         own, box = w.pose, w.box_pose
         out[..., 0:2] = between(own, box) / FAR_M
         out[..., 2:4] = between(own, np.zeros(2)) / FAR_M
@@ -213,20 +218,20 @@ class PushBox(TeamTask):
         out[..., 4:6] = turned
         c, s = turned[..., 0], turned[..., 1]
         ahead, left = w.box_vel[..., 0], w.box_vel[..., 1]
+        # The box's velocity is in its own frame: turn it into the robot's.
         out[..., 6], out[..., 7] = c * ahead - s * left, s * ahead + c * left
         self._drive.observe(w.vel, out[..., 8:10])
         out[..., 10:] = seen_others(w, self.neighbours, FAR_M)
+        # Robots and box can move away without limit, because there are no walls.
         low, high = self.observation_bounds(w)
         np.clip(out, low, high, out=out)
 
     def marks(self, world: int) -> ArrayLike:
-        """Where the box goes."""
+        """Return the goal of the box."""
         return [(0.0, 0.0)]
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """``success``: whether the box is at the goal; ``distance`` of the goal from
-        the box, m.
-        """
+        """Return ``success`` (the box is at the goal) and its ``distance``, m."""
         return {"success": self._is_there(), "distance": self._far.copy()}
 
 

@@ -1,4 +1,4 @@
-"""Robots and maps of tasks."""
+"""Robots and maps of learning tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botyard.model.world import thing
 from botyard.numerics.elementary import cos, sin
 
 WALKER_RADIUS_M: Final = 0.25
-"""Radius of a pedestrian."""
+"""Radius of a pedestrian, m."""
 
 
 def lidar_robot(
@@ -28,14 +28,18 @@ def lidar_robot(
     range_max: float = 8.0,
     fov: float = math.pi,
 ) -> RobotSpec:
-    """A round robot with a lidar, which does at once what it is told: 1 m/s, 2 rad/s.
+    """Return a round robot with a lidar, which reaches commanded velocities at once.
+
+    Its maximum is 1 m/s and 2 rad/s.
 
     Parameters
     ----------
     rays : int
-        Rays of the lidar; 0: it has none.
-    radius, range_max : float
-        Of the body, and of the lidar, m.
+        Number of lidar rays; 0 for a robot without a lidar.
+    radius : float
+        Radius of the body, m.
+    range_max : float
+        Maximum range of the lidar, m.
     fov : float
         Field of view, rad.
     """
@@ -64,7 +68,7 @@ def lidar_robot(
 
 
 def walker() -> RobotSpec:
-    """A pedestrian: a disc that goes any way at once, at most 2 m/s."""
+    """Return a pedestrian: a disc that moves in any direction at once."""
     outline = tuple(
         (WALKER_RADIUS_M * cos(math.pi * k / 6), WALKER_RADIUS_M * sin(math.pi * k / 6))
         for k in range(12)
@@ -73,8 +77,9 @@ def walker() -> RobotSpec:
 
 
 def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
-    """A walled square with a few pillars at random places; another one for each number.
-    `size`: its edge, m.
+    """Return a walled square with a few pillars at random positions.
+
+    Each number gives another map. `size` is the edge length of the square, m.
     """
     builder = MapBuilder(f"plaza {number}").rectangle(-size / 2, -size / 2, size, size)
     return builder.obstacles(
@@ -83,8 +88,9 @@ def plaza(number: int, *, size: float = 10.0, pillars: int = 3) -> Scene:
 
 
 def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
-    """A walled square with blocks and pillars at random places; another one for each
-    number. `size`: its edge, m.
+    """Return a walled square with blocks and pillars at random positions.
+
+    Each number gives another map. `size` is the edge length of the square, m.
     """
     builder = MapBuilder(f"clutter {number}").rectangle(
         -size / 2, -size / 2, size, size
@@ -95,8 +101,9 @@ def clutter(number: int, *, size: float = 10.0, obstacles: int = 10) -> Scene:
 
 
 class Driving:
-    """Actions that are velocities forward and of rotation, as shares of the greatest
-    ones of a robot.
+    """Converter between actions −1 … 1 and velocities of a robot.
+
+    Actions are the linear and the angular velocity as fractions of their maximum.
 
     Parameters
     ----------
@@ -106,7 +113,7 @@ class Driving:
     Raises
     ------
     ArgumentError
-        The robot cannot drive, or not turn: there are no such shares.
+        The robot cannot drive or cannot turn, so that a maximum is 0.
     """
 
     def __init__(self, spec: RobotSpec) -> None:
@@ -118,14 +125,14 @@ class Driving:
             )
 
         self.speed: F8 = np.array([speed.x, speed.a])
-        """Those velocities, m/s and rad/s."""
+        """Maximum linear and angular velocity, m/s and rad/s."""
 
     def __call__(self, command: F8, actions: NDArray[Any]) -> None:
-        """Write the commands, (…, 3), of actions, (…, 2)."""
+        """Write the commands, (…, 3), for actions, (…, 2)."""
         np.multiply(actions, self.speed, out=command[..., ::2])
 
     def observe(self, vel: F8, out: F4) -> None:
-        """Write velocities, (…, 3), as such shares, (…, 2)."""
+        """Write velocities, (…, 3), as fractions of their maximum, (…, 2)."""
         np.divide(vel[..., ::2], self.speed, out=out)
 
 

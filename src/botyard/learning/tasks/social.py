@@ -19,23 +19,25 @@ from botyard.worlds.worlds import Worlds
 
 
 class SocialNavigate(Navigate):
-    """Drive to a goal among pedestrians, who walk between random places and avoid each
-    other and the robot.
+    """Drive to a goal among pedestrians.
 
-    Observation, float32: as of `Navigate`; then of each of the `neighbours` nearest
-    pedestrians, nearest first: place ahead and to the left, divided by 10 m, and
-    velocity along these axes, m/s. The lidar sees pedestrians, too. Action and reward
-    are those of `Navigate`; less than 0.2 m beside a pedestrian costs up to 0.1 for
-    each step. An episode also ends when a pedestrian and the robot touch.
+    The pedestrians walk between random positions, and avoid each other and the robot.
+    Observation, float32: as for `Navigate`, then for each of the `neighbours` nearest
+    pedestrians, nearest first: position ahead and to the left, divided by 10 m, and
+    velocity along these axes, m/s. The lidar also sees pedestrians.
+
+    Actions and rewards are as for `Navigate`. In addition, a distance of less than 0.2
+    m from a pedestrian costs up to 0.1 for each step. An episode also ends when a
+    pedestrian and the robot touch.
 
     Parameters
     ----------
     walkers : int
         Number of pedestrians.
     method : str
-        How they avoid others: ``orca`` or ``socialforce``.
+        Method by which pedestrians avoid collisions: ``orca`` or ``socialforce``.
     neighbours : int
-        How many of them are observed.
+        Maximum number of pedestrians in an observation.
     rays, maps, goal_m, max_steps, least_m
         As for `Navigate`.
     scenes : Scenes, optional
@@ -45,7 +47,7 @@ class SocialNavigate(Navigate):
     DISCOMFORT_M: ClassVar[float] = 0.2
     DISCOMFORT_COST: ClassVar[float] = 0.1
     SPEEDS: ClassVar[tuple[float, float]] = (0.5, 1.2)
-    """Least and greatest preferred speed of pedestrians, m/s."""
+    """Minimum and maximum preferred speed of pedestrians, m/s."""
 
     def __init__(
         self,
@@ -79,11 +81,11 @@ class SocialNavigate(Navigate):
 
     @staticmethod
     def _map(number: int) -> Scene:
-        """One of the maps, where none are given."""
+        """Return a default map."""
         return plaza(number)
 
     def observation_bounds(self, w: Worlds) -> tuple[F4, F4]:
-        """See the class."""
+        """Return the bounds of observations, see the class."""
         low, high = super().observation_bounds(w)
         more = np.tile(np.array([10.0, 10.0, 5.0, 5.0], np.float32), self.neighbours)
         return np.concatenate([low, -more]), np.concatenate([high, more])
@@ -94,21 +96,17 @@ class SocialNavigate(Navigate):
         self._walkers.begin(w, self._radius)
 
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Choose goals, and those of pedestrians."""
+        """Choose goals of the robot and of pedestrians."""
         super().on_reset(w, mask, rng)
         self._walkers.reset(w, mask, rng)
 
     def hit(self, w: Worlds) -> B1:
-        """Whether the robot has touched something, or a pedestrian has touched it,
-        (n,).
-        """
+        """Return whether robot and obstacle, or a pedestrian, touched, (n,)."""
         touched: B1 = (w.other[:, 1:] == 0).any(axis=1)
         return super().hit(w) | touched
 
     def gap(self, w: Worlds) -> F8:
-        """Distance of the robot from the nearest pedestrian, from edge to edge, (n,),
-        m.
-        """
+        """Return the distance from the nearest pedestrian, edge to edge, (n,), m."""
         away: F8 = (
             distances(w.pose[:, :1], w.pose[:, 1:]).min(axis=1)
             - self._radius
@@ -117,18 +115,18 @@ class SocialNavigate(Navigate):
         return away
 
     def act(self, w: Worlds, actions: NDArray[Any]) -> None:
-        """Take velocities; pedestrians choose theirs."""
+        """Command the robot's velocities, and let pedestrians choose theirs."""
         super().act(w, actions)
         self._walkers.act(w)
 
     def reward(self, w: Worlds, out: F8) -> None:
-        """That of `Navigate`, and the distance from pedestrians."""
+        """Reward as `Navigate`, and charge closeness to pedestrians."""
         super().reward(w, out)
         near = np.clip(1.0 - self.gap(w) / self.DISCOMFORT_M, 0.0, 1.0)
         out -= self.DISCOMFORT_COST * near
 
     def observe(self, w: Worlds, out: F4) -> None:
-        """See the class."""
+        """Write the observations, see the class."""
         own = w.ranges.shape[2] + 5
         super().observe(w, out[:, :own])
         low, high = self.observation_bounds(w)
@@ -140,7 +138,10 @@ class SocialNavigate(Navigate):
         )
 
     def info(self, w: Worlds) -> dict[str, NDArray[Any]]:
-        """As of `Navigate`, and ``gap``: distance from the nearest pedestrian, m."""
+        """Return the info of `Navigate`, and ``gap``.
+
+        ``gap`` is the distance of the nearest pedestrian, edge to edge, m.
+        """
         return super().info(w) | {"gap": self.gap(w)}
 
 

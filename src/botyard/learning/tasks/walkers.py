@@ -1,5 +1,6 @@
-"""Pedestrians of many worlds, who walk to random places and avoid others by a published
-method.
+"""Pedestrians of many worlds, which walk between random positions.
+
+They avoid collisions by a published method.
 """
 
 from __future__ import annotations
@@ -17,34 +18,35 @@ from botyard.worlds.worlds import Worlds
 
 METHODS: Final = ("orca", "socialforce")
 REACHED_M: Final = 0.4
-"""A walker takes another goal at this distance from its own."""
+"""Distance from its goal at which a walker takes another goal, m."""
 PATIENCE_S: Final = 20.0
-"""A walker that has not reached its goal after this time takes another one."""
+"""A walker that has not reached its goal after this time takes another one, s."""
 APPROACH_S: Final = 1.0
-"""Walkers slow down where they have less than what they walk in this time before them.
-"""
+"""A walker slows down when it is less than this time away from its goal, s."""
+# Maximum number of walls, and the distance within which walkers consider them, m.
 NEAR_WALLS: Final = 4
 WALL_REACH_M: Final = 2.5
-"""Walls that walkers look at: how many, and how far away."""
+"""Distance within which walkers consider walls, m."""
 SAFETY_M: Final = 0.1
-"""What walkers keep free around themselves."""
+"""Clearance that walkers keep around themselves, m."""
 MAX_TURN: Final = 3.0
-"""Turn rate of walkers, rad/s."""
+"""Maximum turn rate of walkers, rad/s."""
 SIDESTEP: Final = 0.1
-"""Preferred directions are off by up to this angle's tangent, drawn for each walker:
-nobody walks in perfect symmetry.
+"""Maximum tangent of the angle by which a preferred direction is off.
+
+Each walker draws its own, because in perfect symmetry walkers block each other.
 """
 
 
 class Walkers:
-    """The bodies of each world behind the first one.
+    """Pedestrians of all worlds: the bodies after the first one of each world.
 
     Parameters
     ----------
     method : str
         ``orca`` or ``socialforce``.
     speeds : (float, float)
-        Least and greatest preferred speed, m/s; each walker draws its own in every
+        Minimum and maximum preferred speed, m/s. Each walker draws its own in every
         episode.
     """
 
@@ -52,7 +54,7 @@ class Walkers:
         self._method, self._speeds = method, speeds
 
     def begin(self, w: Worlds, radius: float) -> None:
-        """Make arrays for these worlds, whose first body has a radius, m."""
+        """Make arrays for these worlds, whose first body has the radius `radius`, m."""
         n, m = w.pose.shape[0], w.pose.shape[1]
         self.goals: F8 = np.zeros((n, m - 1, 2))
         self._due: I8 = np.zeros((n, m - 1), np.int64)
@@ -67,7 +69,7 @@ class Walkers:
         self._patience = round(PATIENCE_S / w.dt)
 
     def reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
-        """Episodes have begun in the worlds `mask`: choose goals and speeds."""
+        """Choose goals and speeds in the worlds `mask`, where episodes have started."""
         count = self.goals.shape[1]
         self._speed[mask] = rng.uniforms(count, *self._speeds)
         self._aside[mask] = rng.uniforms(count, -SIDESTEP, SIDESTEP)
@@ -93,13 +95,16 @@ class Walkers:
         walls = w.near_walls(
             w.pose[:, 1:, :2], reach=WALL_REACH_M, count=NEAR_WALLS
         ).reshape(-1, NEAR_WALLS, 4)
+        # Avoidance may need a speed above the preferred one. 1.3 is the social force
+        # model's limit (Helbing & Molnár 1995).
         top = 1.3 * self._speed.reshape(-1)
         agents = position, velocity, self._radius, preferred, top
         if self._method == "orca":
             found = crowds.orca(*agents, dt=w.dt, walls=walls, chosen=self._chosen)
+        # The social force model gives the velocity at the end of a step as well as the
+        # mean one. The next step continues from the end, not from the mean that the
+        # walker drove.
         else:
-            # the model is faster, or slower, at the end of a step than a walker that
-            # goes evenly in it
             velocity[:, 1:] = crowds.continued(velocity[:, 1:], *self._asked)
             ends = np.empty((len(top), 2))
             found = crowds.social_force(
@@ -114,7 +119,7 @@ class Walkers:
         ).reshape(n, m - 1, 3)
 
     def _choose(self, w: Worlds) -> None:
-        """Other goals for those who have reached theirs, and for those who cannot."""
+        """Choose new goals for walkers that have arrived or have run out of time."""
         there = distances(w.pose[:, 1:], self.goals) < REACHED_M
         new = there | (w.tick[:, None] >= self._due)
         worlds = np.flatnonzero(new.any(axis=1))
