@@ -505,7 +505,7 @@ def test_each_row_is_what_it_is_alone() -> None:
             {"chosen": np.array([[0, 3]])},
             "chosen: expected worlds 0 … 0 and bodies 0 … 2",
         ),
-        ({"radius": np.full((1, 3), np.nan)}, "NaN is not there"),
+        ({"radius": np.full((1, 3), np.nan)}, "NaN does not exist"),
         ({"preferred": np.full((3, 2), np.nan)}, "preferred: expected finite numbers"),
         (
             {"max_speed": np.full(3, -1.0)},
@@ -548,7 +548,7 @@ def test_wrong_arrays_of_local_planners() -> None:
             samples=(1, 5),
         )
 
-    with pytest.raises(ArgumentError, match="radius must be below window"):
+    with pytest.raises(ArgumentError, match="expected 0 ≤ radius < window"):
         local.vector_field_histogram(
             points, np.zeros(2), np.zeros(2), local.Histograms(2), radius=3.0
         )
@@ -559,7 +559,9 @@ def test_wrong_arrays_of_local_planners() -> None:
             path, np.zeros((1, 3)), np.ones(1), np.zeros(1), counts=np.array([4])
         )
 
-    with pytest.raises(ArgumentError, match="progress: expected places on the paths"):
+    with pytest.raises(
+        ArgumentError, match="progress: expected positions on the paths"
+    ):
         local.pure_pursuit(path, np.zeros((1, 3)), np.ones(1), np.full(1, np.nan))
 
 

@@ -1,3 +1,4 @@
-"""Avoiding others and obstacles: published methods over arrays of many worlds, as
-compiled code.
+"""Published methods of collision and obstacle avoidance.
+
+They compute on arrays of many worlds, in compiled code.
 """

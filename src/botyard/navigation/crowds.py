@@ -1,5 +1,6 @@
-"""Bodies that avoid one another, as arrays over many worlds: ORCA and the social force
-model.
+"""Collision avoidance between bodies of many worlds.
+
+The methods are ORCA and the social force model.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 AHEAD_SHARE: Final = 0.5
-"""The disc of a differential robot is around a point that is this share of its radius
-ahead of its axle.
+"""Offset of a differential robot's disc as a fraction of the robot's radius.
+
+The centre of the disc is ahead of the axle by this distance.
 """
 HEADING_GAIN: Final = 2.0
-"""Turn rate of who goes sideways, per angle to where it goes, 1/s."""
+"""Turn rate of a holonomic body per radian to its direction of motion, 1/s."""
 FOLLOWED: Final = 0.02
-"""An agent whose velocity is off by at most this share of what was asked has followed.
-"""
+"""Maximum relative error of a velocity that counts as following its command."""
 REACH_M: Final = 10.0
-"""Others whose middles are farther away are not looked at, m."""
+"""Bodies with centres farther away than this are ignored, m."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +44,20 @@ class Forces:
     Attributes
     ----------
     relaxation : float
-        Time τ in which a pedestrian takes the preferred velocity, s.
-    strength, range : float
-        Of repulsion: A / m, m/s² (2000 N / 80 kg), and B, m.
-    stiffness, friction : float
-        Of bodies that touch: k / m, 1/s² (1.2e5 kg/s² / 80 kg), and κ / m, 1/(m s)
-        (2.4e5 kg/(m s) / 80 kg).
-    unseen, sight : float
-        Share of the force of what is outside of the field of view, and half of its
-        angle, rad (Helbing & Molnár 1995: 0.5, 100°).
+        Time constant τ with which a pedestrian reaches the preferred velocity, s.
+    strength : float
+        Repulsion A / m, m/s² (2000 N / 80 kg).
+    range : float
+        Length B of the repulsion's decay, m.
+    stiffness : float
+        Stiffness of bodies in contact, k / m, 1/s² (1.2e5 kg/s² / 80 kg).
+    friction : float
+        Sliding friction of bodies in contact, κ / m, 1/(m s) (2.4e5 kg/(m s) / 80 kg).
+    unseen : float
+        Fraction of a force from outside of the field of view (Helbing & Molnár 1995:
+        0.5).
+    sight : float
+        Half of the field of view, rad (Helbing & Molnár 1995: 100°).
     """
 
     relaxation: float = 0.5
@@ -64,8 +70,9 @@ class Forces:
 
 
 def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
-    """Positions and velocities of the discs of bodies in the frame of the world, both
-    (n, m, 2), m and m/s.
+    """Return positions and velocities of the discs of bodies, both (n, m, 2).
+
+    Units are m and m/s. Both are in the frame of the world.
 
     Parameters
     ----------
@@ -73,9 +80,9 @@ def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
         Poses, and velocities in the frames of the bodies, as `Worlds.pose` and
         `Worlds.vel`.
     ahead : (n, m) float64
-        How far the middle of each disc is ahead of the body's origin, m: 0 for who can
-        go sideways, else a share of its radius, by which the radius of the disc is
-        larger.
+        Distance of each disc's centre ahead of the body's origin, m. It is 0 for
+        holonomic bodies. For others it is a fraction of the radius, and the radius of
+        the disc must be larger by this distance.
     """
     position, velocity = np.empty((*pose.shape[:2], 2)), np.empty((*pose.shape[:2], 2))
     kernels.discs(
@@ -89,17 +96,22 @@ def discs(pose: F8, vel: F8, ahead: F8) -> tuple[F8, F8]:
 
 
 def commands(velocity: F8, heading: F8, ahead: F8, max_w: F8, dt: float) -> F8:
-    """Commands with which discs have velocities: forward, leftward, of rotation, (k,
-    3), m/s, m/s, rad/s.
+    """Return the commands that give discs their velocities, (k, 3).
+
+    They are vx, vy and yaw rate. Units are m/s, m/s and rad/s.
 
     Parameters
     ----------
     velocity : (k, 2) float64
         Velocities of the discs in the frame of the world, m/s.
-    heading, ahead, max_w : (k,) float64
-        Headings, rad; as for `discs`, m; greatest turn rates, rad/s.
+    heading : (k,) float64
+        Headings, rad.
+    ahead : (k,) float64
+        Offsets of the discs as for `discs`, m.
+    max_w : (k,) float64
+        Maximum yaw rates, rad/s.
     dt : float
-        Time of a step, s.
+        Duration of a step, s.
     """
     result = np.empty((len(velocity), 3))
     kernels.commands(
@@ -128,39 +140,41 @@ def orca(
     wall_horizon: float = 0.5,
     reach: float = REACH_M,
 ) -> F8:
-    """New velocities by optimal reciprocal collision avoidance (van den Berg et al.
-    2011).
+    """Return new velocities by optimal reciprocal collision avoidance.
+
+    The method is by van den Berg et al. 2011.
 
     Parameters
     ----------
     position, velocity : (n, m, 2) float64
-        Of m discs in each of n worlds, m and m/s.
+        Positions and velocities of m discs in each of n worlds, m and m/s.
     radius : (n, m) float64
-        m; NaN: the disc is not there.
-    preferred, max_speed : (k, 2), (k,) float64
-        Velocities that agents would have if they were alone, and their greatest speeds,
-        m/s.
+        Radii, m; NaN for a disc that does not exist.
+    preferred : (k, 2) float64
+        Velocities that agents would choose if they were alone, m/s.
+    max_speed : (k,) float64
+        Maximum speeds of agents, m/s.
     dt : float
-        Time of a step, s.
+        Duration of a step, s.
     walls : (k, w, 4) float64, optional
-        Walls near each agent, as of `Worlds.near_walls`, m.
+        Walls near each agent, as from `Worlds.near_walls`, m.
     chosen : (k, 2) int64, optional
-        World and number of each agent; without it all discs are agents: k = n · m,
+        World and number of each agent. By default all discs are agents: k = n · m,
         world by world.
     horizon, wall_horizon : float
-        For how long others, and walls, are avoided, s.
+        Time for which others, and walls, are avoided, s.
     reach : float
-        Others whose middles are farther away are not looked at, m.
+        Bodies with centres farther away are ignored, m.
 
     Returns
     -------
     (k, 2) float64
-        m/s.
+        Velocities in the frame of the world, m/s.
 
     Raises
     ------
     ArgumentError
-        An array is of another shape, an agent is not there, or a number is out of its
+        An array has another shape, an agent does not exist, or a number is out of its
         range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
@@ -185,13 +199,12 @@ def social_force(
     reach: float = REACH_M,
     ends: F8 | None = None,
 ) -> F8:
-    """New velocities by the social force model (Helbing, Farkas, Vicsek 2000), for the
-    same arrays as `orca`.
+    """Return new velocities by the social force model (Helbing, Farkas, Vicsek 2000).
 
-    The model accelerates within a step. The velocities that are returned are its
-    displacement by the time of the step: an agent that goes at them for a step is where
-    the model is. It has the velocity of `ends` then, which belongs into `velocity` in
-    the next step.
+    The arrays are as for `orca`. The model accelerates within a step. The returned
+    velocities are the model's displacement divided by the duration of the step: an
+    agent that keeps them for a step arrives where the model does. The model's velocity
+    is then `ends`, which belongs in `velocity` of the next step.
 
     Parameters
     ----------
@@ -200,17 +213,17 @@ def social_force(
     forces : Forces
         Parameters of the model.
     ends : (k, 2) float64, optional
-        The velocities of the model at the end of the step are written here, m/s.
+        Output: velocities of the model at the end of the step, m/s.
 
     Returns
     -------
     (k, 2) float64
-        m/s.
+        Velocities in the frame of the world, m/s.
 
     Raises
     ------
     ArgumentError
-        An array is of another shape, an agent is not there, or a number is out of its
+        An array has another shape, an agent does not exist, or a number is out of its
         range.
     """
     agents = _agents(position, velocity, radius, preferred, max_speed, walls, chosen)
@@ -236,18 +249,20 @@ def social_force(
 
 
 def continued(velocity: F8, asked: F8, ends: F8) -> F8:
-    """Velocities with which the social force model goes on, (…, 2) m/s.
+    """Return the velocities from which the social force model continues, (…, 2), m/s.
 
     Parameters
     ----------
     velocity : (…, 2) float64
-        Of the agents, m/s.
-    asked, ends : (…, 2) float64
-        What `social_force` returned in the last step, and its `ends`. Agents that went
-        at what was asked have the latter; others, which could not follow, have their
-        own velocity.
+        Velocities of the agents, m/s.
+    asked : (…, 2) float64
+        Result of `social_force` in the last step, m/s.
+    ends : (…, 2) float64
+        Its `ends`. Agents that followed `asked` continue from these velocities. Others,
+        which were blocked for example, continue from their own velocity.
     """
     off = velocity - asked
+    # The small constant makes an agent a follower that stands by command.
     followed = (off * off).sum(axis=-1, keepdims=True) <= FOLLOWED * FOLLOWED * (
         1e-6 + (asked * asked).sum(axis=-1, keepdims=True)
     )
@@ -263,8 +278,9 @@ def _agents(
     walls: F8 | None,
     chosen: I8 | None,
 ) -> Agents:
-    """The arrays for a kernel, whose shapes and numbers are checked: kernels index by
-    them.
+    """Return the checked arrays for a kernel.
+
+    Compiled kernels do not check indices, so a wrong shape would read other memory.
     """
     n, m = np.shape(radius) if np.ndim(radius) == 2 else (-1, -1)
     if n < 0:
@@ -273,6 +289,7 @@ def _agents(
         )
 
     if chosen is None:
+        # The divisor is at least 1, because worlds without discs are valid.
         numbers = np.stack(np.divmod(np.arange(n * m), max(m, 1)), axis=1)
     else:
         numbers = np.asarray(chosen, np.int64)
@@ -289,7 +306,7 @@ def _agents(
     k = len(numbers)
     if np.isnan(np.asarray(radius)[numbers[:, 0], numbers[:, 1]]).any():
         raise ArgumentError(
-            "chosen: a body of radius NaN is not there, and cannot be steered"
+            "chosen: a body of radius NaN does not exist and cannot be an agent"
         )
 
     near = np.empty((k, 0, 4)) if walls is None else walls

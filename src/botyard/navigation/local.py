@@ -1,5 +1,6 @@
-"""Ways among obstacles that a sensor sees, as arrays over many robots: the dynamic
-window, VFH+ and pure pursuit.
+"""Local planners for many robots: the dynamic window, VFH+ and pure pursuit.
+
+Obstacles are points that a sensor sees.
 """
 
 from __future__ import annotations
@@ -23,37 +24,37 @@ I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
 
 IMMEDIATE = 1e6
-"""Acceleration of a robot whose model says 0: at once, m/s² and rad/s²."""
+"""Acceleration of a robot whose model states 0 (immediate), m/s² and rad/s²."""
 WINDOW_S = 0.25
-"""Time in which the velocities of a dynamic window can be reached, s: that of the paper
-(§5). In a shorter one headings hardly differ, so that the clearance alone decides.
+"""Time in which the velocities of a dynamic window can be reached, s (§5 of the paper).
+
+In a shorter time, headings hardly differ, so that clearance alone decides.
 """
 SLOWEST = 0.1
-"""Share of its speed that a robot keeps while its way is free enough to go on."""
+"""Minimum fraction of its speed that a robot keeps while it has a free direction."""
 LOOK_AROUND = 0.5
-"""Share of the greatest turn rate at which a robot turns while all directions are
-blocked.
-"""
+"""Fraction of the maximum turn rate at which a robot turns while it is blocked."""
 TURN_GAIN = 2.0
-"""Turn rate per angle of the direction, 1/s."""
+"""Turn rate per radian to the chosen direction, 1/s."""
 
 
 def points_of(
     ranges: NDArray[np.floating], angles: F8, mount: Pose, range_max: float
 ) -> F8:
-    """End points of rays in the frames of robots, (k, r, 2), m; NaN where nothing was
-    hit.
+    """Return the end points of rays in the frames of robots, (k, r, 2), m.
+
+    Rays without a hit give NaN.
 
     Parameters
     ----------
     ranges : (k, r) float
-        Ranges, m; `range_max` or more where nothing was hit.
+        Ranges, m; `range_max` or more for no hit.
     angles : (r,) float64
         Bearings of the rays in the frame of the sensor, rad.
     mount : Pose
-        The sensor in the frame of the robot, m and rad.
+        Pose of the sensor in the frame of the robot, m and rad.
     range_max : float
-        m.
+        Maximum range of the sensor, m.
     """
     c, s = elementwise.cosine_sine(np.asarray(angles) + mount.th)
     size = np.where(np.asarray(ranges, np.float64) < range_max, ranges, np.nan)
@@ -75,37 +76,39 @@ def dynamic_window(
     far: float = 3.0,
     samples: tuple[int, int] = (11, 21),
 ) -> F8:
-    """Velocities by the dynamic window approach (Fox, Burgard, Thrun 1997): forward and
-    of rotation, (k, 2), m/s and rad/s.
+    """Return velocities by the dynamic window approach: linear and angular, (k, 2).
+
+    Units are m/s and rad/s. The method is by Fox, Burgard, Thrun 1997.
 
     Parameters
     ----------
     points : (k, p, 2) float64
-        Obstacles in the frames of the robots, m, as of `points_of`.
+        Obstacles in the frames of the robots, m, as from `points_of`.
     goals : (k, 2) float64
         Goals in the frames of the robots, m.
     now : (k, 2) float64
-        Present velocities, m/s and rad/s.
+        Current velocities, m/s and rad/s.
     dt : float
-        Time in which the velocities of the window can be reached, s: that of a step, at
-        least `WINDOW_S` to head for goals well.
+        Time in which the velocities of the window can be reached, s: the duration of a
+        step, and at least `WINDOW_S` so that robots head for their goals well.
     radius : float
-        Of the robots with the safety distance, m.
+        Radius of the robots plus the safety distance, m.
     max_v, max_w : float
-        Greatest velocities, m/s and rad/s.
+        Maximum velocities, m/s and rad/s.
     accel, brake : (float, float)
-        Accelerations and decelerations of both, m/s² and rad/s²; 0: at once.
+        Linear and angular accelerations and decelerations, m/s² and rad/s²; 0 for
+        immediate changes.
     weights : (float, float, float)
-        α, β and γ of heading, clearance and velocity; defaults are the paper's.
+        α, β and γ of heading, clearance and velocity. The defaults are the paper's.
     far : float
-        Clearances from here on are the best, m.
+        Clearances of this distance or more rate equally, m.
     samples : (int, int)
-        So many velocities forward by so many of rotation are compared, at least 2.
+        Numbers of linear and of angular velocities to compare, at least 2 each.
 
     Raises
     ------
     ArgumentError
-        An array is of another shape, or a number out of its range.
+        An array has another shape, or a number is out of its range.
     """
     k = _count(goals, "goals", 2)
     if min(samples) < 2:
@@ -144,14 +147,14 @@ def dynamic_window(
 
 
 class Histograms:
-    """VFH+ of k robots: what it remembers from step to step.
+    """Memory of VFH+ for k robots between steps.
 
     Attributes
     ----------
     blocked : (k, s) uint8
-        Binary histograms: blocked directions, by sectors of the world.
+        Binary histograms: blocked directions, by sectors in the frame of the world.
     last : (k,) float64
-        The last directions, rad in the world; NaN: there was none.
+        Last chosen directions, rad in the frame of the world; NaN for none.
     """
 
     def __init__(self, count: int, sectors: int = 72) -> None:
@@ -161,7 +164,7 @@ class Histograms:
         self.last: F8 = np.full(count, math.nan)
 
     def reset(self, chosen: I8 | NDArray[np.bool_]) -> None:
-        """Forget all about some robots."""
+        """Forget the histograms and directions of the robots `chosen`."""
         self.blocked[chosen], self.last[chosen] = 0, math.nan
 
 
@@ -179,46 +182,50 @@ def vector_field_histogram(
     wide: int = 16,
     weights: tuple[float, float, float] = (5.0, 2.0, 2.0),
 ) -> F8:
-    """Directions by VFH+ (Ulrich, Borenstein 1998): (k, 2).
+    """Return directions by VFH+ (Ulrich, Borenstein 1998), (k, 2).
 
     Parameters
     ----------
     points : (k, p, 2) float64
-        Obstacles in the frames of the robots, m, as of `points_of`.
-    goals, headings : (k,) float64
-        Bearings of goals in the frames of the robots, and their headings in the world,
-        rad.
+        Obstacles in the frames of the robots, m, as from `points_of`.
+    goals : (k,) float64
+        Bearings of goals in the frames of the robots, rad.
+    headings : (k,) float64
+        Headings of the robots in the world, rad.
     memory : Histograms
-        What is remembered; changed.
+        Memory of the last step; updated.
     radius : float
-        Of the robots with the safety distance, m.
+        Radius of the robots plus the safety distance, m.
     turn_radius : (k,) float64, optional
-        Smallest radii of turns, m; without it robots turn on the spot.
+        Minimum turning radii, m. By default robots turn in place.
     window : float
-        Points that are farther away are not looked at, m.
+        Points farther away are ignored, m.
     low, high : float
-        Thresholds of the histogram: a point at the edge of the window counts 1, and
-        nearer ones more.
+        Thresholds of the histogram. A point at the edge of the window counts 1, nearer
+        points count more.
     wide : int
-        Openings of so many sectors are wide.
+        Openings of at least this number of sectors are wide.
     weights : (float, float, float)
         μ1, μ2 and μ3 of the differences to the goal, to the heading and to the last
-        choice; defaults are the paper's.
+        choice. The defaults are the paper's.
 
     Returns
     -------
     (k, 2) float64
-        Directions in the frames of the robots, rad, NaN where all are blocked; how much
-        is straight ahead, 0 … 1.
+        Direction in the frame of the robot, rad, NaN if all directions are blocked; and
+        the density of obstacles straight ahead, 0 … 1.
 
     Raises
     ------
     ArgumentError
-        An array is of another shape, or a number out of its range.
+        An array has another shape, or a number is out of its range.
     """
     k = len(memory.last)
     if not (0.0 <= radius < window and 0.0 < low <= high):
-        raise ArgumentError("radius must be below window, and 0 < low ≤ high")
+        raise ArgumentError(
+            "radius, low, high: expected 0 ≤ radius < window and 0 < low ≤ high"
+        )
+
     if not 1 <= wide < memory.blocked.shape[1]:
         raise ArgumentError(
             f"wide: expected 1 … {memory.blocked.shape[1] - 1} sectors, found {wide}"
@@ -251,8 +258,9 @@ def vector_field_histogram(
 
 
 def before(points: F8, reach: F8) -> F8:
-    """Obstacles, (k, p, 2), without those that are farther away than `reach`, (k,) m:
-    behind the goal nothing is in the way.
+    """Return obstacles, (k, p, 2), with NaN for points farther than `reach`, (k,), m.
+
+    Obstacles behind the goal do not block the path to it.
     """
     away2 = points[..., 0] * points[..., 0] + points[..., 1] * points[..., 1]
     with np.errstate(invalid="ignore"):
@@ -261,22 +269,21 @@ def before(points: F8, reach: F8) -> F8:
 
 
 def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
-    """Velocities forward and of rotation, both (k,), for what `vector_field_histogram`
-    has found.
+    """Return linear and angular velocities, both (k,), for the result of VFH+.
 
-    The speed falls with what is straight ahead and with the turn, as in the first
-    vector field histogram (Borenstein, Koren, "The vector field histogram", IEEE
-    Transactions on Robotics and Automation 7(3), 1991: speed control). Where all is
-    blocked robots look around.
+    The speed falls with the density of obstacles straight ahead and with the turn, as
+    in the first vector field histogram (Borenstein, Koren, "The vector field
+    histogram", IEEE Transactions on Robotics and Automation 7(3), 1991: speed control).
+    A robot whose directions are all blocked turns in place to look around.
 
     Parameters
     ----------
     found : (k, 2) float64
-        Directions, rad, and how much is straight ahead.
+        Result of `vector_field_histogram`.
     top : (k,) float64
-        Greatest speeds, m/s.
+        Maximum speeds, m/s.
     max_w : float
-        Greatest turn rate, rad/s.
+        Maximum yaw rate, rad/s.
     """
     direction, ahead = found[:, 0], found[:, 1]
     blocked = np.isnan(direction)
@@ -291,7 +298,7 @@ def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
 def pure_pursuit(
     paths: F8, poses: F8, lookahead: F8, progress: F8, counts: I8 | None = None
 ) -> F8:
-    """Arcs to paths by pure pursuit (Coulter 1992), (k, 4).
+    """Return the arcs to paths by pure pursuit (Coulter 1992), (k, 4).
 
     Parameters
     ----------
@@ -302,21 +309,21 @@ def pure_pursuit(
     lookahead : (k,) float64
         Lookahead distances, m.
     progress : (k,) float64
-        Number of the segment and share of it at which each is; begin with 0. Changed:
-        the nearest place from there on.
+        Position of each robot on its path: number of the segment plus the fraction of
+        it. Start with 0. Updated: the nearest position from there on.
     counts : (k,) int64, optional
-        Numbers of points of each path, 2 … p.
+        Number of points of each path, 2 … p.
 
     Returns
     -------
     (k, 4) float64
         Curvature, 1/m, positive to the left; the pursued point in the frame of the
-        robot, m; its distance from the end, m.
+        robot, m; the robot's distance from the end of the path, m.
 
     Raises
     ------
     ArgumentError
-        An array is of another shape, or a path has no two points.
+        An array has another shape, or a path has fewer than two points.
     """
     k = _count(poses, "poses", 3)
     found = np.shape(paths)
@@ -334,7 +341,7 @@ def pure_pursuit(
     at = _array(progress, "progress", (k,))
     if not ((at >= 0.0) & (at <= numbers - 1)).all():
         raise ArgumentError(
-            "progress: expected places on the paths, from 0 to the number of segments"
+            "progress: expected positions on the paths, from 0 to the number of segments"
         )
 
     ahead = _array(lookahead, "lookahead", (k,))
@@ -349,6 +356,7 @@ def pure_pursuit(
         at,
         result,
     )
+    # `_array` may have made a copy for the kernel: the caller's array gets its result.
     progress[...] = at
     return result
 

@@ -1,4 +1,4 @@
-"""Distances from walls, as arrays."""
+"""Distances between points and walls, as arrays."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ F8 = NDArray[np.float64]
 
 
 def distances_to(walls: F8, places: F8) -> F8:
-    """Distances of places from the nearest of their walls, (…), m; infinite without
-    walls.
+    """Return the distance of each point from the nearest of its walls, (…), m.
+
+    Without walls the distance is infinite.
 
     Parameters
     ----------
     walls : (…, w, 4) float64
-        Ends of walls, m, as of `Worlds.near_walls`; NaN: there are no more.
+        End points of walls, m, as from `Worlds.near_walls`; NaN for unused rows.
     places : (…, 2) float64
-        m.
+        Points, m.
     """
     ax, ay = walls[..., 0], walls[..., 1]
     ex, ey = walls[..., 2] - ax, walls[..., 3] - ay
     dx, dy = places[..., None, 0] - ax, places[..., None, 1] - ay
     length2 = ex * ex + ey * ey
+    # A wall of length 0 is a point: the divisor must not be 0.
     along = np.clip(
         (dx * ex + dy * ey) / np.where(length2 > 0.0, length2, 1.0), 0.0, 1.0
     )

@@ -1,4 +1,4 @@
-"""All kernels of navigation, called once."""
+"""Warm-up of the kernels of navigation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from botyard.navigation.kernels.goals import (
 
 
 def warm_up() -> None:
-    """Compile the kernels, or load them, by calls of each. `near_walls` is called by
-    whoever has a grid.
+    """Compile or load each kernel by a call.
+
+    `near_walls` is left out: it needs the grid of a map, and `botyard.worlds.warmup`
+    calls it.
     """
     place, row, one = np.zeros((1, 1, 2)), np.zeros((1, 2)), np.ones(1)
     crowds.discs(np.zeros((1, 1, 3)), np.zeros((1, 1, 3)), np.zeros((1, 1)))
@@ -51,7 +53,7 @@ def warm_up() -> None:
 
 
 def _call(entry: RowsEntry, *row: Any) -> None:
-    """Call a kernel for one row of arguments."""
+    """Call a kernel with one row of arguments."""
     table = RowTable(entry, 1, lambda _: row)
     table.fill(0, 1)
     entry(table, np.zeros(1, np.int64))

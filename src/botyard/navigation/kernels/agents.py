@@ -1,10 +1,9 @@
-"""Bodies that avoid one another: what the kernels of crowds take, and commands of
-robots that follow from velocities.
+"""Data of agents that avoid each other, and the robots' commands for their velocities.
 
-A differential robot cannot go sideways, but a point ahead of its axle can: the disc
-that avoids others is around that point, and as much larger (Snape, van den Berg, Guy,
-Manocha, "Smooth and collision-free navigation for multiple robots under
-differential-drive constraints", IROS 2010).
+A differential robot cannot move sideways, but a point ahead of its axle can. The disc
+that avoids others is centred at that point, and its radius is larger by the offset
+(Snape, van den Berg, Guy, Manocha, "Smooth and collision-free navigation for multiple
+robots under differential-drive constraints", IROS 2010).
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ I8 = NDArray[np.int64]
 
 
 class Agents(NamedTuple):
-    """Discs in n worlds with m of them each, and k of them that are to be steered.
+    """Discs in n worlds, m in each, k of which are agents to steer.
 
     Attributes
     ----------
     position, velocity : (n, m, 2) float64
-        Of all discs, m and m/s, in the frame of the world.
+        Positions and velocities of all discs in the frame of the world, m and m/s.
     radius : (n, m) float64
-        Of all discs, m; NaN: it is not there.
+        Radii of all discs, m; NaN for a disc that does not exist.
     chosen : (k, 2) int64
-        World and number of those that are steered.
+        World and number of each agent.
     preferred : (k, 2) float64
-        Velocities that they would have if they were alone, m/s.
+        Velocities that agents would choose if they were alone, m/s.
     max_speed : (k,) float64
-        Their greatest speeds, m/s.
+        Maximum speeds of agents, m/s.
     walls : (k, w, 4) float64
-        Ends of the walls near each, m; NaN: there are no more.
-    result : (k, 2) float64; (k, 4) of the social force model
-        Written: their new velocities, m/s.
+        End points of the walls near each agent, m; NaN for unused rows.
+    result : (k, 2) float64; (k, 4) for the social force model
+        Output: new velocities, m/s.
     """
 
     position: F8
@@ -54,17 +53,17 @@ class Agents(NamedTuple):
 
 @entry_kernel
 def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
-    """The discs of bodies.
+    """Compute the discs of bodies.
 
     Parameters
     ----------
     pose, vel : (n, m, 3) float64
         Poses, m, m, rad, and velocities in the frames of the bodies, m/s, m/s, rad/s.
     ahead : (n, m) float64
-        How far the middle of the disc is ahead of the body's origin, m.
+        Distance of the disc's centre ahead of the body's origin, m.
     position, velocity : (n, m, 2) float64
-        Written: middles of the discs, and their velocities, m and m/s, in the frame of
-        the world.
+        Output: centres of the discs and their velocities in the frame of the world, m
+        and m/s.
     """
     for i in range(pose.shape[0]):
         for j in range(pose.shape[1]):
@@ -81,23 +80,25 @@ def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
 def commands(
     velocity: F8, heading: F8, ahead: F8, max_w: F8, gain: float, dt: float, result: F8
 ) -> None:
-    """Commands with which discs have these velocities.
+    """Compute the commands that give discs their velocities.
 
     Parameters
     ----------
     velocity : (k, 2) float64
         Velocities of the discs in the frame of the world, m/s.
-    heading, ahead, max_w : (k,) float64
-        Headings of the robots, rad; see `discs`, where 0 means that a robot goes
-        sideways, too; greatest turn rates, rad/s.
+    heading : (k,) float64
+        Headings of the robots, rad.
+    ahead : (k,) float64
+        Offsets of the discs, see `discs`, m; 0 for a holonomic robot.
+    max_w : (k,) float64
+        Maximum yaw rates, rad/s.
     gain : float
-        Turn rate per angle to the direction in which a robot goes that goes sideways,
-        1/s.
+        Yaw rate of a holonomic robot per radian to its direction of motion, 1/s.
     dt : float
-        Time of a step, s.
+        Duration of a step, s.
     result : (k, 3) float64
-        Written: velocities forward, leftward and of rotation, m/s, m/s, rad/s. Who
-        cannot turn so fast goes slower.
+        Output: vx, vy and yaw rate, m/s, m/s, rad/s. A robot that cannot turn fast
+        enough drives slower.
     """
     for k in range(velocity.shape[0]):
         x, y = velocity[k, 0], velocity[k, 1]
@@ -105,6 +106,7 @@ def commands(
         forward, left = c * x + s * y, c * y - s * x
         if ahead[k] > 0.0:
             turn = left / ahead[k]
+            # Both velocities shrink by one factor, so that the robot stays on its arc.
             scale = max_w[k] / abs(turn) if abs(turn) > max_w[k] else 1.0
             result[k, 0], result[k, 1], result[k, 2] = (
                 forward * scale,
@@ -113,11 +115,13 @@ def commands(
             )
         else:
             turn = 0.0
+            # A body that hardly moves keeps its heading: the direction of noise means
+            # nothing.
             if x * x + y * y > 1e-6:
                 turn = min(max_w[k], max(-max_w[k], gain * atan2(left, forward)))
-            c, s = cosine_sine(
-                0.5 * turn * dt
-            )  # it turns on the way: the heading of the middle counts
+            # The body turns during the step, so the heading at half time gives the
+            # right displacement.
+            c, s = cosine_sine(0.5 * turn * dt)
             result[k, 0], result[k, 1], result[k, 2] = (
                 c * forward + s * left,
                 c * left - s * forward,

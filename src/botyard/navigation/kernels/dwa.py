@@ -1,19 +1,23 @@
-"""Dynamic window: Fox, Burgard, Thrun, "The dynamic window approach to collision
-avoidance", IEEE Robotics & Automation Magazine 4(1), 1997.
+"""The dynamic window approach.
 
-Of the velocities (v, ω) that a robot can reach within a step, those are admissible
-after which it can still stop before an obstacle on its arc. One with the greatest
-weighted sum of heading, clearance and velocity is taken:
+Fox, Burgard, Thrun, "The dynamic window approach to collision avoidance", IEEE Robotics
+& Automation Magazine 4(1), 1997.
+
+Of the velocities (v, ω) that a robot can reach within a step, a velocity is admissible
+if the robot can still stop before an obstacle on its arc. The method takes the
+admissible velocity with the greatest weighted sum of heading, clearance and velocity:
 
     G(v, ω) = σ(α · heading(v, ω) + β · dist(v, ω) + γ · vel(v, ω))
     V_a = {(v, ω) | v ≤ √(2 dist(v, ω) v̇_b)}
     V_d = {(v, ω) | v in [v_a − v̇ t, v_a + v̇ t] and ω in [ω_a − ω̇ t, ω_a + ω̇ t]}
 
-The way of the time t itself, in which the robot does not brake yet, counts in V_a, too.
-The paper has the same condition for ω; a disc that stops on its arc needs none. The
-robot is a disc, obstacles are points. dist is 0 where the robot stands: it would wait
-for ever where that counted as clear. A robot that stands and has no admissible velocity
-forward turns away from the nearest point ahead ("rotate away").
+Differences from the paper: V_a also counts the distance driven during the time t, in
+which the robot does not brake yet. V_a has no condition for ω, because a disc that
+stops on its arc needs none. The robot is a disc, and obstacles are points.
+
+dist is 0 for a robot that stands: if standing counted as clear, the robot would wait
+for ever. A robot that stands and has no admissible forward velocity turns away from the
+nearest point ahead ("rotate away").
 """
 
 from __future__ import annotations
@@ -30,11 +34,11 @@ from botyard.numerics.elementary import acos, atan2, cosine_sine
 F8 = NDArray[np.float64]
 
 STRAIGHT_CURVATURE = 1e-6
-"""Arcs of less curvature are straight, 1/m."""
+"""Arcs of less curvature count as straight, 1/m."""
 STANDING = 1e-9
-"""Slower robots do not move, m/s."""
+"""Robots below this speed stand, m/s."""
 NONE = -1.0
-"""Value of velocities that are not admissible."""
+"""Score of velocities that are not admissible; real scores are at least 0."""
 
 
 class WindowRules(NamedTuple):
@@ -45,13 +49,13 @@ class WindowRules(NamedTuple):
     heading, clearance, velocity : float
         Weights α, β and γ of the three terms, each of which is 0 … 1.
     max_v, max_w : float
-        Greatest velocities, m/s and rad/s.
+        Maximum velocities, m/s and rad/s.
     accel_v, accel_w, brake_v, brake_w : float
-        Accelerations, and decelerations, m/s² and rad/s².
+        Accelerations and decelerations, m/s² and rad/s².
     radius : float
-        Of the robot, m, with the safety distance.
+        Radius of the robot plus the safety distance, m.
     far : float
-        Clearances from here on are the best, m.
+        Clearances of this distance or more rate equally, m.
     dt : float
         Time t in which the velocities of the window can be reached, s.
     """
@@ -72,19 +76,22 @@ class WindowRules(NamedTuple):
 
 @kernel
 def free_way(points: F8, curvature: float, radius: float, limit: float) -> float:
-    """How far a disc at the origin can go ahead on an arc until it touches a point, m;
-    at most `limit`, and one turn.
+    """Return the distance that a disc at the origin can drive on an arc, m.
 
-    `points`: (p, 2), m; NaN: there is none. A point that the disc covers already counts
-    only while the disc would approach it.
+    It ends at the first contact, at `limit` or after one full turn. `points`, (p, 2),
+    m, are obstacles; NaN for none. A point inside of the disc counts only if the disc
+    would
+    approach it.
     """
     way = limit
     size = 1.0 / abs(curvature) if abs(curvature) > STRAIGHT_CURVATURE else math.inf
     if size < math.inf:
         way = min(way, 2.0 * math.pi * size)
+    # Mirroring the points turns arcs to the right into arcs to the left.
     side = 1.0 if curvature > 0.0 else -1.0
     for p in range(points.shape[0]):
-        x, y = points[p, 0], points[p, 1] * side  # arcs to the left
+        x, y = points[p, 0], points[p, 1] * side
+        # A comparison with NaN is false, so `not` also skips unused rows.
         if not x * x + y * y < (way + radius) * (way + radius):
             continue
         if x * x + y * y <= radius * radius:
@@ -97,13 +104,13 @@ def free_way(points: F8, curvature: float, radius: float, limit: float) -> float
                 way = min(way, x - math.sqrt(radius * radius - y * y))
             continue
 
-        # the centre of the arc is (0, size)
+        # The centre of the arc is (0, size).
         up = size - y
         from_centre = math.sqrt(x * x + up * up)
         if abs(from_centre - size) >= radius or from_centre == 0.0:
             continue
-        # the disc touches the point where its middle is this angle before it (law of
-        # cosines)
+        # The disc touches the point when its centre is this angle before the point (law
+        # of cosines).
         cosine = (size * size + from_centre * from_centre - radius * radius) / (
             2.0 * size * from_centre
         )
@@ -119,8 +126,10 @@ def free_way(points: F8, curvature: float, radius: float, limit: float) -> float
 def heading_of(
     v: float, w: float, goal_x: float, goal_y: float, rules: WindowRules
 ) -> float:
-    """1 if the robot heads for the goal, 0 if away from it: after the step, and after
-    its rotation has come to rest (§4.1 of the paper).
+    """Rate the heading towards the goal: 1 towards it, 0 away from it.
+
+    The heading is measured after the step, when the rotation has come to rest (§4.1 of
+    the paper).
     """
     turn = w * rules.dt
     c, s = cosine_sine(0.5 * turn)
@@ -133,8 +142,9 @@ def heading_of(
 
 @inline_kernel
 def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
-    """Whether the robot can stop on its arc before `way`, m, if it begins to brake
-    after the step; a disc turns freely on the spot.
+    """Return whether the robot can stop on its arc within `way`, m.
+
+    The robot starts to brake after the step. A disc turns freely in place.
     """
     return v <= STANDING or v * rules.dt + v * v / (2.0 * rules.brake_v) <= way
 
@@ -143,8 +153,9 @@ def is_admissible(v: float, way: float, rules: WindowRules) -> bool:
 def window(
     now: F8, goal_x: float, goal_y: float, rules: WindowRules
 ) -> tuple[float, float, float, float]:
-    """Least and greatest velocities of the dynamic window, forward and of rotation; so
-    slow that the robot can stop at the goal.
+    """Return the bounds of the dynamic window: v low, v high, w low, w high.
+
+    The upper speed lets the robot stop at the goal.
     """
     stopping = math.sqrt(
         2.0 * rules.brake_v * math.sqrt(goal_x * goal_x + goal_y * goal_y)
@@ -158,8 +169,10 @@ def window(
 
 @inline_kernel
 def sample(low: float, high: float, k: int, count: int) -> float:
-    """Number k of `count` values from `low` to `high`; if 0 is between them, the
-    nearest one is 0.
+    """Return value k of `count` values from `low` to `high`.
+
+    If 0 lies between them, the nearest value becomes 0: otherwise no sample would drive
+    exactly straight.
     """
     step = (high - low) / (count - 1)
     value = low + step * k
@@ -170,8 +183,9 @@ def sample(low: float, high: float, k: int, count: int) -> float:
 def rate(
     points: F8, goal_x: float, goal_y: float, now: F8, rules: WindowRules, scores: F8
 ) -> None:
-    """Write the weighted sum of each velocity of the window into `scores`, (a, b);
-    `NONE` where it is not admissible.
+    """Write the weighted sum of each velocity of the window into `scores`, (a, b).
+
+    Velocities that are not admissible get `NONE`.
     """
     a, b = scores.shape
     v0, v1, w0, w1 = window(now, goal_x, goal_y, rules)
@@ -193,9 +207,7 @@ def rate(
 
 @inline_kernel
 def smoothed(scores: F8, i: int, j: int) -> float:
-    """σ: the mean of the admissible ones among a velocity and its neighbours in the
-    window.
-    """
+    """Return σ: the mean score of a velocity and its admissible neighbours."""
     total, count = 0.0, 0
     for k in range(max(i - 1, 0), min(i + 2, scores.shape[0])):
         for m in range(max(j - 1, 0), min(j + 2, scores.shape[1])):
@@ -208,8 +220,9 @@ def smoothed(scores: F8, i: int, j: int) -> float:
 
 @inline_kernel
 def goes(scores: F8, v0: float, v1: float) -> bool:
-    """Whether a velocity forward is admissible: `scores` is what `rate` wrote of a
-    window from `v0` to `v1`, m/s.
+    """Return whether a forward velocity is admissible.
+
+    `scores` is the output of `rate` for a window from `v0` to `v1`, m/s.
     """
     a, b = scores.shape
     for i in range(a):
@@ -223,8 +236,9 @@ def goes(scores: F8, v0: float, v1: float) -> bool:
 
 @inline_kernel
 def is_left(points: F8) -> bool:
-    """Whether the nearest point ahead is on the left; `points`: (p, 2), m, in the frame
-    of the robot; NaN: there is none.
+    """Return whether the nearest point ahead is on the left.
+
+    `points`, (p, 2), m, are in the frame of the robot; NaN for none.
     """
     nearest, y = math.inf, 0.0
     for p in range(points.shape[0]):
@@ -240,24 +254,25 @@ def is_left(points: F8) -> bool:
 def dynamic_window(
     points: F8, goals: F8, now: F8, rules: WindowRules, scores: F8, result: F8
 ) -> None:
-    """The best velocities of k robots; where none is admissible, they brake, and turn
-    away when they stand.
+    """Compute the best velocities of k robots.
+
+    A robot without an admissible velocity brakes. When it stands, it turns away from
+    the nearest obstacle.
 
     Parameters
     ----------
     points : (k, p, 2) float64
-        Obstacles in the frames of the robots, m; NaN: there is none.
+        Obstacles in the frames of the robots, m; NaN for none.
     goals : (k, 2) float64
         Goals in the frames of the robots, m.
     now : (k, 2) float64
-        Their velocities, m/s and rad/s.
+        Current velocities, m/s and rad/s.
     rules : WindowRules
         Parameters.
     scores : (a, b) float64
-        Workspace: a velocities forward by b of rotation are compared, at least two of
-        each.
+        Workspace: a linear velocities by b angular velocities, at least two of each.
     result : (k, 2) float64
-        Written: the velocities to command, m/s and rad/s.
+        Output: velocities to command, m/s and rad/s.
     """
     a, b = scores.shape
     for k in range(goals.shape[0]):
@@ -268,6 +283,8 @@ def dynamic_window(
             continue
 
         best = NONE
+        # Without an admissible velocity: brake, and turn as little as the window
+        # permits.
         result[k, 0], result[k, 1] = v0, min(w1, max(w0, 0.0))
         for i in range(a):
             for j in range(b):

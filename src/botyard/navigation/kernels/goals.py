@@ -1,7 +1,7 @@
-"""What a robot that drives to a goal by lidar sees, and what it is rewarded for: the
-arithmetic of `botyard.learning.Navigate`, by rows.
+"""Observations and rewards of a robot that drives to a goal by lidar.
 
-The robot is the first one of its world.
+This is the arithmetic of `botyard.learning.Navigate`, by rows. The robot is the first
+one of its world.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ I8 = NDArray[np.int64]
 U1 = NDArray[np.uint8]
 
 LIDAR_RANGE, FAR, SPEED, TURN_RATE = range(4)
-"""Indices in `units` of `observe_goal`."""
+"""Indices into `units` of `observe_goal`."""
 REACHED, GOAL_REWARD, STEP_COST, LAST_STEP = range(4)
-"""Indices in `rules` of `judge_goal`."""
+"""Indices into `rules` of `judge_goal`."""
 MIN_DISTANCE = 1e-9
-"""Goals that are nearer count as so far away, m, where a bearing is computed."""
+"""Minimum distance with which the bearing of a goal is computed, m."""
 
 
 class Judged(NamedTuple):
-    """What `judge_goal` says of a world.
+    """Reward and end of an episode, as `judge_goal` writes them.
 
     Attributes
     ----------
     reward : (1,) float64
         Reward of the step.
-    terminated, truncated : (1,) uint8
-        0 or 1: the episode has ended by itself; it is cut off.
+    terminated : (1,) uint8
+        1 if the episode has ended by the rules of the task.
+    truncated : (1,) uint8
+        1 if the episode was cut off.
     """
 
     reward: F8
@@ -46,14 +48,14 @@ class Judged(NamedTuple):
 
 @inline_kernel
 def away(pose: F8, goal: F8) -> float:
-    """Distance of a goal, (2,) m, from the first of the robots at `pose`, (m, 3), m."""
+    """Return the distance between a goal, (2,), and the first robot, m."""
     x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
     return math.sqrt(x * x + y * y)
 
 
 @rows_kernel
 def distance_of_goal(pose: F8, goal: F8, far: F8) -> None:
-    """Write `away` to `far`, (1,) m."""
+    """Write the goal's distance into `far`, (1,), m."""
     far[0] = away(pose, goal)
 
 
@@ -66,19 +68,19 @@ def observe_goal(
     Parameters
     ----------
     pose, vel : (m, 3) float64
-        Of the robots: m, m, rad; m/s, m/s, rad/s.
+        Poses and velocities of the robots: m, m, rad; m/s, m/s, rad/s.
     ranges : (m, r) float32
-        Readings, m.
+        Ranges, m.
     goal, far : (2,), (1,) float64
-        The goal, and its distance, m.
+        The goal and its distance, m.
     units : (4,) float64
-        What lengths and velocities are divided by: ranges, the goal's distance,
-        velocities forward and of rotation.
+        Divisors of ranges, of the goal's distance, and of linear and angular velocity.
     seen : (r + 5,) float32
-        Written: ranges and distance, at most 1; cosine and sine of the goal's bearing;
-        velocities.
+        Output: ranges and distance, at most 1; cosine and sine of the goal's bearing;
+        linear and angular velocity.
     """
     count = ranges.shape[1]
+    # The division happens in float32, as NumPy does it with arrays of float32.
     unit = np.float32(units[LIDAR_RANGE])
     one = np.float32(1.0)
     for k in range(count):
@@ -88,6 +90,7 @@ def observe_goal(
     seen[count] = min(far[0] / units[FAR], 1.0)
     c, s = cosine_sine(pose[0, 2])
     x, y = goal[0] - pose[0, 0], goal[1] - pose[0, 1]
+    # A robot on its goal has no bearing: the floor avoids a division by 0.
     unit_far = max(far[0], MIN_DISTANCE)
     seen[count + 1], seen[count + 2] = (
         (c * x + s * y) / unit_far,
@@ -110,29 +113,32 @@ def judge_goal(
     rules: F8,
     judged: Judged,
 ) -> None:
-    """Write what a step was worth, and whether the episode has ended.
+    """Write the reward of a step, and whether the episode has ended.
 
     Parameters
     ----------
     pose : (m, 3) float64
-        Of the robots: m, m, rad.
+        Poses of the robots: m, m, rad.
     goal : (2,) float64
         The goal, m.
     tick : (1,) int64
-        Steps done in the episode.
-    before, far : (1,) float64
-        Distance of the goal before the step, m; that after it, which is written.
+        Number of steps of the episode so far.
+    before : (1,) float64
+        Distance of the goal before the step, m.
+    far : (1,) float64
+        Output: distance of the goal after the step, m.
     touches : (1,) uint8
-        1: the robot touches an obstacle.
+        1 if the robot touches an obstacle.
     rules : (4,) float64
-        Distance at which the goal is reached, m; reward there, which an obstacle costs;
-        what a step costs; steps of an episode.
+        Distance at which the goal counts as reached, m; reward at the goal, which is
+        also the cost of a contact; cost of a step; maximum number of steps.
     judged : Judged
-        Written.
+        Output: reward and ends.
     """
     prize = rules[GOAL_REWARD]
     far[0] = away(pose, goal)
     reached, lost = 0.0, 0.0
+    # A robot that reaches its goal and touches an obstacle in one step has succeeded.
     if far[0] < rules[REACHED]:
         reached = 1.0
     elif touches[0] == 1:

@@ -1,10 +1,9 @@
-"""Linear programs in the plane with half-planes and a disc, by adding one half-plane
-after the other.
+"""Linear programs in the plane with half-planes and a disc, solved incrementally.
 
-A half-plane is (nx, ny, c): all v with n·v ≥ c, where n has the length 1. The method is
-that of de Berg, Cheong, van Kreveld and Overmars, "Computational Geometry", chapter 4,
-to which van den Berg et al. 2011 refer; half-planes are added in the order that is
-given, without a shuffle, so that results repeat.
+A half-plane is (nx, ny, c): all v with n·v ≥ c, with n of length 1. The method is in de
+Berg, Cheong, van Kreveld and Overmars, "Computational Geometry", chapter 4, to which
+van den Berg et al. 2011 refer. Half-planes are added in the given order, without a
+shuffle, so that results repeat.
 """
 
 from __future__ import annotations
@@ -19,22 +18,27 @@ from botyard.navigation.kernels.jit import inline_kernel, kernel
 F8 = NDArray[np.float64]
 
 PARALLEL = 1e-9
-"""Sine of the angle below which two lines are parallel."""
+"""Sine of the angle below which two lines count as parallel."""
 SLACK = 1e-9
-"""By so much a half-plane may be violated, m/s."""
+"""Violation of a half-plane that counts as rounding, m/s."""
 
 
 @kernel
 def best_on_line(
     planes: F8, i: int, radius: float, x: float, y: float, is_direction: bool
 ) -> tuple[bool, float, float]:
-    """The best point on the edge of half-plane i, within half-planes 0 … i − 1 and the
-    disc of a radius around 0.
+    """Return the best point on the edge of half-plane i.
 
-    The best one is the nearest to (`x`, `y`), or, if that is a direction, the one
-    farthest that way. Returns whether there is one, and it.
+    The point is within half-planes 0 … i − 1 and within the disc of `radius` around 0.
+    The best one is nearest to (`x`, `y`), or, if that is a direction, farthest in it.
+
+    Returns
+    -------
+    bool, float, float
+        Whether there is such a point, and its coordinates.
     """
     nx, ny, c = planes[i, 0], planes[i, 1], planes[i, 2]
+    # Half of the chord that the disc cuts from the edge, squared.
     half2 = radius * radius - c * c
     if half2 < 0.0:
         return False, 0.0, 0.0
@@ -45,6 +49,8 @@ def best_on_line(
     for j in range(i):
         along = planes[j, 0] * dx + planes[j, 1] * dy
         needed = planes[j, 2] - (planes[j, 0] * bx + planes[j, 1] * by)
+        # A parallel edge restricts no part of the line: it contains all of it or
+        # nothing.
         if abs(along) <= PARALLEL:
             if needed > SLACK:
                 return False, 0.0, 0.0
@@ -68,11 +74,15 @@ def best_on_line(
 def best_within(
     planes: F8, count: int, radius: float, x: float, y: float, is_direction: bool
 ) -> tuple[int, float, float]:
-    """The best point within half-planes 0 … `count` − 1 and a disc, see `best_on_line`;
-    a direction has the length 1.
+    """Return the best point within half-planes 0 … `count` − 1 and a disc.
 
-    Returns the number of the first half-plane that leaves no point, or `count`; and the
-    best point within those before it.
+    See `best_on_line`. A direction has the length 1.
+
+    Returns
+    -------
+    int, float, float
+        Number of the first half-plane that leaves no point, or `count`; and the best
+        point within the half-planes before it.
     """
     if is_direction:
         vx, vy = x * radius, y * radius
@@ -82,6 +92,8 @@ def best_within(
         vx, vy = x * scale, y * scale
 
     for i in range(count):
+        # If the best point so far violates the new half-plane, the new best point is on
+        # its edge.
         if planes[i, 0] * vx + planes[i, 1] * vy < planes[i, 2] - SLACK:
             found, px, py = best_on_line(planes, i, radius, x, y, is_direction)
             if not found:
@@ -93,8 +105,9 @@ def best_within(
 
 @inline_kernel
 def equally_violated(planes: F8, i: int, j: int, out: F8) -> bool:
-    """Write into `out` the half-plane of points that violate j at most as much as i;
-    False: that is all of the plane, or nothing.
+    """Write the half-plane of points that violate j at most as much as i into `out`.
+
+    Return False if that is the whole plane, or nothing.
     """
     nx, ny = planes[j, 0] - planes[i, 0], planes[j, 1] - planes[i, 1]
     length = math.sqrt(nx * nx + ny * ny)
@@ -119,12 +132,11 @@ def least_violating(
     y: float,
     work: F8,
 ) -> tuple[float, float]:
-    """The point of a disc that violates half-planes `hard` … `count` − 1 least (the
-    greatest violation counts), within 0 … `hard` − 1.
+    """Return the point of a disc that violates half-planes `hard` … `count` − 1 least.
 
-    It is a linear program in three dimensions: the third one is the violation.
-    Half-planes before `begin` are satisfied by (`x`, `y`). `work`: as large as
-    `planes`.
+    The greatest violation counts. The point satisfies half-planes 0 … `hard` − 1. This
+    is a linear program in three dimensions, the third of which is the violation. (`x`,
+    `y`) satisfies the half-planes before `begin`. `work` is as large as `planes`.
     """
     vx, vy = x, y
     worst = 0.0
@@ -144,7 +156,7 @@ def least_violating(
         ended, px, py = best_within(
             work, used, radius, planes[i, 0], planes[i, 1], True
         )
-        # else by rounding alone: what was found before is as good
+        # Otherwise rounding alone leaves no point, and the previous point is as good.
         if ended == used:
             vx, vy = px, py
         worst = max(worst, planes[i, 2] - (planes[i, 0] * vx + planes[i, 1] * vy))

@@ -1,4 +1,4 @@
-"""The decorators of the kernels of navigation; see `botyard.native.kernels`."""
+"""Decorators of the kernels of navigation; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""ORCA: van den Berg, Guy, Lin, Manocha, "Reciprocal n-body collision avoidance",
-Robotics Research (STAR 70), 2011.
+"""ORCA: optimal reciprocal collision avoidance.
 
-Each pair of robots shares the change of velocities that keeps them apart for a time.
-For one robot that gives a half-plane of velocities for each neighbour (§4.1 of the
-paper), and its new velocity is the one within all of them, and not faster than it can,
-that is nearest to the preferred one (§4.2): a linear program. If there is none, it is
-the one that violates the half-planes of robots least (§5.2, densely packed conditions).
+van den Berg, Guy, Lin, Manocha, "Reciprocal n-body collision avoidance", Robotics
+Research (STAR 70), 2011.
+
+Each pair of robots shares the change of velocity that keeps them apart for a time. For
+one robot, each neighbour leaves a half-plane of velocities (§4.1 of the paper). The new
+velocity is the one nearest to the preferred velocity, within all half-planes and the
+maximum speed (§4.2): a linear program. If no velocity satisfies all half-planes, the
+new velocity violates those of robots least (§5.2, densely packed conditions).
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ class OrcaRules(NamedTuple):
     Attributes
     ----------
     horizon, wall_horizon : float
-        Robots, and walls, are avoided for so long (τ of the paper), s.
+        Time for which robots, and walls, are avoided (τ of the paper), s.
     reach : float
-        Robots whose middles are farther away are not looked at, m.
+        Robots with centres farther away are ignored, m.
     dt : float
-        Time of a step, s: robots that overlap are apart after it, if they can.
+        Duration of a step, s. Robots that overlap separate within it, if they can.
     """
 
     horizon: float
@@ -50,38 +52,41 @@ class OrcaRules(NamedTuple):
 def change_of(
     rx: float, ry: float, vx: float, vy: float, apart: float, horizon: float, dt: float
 ) -> tuple[float, float, float, float]:
-    """The smallest change u of a relative velocity v that leaves the velocity obstacle
-    of a neighbour, and the outward normal n there.
+    """Return the smallest change u of a relative velocity v that avoids a neighbour.
 
-    The velocity obstacle holds all v that lead into the disc of radius `apart` around r
-    within `horizon`: a cone that a disc around r / τ cuts off (§3). r: position of the
-    neighbour, relative to the robot; v: velocity of the robot, relative to the
-    neighbour.
+    The result is u and the outward normal n of the velocity obstacle at that point. The
+    velocity obstacle contains all v that lead into the disc of radius `apart` around r
+    within `horizon`: a cone, cut off by a disc around r / τ (§3).
+
+    r is the position of the neighbour relative to the robot. v is the velocity of the
+    robot relative to the neighbour.
     """
     away2 = rx * rx + ry * ry
-    time = (
-        horizon if away2 > apart * apart else dt
-    )  # they overlap: only the disc counts, with the time of a step
+    # Overlapping robots: only the disc counts, with the duration of a step as its time.
+    time = horizon if away2 > apart * apart else dt
     wx, wy = vx - rx / time, vy - ry / time
     w = math.sqrt(wx * wx + wy * wy)
     along = wx * rx + wy * ry
+    # The disc is nearer than the edges of the cone.
     if away2 <= apart * apart or (
         along < 0.0 and along * along > apart * apart * w * w
-    ):  # the disc is nearest
+    ):
+        # Two robots at one position and with one velocity have no normal: both move
+        # apart in fixed directions.
         if w > NOTHING:
             nx, ny = wx / w, wy / w
         elif away2 > NOTHING * NOTHING:
             away = math.sqrt(away2)
             nx, ny = -rx / away, -ry / away
         else:
-            # one within the other: away from both sides alike
             nx, ny = 1.0, 0.0
 
         size = apart / time - w
         return size * nx, size * ny, nx, ny
 
     leg = math.sqrt(away2 - apart * apart)
-    if rx * wy - ry * wx > 0.0:  # the left edge of the cone
+    # The left edge of the cone is the nearer one.
+    if rx * wy - ry * wx > 0.0:
         dx, dy = (rx * leg - ry * apart) / away2, (rx * apart + ry * leg) / away2
         nx, ny = -dy, dx
     else:
@@ -103,10 +108,10 @@ def wall_plane(
     horizon: float,
     out: F8,
 ) -> None:
-    """Write the half-plane of velocities that reach a wall within `horizon` not at all.
+    """Write the half-plane of velocities that do not reach a wall within `horizon`.
 
-    It is tangent to the wall's velocity obstacle at the point that is nearest to the
-    velocity 0, which a robot among walls alone always has left (§5.3 of the paper:
+    The half-plane is tangent to the wall's velocity obstacle at the point nearest to
+    velocity 0. A robot among walls alone can therefore always stop (§5.3 of the paper:
     static obstacles).
     """
     ax, ay = walls[k, w, 0], walls[k, w, 1]
@@ -123,8 +128,9 @@ def wall_plane(
 
 @entry_kernel
 def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
-    """New velocities of all chosen agents. `planes`, `work`: (w + m, 3) float64,
-    workspaces for half-planes.
+    """Compute new velocities of all agents.
+
+    `planes` and `work`, (w + m, 3) float64, are workspaces for half-planes.
     """
     for k in range(agents.chosen.shape[0]):
         world, me = agents.chosen[k, 0], agents.chosen[k, 1]
@@ -147,6 +153,8 @@ def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
                 agents.position[world, other, 1] - y,
             )
             apart = radius + agents.radius[world, other]
+            # A comparison with NaN is false, so `not` also skips discs that do not
+            # exist.
             if (
                 other == me
                 or not rx * rx + ry * ry <= rules.reach * rules.reach
@@ -163,7 +171,8 @@ def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
                 rules.horizon,
                 rules.dt,
             )
-            # half of the change each: all v with (v − (v_own + u / 2)) · n ≥ 0
+            # Each robot takes half of the change: all v with (v − (v_own + u / 2)) · n
+            # ≥ 0.
             planes[count, 0], planes[count, 1] = nx, ny
             planes[count, 2] = (vx + 0.5 * ux) * nx + (vy + 0.5 * uy) * ny
             count += 1
@@ -172,11 +181,10 @@ def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
         ended, ox, oy = best_within(
             planes, count, top, agents.preferred[k, 0], agents.preferred[k, 1], False
         )
-        if (
-            ended < hard
-        ):  # between walls that it overlaps: no wall is more than the others
+        # The robot overlaps walls that contradict each other, so walls may be violated
+        # as well.
+        if ended < hard:
             hard = 0
-
         if ended < count:
             ox, oy = least_violating(planes, hard, count, ended, top, ox, oy, work)
         agents.result[k, 0], agents.result[k, 1] = ox, oy

@@ -1,9 +1,11 @@
-"""Pure pursuit: Coulter, "Implementation of the pure pursuit path tracking algorithm",
-CMU-RI-TR-92-01, 1992.
+"""Pure pursuit.
 
-The robot goes on the arc to the point of the path that is one lookahead distance l
-away: with that point at (x, y) in its frame, x ahead, the curvature of the arc is γ = 2
-y / l² (the report has x for the lateral offset).
+Coulter, "Implementation of the pure pursuit path tracking algorithm", CMU-RI-TR-92-01,
+1992.
+
+The robot drives on the arc to the point of the path that is one lookahead distance l
+away. With that point at (x, y) in the robot's frame, x ahead, the curvature of the arc
+is γ = 2 y / l² (the report uses x for the lateral offset).
 """
 
 from __future__ import annotations
@@ -20,12 +22,15 @@ F8 = NDArray[np.float64]
 I8 = NDArray[np.int64]
 
 NOTHING = 1e-9
-"""Nearer points are where the robot is, m."""
+"""Points nearer than this are at the robot, m."""
 
 
 @inline_kernel
 def place_on(path: F8, count: int, at: float) -> tuple[float, float]:
-    """The point of a path at a place: number of the segment and share of it."""
+    """Return the point of a path at a position.
+
+    The position is the number of the segment plus the fraction of it.
+    """
     last = count - 1
     k = min(int(at), last - 1)
     share = at - k
@@ -38,8 +43,9 @@ def place_on(path: F8, count: int, at: float) -> tuple[float, float]:
 def nearest_place(
     path: F8, count: int, at: float, ahead: float, x: float, y: float
 ) -> float:
-    """The place from `at` on, and at most `ahead` m farther along the path, that is
-    nearest to (`x`, `y`).
+    """Return the position on a path that is nearest to (`x`, `y`).
+
+    The search starts at `at` and covers `ahead` m of the path.
     """
     best, where = math.inf, at
     gone = 0.0
@@ -65,13 +71,14 @@ def nearest_place(
 def goal_place(
     path: F8, count: int, at: float, reach: float, x: float, y: float
 ) -> float:
-    """The first place from `at` on that is `reach` away from (`x`, `y`); the end if
-    there is none.
+    """Return the first position from `at` on that is `reach` away from (`x`, `y`).
+
+    Without such a position, return the end of the path.
     """
     for k in range(int(min(at, count - 2.0)), count - 1):
         ax, ay = path[k, 0] - x, path[k, 1] - y
         ex, ey = path[k + 1, 0] - path[k, 0], path[k + 1, 1] - path[k, 1]
-        # |a + t e| = reach: the greater solution is where the path leaves the circle
+        # a + t e| = reach: the path leaves the circle at the greater solution.
         a, half, c = (
             ex * ex + ey * ey,
             ax * ex + ay * ey,
@@ -91,7 +98,7 @@ def goal_place(
 def pure_pursuit(
     paths: F8, counts: I8, poses: F8, lookahead: F8, progress: F8, result: F8
 ) -> None:
-    """Curvatures of the arcs of k robots to their paths.
+    """Compute the curvatures of the arcs of k robots to their paths.
 
     Parameters
     ----------
@@ -104,12 +111,12 @@ def pure_pursuit(
     lookahead : (k,) float64
         Lookahead distances, m.
     progress : (k,) float64
-        How far each has come: number of a segment and share of it. Written: the nearest
-        place, searched from there on, two lookahead distances far, so that a path may
-        cross itself.
+        Position of each robot on its path: number of a segment plus fraction of it.
+        Updated: the nearest position within the next two lookahead distances. The limit
+        lets a path cross itself.
     result : (k, 4) float64
-        Written: the curvature, 1/m, positive to the left; the point that is pursued in
-        the frame of the robot, m; its distance from the end of the path, m.
+        Output: the curvature, 1/m, positive to the left; the pursued point in the frame
+        of the robot, m; its distance from the end of the path, m.
     """
     for k in range(poses.shape[0]):
         path, count = paths[k], counts[k]
@@ -118,7 +125,7 @@ def pure_pursuit(
         progress[k] = at
         nx, ny = place_on(path, count, at)
         off = math.sqrt((nx - x) * (nx - x) + (ny - y) * (ny - y))
-        # far from the path: to its nearest point
+        # A robot far from the path drives to the nearest point of it.
         if off >= lookahead[k]:
             gx, gy = nx, ny
         else:

@@ -1,7 +1,7 @@
 """The social force model of pedestrians.
 
-Forces are those of Helbing, Farkas, Vicsek, "Simulating dynamical features of escape
-panic", Nature 407, 2000, equations (1) to (3):
+The forces are equations (1) to (3) of Helbing, Farkas, Vicsek, "Simulating dynamical
+features of escape panic", Nature 407, 2000:
 
     m dv_i/dt = m (v⁰_i e⁰_i − v_i) / τ + Σ_j f_ij + Σ_W f_iW
     f_ij = {A exp[(r_ij − d_ij) / B] + k g(r_ij − d_ij)} n_ij + κ g(r_ij − d_ij) Δv^t_ji
@@ -9,10 +9,10 @@ panic", Nature 407, 2000, equations (1) to (3):
     f_iW = {A exp[(r_i − d_iW) / B] + k g(r_i − d_iW)} n_iW − κ g(r_i − d_iW) (v_i ·
     t_iW) t_iW
 
-where g(x) is x where bodies touch, else 0. What a pedestrian does not see counts less
-(c and φ), and nobody goes faster than a multiple of the desired speed (v_max = 1.3 v⁰):
-Helbing, Molnár, "Social force model for pedestrian dynamics", Physical Review E 51,
-1995.
+g(x) is x for bodies in contact, otherwise 0. From Helbing, Molnár, "Social force model
+for pedestrian dynamics", Physical Review E 51, 1995, come the smaller weight of bodies
+out of sight (c and φ) and the speed limit, a multiple of the preferred speed (v_max =
+1.3 v⁰).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ F8 = NDArray[np.float64]
 NOTHING = 1e-12
 """Shorter vectors have no direction, m and m/s."""
 SUBSTEP_S = 0.02
-"""The equations are integrated in steps of at most this size, s: contacts are stiff."""
+"""Maximum duration of an integration step, s: the forces of contacts are stiff."""
 EXPONENT_LIMIT = 30.0
-"""Greatest argument of the exponential: deeper overlaps repel no more."""
+"""Maximum argument of the exponential. Deeper overlaps do not repel more."""
 
 
 class ForceRules(NamedTuple):
-    """Parameters of the model, for the mass 1: forces are accelerations.
+    """Parameters of the model for the mass 1, so that forces are accelerations.
 
     Attributes
     ----------
@@ -49,13 +49,14 @@ class ForceRules(NamedTuple):
         A / m, m/s², and B, m.
     stiffness, friction : float
         k / m, 1/s², and κ / m, 1/(m s).
-    unseen, sight_cosine : float
-        Share c of a force from outside of the field of view; cosine of half of the
-        field's angle, φ.
+    unseen : float
+        Fraction c of a force from outside of the field of view.
+    sight_cosine : float
+        Cosine of half of the field of view, φ.
     reach : float
-        Others whose middles are farther away are not looked at, m.
+        Bodies with centres farther away are ignored, m.
     dt : float
-        Time of a step, s.
+        Duration of a step, s.
     """
 
     relaxation: float
@@ -73,8 +74,10 @@ class ForceRules(NamedTuple):
 def push(
     nx: float, ny: float, gap: float, vx: float, vy: float, rules: ForceRules
 ) -> tuple[float, float]:
-    """Acceleration by a body or a wall, which is `gap` away (surfaces, m) in the
-    direction −n and has the relative velocity v.
+    """Return the acceleration of an agent by a body or a wall.
+
+    The body is `gap` away (between surfaces, m) in the direction −n, and has the
+    relative velocity v.
     """
     size = rules.strength * exp(min(-gap / rules.range, EXPONENT_LIMIT))
     slide = 0.0
@@ -96,8 +99,10 @@ def social_push(
     vy: float,
     time: float,
 ) -> tuple[float, float]:
-    """Sum of the accelerations by all others and by walls for agent k at a place with a
-    velocity; others go on straight for `time`.
+    """Return the sum of accelerations of agent k by all other bodies and by walls.
+
+    The agent is at (`x`, `y`) with the velocity (`vx`, `vy`). The others have moved
+    straight on for `time`, s.
     """
     world, me = agents.chosen[k, 0], agents.chosen[k, 1]
     radius = agents.radius[world, me]
@@ -123,7 +128,8 @@ def social_push(
         fx, fy = push(
             nx, ny, away - radius - agents.radius[world, other], ox - vx, oy - vy, rules
         )
-        # seen: e · (−f) ≥ |f| cos φ (Helbing & Molnár 1995); those that touch are felt
+        # A body is seen if e · (−f) ≥ |f| cos φ (Helbing & Molnár 1995). A touching
+        # body is felt in any case.
         if (
             away > radius + agents.radius[world, other]
             and wanted > NOTHING
@@ -142,9 +148,9 @@ def social_push(
         )
         dx, dy = x - qx, y - qy
         is_new = True
-        for before in range(
-            w
-        ):  # walls that meet in a corner have it as their nearest point: it repels once
+        # Two walls that meet in a corner share it as their nearest point: it repels
+        # only once.
+        for before in range(w):
             sx, sy = agents.walls[k, before, 0], agents.walls[k, before, 1]
             bx, by = nearest_on(
                 sx,
@@ -167,16 +173,17 @@ def social_push(
 
 @entry_kernel
 def social_force(agents: Agents, rules: ForceRules) -> None:
-    """Displacement of all chosen agents in the step by its time, then their velocities
-    at its end: `Agents.result`, (k, 4).
+    """Compute displacement divided by time, and final velocity, of all agents.
 
-    An agent that goes at the first for the whole step is where the model is. Meanwhile
-    others go on straight. The drive towards the preferred velocity is integrated
-    exactly, forces are constant in a substep, and places follow the mean of both its
-    velocities.
+    Both are in `Agents.result`, (k, 4). An agent that drives with the first for the
+    whole step arrives where the model does. Others move straight on meanwhile. The
+    drive towards the preferred velocity is integrated exactly. Forces are constant in a
+    substep, and positions follow the mean of the velocities at its ends.
     """
+    # The small constant keeps rounding from adding a substep to an exact multiple.
     substeps = max(1, int(math.ceil(rules.dt / SUBSTEP_S - 1e-9)))
     h = rules.dt / substeps
+    # Exact integral of exp(−t / τ) over the substep: it is stable for any τ.
     grow = rules.relaxation * (1.0 - exp(-h / rules.relaxation))
     for k in range(agents.chosen.shape[0]):
         world, me = agents.chosen[k, 0], agents.chosen[k, 1]

@@ -1,11 +1,15 @@
-"""VFH+: Ulrich, Borenstein, "VFH+: reliable obstacle avoidance for fast mobile robots",
-ICRA 1998.
+"""VFH+, the enhanced vector field histogram.
 
-In stages: a polar histogram of obstacles that are enlarged by the robot's radius and a
+Ulrich, Borenstein, "VFH+: reliable obstacle avoidance for fast mobile robots", ICRA
+1998.
+
+The stages are: a polar histogram of obstacles, enlarged by the robot's radius and a
 safety distance; a binary histogram with hysteresis; the masked histogram without
-directions that cannot be reached by turning; the direction of least cost among the
-openings. The paper collects readings of sonar in a grid of certainties; here the points
-of one scan stand in its place, each with the certainty 1.
+directions that the robot cannot reach by turning; and the direction of least cost among
+the openings.
+
+The paper collects sonar readings in a certainty grid. Here the points of one scan take
+its place, each with the certainty 1.
 """
 
 from __future__ import annotations
@@ -29,17 +33,17 @@ class HistogramRules(NamedTuple):
     Attributes
     ----------
     radius : float
-        Of the robot with the safety distance (r_{r+s}), m.
+        Radius of the robot plus the safety distance (r_{r+s}), m.
     window : float
-        Points that are farther away are not looked at, m.
+        Points farther away are ignored, m.
     low, high : float
-        Thresholds τ_low and τ_high. A point at the edge of the window counts 1, and
-        nearer ones more.
+        Thresholds τ_low and τ_high. A point at the edge of the window counts 1, nearer
+        points count more.
     wide : int
-        Openings of this many sectors or more are wide (s_max).
+        Openings of at least this number of sectors are wide (s_max).
     to_goal, to_heading, to_last : float
-        Weights μ1, μ2 and μ3 of the differences of a direction to those of the goal, of
-        the robot and of the last choice; μ1 > μ2 + μ3.
+        Weights μ1, μ2 and μ3 of the differences between a direction and the goal, the
+        heading and the last choice; μ1 > μ2 + μ3.
     """
 
     radius: float
@@ -54,7 +58,7 @@ class HistogramRules(NamedTuple):
 
 @inline_kernel
 def wrapped(angle: float) -> float:
-    """An angle in (−π, π]."""
+    """Return an angle wrapped to (−π, π]."""
     turned = angle - 2.0 * math.pi * math.floor(angle / (2.0 * math.pi))
     return turned - 2.0 * math.pi if turned > math.pi else turned
 
@@ -63,11 +67,11 @@ def wrapped(angle: float) -> float:
 def fill_histogram(
     points: F8, heading: float, rules: HistogramRules, histogram: F8
 ) -> None:
-    """The primary polar histogram, (s,): sums of magnitudes m = c² (a − b d²) by
-    sectors, counted from the x axis of the world.
+    """Compute the primary polar histogram, (s,), from the x axis of the world.
 
-    With c = 1, b = 1 m⁻² and a so that m is 1 at the edge of the window. A point
-    reaches asin(radius / d) to both sides.
+    It contains the sums of magnitudes m = c² (a − b d²) by sector, with c = 1, b = 1
+    m⁻² and a such that m is 1 at the edge of the window. A point extends over
+    asin(radius / d) to both sides.
     """
     sectors = histogram.shape[0]
     width = 2.0 * math.pi / sectors
@@ -76,6 +80,7 @@ def fill_histogram(
     for p in range(points.shape[0]):
         x, y = points[p, 0], points[p, 1]
         away2 = x * x + y * y
+        # A comparison with NaN is false, so `not` also skips unused rows.
         if not away2 <= rules.window * rules.window:
             continue
         away = math.sqrt(away2)
@@ -86,7 +91,7 @@ def fill_histogram(
             int(math.ceil((bearing - reach) / width)),
             int(math.floor((bearing + reach) / width)),
         )
-        # narrower than a sector: the nearest one
+        # The point is narrower than a sector: it counts in the nearest one.
         if last < first:
             first = int(math.floor(bearing / width + 0.5))
             last = first
@@ -99,8 +104,9 @@ def fill_histogram(
 def mask_turns(
     points: F8, heading: float, turn_radius: float, rules: HistogramRules, blocked: U1
 ) -> None:
-    """Block all directions that cannot be reached: turning that way, on a circle, the
-    robot would touch a point.
+    """Block the directions that the robot cannot reach.
+
+    Turning towards them on its smallest circle, the robot would touch a point.
     """
     sectors = blocked.shape[0]
     width = 2.0 * math.pi / sectors
@@ -133,7 +139,7 @@ def mask_turns(
 
 @inline_kernel
 def apart(a: float, b: float, sectors: int) -> float:
-    """Number of sectors between two directions, in sectors."""
+    """Return the difference between two directions, in sectors."""
     d = abs(a - b)
     d = d - sectors * math.floor(d / sectors)
     return min(d, sectors - d)
@@ -143,10 +149,12 @@ def apart(a: float, b: float, sectors: int) -> float:
 def best_direction(
     blocked: U1, goal: float, heading: float, last: float, rules: HistogramRules
 ) -> float:
-    """The direction of least cost among the openings, in sectors; NaN: there is none.
-    NaN for `last`: there was no choice before.
+    """Return the direction of least cost among the openings, in sectors.
+
+    NaN means that there is none. NaN for `last` means that there was no choice before.
     """
     sectors = blocked.shape[0]
+    # The scan starts at a blocked sector, so that no opening is cut in two.
     border = -1
     for s in range(sectors):
         if blocked[s] != 0:
@@ -167,7 +175,8 @@ def best_direction(
 
         if size > 0:
             for option in range(3):
-                direction = begin + 0.5 * (size - 1)  # narrow: its middle
+                # A narrow opening has one candidate, its middle.
+                direction = begin + 0.5 * (size - 1)
                 if size >= rules.wide:
                     low, high = (
                         begin + 0.5 * rules.wide,
@@ -178,8 +187,8 @@ def best_direction(
                     direction = low
                     if option == 1:
                         direction = high
+                    # The goal itself is a candidate if it lies inside of the opening.
                     elif option == 2:
-                        # the goal itself, if it is in between
                         ahead = goal - low
                         ahead = ahead - sectors * math.floor(ahead / sectors)
                         direction = low + ahead if ahead <= high - low else low
@@ -210,35 +219,37 @@ def vector_field_histogram(
     masked: U1,
     result: F8,
 ) -> None:
-    """Directions of k robots.
+    """Compute the directions of k robots.
 
     Parameters
     ----------
     points : (k, p, 2) float64
-        Obstacles in the frames of the robots, m; NaN: there is none.
+        Obstacles in the frames of the robots, m; NaN for none.
     goals : (k,) float64
         Bearings of their goals in their frames, rad.
     headings : (k,) float64
         Their headings in the world, rad.
     turn_radius : (k,) float64
-        Smallest radii of their turns, m; 0: they turn on the spot.
+        Minimum turning radii, m; 0 for a turn in place.
     rules : HistogramRules
         Parameters.
     blocked : (k, s) uint8
-        The binary histogram of the step before. Written: that of this step.
+        Binary histogram of the last step; updated.
     last : (k,) float64
-        The last choice, rad in the world; NaN: there was none. Written.
+        Last choice, rad in the world; NaN for none; updated.
     work, masked : (s,) float64, (s,) uint8
         Workspace.
     result : (k, 2) float64
-        Written: the direction in the frame of the robot, rad, NaN if all are blocked;
-        the histogram's value straight ahead as a share of the threshold, at most 1.
+        Output: the direction in the frame of the robot, rad, NaN if all are blocked;
+        and the histogram's value straight ahead as a fraction of the threshold, at most
+        1.
     """
     sectors = blocked.shape[1]
     width = 2.0 * math.pi / sectors
     for k in range(goals.shape[0]):
         heading = headings[k]
         fill_histogram(points[k], heading, rules, work)
+        # Hysteresis: a value between the thresholds keeps the sector as it was.
         for s in range(sectors):
             if work[s] > rules.high:
                 blocked[k, s] = 1

@@ -1,4 +1,4 @@
-"""The walls near a place, exactly: from the grid of a map."""
+"""Exact search for the walls near a point in the grid of a map."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ F8 = NDArray[np.float64]
 def nearest_on(
     ax: float, ay: float, ex: float, ey: float, x: float, y: float
 ) -> tuple[float, float]:
-    """The point of a segment from (`ax`, `ay`) along (`ex`, `ey`) that is nearest to
-    (`x`, `y`).
+    """Return the point of a segment that is nearest to (`x`, `y`).
+
+    The segment starts at (`ax`, `ay`) and extends by (`ex`, `ey`).
     """
     length2 = ex * ex + ey * ey
     t = 0.0
@@ -31,8 +32,10 @@ def nearest_on(
 def insert(
     walls: F8, away: F8, near: float, ax: float, ay: float, bx: float, by: float
 ) -> None:
-    """Put a wall into the list of the nearest, (w, 4), with squares of their distances,
-    (w,), unless it is there or all are nearer.
+    """Insert a wall into the sorted list of the nearest walls, (w, 4).
+
+    `away`, (w,), has the squared distances. Walls in the list already, and walls
+    farther than all of a full list, are skipped.
     """
     count = away.shape[0]
     if not near < away[count - 1]:
@@ -46,7 +49,7 @@ def insert(
             and walls[at, 2] == bx
             and walls[at, 3] == by
         ):
-            # it has entries in several cells
+            # A wall has entries in several cells, and is already in the list.
             return
 
         at += 1
@@ -64,23 +67,23 @@ def insert(
 def near_walls(
     grid: Grid, xy: F8, reach: float, mask: int, walls: F8, away: F8
 ) -> None:
-    """The walls of the classes `mask` that are nearest to places.
+    """Find the walls of the classes `mask` that are nearest to points.
 
     Parameters
     ----------
     grid : Grid
         The map.
     xy : (k, 2) float64
-        Places, m.
+        Points, m.
     reach : float
-        Walls that are farther away are left out, m.
+        Walls farther away are ignored, m.
     mask : int
         Classes (`Visible`).
     walls : (k, w, 4) float64
-        Written: both ends of the nearest walls, m, the nearest first; NaN where there
-        are fewer.
+        Output: end points of the nearest walls, m, the nearest first; NaN for unused
+        rows.
     away : (k, w) float64
-        Workspace: squares of distances, in cells.
+        Workspace: squared distances, in units of cells.
     """
     limit = reach / grid.h * (reach / grid.h)
     for k in range(xy.shape[0]):
@@ -97,9 +100,10 @@ def near_walls(
             int(min(max(y + far + 1.0, 0.0), grid.ny)),
         )
         for iy in range(y0, y1):
+            # Cells of a row are consecutive in `start`, so one range covers a row.
             for e in range(
                 grid.start[iy * grid.nx + x0], grid.start[iy * grid.nx + x1]
-            ):  # cells of a row stand side by side
+            ):
                 if grid.mask[e] & mask == 0:
                     continue
                 ax, ay, ex, ey = (
