@@ -1,4 +1,4 @@
-"""Catalogue of learning tasks by name: botyard's own, and tasks of installed packages."""
+"""Learning tasks by name: botyard's own, and tasks of installed packages."""
 
 from __future__ import annotations
 
