@@ -506,6 +506,46 @@ def test_a_helix_is_a_circle_from_above() -> None:
     assert np.abs(np.hypot(*middles.T) - 3).max() < 0.006
 
 
+def test_the_frame_of_a_fitted_spline_is_not_drawn() -> None:
+    """DXF reference, VERTEX: flag 16 is a control point of the frame, which programs
+    show only with SPLFRAME.
+    """
+
+    def fill(d: Drawing) -> None:
+        curve = d.modelspace().add_polyline2d(
+            [(0, 0), (2, 1.5), (4, 2), (6, 1.5), (8, 0)]
+        )
+        curve.dxf.flags |= 4
+        for vertex in curve.vertices:
+            vertex.dxf.flags = 8
+        curve.append_vertices([(0, 0), (4, 4), (8, 0)], dxfattribs={"flags": 16})
+        mesh = d.modelspace().add_polyline3d([(0, 5, 1), (4, 6, 1)])
+        mesh.dxf.flags |= 4
+        mesh.append_vertices(
+            [(0, 5, 1), (2, 9, 1), (4, 6, 1)], dxfattribs={"flags": 16 | 32}
+        )
+
+    segments = scene_of(fill).segments
+    assert (len(segments), segments[:, 1::2].max()) == (5, 6.0)
+
+
+def test_blocks_that_are_in_other_files_are_told() -> None:
+    """Architects draw a building in a file of its own, and refer to it."""
+
+    def fill(d: Drawing) -> None:
+        d.add_xref_def("building.dwg", "BUILDING")
+        d.modelspace().add_line((0, 0), (5, 0))
+        d.modelspace().add_blockref("BUILDING", (0, 0))
+        d.modelspace().add_blockref("building", (9, 0))
+
+    told: list[str] = []
+    assert len(scene_of(fill, told).segments) == 1
+    assert (
+        told[0]
+        == 'a.dxf: left out, for no lines are made of them: 2 INSERT of another file ("building.dwg")'
+    )
+
+
 def test_entities_without_lines_are_told() -> None:
     told: list[str] = []
 

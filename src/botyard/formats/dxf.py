@@ -154,7 +154,7 @@ def read(source: Source, options: Options) -> World:
 
     if reader.left_out:
         kinds = ", ".join(
-            f"{n} {shown(kind, 40)}"
+            f"{n} {shown(kind, 80)}"
             for kind, n in sorted(reader.left_out.items())[:MAX_LISTED]
         )
         options.warn(f"{source.name}: left out, for no lines are made of them: {kinds}")
@@ -194,12 +194,21 @@ def _check_end(data: bytes, name: str) -> None:
 
 
 def _drop_skipped(document: Any) -> None:
-    """Remove skipped entities from blocks: the library would copy them each time a
-    block is inserted.
+    """Remove skipped entities from blocks, which the library would copy each time a
+    block is inserted, and frames of fitted curves.
     """
     for block in document.blocks:
         space = block.entity_space
         space.entities = [e for e in space.entities if e.dxftype() not in _SKIPPED]
+        for entity in space.entities:
+            if entity.dxftype() == "POLYLINE" and (
+                entity.is_2d_polyline or entity.is_3d_polyline
+            ):
+                entity.vertices[:] = [
+                    v
+                    for v in entity.vertices
+                    if not v.dxf.flags & v.SPLINE_FRAME_CONTROL_POINT
+                ]
 
 
 def _parts_of(entity: Any) -> int:
@@ -364,7 +373,11 @@ class _Reader:
                 if entity.mcount > 1:
                     stack.append((iter(entity.multi_insert()), outer, clips))
                     continue
-
+                block = entity.block()
+                if block is not None and block.block.is_xref:
+                    self._leave_out(
+                        f'INSERT of another file ("{block.block.dxf.xref_path}")'
+                    )
                 clips = (*clips, *_clips_of(entity))
 
             if isinstance(entity, SupportsVirtualEntities):
@@ -373,6 +386,9 @@ class _Reader:
                 self._meter.check("nesting", len(stack))
             elif self._key(layer) not in self._frozen | self._off:
                 yield _Part(entity, layer, clips)
+
+    def _leave_out(self, kind: str) -> None:
+        self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def _lines_of(self, entity: Any) -> list[Line]:
         """The lines of a simple entity."""
@@ -391,7 +407,7 @@ class _Reader:
         # curves were checked by `_is_usable`; computing their paths would flatten them
         # a second time
         if not curve and shape.is_empty:
-            self.left_out[kind] = self.left_out.get(kind, 0) + 1
+            self._leave_out(kind)
             return []
 
         if (
