@@ -312,3 +312,32 @@ def test_a_file_with_a_long_name_is_held_too(name: str, tmp_path: Path) -> None:
         safefile.Hold(tmp_path / name)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_a_lock_whose_identity_cannot_be_told_is_held_after_some_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On some network file systems an open file and its name have different numbers."""
+    monkeypatch.setattr(os.path, "samestat", lambda _a, _b: False)
+    with safefile.Hold(tmp_path / "a"), pytest.raises(BusyFileError):
+        safefile.Hold(tmp_path / "a")
+
+
+def test_a_file_of_the_user_with_the_name_of_a_lock_stays(tmp_path: Path) -> None:
+    own = tmp_path / ".a.lock"
+    own.write_text("precious")
+    with safefile.Hold(tmp_path / "a"), pytest.raises(BusyFileError):
+        safefile.Hold(tmp_path / "a")
+    assert own.read_text() == "precious"
+
+
+@posix
+def test_two_names_of_one_file_are_one_file(tmp_path: Path) -> None:
+    """Hard links: what is written in parts is written to both."""
+    (tmp_path / "a").write_bytes(b"x")
+    os.link(tmp_path / "a", tmp_path / "b")
+    with safefile.Hold(tmp_path / "a"), pytest.raises(BusyFileError):
+        safefile.Hold(tmp_path / "b")
+    with safefile.Hold(tmp_path / "b"), safefile.replacing(tmp_path / "c") as file:
+        file.write(b"y")

@@ -72,6 +72,11 @@ def _kind(mode: int) -> str:
 MAX_LOCKED_BYTES: Final = 240
 """Longest name that stands in the name of a lock, bytes: file systems allow 255."""
 
+MAX_ATTEMPTS: Final = 100
+"""Attempts to lock the hidden file that its name stands for; the last one counts also
+where the system cannot tell.
+"""
+
 
 class Hold:
     """The right to write a file: while it lasts, no other `Hold` of the same file is
@@ -96,7 +101,7 @@ class Hold:
     """
 
     def __init__(self, path: StrPath) -> None:
-        self._number = -1
+        self._number = self._linked = -1
         target = Path(os.path.realpath(path))
         name = os.fsencode(target.name)
         # the hidden file's name would be too long
@@ -105,19 +110,38 @@ class Hold:
         self._lock = target.with_name(f".{os.fsdecode(name)}.lock")
         if is_device(path) or not is_replaceable_own(target):
             return
-        while (number := self._opened()) is not None:
+        for attempt in range(MAX_ATTEMPTS):
+            number = self._opened()
+            if number is None:
+                return
             if not _lock(number):
                 os.close(number)
                 raise BusyFileError(path)
-
+            self._number = number
             with contextlib.suppress(OSError):
                 # the one before may have deleted it between opening and locking: then
                 # others lock another file
-                if os.path.samestat(os.fstat(number), os.lstat(self._lock)):
-                    self._number = number
-                    return
-
+                if (
+                    os.path.samestat(os.fstat(number), os.lstat(self._lock))
+                    or attempt == MAX_ATTEMPTS - 1
+                ):
+                    break
+            self._number = -1
             os.close(number)
+        self._hold_links(target, path)
+
+    def _hold_links(self, target: Path, path: StrPath) -> None:
+        """Lock the file itself, too, if it has several names (hard links). Not on
+        Windows, where a lock forbids writing.
+        """
+        if os.name == "nt":
+            return
+        with contextlib.suppress(OSError):
+            if os.lstat(target).st_nlink > 1:
+                self._linked = _open_regular(target, os.O_RDONLY)
+        if self._linked >= 0 and not _lock(self._linked):
+            self.release()
+            raise BusyFileError(path)
 
     def _opened(self) -> int | None:
         """The hidden file, opened; None: there can be none."""
@@ -133,16 +157,21 @@ class Hold:
 
     def release(self) -> None:
         """Let others write the file. Nothing happens if it is not held."""
+        linked, self._linked = self._linked, -1
+        if linked >= 0:
+            os.close(linked)
         number, self._number = self._number, -1
         if number < 0:
             return
-        if os.name != "nt":
+        # one that has something in it is a file of the user with the same name
+        ours = os.fstat(number).st_size == 0
+        if ours and os.name != "nt":
             with contextlib.suppress(OSError):
                 os.unlink(self._lock)
 
         os.close(number)
         # an open file cannot be deleted there
-        if os.name == "nt":
+        if ours and os.name == "nt":
             with contextlib.suppress(OSError):
                 os.unlink(self._lock)
 
