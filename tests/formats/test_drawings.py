@@ -174,7 +174,12 @@ def with_crs(name: object, coordinates: list[list[float]], **options) -> Scene:
 
 @pytest.mark.parametrize(
     "name",
-    ["urn:ogc:def:crs:EPSG::3857", "EPSG:25832", "urn:ogc:def:crs:EPSG:9.8.1:2056"],
+    [
+        "urn:ogc:def:crs:EPSG::3857",
+        "EPSG:25832",
+        "urn:ogc:def:crs:EPSG:9.8.1:2056",
+        "http://www.opengis.net/def/crs/EPSG/0/25832",
+    ],
 )
 def test_a_file_that_says_so_is_in_metres(name: str) -> None:
     scene = with_crs(name, CORNER)
@@ -718,6 +723,72 @@ def test_what_is_not_drawn_is_no_wall_and_no_reason_to_refuse_a_file(
 ) -> None:
     scene = lines_of(LINE + more, root or 'width="400" height="400"')
     assert scene.segments.tolist() == [[0, 4, 0.5, 4]]
+
+
+@pytest.mark.parametrize(
+    "paint",
+    [
+        "transparent", "rgba(0,0,0,0)", "rgb(10% 20% 30% / 0%)", "hsla(9, 1%, 1%, .0)", "#0000", "#FFFFFF00", "NONE",
+    ],
+)  # fmt: skip
+def test_shapes_with_transparent_paints_are_no_walls(paint: str) -> None:
+    square = '<rect width="100" height="100" {}/>'
+    scene = lines_of(
+        LINE
+        + square.format(f'fill="{paint}"')
+        + square.format(f'style="fill:none;stroke:{paint}"')
+    )
+    assert len(scene.segments) == 1
+
+
+@pytest.mark.parametrize(
+    "paint", ["rgb(0,0,0)", "#100", "#010000", "rgba(0,0,0,.1)", "rgb(0 0 0 / 5%)"]
+)
+def test_shapes_with_dark_paints_are_walls(paint: str) -> None:
+    assert (
+        len(lines_of(f'<rect width="100" height="100" fill="{paint}"/>').segments) == 4
+    )
+
+
+def test_numbers_of_transformations_need_no_separators() -> None:
+    """Programs that shorten files write ``translate(10-20)``."""
+    told: list[str] = []
+    scene = lines_of(
+        '<g transform="matrix(1 0 0-1-100 100)translate(200.5.5)"><line x2="100"/></g>',
+        told=told,
+    )
+    assert scene.segments[0] == pytest.approx([1.005, 3.005, 2.005, 3.005])
+    assert not any("transformations" in text for text in told)
+
+
+def test_the_rule_of_a_clip_path_says_what_is_inside() -> None:
+    ring = "M0 0h300v300h-300zM100 100h100v100h-100z"
+    for rule, pieces in (("nonzero", 1), ("evenodd", 2)):
+        clip = f'<clipPath id="c"><path clip-rule="{rule}" d="{ring}"/></clipPath>'
+        assert (
+            len(
+                lines_of(
+                    f'{clip}<line y1="150" x2="300" y2="150" clip-path="url( #c )"/>'
+                ).segments
+            )
+            == pieces
+        )
+
+
+def test_styles_for_print_do_not_count() -> None:
+    style = '<style media="{}">line {{ display: none }}</style>'
+    assert len(lines_of(style.format("print") + LINE).segments) == 1
+    with pytest.raises(MapError, match="found none"):
+        lines_of(style.format("print, Screen") + LINE)
+
+
+def test_conditions_of_styles_are_told() -> None:
+    told: list[str] = []
+    lines_of(
+        "<style>@media (max-width: 9px) { line { display: none } }</style>" + LINE,
+        told=told,
+    )
+    assert "a.svg: rules of its style that hold under conditions are left out" in told
 
 
 def test_a_symbol_is_fitted_into_what_uses_it() -> None:

@@ -67,7 +67,12 @@ def chords(length: float, turn: float) -> int:
 
 
 def clipped(
-    lines: Iterable[Line], areas: Sequence[Area], meter: Meter, *, outside: bool = False
+    lines: Iterable[Line],
+    areas: Sequence[Area],
+    meter: Meter,
+    *,
+    outside: bool = False,
+    even: Sequence[bool] = (),
 ) -> list[Line]:
     """The pieces of lines inside of one of several areas; what runs along a border is
     inside.
@@ -83,12 +88,20 @@ def clipped(
         Counts the work.
     outside : bool
         Keep what is outside of all areas instead.
+    even : sequence of bool
+        Of each area, whether a place is inside that its outlines go around an odd
+        number of times (the evenodd rule).
     """
-    borders = [_edges(outlines) for outlines in areas]
+    borders = [
+        (_edges(outlines), k < len(even) and even[k])
+        for k, outlines in enumerate(areas)
+    ]
     pieces: list[Line] = []
     for line in lines:
         meter.add(
-            "entities", 1 + len(line) * sum(map(len, borders)) // _EDGES_PER_ENTITY
+            "entities",
+            1
+            + len(line) * sum(len(edges) for edges, _ in borders) // _EDGES_PER_ENTITY,
         )
         piece: Line = []
         for start, end in itertools.pairwise(line):
@@ -125,18 +138,18 @@ def _edges(outlines: Sequence[Line]) -> F8:
 
 
 def _spans(
-    start: F8, end: F8, borders: Sequence[F8], outside: bool
+    start: F8, end: F8, borders: Sequence[tuple[F8, bool]], outside: bool
 ) -> list[tuple[FloatPair, FloatPair]]:
     """The pieces of a side of a line that are kept."""
     cuts = np.unique(
-        np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e in borders)])
+        np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e, _ in borders)])
     )
     # two edges that meet are crossed twice in one place
     cuts = cuts[np.concatenate([[True], np.diff(cuts) > _ON_BORDER])]
     kept: list[tuple[float, float]] = []
     for a, b in itertools.pairwise(cuts.tolist()):
         middle = start + (a + b) / 2.0 * (end - start)
-        if any(_is_inside(middle, edges) for edges in borders) != outside:
+        if any(_is_inside(middle, edges, odd) for edges, odd in borders) != outside:
             if kept and kept[-1][1] == a:
                 a = kept.pop()[0]
             kept.append((a, b))
@@ -180,15 +193,15 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
     return found[(found > _ON_BORDER) & (found < 1.0 - _ON_BORDER)]
 
 
-def _is_inside(point: F8, edges: F8) -> bool:
+def _is_inside(point: F8, edges: F8, odd: bool) -> bool:
     """Whether edges wind around a point, or it lies on one of them."""
     if not len(edges):
         return False
     (x0, y0, x1, y1), (x, y) = edges.T, point
     side = (x1 - x0) * (y - y0) - (x - x0) * (y1 - y0)
-    if int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum()) != int(
-        ((y0 > y) & (y1 <= y) & (side < 0.0)).sum()
-    ):
+    up = int(((y0 <= y) & (y1 > y) & (side > 0.0)).sum())
+    down = int(((y0 > y) & (y1 <= y) & (side < 0.0)).sum())
+    if (up + down) % 2 if odd else up != down:
         return True
 
     d = edges[:, 2:] - edges[:, :2]

@@ -221,7 +221,7 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
         if re.search(r"\bCRS ?:?(84|83|27)h?\b", text, re.IGNORECASE):
             return 4326
         if match := re.search(
-            r"\bEPSG:{1,2}(?:[\d.]*:)?(\d{1,9})$",
+            r"\bEPSG[:/]{1,2}(?:[\d.]*[:/])?(\d{1,9})$",
             text.strip(),
             re.IGNORECASE | re.ASCII,
         ):

@@ -9,7 +9,8 @@ not matter: a unit is a unit of the ``viewBox``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -40,7 +41,12 @@ _DEFAULT_SIZE: Final = (300.0, 150.0)
 """Width and height of a drawing that gives neither, pixels, as those of a replaced
 element in CSS 2 (section 10.3.2).
 """
-_NONE: Final = frozenset({"none", "transparent"})
+_UNSEEN: Final = re.compile(
+    r"none|transparent|#[0-9a-f]{3}0|#[0-9a-f]{6}00"
+    r"|(?:rgb|hsl)a?\((?:[^,/]*,[^,/]*,[^,/]*,|[^/]*/)\s*(?:0+(?:\.0*)?|\.0+)%?\s*\)"
+)
+"""Paints that are none, or wholly transparent (CSS Color 4)."""
+_LINK: Final = re.compile(r"url\(\s*[\"']?#([^\"')]*?)[\"']?\s*\)")
 _LANGUAGE: Final = "en"
 USE_COST: Final = 5
 """Cost of an element each time it is drawn, in entities: about 50 µs."""
@@ -159,7 +165,6 @@ _INHERITED: Final[tuple[str, ...]] = (
     "stroke",
     "stroke-opacity",
     "stroke-width",
-    "clip-rule",
 )
 Part = tuple[str, Line]
 """A line and its layer."""
@@ -395,9 +400,11 @@ class _Reader:
 
         yield from parts
 
-    def _cut(self, parts: list[Part], areas: list[Area]) -> Iterator[Part]:
+    def _cut(
+        self, parts: list[Part], areas: list[Area], even: Sequence[bool] = ()
+    ) -> Iterator[Part]:
         for layer, line in parts:
-            for piece in clipped([line], areas, self._meter):
+            for piece in clipped([line], areas, self._meter, even=even):
                 yield layer, piece
 
     def _clipped(
@@ -405,13 +412,8 @@ class _Reader:
     ) -> Iterator[Part]:
         """Lines cut at a clip path (CSS Masking 1, section 5)."""
         self._meter.check("nesting", inner.depth + depth)
-        target = (
-            self._named.get(clip[5:].rstrip(") ").strip("\"' "))
-            if clip.startswith("url(#")
-            else None
-        )
-        if clip.startswith('url("#') or clip.startswith("url('#"):
-            target = self._named.get(clip[6:].rstrip(") ").strip("\"' "))
+        link = _LINK.match(clip)
+        target = self._named.get(link[1]) if link else None
         if target is None or target.tag != "clipPath":
             if not clip.startswith("url("):
                 self._note("clip paths other than links are not applied")
@@ -432,6 +434,7 @@ class _Reader:
             matrix = matrix @ own
         around = replace(inner, matrix=matrix, styles={}, layer="")
         areas: list[Area] = []
+        even: list[bool] = []
         for child in target.children:
             if child.tag in _SHAPES or child.tag == "use":
                 # a fill or a stroke of none does not matter here
@@ -442,9 +445,18 @@ class _Reader:
                     )
                     if len(line) > 1
                 ]
-                areas += [lines] if lines else []
-
-        cut = list(self._cut(parts, areas)) if areas else []
+                if lines:
+                    areas.append(lines)
+                    rules = (
+                        e.values.get("clip-rule")
+                        for e in (self._target(child), child, target)
+                        if e
+                    )
+                    even.append(
+                        next((r for r in rules if r and r != "inherit"), "")
+                        == "evenodd"
+                    )
+        cut = list(self._cut(parts, areas, even)) if areas else []
         further = target.values.get("clip-path", "none").strip()
         if further == "none":
             yield from cut
@@ -454,7 +466,7 @@ class _Reader:
     def _transform(self, element: Element, view: FloatPair) -> Matrix | None:
         """The own transformation of an element; None: it has none."""
         text = element.values.get("transform", "none").strip()
-        own = None if text in ("", "none") else svgpaths.transform(text)
+        own = None if text in ("", "none") else svgpaths.transform(text, view)
         if own is None:
             if text not in ("", "none"):
                 self._note("some transformations are not understood, and left out")
@@ -488,8 +500,10 @@ class _Reader:
 
 def _view_box(element: Element) -> tuple[float, float, float, float] | None:
     """The view box of an element; None: it has none that is valid."""
-    words = element.values.get("viewBox", "").replace(",", " ").split()
-    numbers = [length(w, 0.0, None) for w in words] if len(words) == 4 else []
+    numbers = [
+        length(w, 0.0, None)
+        for w in svgpaths.terms(element.values.get("viewBox", ""), 4)
+    ]
     found = [v for v in numbers if v is not None]
     if len(found) != 4 or min(found[2:]) < 0.0:
         return None
@@ -528,12 +542,12 @@ def _is_unpainted(styles: dict[str, str]) -> bool:
         return length(styles.get(name), 1.0, 1.0) == 0.0
 
     stroked = (
-        styles.get("stroke", "none") not in _NONE
+        not _UNSEEN.fullmatch(styles.get("stroke", "none"))
         and not zero("stroke-opacity")
         and not zero("stroke-width")
     )
     return not stroked and (
-        styles.get("fill", "black") in _NONE or zero("fill-opacity")
+        bool(_UNSEEN.fullmatch(styles.get("fill", "black"))) or zero("fill-opacity")
     )
 
 

@@ -15,6 +15,7 @@ from xml.parsers import expat
 
 from botyard.errors import MapError
 from botyard.formats.budget import Meter
+from botyard.formats.svgpaths import length
 from botyard.names import shown
 
 NAMESPACE: Final = "http://www.w3.org/2000/svg"
@@ -27,6 +28,19 @@ MAX_CHAIN: Final = 20
 _GEOMETRY: Final = frozenset(
     {"x", "y", "width", "height", "cx", "cy", "r", "rx", "ry", "d"}
 )
+_WORDS: Final = frozenset(
+    {"display", "visibility", "overflow", "clip-rule", "fill", "stroke", "mask"}
+)
+"""Properties of whose values only keywords and colours count: these are the same in
+capital and small letters.
+"""
+_VISIBILITIES: Final = frozenset(
+    {"visible", "hidden", "collapse", "inherit", "initial", "unset"}
+)
+_SCREENS: Final = frozenset(
+    {"", "all", "screen", "only all", "only screen", "not print"}
+)
+"""Queries of media that a browser's window answers, whatever its size."""
 _STYLES: Final = frozenset(
     {
         "display",
@@ -63,6 +77,7 @@ _ATTRIBUTES: Final = PROPERTIES | {
     "systemLanguage",
     "requiredExtensions",
     "type",
+    "media",
 }
 
 
@@ -193,7 +208,11 @@ class _Parser:
         prefix, _, local = name.rpartition(":")
         # files without a declaration are common
         ours = spaces.get(prefix, prefix) in (NAMESPACE, "", "svg")
-        values = {k: v for k, v in attributes.items() if k in _ATTRIBUTES}
+        values = {
+            k: v.strip().lower() if k in _WORDS else v
+            for k, v in attributes.items()
+            if k in _ATTRIBUTES
+        }
         for key, value in attributes.items():
             of, _, word = key.rpartition(":")
             if word == "href" and local == "use" and (not of or "href" not in values):
@@ -214,6 +233,8 @@ class _Parser:
             "type", "text/css"
         ).strip().lower() in ("", "text/css"):
             self._style = []
+            if not _holds(values.get("media", ""), self._note):
+                self._style = None
 
     def _end(self, _name: str) -> None:
         self._open.pop()
@@ -233,7 +254,7 @@ class _Parser:
         rules: list[_Rule] = []
         strange = 0
         for sheet in self._sheets:
-            for selectors, body in _rules(sheet):
+            for selectors, body in _rules(sheet, self._note):
                 normal, important = declarations(body)
                 if not normal and not important:
                     continue
@@ -349,11 +370,23 @@ _CSS: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """Comments, texts and links, in which marks count for nothing; and the marks."""
-_MEDIA: Final = re.compile(r"@media\s+(all|screen|only\s+screen)\s*\Z", re.IGNORECASE)
 _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
-def _rules(sheet: str) -> Iterator[tuple[str, str]]:
+def _holds(media: str, note: Callable[[str], None]) -> bool:
+    """Whether a list of media, or an @ rule, holds on a screen; conditions such as
+    widths never do.
+    """
+    rule = " ".join(media.lower().split())
+    queries = rule.removeprefix("@media").split(",")
+    if any(q.strip() in _SCREENS for q in queries):
+        return True
+    if "(" in rule or rule.startswith("@layer"):
+        note("rules of its style that hold under conditions are left out")
+    return False
+
+
+def _rules(sheet: str, note: Callable[[str], None]) -> Iterator[tuple[str, str]]:
     """Selectors and declarations of the rules that hold on a screen; other rules
     (fonts, print, animations) are passed over.
     """
@@ -369,7 +402,9 @@ def _rules(sheet: str) -> Iterator[tuple[str, str]]:
         elif mark[0] == "}":
             if selectors:
                 selector = selectors.pop()
-                if not selector.startswith("@") and all(map(_MEDIA.match, selectors)):
+                if not selector.startswith("@") and all(
+                    s.startswith("@") and _holds(s, note) for s in selectors
+                ):
                     yield selector, "".join(text)
 
             text = []
@@ -415,6 +450,21 @@ def _selector(text: str) -> tuple[_Part, ...] | None:
     return tuple(parts) if parts and not parent and len(parts) <= MAX_CHAIN else None
 
 
+def _is_valid(name: str, value: str) -> bool:
+    """Whether a style says something: CSS ignores a declaration that it does not
+    understand.
+    """
+    if name == "visibility":
+        return value in _VISIBILITIES
+    if (
+        name not in _GEOMETRY
+        or name == "d"
+        or value.lower() in ("auto", "inherit", "initial", "unset")
+    ):
+        return True
+    return length(value, 0.0, None) is not None
+
+
 def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
     """The values of a style that say something about lines: the normal ones, and those
     that are important.
@@ -437,13 +487,12 @@ def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
         name, colon, value = piece.partition(":")
         name = name.strip().lower()
         if colon and name in PROPERTIES:
-            value = value.strip()
+            value = value.strip().lower() if name in _WORDS else value.strip()
             cut = re.sub(r"\s*!\s*important\Z", "", value[-40:], flags=re.IGNORECASE)
             strong = len(cut) < len(value[-40:])
-            (important if strong else normal)[name] = (
-                value[:-40] + cut if strong else value
-            )
-
+            value = value[:-40] + cut if strong else value
+            if _is_valid(name, value):
+                (important if strong else normal)[name] = value
     return normal, important
 
 

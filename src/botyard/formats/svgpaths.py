@@ -17,6 +17,7 @@ from botyard.numerics.elementary import acos, atan2, cosine_sine, hypot, tan
 _NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _LENGTH: Final = re.compile(rf"\s*({_NUMBER})\s*([a-zA-Z]*|%)\s*\Z")
 _ARGUMENT: Final = re.compile(rf"[\s,]*({_NUMBER})")
+_TERM: Final = re.compile(rf"\s*,?\s*({_NUMBER}(?:[a-zA-Z]+|%)?)")
 _FLAG: Final = re.compile(r"[\s,]*([01])")
 _COMMAND: Final = re.compile(r"[\s,]*([MmZzLlHhVvCcSsQqTtAa])")
 _FUNCTION: Final = re.compile(
@@ -118,9 +119,28 @@ def moved(x: float, y: float) -> Matrix:
     return Matrix(e=x, f=y)
 
 
-def transform(text: str) -> Matrix | None:
+def terms(text: str, most: int) -> list[str]:
+    """Numbers and lengths of a list, in which a sign or a point may be the only
+    separator (``-5-5``, ``.5.5``).
+
+    Empty if it has something else in it, or more than `most`.
+    """
+    found: list[str] = []
+    at = 0
+    while len(found) <= most and (match := _TERM.match(text, at)):
+        found.append(match[1])
+        at = match.end()
+    return found if len(found) <= most and not text[at:].strip() else []
+
+
+def transform(text: str, view: FloatPair) -> Matrix | None:
     """The map of a list of functions; None: it is not understood (then the attribute
     counts for nothing).
+
+    Parameters
+    ----------
+    view : (float, float)
+        Width and height of the viewport, for percentages.
     """
     found = Matrix()
     at = 0
@@ -128,7 +148,7 @@ def transform(text: str) -> Matrix | None:
         match = _FUNCTION.match(text, at)
         if match is None:
             return found if not text[at:].strip(" \t\r\n,;") else None
-        one = _function(match[1], match[2])
+        one = _function(match[1], match[2], view)
         if one is None:
             return None
         found @= one
@@ -137,9 +157,9 @@ def transform(text: str) -> Matrix | None:
     return found
 
 
-def _function(name: str, text: str) -> Matrix | None:
-    words = text.replace(",", " ").split()
-    if not 1 <= len(words) <= 6:
+def _function(name: str, text: str, view: FloatPair) -> Matrix | None:
+    words = terms(text, 6)
+    if not words:
         return None
     if name in ("rotate", "skewX", "skewY", "skew"):
         match = _ANGLE.match(words[0])
@@ -158,8 +178,14 @@ def _function(name: str, text: str) -> Matrix | None:
             )
 
         return Matrix(b=tan(turned)) if name == "skewY" else Matrix(c=tan(turned))
-
-    values = [length(w, 0.0, None) for w in words]
+    whole = (
+        (1.0, 1.0)
+        if name.startswith("scale")
+        else view[::-1]
+        if name == "translateY"
+        else view
+    )
+    values = [length(w, whole[k % 2], None) for k, w in enumerate(words)]
     numbers = [v for v in values if v is not None]
     if len(numbers) != len(words):
         return None
@@ -587,4 +613,4 @@ def shape(
             yield rectangle(pen, get("x", width), get("y", height), w, h, rx, ry)
 
 
-__all__ = ["Matrix", "Pen", "fitted", "length", "moved", "shape", "transform"]
+__all__ = ["Matrix", "Pen", "fitted", "length", "moved", "shape", "terms", "transform"]
