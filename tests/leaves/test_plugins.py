@@ -14,6 +14,7 @@ import pytest
 
 import botyard
 from botyard import testing
+from botyard.api.plugins import Group
 from botyard.controllers import registry as controllers
 from botyard.errors import (
     ArgumentError,
@@ -28,7 +29,6 @@ from botyard.formats import registry as formats
 from botyard.interfaces import registry as interfaces
 from botyard.learning import catalog
 from botyard.model import devices, library
-from botyard.plugins import Group
 from botyard.testing import check_map_format, check_robot_model
 from botyard.traffic.supervisors import registry as supervisors
 from botyard.traffic.supervisors.base import SupervisorError

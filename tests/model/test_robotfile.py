@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botyard import plugins
+from botyard.api import plugins
 from botyard.devices.blobs import BlobFinderSpec
 from botyard.devices.bumpers import BumperSpec
 from botyard.devices.compass import CompassSpec

@@ -14,6 +14,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary, ref
 
 from botyard.api import arguments
+from botyard.api.plugins import Group
 from botyard.controllers.base import (
     CRASHES,
     Controller,
@@ -37,7 +38,6 @@ from botyard.errors import (
     did_you_mean,
 )
 from botyard.model.world import Program
-from botyard.plugins import Group
 from botyard.processes import codeload
 from botyard.sim import simulation
 from botyard.sim.simulation import Robot

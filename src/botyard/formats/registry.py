@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from botyard.api import arguments
+from botyard.api.plugins import Group
 from botyard.errors import (
     BotyardError,
     FormatError,
@@ -52,7 +53,6 @@ from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.world import Settings, World
 from botyard.names import shown
-from botyard.plugins import Group
 
 PACKAGED: Final[Group[Format]] = Group(
     name="botyard.map_formats",

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from typing import Any, Final
 
+from botyard.api.plugins import Group
 from botyard.errors import CommandLineError, WorldError, did_you_mean
 from botyard.interfaces.interface import Carrier, Interface
 from botyard.names import shown
-from botyard.plugins import Group
 
 BUILT_IN: Final[Mapping[str, str]] = {
     name: f"botyard.app.builtin:{name.upper()}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from botyard.api.plugins import Group
 from botyard.errors import ArgumentError
-from botyard.plugins import Group
 
 if TYPE_CHECKING:
     from botyard.learning.tasks.base import Task

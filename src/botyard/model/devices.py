@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast, g
 import msgspec
 
 from botyard.api.arguments import unknown
+from botyard.api.plugins import Group
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import IDENTITY, Pose
 from botyard.model.beams import Bundle
@@ -48,7 +49,6 @@ from botyard.model.parameters import (
 )
 from botyard.model.rosmessages import RosFrame, RosMessage
 from botyard.names import is_name, shown
-from botyard.plugins import Group
 
 if TYPE_CHECKING:
     from botyard.engine.tables import Table

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from botyard.api import arguments
+from botyard.api.plugins import Group
 from botyard.errors import ModelError, did_you_mean
 from botyard.geometry import Pose
 from botyard.model.devices import device_names
@@ -35,7 +36,6 @@ from botyard.model.robotfile import (
 )
 from botyard.model.sensors import LaserSpec
 from botyard.names import is_name, shown
-from botyard.plugins import Group
 
 
 def _builtin(folder: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from botyard.plugins import Group
+from botyard.api.plugins import Group
 from botyard.processes.codeload import is_code, load_named, said_of
 from botyard.traffic.supervisors.base import Supervisor, SupervisorError
 from botyard.traffic.supervisors.fixedorder import FixedOrder

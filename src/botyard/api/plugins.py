@@ -26,7 +26,7 @@ T = TypeVar("T")
 MAX_TEXT: Final = 300
 """Longest text of a package in a message, characters."""
 
-log = logging.getLogger("botyard.plugins")
+log = logging.getLogger("botyard.api.plugins")
 
 
 _warned: Final[set[str]] = set()
