@@ -71,6 +71,9 @@ def test_limits_of_clients_are_told_as_they_are() -> None:
 
 
 OF_FORMATS = {
+    "api.arguments.MAX_SEED",
+    "processes.safefile.MAX_ATTEMPTS",
+    "processes.safefile.MAX_LOCKED_BYTES",
     "servers.mdns.MAX_LABEL",
     "servers.mdns.MAX_VALUE",
     "interfaces.ros.traffic.MAX_ID",
@@ -122,7 +125,7 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "calibration",
             "cli",
             "clients",
-            "child",
+            "api",
             "app",
             "control",
             "interfaces",
@@ -130,7 +133,7 @@ def test_every_limit_of_what_others_send_is_told() -> None:
             "formats",
             "names",
             "pictures",
-            "plugins",
+            "processes",
             "protocols",
             "recording",
             "servers",
