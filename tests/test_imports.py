@@ -7,10 +7,13 @@ are `make lint`'s.
 """
 
 import ast
+import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[1] / "src" / "botyard"
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "botyard"
 PACKAGE = "botyard"
 Graph = Mapping[str, set[str]]
 
@@ -117,3 +120,24 @@ def test_circles_are_found_wherever_the_import_stands() -> None:
     assert graph["p.q.r"] == {"p.q.s"}
     assert circles(graph) == [["p.a", "p.b", "p.c"], ["p.q", "p.q.r", "p.q.s"]]
     assert circles(imports({"p.a": "import p.a", "p.b": "import p.a"})) == []
+
+
+def test_the_table_of_rooms_has_each_folder_in_the_order_of_imports() -> None:
+    page = (ROOT / "docs/explanation/architecture.md").read_text("utf-8")
+    table = page.partition("| Room | Holds |")[2].partition("\n\n")[0]
+    rooms = re.findall(r"^\| `([\w/]+)/` \|", table, re.MULTILINE)
+    folders = {
+        str(init.parent.relative_to(SOURCE))
+        for pattern in ("*/__init__.py", "servers/*/__init__.py")
+        for init in SOURCE.glob(pattern)
+    } - {"maps"}
+    assert set(rooms) == folders, "add a row to the table of rooms, or remove one"
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    level = {
+        name: -number
+        for number, layer in enumerate(layers)
+        for name in re.findall(r"\w+", layer)
+    }
+    tops = [level[room] for room in rooms if "/" not in room]
+    assert tops == sorted(tops), "the rooms stand in the order of imports"
