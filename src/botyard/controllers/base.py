@@ -1,5 +1,6 @@
-"""Controllers: programs that drive a robot from within the simulator, through the
-public API alone.
+"""Controllers: programs that drive a robot from within the simulator.
+
+They use the public API alone.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ log = logging.getLogger("botyard.controllers")
 
 
 class Unreturned(BaseException):
-    """Raised in a controller that does not return when the simulator is to end. No
-    `Exception`, so that few catch it.
+    """Raised in a controller that does not return when the simulator must end.
+
+    It is not an `Exception`, so that few handlers catch it.
     """
 
     def __init__(self) -> None:
@@ -32,55 +34,57 @@ class Unreturned(BaseException):
 
 
 CRASHES: Final = (Exception, SystemExit, Unreturned)
-"""What ends a controller and nothing else: a user's program that exits ends itself, not
-the simulator.
+"""Exceptions that end a controller and nothing else.
+
+A user's program that calls ``sys.exit`` ends itself, not the simulator.
 """
 MAX_RATE_HZ: Final = 1e6
-"""Highest `act_rate`."""
+"""Highest `act_rate`, Hz."""
 
 
 class Controller(Protocol):
-    """Drives one robot; called before every step. Its `rest` may be missing.
+    """Interface of an object that drives one robot and is called before every step.
 
-    An exception that `act` raises, also that of ``sys.exit``, is logged; the robot
-    stops, and its controller is not called any more until `Simulation.reset` begins it
-    anew. Nobody else notices.
+    Its `rest` is optional.
 
-    An attribute `act_rate`, Hz, of a controller or its class makes its cycles longer
-    than steps: `act` is called on the first step at or after k / `act_rate` seconds of
-    simulated time, k = 0, 1, …; 0, or none: before every step.
+    If `act` raises an exception, also the one of ``sys.exit``, the exception is logged
+    and the robot stops. The controller is not called again until `Simulation.reset`
+    makes a new one. Other controllers are not affected.
+
+    An attribute `act_rate`, Hz, of a controller or its class sets a slower cycle: `act`
+    is called on the first step at or after k / `act_rate` seconds of simulated time, k
+    = 0, 1, …. With 0, or without the attribute, `act` is called before every step.
 
     A world can be saved and cloned (`botyard.Simulation.save_state`) if its controllers
-    also offer ``get_state() -> value`` and ``set_state(value)``; a value is made of
-    numbers, texts, lists and mappings of them.
+    also have ``get_state() -> value`` and ``set_state(value)``. A value consists of
+    numbers, texts, lists and mappings.
     """
 
     def act(self) -> None:
-        """Read the robot's sensors and command it."""
+        """Read the robot's sensors and command the robot."""
         ...
 
     def rest(self) -> None:
-        """Another client drives the robot until `act` is called again: unsubscribe from
-        its sensors.
-        """
+        """Unsubscribe from the robot's sensors, because a client drives it now."""
         ...
 
 
 ControllerFactory = Callable[..., Controller]
-"""Factory ``(robot, seed, *, options…)`` of a controller. Options are keyword-only
-parameters; same seed, same behaviour.
+"""Factory ``(robot, seed, *, options…)`` of a controller.
+
+Options are keyword-only parameters. The same seed gives the same behaviour.
 """
 
 
 class FunctionController:
-    """A function ``(robot, **options)`` that is called before every step.
+    """Controller that calls a function ``(robot, **options)`` before every step.
 
     Parameters
     ----------
     function : callable
         The function.
     robot : Robot
-        Its robot.
+        The robot that it drives.
     options : dict
         Further arguments.
     """
@@ -92,27 +96,27 @@ class FunctionController:
         self.act_rate = getattr(function, "act_rate", 0.0)
 
     def act(self) -> None:
-        """Call it."""
+        """Call the function."""
         self._function(self._robot, **self._options)
 
     def rest(self) -> None:
-        """Nothing: what it has subscribed to is its own affair."""
+        """Do nothing: the function manages its own subscriptions."""
 
 
 class YieldToClients:
-    """Wraps a controller so that it drives only while no client commands the robot.
+    """Wrapper that lets a controller drive only while no client commands the robot.
 
     Parameters
     ----------
     robot : Robot
         The robot.
     controller : Controller
-        What drives it.
+        The controller that drives it.
 
     Raises
     ------
     ArgumentError
-        Its `act_rate` is no number from 0 to `MAX_RATE_HZ`.
+        The controller's `act_rate` is not a number from 0 to `MAX_RATE_HZ`.
     """
 
     def __init__(self, robot: Robot, controller: Controller) -> None:
@@ -120,7 +124,7 @@ class YieldToClients:
         self._controller = controller
         self._drives = False
         self._is_resting = False
-        """It was told to rest since it was made, or called last."""
+        """Whether the controller has rested since it was made or last called."""
         self._rate = arguments.number(
             getattr(controller, "act_rate", 0.0),
             "act_rate",
@@ -133,6 +137,7 @@ class YieldToClients:
         """Let the controller act, unless a client commands the robot."""
         if self._robot.clients:
             if self._drives:
+                # Only at the change of hands: later commands are the client's.
                 self._robot.command.stop()
             self.rest()
             return
@@ -149,11 +154,11 @@ class YieldToClients:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        """The controller has raised: its robot stops, and all others go on."""
+        """Stop the robot of a controller that raised an exception."""
         failed(self._robot, error, "ends until the next reset")
 
     def rest(self) -> None:
-        """Stop driving the robot."""
+        """Stop driving the robot, and let the controller unsubscribe once."""
         self._drives = False
         if not self._is_resting:
             self._is_resting = True
@@ -173,9 +178,7 @@ class YieldToClients:
             )
 
     def get_state(self) -> Any:
-        """Return whether it drives, and the controller's state; None if the controller
-        has no state.
-        """
+        """Return whether the controller drives, and its state; None without a state."""
         get = getattr(self._controller, "get_state", None)
         return (
             None
@@ -184,8 +187,12 @@ class YieldToClients:
         )
 
     def set_state(self, state: Any) -> None:
-        """Restore a state. Raises TypeError or ValueError, or what the controller
-        raises, if it is invalid.
+        """Restore a state.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The state is not valid. The controller may raise other exceptions.
         """
         drives, own = state
         self._controller.set_state(own)  # type: ignore[attr-defined]
@@ -193,8 +200,9 @@ class YieldToClients:
 
 
 def failed(robot: Robot, error: BaseException, how: str) -> None:
-    """A controller has raised: log that, end it until the next reset, and stop its
-    robot, if it was not removed.
+    """End a controller that raised an exception, until the next reset.
+
+    The exception is logged, and the robot stops if it still exists.
     """
     said = said_of(error, foreign=True)
     log.error(
@@ -204,18 +212,19 @@ def failed(robot: Robot, error: BaseException, how: str) -> None:
         said,
         exc_info=error,
     )
-    if not robot._is_removed:  # by the controller itself
+    # The controller itself may have removed the robot.
+    if not robot._is_removed:
         robot.simulation.crash_program(robot.name)
         robot.command.stop()
 
 
 class Call(NamedTuple):
-    """A call of a user's controller that goes on.
+    """A call of a user's controller that has not returned yet.
 
     Attributes
     ----------
     frame : FrameType
-        That of the caller: the same one as long as the call is the same.
+        Frame of the calling function: it identifies the call.
     robot : str
         Name of the robot.
     """
@@ -225,12 +234,12 @@ class Call(NamedTuple):
 
     @property
     def what(self) -> str:
-        """What is called, in words."""
+        """Description of the call for messages."""
         return f"the controller of robot {shown(self.robot)}"
 
     @property
     def error(self) -> BaseException:
-        """What ends the controller, and it alone, when it is raised in the call."""
+        """Exception that ends only this controller when it is raised in the call."""
         return Unreturned()
 
 
@@ -238,21 +247,24 @@ _CALLERS: Final[dict[CodeType, Callable[[FrameType], str]]] = {
     YieldToClients.act.__code__: lambda frame: frame.f_locals["self"]._robot.name,
     YieldToClients._rest.__code__: lambda frame: frame.f_locals["self"]._robot.name,
 }
-"""Functions that call users' controllers and treat `Unreturned` as a crash, with how to
-know the robot.
+"""Functions that call users' controllers and treat `Unreturned` as a crash.
+
+The values find the name of the robot in the function's frame.
 """
 
 
 def called_by(function: Callable[..., Any], robot: Callable[[FrameType], str]) -> None:
-    """Another function calls users' controllers; `robot` finds the name of the robot in
-    its frame.
+    """Register another function that calls users' controllers.
+
+    `robot` finds the name of the robot in the function's frame.
     """
     _CALLERS[function.__code__] = robot
 
 
 def call_in(frame: FrameType | None) -> Call | None:
-    """The call of a controller in which a thread is, by its present frame; None: it is
-    in none.
+    """Return the call of a controller that encloses a thread's current frame.
+
+    None means that the thread is not in a controller.
     """
     while frame is not None:
         robot = _CALLERS.get(frame.f_code)
@@ -264,10 +276,13 @@ def call_in(frame: FrameType | None) -> Call | None:
 
 
 def end_call(thread: int, call: Call) -> None:
-    """Raise `Unreturned` in a thread, by its identity, if it is still in this call; not
-    while that is in C code.
+    """Raise `Unreturned` in a thread if it is still in this call.
+
+    `thread` is the thread's identity. The exception waits until C code returns.
     """
     now = call_in(sys._current_frames().get(thread))
+    # The thread may have left the call meanwhile: the exception would hit the
+    # simulator.
     if now is not None and now.frame is call.frame:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread), ctypes.py_object(Unreturned)
@@ -281,16 +296,24 @@ def random_state(draw: random.Random) -> list[Any]:
 
 
 def set_random_state(draw: random.Random, state: Any) -> None:
-    """Restore a random generator from `random_state`. Raises TypeError or ValueError if
-    the state is invalid.
+    """Restore a random generator from `random_state`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The state is not valid.
     """
     version, words, spare = state
     draw.setstate((version, tuple(words), spare))
 
 
 def finite(value: Any) -> float:
-    """Convert a value of a state to a finite number. Raises TypeError or ValueError if
-    it is none.
+    """Convert a value of a state to a finite number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The value is not a finite number.
     """
     number = float(value)
     if not math.isfinite(number):
@@ -299,8 +322,12 @@ def finite(value: Any) -> float:
 
 
 def point(value: Any) -> tuple[float, float] | None:
-    """Convert a value of a state to a point (x, y), m, or None. Raises TypeError or
-    ValueError if it is neither.
+    """Convert a value of a state to a point (x, y), m, or None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The value is neither.
     """
     if value is None:
         return None

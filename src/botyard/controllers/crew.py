@@ -1,5 +1,6 @@
-"""`employ`: assigns controllers to robots; they act before every step while no client
-commands the robot.
+"""`employ` assigns controllers to robots.
+
+A controller acts before every step while no client commands its robot.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from botyard.sim.simulation import Robot
 
 @simulation.employ.implementation
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
-    """Assign a controller to a robot, from the next step until the robot is removed or
-    gets another controller.
+    """Assign a controller to a robot from the next step on.
 
-    The controller so far rests before the new one is made, which may subscribe to
-    sensors by the same name. If that fails, the one so far goes on.
+    It drives until the robot is removed or gets another controller. The old controller
+    rests before the new one is made, because both may subscribe to sensors by the same
+    name. If the new one cannot be made, the old one continues.
 
     Parameters
     ----------
     anew : bool
-        An episode has begun: what goes wrong is logged, and ends the controller until
-        the next episode.
+        An episode has started: an error is logged, and ends the controller until the
+        next episode.
 
     Raises
     ------
     CommandLineError, WorldError
-        The controller is unknown, or its options are invalid.
+        The controller is unknown, or its options are not valid.
     """
     try:
         _employ(robot, program)
@@ -42,5 +43,6 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
 def _employ(robot: Robot, program: Program) -> None:
     sim = robot.simulation
     factory = checked_factory(robot, program)
+    # After the checks, so that an unknown controller or option changes nothing.
     sim.rest_program(robot.name)
     sim.drive(robot.name, make(robot, program, factory, sim.seed).act, program)

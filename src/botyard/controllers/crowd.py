@@ -1,5 +1,6 @@
-"""Controllers that avoid others by knowing where they are: ORCA and the social force
-model, for robots and for walkers.
+"""Controllers that avoid bodies whose positions they know, for robots and walkers.
+
+They are ORCA and the social force model.
 """
 
 from __future__ import annotations
@@ -21,61 +22,65 @@ from botyard.numerics.elementary import cosine_sine, hypot, log
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.0
-"""Nearer to its goal than what it goes in this time, a robot slows down, s."""
+"""A robot slows down when it is less than this time away from its goal, s."""
 NEAR_WALLS: Final = 8
-"""Walls that each looks at."""
+"""Maximum number of walls that each robot considers."""
 WALL_REACH_M: Final = 3.0
-"""Walls that are farther away than this beyond its edge are not looked at, m."""
+"""Walls farther than this from the body's edge are ignored, m."""
 SIDESTEP: Final = 0.02
-"""Preferred directions are off by up to this angle's tangent, drawn for each robot: in
-scenes of perfect symmetry nobody would give way.
+"""Maximum tangent of the angle by which a preferred direction is off.
+
+Each robot draws its own, because in perfectly symmetric scenes no robot would give way.
 """
 DEFAULT_SPEED: Final = 1.0
-"""Preferred speed, m/s, where none is asked for."""
+"""Default of the preferred speed, m/s."""
 LEAST_SPEED: Final = 0.05
-"""However slow the ramps and weak the forces, `stoppable_speed` is not less than this,
-m/s.
-"""
+"""Minimum of `stoppable_speed`, for slow ramps and weak forces, m/s."""
 STANDING_SHARE: Final = 0.1
-"""Who is slower than this share of its preferred speed stands."""
+"""A robot below this fraction of its preferred speed counts as standing."""
 STANDING_S: Final = 2.0
 JAM_GAP_M: Final = 0.5
-"""Who has stood so long, so near to another one, gives way: in a ring of robots each of
-which waits for the next one, all would stand for ever, and the papers say nothing of
-that.
+"""Distance from another body below which a standing robot counts as jammed, m.
+
+After `STANDING_S` it gives way. Otherwise a ring of robots, each of which waits for the
+next one, would stand for ever. The papers do not treat this case.
 """
 GIVING_WAY_S: Final = 2.0
-"""Longest time for which it goes elsewhere; time and direction are drawn."""
+"""Maximum time for which a jammed robot gives way, s.
+
+Time and direction are random.
+"""
 
 
 class CrowdController(GoalDriver, ABC):
-    """Drives one robot among others. It knows the true poses and velocities of all
-    bodies, and the map.
+    """Controller of one robot among others.
+
+    It knows the true poses and velocities of all bodies, and the map.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     points : sequence of [x, y], optional
-        Goals one after the other, m; without them random places that can be reached in
-        a straight line.
+        Successive goals, m. The default is random positions that can be reached in a
+        straight line.
     order : str
         ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
         stop at the last point.
     pause : float
-        Pause at a point; longest pause at a random place, s.
+        Pause at a point; maximum pause at a random position, s.
     reached : float
         Distance at which a goal counts as reached, m.
     speed : float
         Preferred speed, m/s.
     area : [x0, y0, x1, y1], optional
-        Area of the random places, m.
+        Area of the random positions, m.
     safety : float
-        Distance from others and from walls that is kept beyond the body's edge, m.
+        Clearance beyond the body's edge from bodies and walls, m.
     """
 
     speed_factor = 1.0
-    """Greatest speed as a multiple of the preferred one."""
+    """Maximum speed as a multiple of the preferred speed."""
 
     def __init__(
         self,
@@ -112,10 +117,10 @@ class CrowdController(GoalDriver, ABC):
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """The new velocity, (1, 2) m/s, of disc `row` of (1, n) discs."""
+        """Return the new velocity, (1, 2), m/s, of disc `row` of (1, n) discs."""
 
     def act(self) -> None:
-        """Look at all, and command the robot for the next step."""
+        """Read the true state, and command the robot for the next step."""
         robot, sim = self._robot, self._robot.simulation
         state, row = sim.snapshot.state, sim.snapshot.rows[robot.name]
         radius = sim.engine.bodies.radius
@@ -131,6 +136,7 @@ class CrowdController(GoalDriver, ABC):
         apart = (
             np.sqrt(dx * dx + dy * dy) - (radius + ahead) - (radius[row] + ahead[row])
         )
+        # A robot is not its own neighbour.
         apart[row] = math.inf
         if has_goal:
             preferred = self._out_of_jams(
@@ -145,6 +151,7 @@ class CrowdController(GoalDriver, ABC):
             count=NEAR_WALLS,
         )
         wanted = self.velocity(position, velocity, disc, preferred, row, walls)
+        # A faster turn could exceed half a turn in a step with a long `dt`.
         turn = min(robot.spec.limits.max_speed.a, math.pi)
         v, vy, w = crowds.commands(
             wanted,
@@ -159,8 +166,10 @@ class CrowdController(GoalDriver, ABC):
             robot.command(v=v, w=w)
 
     def _preferred(self, x: float, y: float) -> tuple[F8, bool]:
-        """The velocity, (1, 2), m/s, to the goal of a robot at (x, y); without one, to
-        where it rests. Whether it has a goal.
+        """Return the preferred velocity of a robot at (x, y), (1, 2), m/s.
+
+        It leads to the goal, or, without a goal, to the resting position. The second
+        value states whether the robot has a goal.
         """
         goal = self._goals.goal(x, y)
         place = self._goals.resting_place() if goal is None else goal
@@ -175,8 +184,9 @@ class CrowdController(GoalDriver, ABC):
         ), goal is not None
 
     def _out_of_jams(self, preferred: F8, own: F8, gap: float) -> F8:
-        """The preferred velocity, turned for a while after the robot has stood beside
-        another one, `gap` m away.
+        """Return the preferred velocity, turned for a while if the robot is jammed.
+
+        `gap` is the distance from the nearest body, m.
         """
         now = self._robot.simulation.time
         x, y = preferred[0].tolist()
@@ -198,7 +208,7 @@ class CrowdController(GoalDriver, ABC):
         return preferred
 
     def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [
             super().get_state(),
             self._standing_since,
@@ -207,23 +217,24 @@ class CrowdController(GoalDriver, ABC):
         ]
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         goals, *times = state
         self._standing_since, self._gives_way_until, self._turned = map(finite, times)
         super().set_state(goals)
 
     def rest(self) -> None:
-        """No sensor is read."""
+        """Do nothing: the controller reads no sensor."""
 
 
 class Orca(CrowdController):
-    """Optimal reciprocal collision avoidance (van den Berg et al. 2011), see
-    `botyard.navigation.crowds.orca`.
+    """Optimal reciprocal collision avoidance (van den Berg et al. 2011).
+
+    See `botyard.navigation.crowds.orca`.
 
     Parameters
     ----------
     horizon, wall_horizon : float
-        For how long others, and walls, are avoided, s.
+        Time for which others, and walls, are avoided, s.
     **options
         See `CrowdController`.
     """
@@ -266,7 +277,7 @@ class Orca(CrowdController):
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """See `CrowdController`."""
+        """Return the new velocity, see `CrowdController`."""
         return crowds.orca(
             position,
             velocity,
@@ -282,12 +293,13 @@ class Orca(CrowdController):
 
 
 def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
-    """Greatest speed, at most 1 m/s, at which two such robots that meet head-on both
-    stop within the range of the forces, m/s.
+    """Return the maximum speed at which two robots that meet head-on can stop, m/s.
 
-    Forces are felt where they exceed what drives a robot on, A / m exp(−r / B) > v / τ:
-    up to r = B ln(A τ / (m v)). To stop by a ramp d, both together need 2 v² / (2 d).
-    The paper has no such limit: its pedestrians have no ramps.
+    It is at most 1 m/s. Both robots must stop within the range of the forces. A force
+    acts where it exceeds the drive towards the goal, A / m exp(−r / B) > v / τ: up to r
+    = B ln(A τ / (m v)). To stop with deceleration d, both robots together need 2 v² /
+    (2 d). The paper has no such limit, because its pedestrians have no limits of
+    deceleration.
     """
     limits = spec.limits
     ramps = [limits.decel.x, *([limits.decel.y] if spec.drive is Drive.OMNI else [])]
@@ -307,7 +319,7 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
     ):
         return fast
 
-    # to a thousandth of a micrometre in a second
+    # 30 bisections of at most 1 m/s leave an error of 1 nm/s.
     for _ in range(30):
         middle = 0.5 * (slow + fast)
         slow, fast = (middle, fast) if stops(middle) else (slow, middle)
@@ -316,14 +328,15 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
 
 
 class SocialForce(CrowdController):
-    """The social force model (Helbing, Farkas, Vicsek 2000), see
-    `botyard.navigation.crowds.social_force`.
+    """The social force model (Helbing, Farkas, Vicsek 2000).
+
+    See `botyard.navigation.crowds.social_force`.
 
     Parameters
     ----------
     speed : float, optional
-        Preferred speed, m/s; without it 1 m/s, or what `stoppable_speed` says: robots
-        with slow ramps go slower than the paper's pedestrians.
+        Preferred speed, m/s. The default is 1 m/s, or `stoppable_speed` if that is
+        less: robots that brake slowly drive slower than the paper's pedestrians.
     relaxation, strength, range : float
         τ, s; A / m, m/s²; B, m.
     **options
@@ -359,7 +372,9 @@ class SocialForce(CrowdController):
         if speed is None:
             speed = (
                 stoppable_speed(robot.spec, self._forces) or DEFAULT_SPEED
-            )  # one that cannot drive is refused below
+                # A robot that cannot drive gives 0 here, and the constructor below refuses
+                # it.
+            )
 
         super().__init__(
             robot,
@@ -373,14 +388,15 @@ class SocialForce(CrowdController):
             safety=safety,
         )
         self._asked: F8 = np.zeros((2, 2))
-        """The velocity of the last step, and the model's at its end, m/s: a robot goes
-        evenly in a step, the model does not.
+        """Velocity of the last step, and the model's velocity at its end, m/s.
+
+        A robot drives evenly in a step, the model accelerates.
         """
 
     def velocity(
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
-        """See `CrowdController`."""
+        """Return the new velocity, see `CrowdController`."""
         velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
         ends = np.empty((1, 2))
         wanted = crowds.social_force(
@@ -399,12 +415,13 @@ class SocialForce(CrowdController):
         return wanted
 
     def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [*super().get_state(), *self._asked.ravel().tolist()]
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`. States of older versions end
-        before these velocities.
+        """Restore a state, see `botyard.controllers.base.Controller`.
+
+        States of older versions lack the velocities.
         """
         super().set_state(state[:4])
         self._asked = np.array(

@@ -13,18 +13,19 @@ from botyard.sim.simulation import Robot
 
 
 class Follow:
-    """Drives one robot after another one.
+    """Controller that follows another robot.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     leader : str
-        Name of the robot to follow; empty: the one that is nearest at the first step.
+        Name of the robot to follow. If empty, the robot that is nearest at the first
+        step.
     distance : float
-        Distance to the leader, m from centre to centre.
+        Distance from the leader, centre to centre, m.
     speed : float
-        Top speed, m/s.
+        Maximum speed, m/s.
     """
 
     def __init__(
@@ -71,15 +72,16 @@ class Follow:
             for n, r in robots.items()
             if r is not self._robot and r.spec.drive
         }
+        # The name decides between equal distances, so that runs repeat.
         return min(away, key=lambda n: (away[n], n)) if away else ""
 
     def get_state(self) -> str:
-        """See `Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return self._leader
 
     def set_state(self, state: Any) -> None:
-        """See `Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         self._leader = str(state)
 
     def rest(self) -> None:
-        """Nothing is read."""
+        """Do nothing: the controller reads no sensor."""

@@ -1,4 +1,4 @@
-"""Controllers that see obstacles by a laser alone: the dynamic window and VFH+."""
+"""Controllers that see obstacles only by a laser: the dynamic window and VFH+."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ from botyard.numerics.elementary import atan2, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
 APPROACH_S: Final = 1.5
-"""Nearer to its goal than what it goes in this time, a robot slows down, s."""
+"""A robot slows down when it is less than this time away from its goal, s."""
 
 
 class LaserController(GoalDriver, ABC):
-    """Drives one robot by its laser to goals, whose places it knows relative to its
-    own.
+    """Controller that drives one robot to goals by its laser.
+
+    It knows the positions of goals relative to its own.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     points : sequence of [x, y], optional
-        Goals one after the other, m; without them random places that can be reached in
-        a straight line.
+        Successive goals, m. The default is random positions that can be reached in a
+        straight line.
     order : str
         ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
         stop at the last point.
     pause : float
-        Pause at a point; longest pause at a random place, s.
+        Pause at a point; maximum pause at a random position, s.
     reached : float
         Distance at which a goal counts as reached, m.
     speed : float
-        Greatest speed, m/s.
+        Maximum speed, m/s.
     area : [x0, y0, x1, y1], optional
-        Area of the random places, m.
+        Area of the random positions, m.
     safety : float
-        Distance from obstacles that is kept beyond the body's edge, m.
+        Clearance beyond the body's edge from obstacles, m.
     """
 
     def __init__(
@@ -87,15 +88,18 @@ class LaserController(GoalDriver, ABC):
 
     @abstractmethod
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """Velocities forward and of rotation, m/s and rad/s, among points (1, p, 2) to
-        a goal, both in the robot's frame, m.
+        """Return the linear and angular velocity towards a goal, m/s and rad/s.
+
+        Obstacles are points, (1, p, 2). Points and goal are in the robot's frame, m.
         """
 
     def act(self) -> None:
-        """Look at the scan, and command the robot for the next step."""
+        """Read the scan, and command the robot for the next step."""
         robot = self._robot
         if not self._reads:
             robot.laser.subscribe(self.name)
+            # Subscribed at the first call only: a robot whose client drives needs no
+            # scans.
             self._reads = True
 
         pose = robot.truth
@@ -114,14 +118,15 @@ class LaserController(GoalDriver, ABC):
         robot.command(v=v, w=w)
 
     def rest(self) -> None:
-        """Read no scans until `act` is called again."""
+        """Unsubscribe from the laser until `act` is called again."""
         self._robot.laser.subscribe(self.name, on=False)
         self._reads = False
 
 
 class DynamicWindow(LaserController):
-    """The dynamic window approach (Fox, Burgard, Thrun 1997), see
-    `botyard.navigation.local.dynamic_window`.
+    """The dynamic window approach (Fox, Burgard, Thrun 1997).
+
+    See `botyard.navigation.local.dynamic_window`.
 
     Parameters
     ----------
@@ -171,7 +176,7 @@ class DynamicWindow(LaserController):
             )
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """See `LaserController`."""
+        """Return the velocities, see `LaserController`."""
         robot = self._robot
         limits, moving = robot.spec.limits, robot.velocity
         v, w = local.dynamic_window(
@@ -190,14 +195,15 @@ class DynamicWindow(LaserController):
 
 
 class FieldHistogram(LaserController):
-    """VFH+ (Ulrich, Borenstein 1998), see
-    `botyard.navigation.local.vector_field_histogram`.
+    """VFH+ (Ulrich, Borenstein 1998).
+
+    See `botyard.navigation.local.vector_field_histogram`.
 
     Parameters
     ----------
     window : float
-        Obstacles that are farther away are not looked at, m; more than the robot's
-        radius with `safety`.
+        Obstacles farther away are ignored, m; it exceeds the robot's radius plus
+        `safety`.
     **options
         See `LaserController`.
     """
@@ -235,7 +241,7 @@ class FieldHistogram(LaserController):
         self._memory = local.Histograms(1)
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:
-        """See `LaserController`."""
+        """Return the velocities, see `LaserController`."""
         robot = self._robot
         goal = hypot(goal_x, goal_y)
         found = local.vector_field_histogram(
@@ -253,7 +259,7 @@ class FieldHistogram(LaserController):
         return float(v[0]), float(w[0])
 
     def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         last = float(self._memory.last[0])
         return [
             super().get_state(),
@@ -262,7 +268,7 @@ class FieldHistogram(LaserController):
         ]
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         goals, blocked, last = state
         if len(blocked) != self._memory.blocked.shape[1]:
             raise ValueError(

@@ -18,13 +18,13 @@ from botyard.numerics.elementary import atan2
 from botyard.sim.simulation import Robot
 
 BEHIND: Final = 0.5 * math.pi
-"""A robot whose point is more than this angle off its heading turns to it first, rad.
-"""
+"""A robot whose pursued point is more than this angle off turns in place first, rad."""
 
 
 class PurePursuit:
-    """Drives one robot along a path (Coulter 1992), see
-    `botyard.navigation.local.pure_pursuit`. It looks at no obstacles.
+    """Controller that drives one robot along a path (Coulter 1992).
+
+    See `botyard.navigation.local.pure_pursuit`. It ignores obstacles.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ class PurePursuit:
     lookahead : float
         Lookahead distance, m.
     speed : float
-        Greatest speed, m/s; less where the robot cannot turn so fast.
+        Maximum speed, m/s. The robot drives slower where it cannot turn fast enough.
     order : str
-        ``loop``: from the last point to the first, again and again; ``once``: stop at
-        the last one.
+        ``loop``: repeat the path, from the last point to the first; ``once``: stop at
+        the last point.
     reached : float
         Distance from the last point at which the robot stops, m.
     """
@@ -64,7 +64,9 @@ class PurePursuit:
         self._round = float(len(path))
         if (
             self._loops
-        ):  # two rounds: the pursued point goes on beyond the end of the first one
+            # Two rounds, so that the pursued point can lie beyond the end of the first
+            # round.
+        ):
             path = path + path + path[:1]
 
         self._path = np.array([path])
@@ -105,22 +107,23 @@ class PurePursuit:
             self._speed if self._loops else min(self._speed, max(end, self._reached))
         )
         if abs(curvature) * speed > turn:
+            # Slower on the same arc, so that the robot stays on the path.
             speed = turn / abs(curvature)
         robot.command(v=speed, w=curvature * speed)
 
     def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [float(self._progress[0]), self._is_at_end]
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         progress, is_at_end = state
         if not 0.0 <= progress <= self._path.shape[1] - 1:
             raise ValueError(f"expected a place on the path, found {progress}")
         self._progress[0], self._is_at_end = float(progress), bool(is_at_end)
 
     def rest(self) -> None:
-        """No sensor is read."""
+        """Do nothing: the controller reads no sensor."""
 
 
 __all__ = ["PurePursuit"]

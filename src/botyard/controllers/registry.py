@@ -1,9 +1,9 @@
-"""Controllers by name: those of the package, those of other packages (entry-point group
-``botyard.controllers``), and the user's own.
+"""Registry of controllers by name: built-in, packaged and the user's own.
 
-The user's own are classes and functions that he has given (`register`). A name of the
-form ``module:name`` in a file, a saved state or a recording counts only if the user has
-given that very code in this process: files are data, and run nothing.
+Packages add theirs by the entry-point group ``botyard.controllers``. A user adds a
+class or a function with `register`. A name of the form ``module:name`` in a file, a
+saved state or a recording is valid only if the user has registered that code in this
+process: files are data and never run code.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ _BY_PLACE: Final = (
 )
 _MANY: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SEED: Final = "seed"
-"""Name of the parameter of a user's class or function that gets the seed of the world,
-unless an option of that name is given.
+"""Parameter of a user's class or function that gets the seed of the world.
+
+An option of the same name has precedence.
 """
 _GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
-"""Classes and functions of the user by ``module:name``. One that nothing refers to any
-more is forgotten.
+"""The user's classes and functions by ``module:name``.
+
+Entries are weak references: an unused class or function is forgotten.
 """
 
 
@@ -78,30 +80,31 @@ PACKAGED: Final[Group[ControllerFactory]] = Group(
     error=CommandLineError,
     own=lambda: _BUILTIN,
 )
-"""Controllers of installed packages: a class, or a function that makes a controller of
-a robot, a seed and options.
+"""Controllers of installed packages.
+
+Each is a class, or a function that makes a controller from a robot, a seed and options.
 """
 
 
 def controller_names() -> list[str]:
-    """Names of all controllers, sorted."""
+    """Return the names of all controllers, sorted."""
     return sorted([*_BUILTIN, *PACKAGED.names()])
 
 
 @simulation.is_controller.implementation
 def is_controller(name: str, allow_code: bool = False) -> bool:
-    """Whether a controller of this name exists, or was given by the user.
+    """Return whether a controller of this name exists or was registered by the user.
 
     Parameters
     ----------
     allow_code : bool
-        Names of the form ``module:name`` count, too, and are imported: only for files
-        that the user trusts.
+        Names of the form ``module:name`` also count, and are imported. Use it only for
+        files that the user trusts.
 
     Raises
     ------
     CommandLineError
-        What is allowed cannot be imported.
+        The import fails.
     """
     if name in _GIVEN or name in controller_names():
         return True
@@ -109,12 +112,12 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
 
 
 def given_names() -> list[str]:
-    """Names of the user's own classes and functions that can drive robots."""
+    """Return the names of the user's own controllers."""
     return sorted(_GIVEN)
 
 
 def register(controller: str | Callable[..., Any]) -> str:
-    """Let a class or a function of the user be a controller in this process.
+    """Register a class or a function of the user as a controller in this process.
 
     Parameters
     ----------
@@ -122,18 +125,8 @@ def register(controller: str | Callable[..., Any]) -> str:
         Name of the form ``module:name`` or ``file.py:name``, which is imported; a class
         of controllers (see `botyard.controllers.base.Controller`), made with ``(robot,
         options…)``; or a function ``(robot, options…)`` that is called before every
-        step. A parameter that is called `seed` gets the seed of the world, unless an
-        option of that name is given.
-
-    Returns
-    -------
-    str
-        The name by which it is known.
-
-    Raises
-    ------
-    CommandLineError
-        It cannot be imported, or is neither a class nor a function.
+        step. A parameter named `seed` gets the seed of the world, unless an option of
+        that name is given.
     """
     if isinstance(controller, str):
         try:
@@ -147,8 +140,8 @@ def register(controller: str | Callable[..., Any]) -> str:
     else:
         code = controller
         where = getattr(code, "__module__", None) or type(code).__module__
-        # what is called, and is neither, has the name of its class with parentheses,
-        # which cannot be imported
+        # An object that is neither a class nor a function gets the name of its class
+        # with parentheses, which no import accepts.
         name = (
             f"{where}:{getattr(code, '__qualname__', type(code).__qualname__ + '()')}"
         )
@@ -159,10 +152,9 @@ def register(controller: str | Callable[..., Any]) -> str:
         )
 
     _check_function(code, name)
+    # Different functions may share a name, for example functions made in a loop.
     number, wanted = 2, name
-    while (
-        other := _GIVEN.get(name)
-    ) is not None and other is not code:  # such as two functions in a loop
+    while (other := _GIVEN.get(name)) is not None and other is not code:
         name, number = f"{wanted} ({number})", number + 1
 
     _GIVEN[name] = code
@@ -170,8 +162,13 @@ def register(controller: str | Callable[..., Any]) -> str:
 
 
 def _check_function(code: Callable[..., Any], name: str) -> None:
-    """Refuse what would be called and do nothing, and what cannot be kept.
-    CommandLineError: it is such.
+    """Refuse a function that would do nothing when called, or cannot be registered.
+
+    Raises
+    ------
+    CommandLineError
+        The function is a coroutine function or a generator function, has no signature
+        or accepts no weak reference.
     """
     where = f"controller {name}: expected a class or a function"
     if any(
@@ -197,14 +194,14 @@ def _check_function(code: Callable[..., Any], name: str) -> None:
 
 @simulation.program_of.implementation
 def program_of(controller: object, options: dict[str, Any]) -> Program:
-    """The program that a user means by a name, a class, a function or a `Program`.
+    """Return the program for a name, a class, a function or a `Program`.
 
     Raises
     ------
     ArgumentError
-        It is none of them.
+        The argument is of another type.
     CommandLineError
-        There is no such controller.
+        The name is unknown.
     """
     if isinstance(controller, Program):
         return controller
@@ -223,12 +220,12 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
 
 
 def find_controller(name: str) -> ControllerFactory:
-    """Look up a controller by name.
+    """Return the factory of a controller by its name.
 
     Raises
     ------
     CommandLineError
-        There is none of that name.
+        The name is unknown.
     """
     if name in _BUILTIN:
         return _BUILTIN[name]
@@ -237,7 +234,7 @@ def find_controller(name: str) -> ControllerFactory:
         return _factory_of(given)
     if codeload.is_code(name):
         raise CommandLineError(
-            f'controller "{name}" is code, which nobody has allowed here: give it by --controller, use --allow-code, or in Python '
+            f'controller "{name}" is code that is not allowed here: use --controller or --allow-code, or in Python '
             "set_controller or allow_code=True"
         )
 
@@ -251,8 +248,9 @@ def find_controller(name: str) -> ControllerFactory:
 
 
 def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
-    """How controllers are made of a user's class or function: all parameters but the
-    first, the robot, are options.
+    """Return a factory for a user's class or function.
+
+    The first parameter is the robot, and all others are options.
     """
     is_class = inspect.isclass(code)
     parameters = list(inspect.signature(code).parameters.values())[1:]
@@ -276,6 +274,8 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
         _check_function(made.act, f"{code.__name__}.act")
         return made  # type: ignore[no-any-return]
 
+    # The signature shows options by keyword only, so that `checked_factory` treats the
+    # user's code like a built-in controller.
     options = [
         p.replace(
             kind=inspect.Parameter.KEYWORD_ONLY if p.kind in _BY_PLACE else p.kind,
@@ -289,13 +289,12 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
 
 
 def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
-    """The factory of the controller that a program names, if it takes the program's
-    options.
+    """Return the factory of a program's controller after a check of its options.
 
     Raises
     ------
     CommandLineError
-        There is none of that name.
+        The name is unknown.
     WorldError
         An option is unknown or missing.
     """
@@ -328,10 +327,18 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
 def make(
     robot: Robot, program: Program, factory: ControllerFactory, seed: int
 ) -> YieldToClients:
-    """Make a controller that yields to clients. WorldError: it cannot be made."""
+    """Make a controller that yields to clients.
+
+    Raises
+    ------
+    WorldError
+        The constructor raised an exception.
+    """
     try:
         return YieldToClients(robot, factory(robot, seed, **program.options))
     except CRASHES as error:
+        # The user's own code gets a traceback; built-in controllers explain a wrong
+        # option.
         is_own = program.name in _GIVEN
         said = codeload.said_of(error) if is_own else _said(error)
         raise WorldError(f"{_where(robot, program)}: {said}") from (
@@ -343,14 +350,14 @@ called_by(make, lambda frame: str(frame.f_locals["robot"].name))
 
 
 def make_controller(robot: Robot, program: Program, seed: int) -> YieldToClients:
-    """Make the controller that a program names, for a robot; it yields to clients.
+    """Make the controller of a program for a robot; it yields to clients.
 
     Raises
     ------
     CommandLineError
-        There is none of that name.
+        The name is unknown.
     WorldError
-        An option is unknown, missing, or has an invalid value.
+        An option is unknown, missing or not valid.
     """
     return make(robot, program, checked_factory(robot, program), seed)
 
@@ -360,7 +367,7 @@ def _where(robot: Robot, program: Program) -> str:
 
 
 def _said(error: BaseException) -> str:
-    """What an error says: of wrong options and robots alone, of others with its type."""
+    """Return an error's message, with its type unless options or robots are wrong."""
     return (
         f"{error}"
         if isinstance(error, (BotyardError, TypeError, ValueError))

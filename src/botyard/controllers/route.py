@@ -1,6 +1,4 @@
-"""Goals of controllers: points one after the other, and random places that can be
-reached in a straight line.
-"""
+"""Goals of controllers: successive points, or random positions in straight reach."""
 
 from __future__ import annotations
 
@@ -20,41 +18,38 @@ from botyard.sim.simulation import Robot
 
 ORDERS: Final = ("loop", "back", "once")
 ATTEMPTS: Final = 30
-"""Random places that are tried for one that can be reached in a straight line."""
+"""Maximum number of random positions to try for a reachable one."""
 CLEARANCE_STEP: Final = 0.25
-"""A straight line is free if the body fits at points of it that are this far apart, m.
-"""
+"""Spacing of the points of a straight line at which the body must fit, m."""
 MAX_SAFETY_M: Final = 100.0
-"""Greatest distance from others and from walls that can be asked for."""
+"""Maximum clearance from others and from walls, m."""
 LEG_LIMIT: Final = 50.0
-"""Longest leg, m: of the way to a place farther away only this much is gone."""
+"""Maximum length of a leg, m: a farther destination is cut to this distance."""
 ENCLOSED_S: Final = 0.5
-"""Time until it is tried again to find a place, s."""
+"""Time until the next search for a destination after a failed one, s."""
 PATIENCE: Final = 4.0
-"""A random place that is not reached in so many times the time that the straight way
-takes is given up.
-"""
+"""Multiple of the straight drive's duration after which a destination is given up."""
 MIN_PATIENCE_S: Final = 10.0
-"""Least time until then, s."""
+"""Minimum time until a destination is given up, s."""
 ARRIVED: Final = -1.0
-"""Stands for the time at which a random place is given up, where it is reached."""
+"""Value of the time to give up a destination, which marks it as reached."""
 
 
 class Route:
-    """Points in an order.
+    """Sequence of points with an order.
 
     Parameters
     ----------
     points : sequence of (x, y)
-        At least one, m.
+        At least one point, m.
     order : str
         ``loop``: from the last point to the first; ``back``: back and forth; ``once``:
-        the last one is the end.
+        end at the last point.
 
     Raises
     ------
     ArgumentError
-        There is no point, or no such order.
+        There is no point, or the order is unknown.
     """
 
     def __init__(self, points: Sequence[Sequence[float]], order: str) -> None:
@@ -65,13 +60,14 @@ class Route:
 
     @property
     def point(self) -> tuple[float, float]:
-        """The present point, m."""
+        """The current point, m."""
         return self.points[self.index]
 
     @property
     def last_reached(self) -> tuple[float, float]:
-        """The point that was reached last, m; the present one at the end. Before any
-        was reached, it means nothing.
+        """The point that was reached last, m; the current point at the end.
+
+        It is undefined until a point has been reached.
         """
         if self.is_at_end:
             return self.point
@@ -80,7 +76,7 @@ class Route:
         ]
 
     def advance(self) -> bool:
-        """The present point is reached: take the next one. False: it was the last one."""
+        """Take the next point. Return False after the last one."""
         count = len(self.points)
         if count == 1 or (self._order == "once" and self.index == count - 1):
             self.is_at_end = True
@@ -94,8 +90,12 @@ class Route:
         return not self.is_at_end
 
     def set_state(self, index: Any, direction: Any, is_at_end: Any) -> None:
-        """Restore `index`, `direction` and `is_at_end`. Raises TypeError or ValueError
-        if they are invalid.
+        """Restore `index`, `direction` and `is_at_end`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The values are not valid.
         """
         if not 0 <= index < len(self.points) or direction not in (-1, 1):
             raise ValueError(
@@ -113,8 +113,12 @@ class Route:
 def checked_points(
     points: Sequence[Sequence[float]], least: int = 1
 ) -> list[tuple[float, float]]:
-    """Points (x, y), m, at least so many. ArgumentError: they are none; the first wrong
-    one is named.
+    """Return at least `least` points (x, y), m.
+
+    Raises
+    ------
+    ArgumentError
+        There are fewer, or a point is not valid; the message names the first one.
     """
     found = []
     for i, one in enumerate(arguments.several(points, "points", "points [x, y]")):
@@ -132,7 +136,13 @@ def checked_points(
 
 
 def checked_area(area: Sequence[float] | None) -> tuple[float, ...] | None:
-    """An area [x0, y0, x1, y1], m. ArgumentError: it is none."""
+    """Return an area [x0, y0, x1, y1], m.
+
+    Raises
+    ------
+    ArgumentError
+        It is not a valid area.
+    """
     if area is None:
         return None
     given = arguments.several(area, "area", "four numbers x0, y0, x1, y1, m")
@@ -154,17 +164,35 @@ def checked_area(area: Sequence[float] | None) -> tuple[float, ...] | None:
 
 
 def checked_speed(speed: float) -> float:
-    """A speed, m/s. ArgumentError: it is not above 0."""
+    """Return a speed, m/s.
+
+    Raises
+    ------
+    ArgumentError
+        It is not above 0.
+    """
     return arguments.number(speed, "speed", low=0.0, above=True, unit="m/s")
 
 
 def checked_pause(pause: float) -> float:
-    """A pause, s. ArgumentError: it is less than 0."""
+    """Return a pause, s.
+
+    Raises
+    ------
+    ArgumentError
+        It is below 0.
+    """
     return arguments.number(pause, "pause", low=0.0, unit="s")
 
 
 def checked_reached(reached: float) -> float:
-    """A distance at which something is reached, m. ArgumentError: it is not above 0."""
+    """Return a distance at which a goal counts as reached, m.
+
+    Raises
+    ------
+    ArgumentError
+        It is not above 0.
+    """
     return arguments.number(reached, "reached", low=0.0, above=True, unit="m")
 
 
@@ -177,17 +205,19 @@ def _coordinate(value: object, what: str) -> float:
 def random_destination(
     robot: Robot, draw: random.Random, area: tuple[float, ...] | None
 ) -> tuple[float, float] | None:
-    """A random place that can be reached in a straight line now; None if none was
-    found.
+    """Return a random position that can be reached in a straight line now.
+
+    None means that the search failed.
 
     Parameters
     ----------
     robot : Robot
         The robot.
     draw : Random
-        What it is drawn by.
+        Source of randomness.
     area : (x0, y0, x1, y1) or None
-        Where it is, m; else within 10 m of the robot, and within the bounds of the map.
+        Area of the position, m. The default is within 10 m of the robot and within the
+        bounds of the map.
     """
     pose, sim = robot.truth, robot.simulation
     is_free = sim.is_free_for(robot)
@@ -209,6 +239,8 @@ def random_destination(
                 LEG_LIMIT,
             )
 
+        # Points along the line, not a swept area: exact enough for a random
+        # destination, and fast.
         n = max(1, math.ceil(away / CLEARANCE_STEP))
         if all(
             is_free(
@@ -222,31 +254,32 @@ def random_destination(
 
 
 class Goals:
-    """Where a controller drives: points in an order, or random places, with pauses.
+    """Goals of a controller: points in an order, or random positions, with pauses.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     name : str
-        Name of the controller, by which its draws differ from those of others.
+        Name of the controller. It makes its draws independent of other controllers.
     points : sequence of [x, y], optional
-        Points, m; without them random places that can be reached in a straight line.
+        Points, m. The default is random positions that can be reached in a straight
+        line.
     order : str
         See `Route`.
     pause : float
-        Pause at a point, or longest pause at a random place, s.
+        Pause at a point, or maximum pause at a random position, s.
     reached : float
         Distance at which a goal counts as reached, m.
     speed : float
-        How fast the robot goes, m/s: random places that take much longer are given up.
+        Speed of the robot, m/s: a random position that takes much longer is given up.
     area : [x0, y0, x1, y1], optional
-        Area of the random places, m.
+        Area of the random positions, m.
 
     Raises
     ------
     ArgumentError
-        An option is wrong.
+        An option is not valid.
     """
 
     def __init__(
@@ -262,7 +295,8 @@ class Goals:
         speed: float,
         area: Sequence[float] | None,
     ) -> None:
-        arguments.one_of(order, "order", ORDERS)  # also without points
+        # Checked even without points, so that a wrong option is never ignored.
+        arguments.one_of(order, "order", ORDERS)
         self._robot = robot
         self._random = random.Random(f"{seed} {name} {robot.name}")
         self._route = None if points is None else Route(points, order)
@@ -276,11 +310,14 @@ class Goals:
         self._rest_until, self._give_up_at = -1.0, 0.0
 
     def draw_sign(self) -> float:
-        """A number from −1 to 1, drawn for the robot."""
+        """Return a random number from −1 to 1."""
         return self._random.uniform(-1.0, 1.0)
 
     def goal(self, x: float, y: float) -> tuple[float, float] | None:
-        """The goal of a robot at (x, y), m; None: it pauses, or has come to the end."""
+        """Return the goal of a robot at (x, y), m.
+
+        None means that the robot pauses or has reached the end.
+        """
         now = self._robot.simulation.time
         if now < self._rest_until or (
             self._route is not None and self._route.is_at_end
@@ -322,13 +359,14 @@ class Goals:
         return place
 
     def resting_place(self) -> tuple[float, float] | None:
-        """Where a robot stays while it has no goal: the place that it reached last, m;
-        None: there is none.
+        """Return the position where a robot without a goal stays, m.
+
+        It is the last position reached; None for none.
         """
         return self._place if self._route is None else self._route.last_reached
 
     def get_state(self) -> list[Any]:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         route = self._route
         on_route = (
             None if route is None else [route.index, route.direction, route.is_at_end]
@@ -342,7 +380,7 @@ class Goals:
         ]
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         draw, on_route, place, rest_until, give_up_at = state
         set_random_state(self._random, draw)
         if self._route is not None:
@@ -352,22 +390,21 @@ class Goals:
 
 
 class GoalDriver:
-    """A controller that drives a robot to `Goals`, at a distance from what is there:
-    what such controllers share.
+    """Base class of controllers that drive a robot to `Goals` with a clearance.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     safety : float
-        Distance from others and from walls that is kept beyond the body's edge, m.
+        Clearance beyond the body's edge from bodies and walls, m.
     **goals
         See `Goals`.
 
     Raises
     ------
     ArgumentError
-        An option is wrong.
+        An option is not valid.
     WorldError
         The robot does not drive.
     """
@@ -390,9 +427,9 @@ class GoalDriver:
         self._goals = Goals(robot, seed, self.name, **goals)
 
     def get_state(self) -> Any:
-        """See `botyard.controllers.base.Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return self._goals.get_state()
 
     def set_state(self, state: Any) -> None:
-        """See `botyard.controllers.base.Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         self._goals.set_state(state)

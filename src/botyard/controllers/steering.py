@@ -9,19 +9,24 @@ from botyard.numerics.elementary import atan2, cos, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
 HEADING_GAIN = 2.0
-"""Proportional gain of the heading controller: turn rate per rad of bearing, 1/s."""
+"""Proportional gain of the heading controller: turn rate per radian of bearing, 1/s."""
 
 
 def steer(robot: Robot, x: float, y: float, speed: float) -> float:
-    """Command a robot towards a point of the world with at most `speed`, m/s, without
-    overshoot. Returns the distance, m.
+    """Command a robot towards a point of the world, without overshoot.
 
-    An omnidirectional robot moves straight there and turns on the way; a differential
-    one turns first.
+    An omnidirectional robot moves straight to the point and turns meanwhile. A
+    differential robot turns first.
+
+    Returns
+    -------
+    float
+        Distance from the point, m.
     """
     pose, dt = robot.truth, robot.simulation.dt
     dx, dy = x - pose.x, y - pose.y
     distance = hypot(dx, dy)
+    # At the point itself, the bearing is noise.
     bearing = (
         math.remainder(atan2(dy, dx) - pose.th, 2.0 * math.pi)
         if distance > 1e-6
@@ -31,11 +36,12 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
     w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
     if robot.spec.drive is Drive.OMNI:
         v = min(speed, top.x, distance / dt)
-        # the body turns during the step: aim with the heading of its middle
+        # The body turns during the step: aim with its heading at half time.
         half = bearing - w * dt / 2.0
         c, s = cosine_sine(half)
         robot.command(v=v * c, vy=v * s, w=w)
     else:
+        # Braking proportionally over the last metre avoids overshoot.
         near = distance * 1.5 if distance < 1.0 else math.inf
         c = max(0.0, cos(bearing))
         v = min(speed, top.x, near) * c * c if abs(bearing) < math.pi / 2 else 0.0

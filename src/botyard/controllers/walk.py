@@ -1,5 +1,7 @@
-"""Walk: random walk of a pedestrian: go straight to a random free place, stand a while,
-go to the next one; choose anew when blocked.
+"""Walk: random walk of a pedestrian.
+
+The pedestrian walks straight to a random free position, pauses, and walks to the next
+one. If blocked, it chooses another destination.
 """
 
 from __future__ import annotations
@@ -20,19 +22,21 @@ from botyard.sim.simulation import Robot
 
 
 class Walk:
-    """Moves one robot or moving obstacle at random, repeatable by the seed.
+    """Controller that moves one robot or moving obstacle at random.
+
+    The walk is repeatable by the seed.
 
     Parameters
     ----------
     robot, seed
         See `botyard.controllers.base.ControllerFactory`.
     speed : float
-        Mean walking speed, m/s; that of each leg is drawn from 80 … 120 % of it.
+        Mean walking speed, m/s. The speed of each leg is 80 … 120 % of it.
     pause : float
-        Longest pause at a place, s; each one is drawn from 0 up to it.
+        Maximum pause at a destination, s. Each pause is drawn from 0 to it.
     area : [x0, y0, x1, y1], optional
-        Area of the destinations, m; else within 10 m of where it is, and within the
-        bounds of the map.
+        Area of the destinations, m. The default is within 10 m of the robot and within
+        the bounds of the map.
     """
 
     def __init__(
@@ -63,7 +67,7 @@ class Walk:
         if self._target is None or robot.stalled:
             self._target = random_destination(robot, self._random, self._area)
             self._pace = self._speed * self._random.uniform(0.8, 1.2)
-            # enclosed: try again after a moment
+            # The robot is enclosed: it tries again after a moment.
             if self._target is None:
                 self._rest_until = now + 0.5
                 halt(robot)
@@ -74,11 +78,11 @@ class Walk:
             self._rest_until = now + self._random.uniform(0.0, self._pause)
 
     def get_state(self) -> list[Any]:
-        """See `Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [random_state(self._random), self._target, self._pace, self._rest_until]
 
     def set_state(self, state: Any) -> None:
-        """See `Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         draw, target, pace, rest_until = state
         set_random_state(self._random, draw)
         self._target, self._pace, self._rest_until = (
@@ -88,4 +92,4 @@ class Walk:
         )
 
     def rest(self) -> None:
-        """Nothing is read."""
+        """Do nothing: the controller reads no sensor."""

@@ -1,6 +1,4 @@
-"""Wander: drive ahead in free space, turn away from near obstacles, back off when
-stalled.
-"""
+"""Wander: drive ahead in free space, and avoid obstacles."""
 
 from __future__ import annotations
 
@@ -17,15 +15,18 @@ from botyard.sim.simulation import Robot
 CRUISE_SPEED = 0.4
 """Speed in free space, m/s."""
 TURN_RATE = 0.8
-"""Turn rate when an obstacle is near, rad/s."""
+"""Turn rate near an obstacle, rad/s."""
 TURN_DISTANCE = 0.55
-"""Distance beyond the body's edge at which the robot turns away, m."""
+"""Distance from the body's edge below which the robot turns away, m."""
 SLOWDOWN_DISTANCE = 1.5
-"""Distance beyond the body's edge at which the robot begins to slow down, m."""
+"""Distance from the body's edge below which the robot slows down, m."""
 
 
 class Wander:
-    """Drives one robot by its laser; without one by its sonar; without both blindly."""
+    """Controller that drives one robot by its laser, or by its sonar without a laser.
+
+    Without both the robot drives blindly.
+    """
 
     def __init__(self, robot: Robot, seed: int) -> None:
         self._robot = robot
@@ -45,6 +46,8 @@ class Wander:
         if not self._reads:
             self._read(True)
         if robot.stalled and not self._backing:
+            # 8 to 16 steps: a random number, so that two robots do not collide again
+            # and again.
             self._backing = self._random.randint(8, 16)
             self._turning = self._random.choice((-TURN_RATE, TURN_RATE))
 
@@ -55,6 +58,8 @@ class Wander:
 
         left, ahead, right = self._look()
         if min(left, ahead, right) < TURN_DISTANCE:
+            # It keeps its direction once chosen: otherwise it would oscillate in a
+            # corner.
             if self._turning == 0.0:
                 self._turning = TURN_RATE if left > right else -TURN_RATE
             robot.command(v=0.0, w=self._turning)
@@ -68,11 +73,11 @@ class Wander:
         )
 
     def get_state(self) -> list[Any]:
-        """See `Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [random_state(self._random), self._turning, self._backing, self._drift]
 
     def set_state(self, state: Any) -> None:
-        """See `Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         draw, turning, backing, drift = state
         set_random_state(self._random, draw)
         self._turning, self._backing, self._drift = (
@@ -83,13 +88,13 @@ class Wander:
         self._rays = -1
 
     def rest(self) -> None:
-        """Read no sensors until `act` is called again."""
+        """Unsubscribe from the sensors until `act` is called again."""
         self._read(False)
 
     def _read(self, on: bool) -> None:
         """Subscribe to the laser or sonar, or unsubscribe."""
         self._reads = on
-        # a client may have changed the rays meanwhile
+        # A client may have changed the number of rays meanwhile.
         self._rays = -1
         if self._robot.lasers:
             self._robot.laser.subscribe("wander", on)
@@ -97,8 +102,9 @@ class Wander:
             self._robot.sonar.subscribe("wander", on)
 
     def _look(self) -> tuple[float, float, float]:
-        """Least range to the left, ahead, and to the right of the body, m beyond its
-        radius.
+        """Return the minimum range to the left, ahead and to the right, m.
+
+        Ranges are measured from the body's radius.
         """
         robot = self._robot
         if robot.lasers:
@@ -115,7 +121,7 @@ class Wander:
         else:
             return math.inf, math.inf, math.inf
 
-        # obstacles beside the robot matter less than those before it
+        # Obstacles at the sides matter less than obstacles ahead.
         free = [
             float(ranges[side].min(initial=math.inf)) - self._margin
             for side in self._sides
@@ -123,9 +129,8 @@ class Wander:
         return free[0] + 0.25, free[1], free[2] + 0.25
 
     def _divide(self, angles: F8) -> None:
-        """Divide rays by their bearings, rad, into sectors to the left, ahead and to
-        the right.
-        """
+        """Divide rays by bearing, rad, into sectors left, ahead and right."""
+        # 0.35 rad is 20°, 1.2 rad is about 69°.
         left, right = (
             (angles >= 0.35) & (angles < 1.2),
             (angles <= -0.35) & (angles > -1.2),

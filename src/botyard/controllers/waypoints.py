@@ -17,7 +17,7 @@ from botyard.sim.simulation import Robot
 
 
 class Waypoints:
-    """Drives one robot or moving obstacle along points of the world.
+    """Controller that drives one robot or moving obstacle along points of the world.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Waypoints:
     points : sequence of [x, y]
         The points, m.
     speed : float
-        Greatest speed, m/s.
+        Maximum speed, m/s.
     pause : float
         Pause at every point, s.
     order : str
@@ -57,7 +57,7 @@ class Waypoints:
         self._rest_until = -1.0
 
     def act(self) -> None:
-        """Drive towards the next point, or let it pause."""
+        """Drive towards the current point, or pause at it."""
         robot, route = self._robot, self._route
         now = robot.simulation.time
         if route.is_at_end or now < self._rest_until:
@@ -70,7 +70,7 @@ class Waypoints:
                 halt(robot)
 
     def get_state(self) -> list[Any]:
-        """See `Controller`."""
+        """Return the state, see `botyard.controllers.base.Controller`."""
         return [
             self._route.index,
             self._route.direction,
@@ -79,10 +79,10 @@ class Waypoints:
         ]
 
     def set_state(self, state: Any) -> None:
-        """See `Controller`."""
+        """Restore a state, see `botyard.controllers.base.Controller`."""
         point, step, rest_until, arrived = state
         self._route.set_state(point, step, arrived)
         self._rest_until = finite(rest_until)
 
     def rest(self) -> None:
-        """Nothing is read."""
+        """Do nothing: the controller reads no sensor."""

@@ -1,9 +1,11 @@
-"""Builds a shared library of kernels: each entry is an object file of its own,
-optimised by LLVM for a named CPU; all are linked.
+"""Build of the shared library of kernels.
 
-Cross-compilation: kernels are the same on all 64-bit little-endian platforms, and LLVM
-generates code for each. The argument types of an entry are recorded when it is called
-once (`tools.kernels`) before the build.
+Each entry becomes an object file of its own, which LLVM optimises for a named CPU. All
+object files are linked.
+
+Cross-compilation works because kernels are the same on all 64-bit little-endian
+platforms, and LLVM generates code for each. `tools.kernels` calls each entry once
+before the build, which records its argument types.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from botyard.native.packages import CONVENTION, digest_of
 from botyard.native.shipped import TABLE, this_platform
 
 os.environ["NUMBA_OPT"] = (
-    # Numba's own passes use this machine's CPU features; must be set before the import
+    # Numba's own passes would use this machine's CPU features. The variables must be
+    # set before the import.
     "0"
 )
 os.environ["NUMBA_CPU_NAME"] = "generic"
@@ -44,7 +47,7 @@ compiler.is_building = True
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target platform of a library.
+    """Target platform of a library.
 
     Attributes
     ----------
@@ -53,7 +56,7 @@ class Target:
     triple : str
         Target triple of LLVM.
     cpu : str
-        LLVM's name of the oldest processor that the code runs on.
+        LLVM's name of the oldest processor that runs the code.
     file : str
         File name of the library.
     zig : str
@@ -107,8 +110,9 @@ TARGETS: Final = {
         ),
     )
 }
-"""All supported platforms. AArch64 is the baseline (Raspberry Pi 4); newer features
-would not make kernels faster.
+"""All supported platforms.
+
+AArch64 uses the baseline (Raspberry Pi 4): newer features do not make kernels faster.
 """
 
 
@@ -148,15 +152,16 @@ no:
 }
 """,
 }
-"""Functions that check whether this processor supports the code: the CPUID bits (Intel,
-Software Developer's Manual, volume 2A) of a level of the x86-64 psABI. Other processors
-need no check.
+"""LLVM functions that check whether this processor supports the code.
+
+They test the CPUID bits (Intel, Software Developer's Manual, volume 2A) of a level of
+the x86-64 psABI. Other processors need no check.
 """
 _ALWAYS: Final = "define i32 @botyard_processor_fits() { ret i32 1 }"
 
 
 def symbol_of(entry: Entry[Any]) -> str:
-    """Symbol name of an entry in the library."""
+    """Return the symbol name of an entry in the library."""
     return "botyard_" + entry.name.removeprefix("botyard.").replace(".", "_")
 
 
@@ -204,7 +209,9 @@ def build(
             "entries": symbols,
         }
         (Path(work) / TABLE).write_text(json.dumps(table, indent=1), "utf-8")
-        # running processes keep the old, unlinked file mapped
+        # Running processes keep the old, unlinked file mapped. The table follows last:
+        # until then the old one does not match the new library, and the library is not
+        # used.
         os.replace(made, folder / target.file)
         os.replace(Path(work) / TABLE, folder / TABLE)
 
@@ -214,8 +221,9 @@ def build(
 def object_of(
     entry: Entry[Any], target: Target, stage: Callable[[str], object] = lambda _: None
 ) -> bytes:
-    """The object file of an entry and all that it calls; only the entry's symbol is
-    visible.
+    """Return the object file of an entry and all kernels that it calls.
+
+    Only the entry's symbol is visible.
 
     Parameters
     ----------
@@ -252,11 +260,11 @@ COMMON_SYMBOLS: Final = (
     "botyard_fatal",
     "botyard_fatal_handler",
 )
-"""Symbols of the library beside those of its entries."""
+"""Symbols of the library in addition to its entries."""
 
 
 def _common(target: Target) -> Any:
-    """LLVM module of `COMMON_SYMBOLS`."""
+    """Return the LLVM module of `COMMON_SYMBOLS`."""
     module = _llvm.parse_assembly(PROCESSOR_FITS.get(target.cpu, _ALWAYS))
     module.link_in(_llvm.parse_assembly(FATAL))
     return module
@@ -268,11 +276,13 @@ def _optimised(
     exported: Iterable[str],
     stage: Callable[[str], object] = lambda _: None,
 ) -> bytes:
-    """Compile a module to an object file; only the symbols `exported` are visible."""
+    """Compile a module to an object file that shows only the symbols `exported`."""
     machine = _llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, opt=3, reloc="pic", codemodel="small"
     )
     module.triple, module.data_layout = target.triple, str(machine.target_data)
+    # Internal linkage lets LLVM inline and drop functions, and avoids clashes of
+    # symbols.
     visible = set(exported)
     for value in (*module.functions, *module.global_variables):
         if not value.is_declaration and value.name not in visible:
@@ -289,8 +299,10 @@ def _optimised(
 
 
 def linker(target: Target) -> list[str]:
-    """The link command of a target: the system's C compiler for this machine, or that
-    of the ``ziglang`` wheel for any.
+    """Return the link command of a target.
+
+    It is the system's C compiler for this machine, or the compiler of the ``ziglang``
+    wheel for any platform.
 
     Raises
     ------
@@ -315,6 +327,7 @@ def _link(objects: Sequence[bytes], target: Target, work: Path) -> Path:
     sources = [work / f"{number}.o" for number in range(len(objects))]
     for path, code in zip(sources, objects, strict=True):
         path.write_bytes(code)
+    # Kernels call no function of the C library, so the link needs no system root.
     options = ["-shared", "-nostdlib", "-s"]
     if target.platform.startswith("darwin"):
         options = ["-dynamiclib", "-undefined", "dynamic_lookup"]

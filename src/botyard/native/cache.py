@@ -1,5 +1,6 @@
-"""Location of the cache of compiled kernels. Needs only the version of Numba, not
-Numba.
+"""Location of the cache of compiled kernels.
+
+This module needs only Numba's version number, so it does not import Numba.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from botyard.processes.compiling import watch
 
 
 def cache_root() -> Path:
-    """Root folder of compiled kernels: ``NUMBA_CACHE_DIR`` if it is set, else the
-    user's cache folder.
+    """Return the root folder of compiled kernels.
 
-    A path that is not absolute cannot be used: the user has no home folder.
+    It is ``NUMBA_CACHE_DIR`` if set, otherwise the user's cache folder. A path that is
+    not absolute means that the user has no home folder: it cannot be used.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
@@ -28,21 +29,22 @@ def cache_root() -> Path:
     try:
         return user_cache_path("botyard") / "kernels"
     except RuntimeError:
-        # some versions say so, others leave the "~" as it is
+        # Some versions of platformdirs raise this error, others leave the "~" in the
+        # path.
         return Path("~") / ".cache" / "botyard" / "kernels"
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Compiled code of one package.
+    """Folder of the compiled code of one package.
 
     Attributes
     ----------
     folder : Path
-        Its folder, named after a hash of all sources.
+        The folder, named after a hash of all sources.
     is_used : bool
-        False where the user has no writable cache folder: kernels are then compiled in
-        every process.
+        False if the user has no writable cache folder: each process then compiles the
+        kernels again.
     """
 
     folder: Path
@@ -51,7 +53,7 @@ class Cache:
 
 @functools.cache
 def cache_of(package: Package) -> Cache:
-    """The cache of a package's kernels; its folder is created."""
+    """Return the cache of a package's kernels, and create its folder."""
     folder = cache_root() / f"{package.digest()}-{_numba_version()}"
     try:
         is_used = folder.is_absolute()

@@ -1,19 +1,18 @@
-"""Compilation of kernels with Numba: just in time, with the user's cache, or for shared
-libraries (`botyard.native.build`).
+"""Compilation of kernels with Numba: just in time, or for `botyard.native.build`.
 
-`_nrt=False`: no reference counting of arrays. Kernels allocate nothing, and callers
-keep their arguments alive; the atomic operations of reference counting, at each inlined
-call and each array taken out of a tuple, took half the time of a step.
-`error_model="numpy"`: no division checks. No `fastmath`: results must be the same
-everywhere and every time. There is no parallel kernel: callers use threads, for kernels
-run without the GIL.
+`_nrt=False` turns off reference counting of arrays. Kernels allocate nothing, and
+callers keep their arguments alive. The atomic operations of reference counting, at each
+inlined call and each array taken out of a tuple, took half the time of a step.
+`error_model="numpy"` turns off division checks. There is no `fastmath`, because results
+must be the same everywhere and every time. No kernel is parallel: kernels run without
+the GIL, so callers use threads.
 
 Compiled code is cached per user, in a folder named after a hash of all kernel sources
-of a package. Numba's own cache checks only the source file of a function, so an inlined
-kernel in a cached caller would survive a change of its source.
+of a package. Numba's own cache checks only the source file of a function. It would keep
+a caller with an inlined kernel after the source of that kernel changed.
 
 Importing this module imports Numba. Only `botyard.native.kernels` and builds import it,
-when something must be compiled.
+when there is code to compile.
 """
 
 from __future__ import annotations
@@ -61,12 +60,15 @@ class Listener(event.Listener):
         self.reporter = reporter
 
     def on_start(self, found: Any) -> None:
-        """Numba begins to compile a function, possibly nested in another compilation."""
+        """Report that Numba starts to compile a function.
+
+        Compilations can be nested.
+        """
         if _is_ours(found):
             self.reporter.begin()
 
     def on_end(self, found: Any) -> None:
-        """A compilation has ended, successfully or with an error."""
+        """Report that a compilation has ended, successfully or with an error."""
         if _is_ours(found):
             self.reporter.end(
                 tuple(found.data["args"]) in found.data["dispatcher"].overloads
@@ -79,14 +81,15 @@ def _is_ours(found: Any) -> bool:
 
 
 LISTENER: Final = Listener(watch)
-"""The listener of this process."""
+"""Listener of this process."""
 event.register("numba:compile", LISTENER)  # type: ignore[no-untyped-call]
 
 
 @intrinsic
 def _prefetch(_: Any, array: Any, row: Any) -> Any:
-    """`prefetch` as LLVM's instruction (Language Reference, llvm.prefetch): a read,
-    into all caches, of data.
+    """LLVM's instruction for `prefetch` (Language Reference, llvm.prefetch).
+
+    The constants are: a read, into all caches, of data.
     """
 
     def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -113,14 +116,16 @@ def _prefetch(_: Any, array: Any, row: Any) -> Any:
 # -- dispatchers
 
 is_building = False
-"""Whether code is compiled for a library: not optimised, and not cached."""
+"""Whether code is compiled for a library: then it is neither optimised nor cached."""
 _DISPATCHERS: Final[dict[Function, Any]] = {}
 _GLOBALS: Final[dict[str, dict[str, Any]]] = {}
 
 
 def dispatcher_of(function: Function) -> Any:
-    """Numba's dispatcher of a kernel: the same code, with other kernels' dispatchers in
-    place of their Python functions.
+    """Return Numba's dispatcher of a kernel.
+
+    It has the same code, but its globals contain the dispatchers of other kernels
+    instead of their Python functions.
     """
     names = _globals_of(function.__module__)
     if function not in _DISPATCHERS:
@@ -129,7 +134,7 @@ def dispatcher_of(function: Function) -> Any:
 
 
 def _globals_of(module: str) -> dict[str, Any]:
-    """The globals of a module's kernels, with dispatchers for kernels."""
+    """Return the globals of a module's kernels, with dispatchers for kernels."""
     names = _GLOBALS.get(module)
     if names is None:
         names = _GLOBALS[module] = dict(vars(importlib.import_module(module)))
@@ -138,7 +143,8 @@ def _globals_of(module: str) -> dict[str, Any]:
                 names[name] = _prefetch
                 continue
 
-            function = getattr(value, "function", value)  # of an entry
+            # An entry wraps its function.
+            function = getattr(value, "function", value)
             if as_kernel(function) is None:
                 continue
             if function.__module__ == module:
@@ -151,6 +157,8 @@ def _globals_of(module: str) -> dict[str, Any]:
 def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
     how = as_kernel(function)
     assert how is not None
+    # Numba looks names up in the function's globals, so a copy of the function gets
+    # other globals. The original stays a plain Python function.
     twin = python_types.FunctionType(
         function.__code__,
         names,
@@ -174,9 +182,9 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         return _numba.njit(**options)(twin)
     cache = cache_of(how.package)
     before = _numba.config.CACHE_DIR
-    _numba.config.CACHE_DIR = str(
-        cache.folder
-    )  # read while decorating only; restored for other users of Numba
+    # Numba reads the setting only while decorating. It is restored for other users of
+    # Numba.
+    _numba.config.CACHE_DIR = str(cache.folder)
     try:
         return _numba.njit(cache=cache.is_used, **options)(twin)
     finally:
@@ -187,7 +195,7 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
 
 
 def type_of(kind: Kind) -> Any:
-    """Numba's type of a kind."""
+    """Return Numba's type of a kind."""
     if isinstance(kind, ArrayKind):
         return _types.Array(_numba.from_dtype(np.dtype(kind.dtype)), kind.ndim, "C")
     if isinstance(kind, ScalarKind):
@@ -198,8 +206,12 @@ def type_of(kind: Kind) -> Any:
 
 
 def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
-    """Compile a kernel for these argument types, or load it from the cache; Numba's
-    ``CompileResult``.
+    """Compile a kernel for these argument types, or load it from the cache.
+
+    Returns
+    -------
+    CompileResult
+        Numba's result.
     """
     dispatcher = dispatcher_of(function)
     signature = tuple(map(type_of, kinds))
@@ -210,17 +222,18 @@ def compile_kernel(function: Function, kinds: Sequence[Kind]) -> Any:
 def add_wrapper(
     compiled: Any, kinds: Sequence[Kind], result: str, module: Any, symbol: str
 ) -> None:
-    """Add a wrapper function to an LLVM module: it unpacks a row of words and calls the
-    kernel; see `add_rows_wrapper`.
+    """Add a function to an LLVM module that unpacks a row of words and calls a kernel.
+
+    See `add_rows_wrapper` for many rows.
 
     Parameters
     ----------
     compiled : CompileResult
-        Of `compile_kernel`.
+        Result of `compile_kernel`.
     kinds : sequence of Kind
         Types of the kernel's arguments.
     result : str
-        Code of the return type, as in `ScalarKind`; "": none.
+        Code of the return type, as in `ScalarKind`; "" for none.
     module : llvmlite.ir.Module
         The module.
     symbol : str
@@ -245,12 +258,11 @@ def add_wrapper(
 def add_rows_wrapper(
     compiled: Any, kinds: Sequence[Kind], module: Any, symbol: str
 ) -> None:
-    """Add a wrapper function to an LLVM module that calls a kernel without a result for
-    many rows of words.
+    """Add a function to an LLVM module that calls a kernel for many rows of words.
 
-    It takes a row of four words: the address of the rows, their length in words, the
-    address of the int64 numbers of the rows that are to be used, and how many numbers
-    there are. The other parameters are those of `add_wrapper`.
+    The kernel has no result. The function takes a row of four words: the address of the
+    rows, their length in words, the address of the int64 numbers of the rows to use,
+    and the count of these numbers. The other parameters are as for `add_wrapper`.
     """
     function = _ir.Function(
         module, _ir.FunctionType(_ir.VoidType(), [_INT64.as_pointer()]), name=symbol
@@ -278,7 +290,7 @@ def add_rows_wrapper(
 def _call(
     compiled: Any, kinds: Sequence[Kind], module: Any, builder: Any, words: Any
 ) -> Any:
-    """Call a kernel with the arguments in a row of words; its result."""
+    """Call a kernel with the arguments in a row of words, and return its result."""
     context = compiled.target_context
     arguments, at = [], 0
     for taken in kinds:
@@ -297,7 +309,7 @@ def _call(
 
 
 def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
-    """Load the value whose words begin at index `at`."""
+    """Load the value whose words start at index `at`."""
 
     def word(k: int) -> Any:
         return builder.load(builder.gep(words, [_INT64(k)]))
@@ -326,7 +338,7 @@ def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
 
 
 def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any:
-    """Numba's array structure, from the words for address and shape."""
+    """Return Numba's array structure for the words of address and shape."""
     array = context.make_array(type_of(kind))(context, builder)
     size = np.dtype(kind.dtype).itemsize
     shape = words[1:]
@@ -345,16 +357,17 @@ def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any
 
 
 WRAPPER: Final = "botyard_entry"
-"""Name of wrappers that are compiled in this process."""
+"""Name of wrappers that this process compiles."""
 _LIBRARIES: Final[list[Any]] = []
-"""Libraries compiled in this process, kept alive for their machine code."""
+"""Libraries that this process has compiled, kept alive for their machine code."""
 
 
 def address_of_compiled(
     function: Function, kinds: Sequence[Kind], result: str, *, rows: bool
 ) -> int:
-    """Address of a kernel's wrapper (`add_wrapper`; `rows`: `add_rows_wrapper`),
-    compiled now or loaded from the cache.
+    """Return the address of a kernel's wrapper, compiled now or loaded from the cache.
+
+    The wrapper is `add_wrapper`, or `add_rows_wrapper` with `rows`.
     """
     with global_compiler_lock:
         library = with_wrapper(function, kinds, result, WRAPPER, rows=rows)
@@ -365,8 +378,9 @@ def address_of_compiled(
 def with_wrapper(
     function: Function, kinds: Sequence[Kind], result: str, symbol: str, *, rows: bool
 ) -> Any:
-    """A code library of Numba's with a kernel and its wrapper. The caller holds Numba's
-    lock.
+    """Return Numba's code library of a kernel and its wrapper.
+
+    The caller holds Numba's lock.
     """
     compiled = compile_kernel(function, kinds)
     library = compiled.target_context.codegen().create_library(

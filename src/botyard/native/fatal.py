@@ -1,12 +1,15 @@
-"""Handler of fatal signals (a fault in compiled code): copies the log, exits with a
-documented status (CRS-001, EXIT-012).
+"""Handler of fatal signals, such as a segmentation fault in compiled code.
 
-A Python signal handler cannot do that: no Python code runs after such a signal, and
-`faulthandler` writes tracebacks and lets the signal kill the process. So the handler is
-machine code, a few dozen instructions. It is part of the library shipped with the
-package (`botyard.native.shipped`); without that, LLVM compiles it at program start. It
-calls only async-signal-safe functions: open, read, write, _exit. `faulthandler`,
-enabled afterwards, chains to it as the previously installed handler.
+It copies the log and exits with a documented status (CRS-001, EXIT-012).
+
+A handler in Python cannot do that: no Python code runs after such a signal, and
+`faulthandler` writes tracebacks and lets the signal kill the process. The handler is
+therefore machine code of a few dozen instructions. It is part of the library shipped
+with the package (`botyard.native.shipped`). Without that library, LLVM compiles it at
+program start.
+
+The handler calls only async-signal-safe functions: open, read, write, _exit.
+`faulthandler`, enabled afterwards, chains to it as the previously installed handler.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ SIGNALS: Final = tuple(
     for n in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
     if hasattr(signal, n)
 )
-"""Signals that are handled: the same as by `faulthandler`."""
+"""Signals that the handler covers: the same ones as `faulthandler`."""
 _BLOCK: Final = 65536
 """Size of the copy buffer, bytes."""
 WORDS: Final = (
@@ -44,8 +47,10 @@ WORDS: Final = (
     "message_size",
     "status",
 )
-"""Parameters of the handler, 64 bits each: addresses of functions and of texts, flags,
-sizes; `log` is 0 without a log file.
+"""Parameters of the handler, 64 bits each.
+
+They are addresses of functions and of texts, flags and sizes. `log` is 0 without a log
+file.
 """
 
 
@@ -93,28 +98,27 @@ leave:
   unreachable
 }}
 """
-"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of the array of its
-parameters.
-"""
+"""LLVM assembly of ``void botyard_fatal_handler(int number)`` and of its parameters."""
 
 
 def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], None]:
-    """Install the handler: at a fatal signal copy the log file to ``FILE-crash``, then
-    exit with `status`.
+    """Install the handler of fatal signals.
+
+    At a fatal signal it copies the log file to ``FILE-crash`` and exits with `status`.
 
     Parameters
     ----------
     status : int
         Exit status, 0 … 255.
     log_file : str, optional
-        The log file. It is opened by name when the signal arrives, because logs are
-        rotated.
+        The log file. The handler opens it by name when the signal arrives, because logs
+        are rotated.
 
     Returns
     -------
     callable
-        Restores the previous handlers. Nothing is installed where the system has no
-        POSIX signals, or without both library and LLVM.
+        Restores the previous handlers. Nothing is installed if the system has no POSIX
+        signals, or if both library and LLVM are missing.
     """
     code = _code() if os.name == "posix" else None
     if code is None:
@@ -125,6 +129,8 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
         name: getattr(system, name) for name in ("open", "read", "write", "_exit")
     }
     if log_file is not None:
+        # A link or a FIFO in the place of a log must neither redirect the copy nor
+        # block.
         safe = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         parameters |= {
             "log": ctypes.create_string_buffer(os.fsencode(os.path.abspath(log_file))),
@@ -165,8 +171,9 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
 
 def _code() -> tuple[Any, int, list[Any]] | None:
-    """The parameter array of the handler, its address, and the objects that must stay
-    alive with it.
+    """Return the handler's parameter array and address, and objects to keep alive.
+
+    None means that neither the shipped library nor LLVM is available.
     """
     kind = ctypes.c_int64 * len(WORDS)
     shipped = library().code if mode() in ("auto", "native") else None

@@ -1,4 +1,4 @@
-"""Hints for the processor, which kernels give: they change no result."""
+"""Hints of kernels to the processor, which never change a result."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ CACHE_LINE: int = 64
 
 
 def prefetch(array: NDArray[Any], row: int) -> None:
-    """Begin to load the cache line in which row `row` of an array begins. In Python,
-    and beyond the array, it does nothing.
+    """Start to load the cache line of row `row` of an array.
+
+    In Python, and beyond the array, it does nothing.
     """
 
 

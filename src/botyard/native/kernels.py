@@ -2,23 +2,24 @@
 
 An *entry* is a kernel that Python calls. Other kernels are called by kernels only, and
 stay plain Python functions, so that modules with kernels import without a compiler. The
-source of an entry's code is chosen at its first call:
+first call of an entry chooses the source of its code:
 
-1. from the shared library that the installation ships (`botyard.native.shipped`), if it
-   was made from these sources and fits the processor;
-2. else Numba compiles it now, or loads it from the user's cache
+1. the shared library of the installation (`botyard.native.shipped`), if it was made
+   from these sources and fits the processor;
+2. otherwise Numba compiles it now, or loads it from the user's cache
    (`botyard.native.compiler`);
-3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` it runs as the Python
-   function that it is.
+3. with ``NUMBA_DISABLE_JIT=1`` or ``BOTYARD_KERNELS=python`` the Python function itself
+   runs.
 
 The calling convention is the same for 1 and 2. An entry takes one pointer to a row of
-64-bit words: a number is one word; an array is its address and its shape; a tuple of
-arrays is the words of its fields; a `Pack` is the address of such a row, written once
-when arrays are allocated. So a call from Python costs half a microsecond, whatever the
-number of arrays. Kernels allocate nothing, do not raise, and run without the GIL.
+64-bit words. A number is one word. An array is its address and its shape. A tuple of
+arrays is the words of its fields. A `Pack` is the address of such a row, written once
+when arrays are allocated. A call from Python therefore costs half a microsecond, for
+any number of arrays. Kernels allocate nothing, do not raise exceptions, and run without
+the GIL.
 
-An entry *of rows* (`RowsEntry`) is called once for each of many such rows, which stand
-one behind the other in a `RowTable`, by one call from Python.
+One call of an entry *of rows* (`RowsEntry`) runs the kernel once for each of many rows,
+which are consecutive in a `RowTable`.
 """
 
 from __future__ import annotations
@@ -52,24 +53,24 @@ R = TypeVar("R")
 
 
 class Entry(Generic[R]):
-    """A kernel that can be called from Python.
+    """A kernel that Python can call.
 
     Parameters
     ----------
     function : callable
-        The kernel. Numbers among its arguments are annotated as int, float, bool or
-        np.uint64; it returns None or one of them.
+        The kernel. Its numeric arguments are annotated as int, float, bool or
+        np.uint64. It returns None or one of these types.
 
     Attributes
     ----------
     function : callable
         The Python function, which runs in mode ``python``.
     package : Package
-        Package that it belongs to.
+        Package of the kernel.
     name : str
         Qualified name.
     kinds : tuple of Kind or None
-        Types of the arguments of its first call; None before that.
+        Types of the arguments of its first call; None before it.
     """
 
     takes_rows: ClassVar[bool] = False
@@ -97,14 +98,15 @@ class Entry(Generic[R]):
 
     @property
     def is_ready(self) -> bool:
-        """Whether its code is loaded, so that the next call does not compile or load
-        it.
+        """Whether the code is loaded.
+
+        If so, the next call neither compiles nor loads it.
         """
         return self._call != self._first
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether it can be called without a compilation."""
+        """Whether a call needs no compilation."""
         if self.is_ready or mode() == "python":
             return True
         from botyard.native.shipped import library
@@ -126,13 +128,14 @@ class Entry(Generic[R]):
 
     @property
     def result(self) -> str:
-        """Code of the return type; "": none."""
+        """Code of the return type; "" for none."""
         hint = get_type_hints(self.function)["return"]
         return "" if hint is type(None) else SCALARS[hint].code
 
     def _first(self, *args: Any) -> R:
-        """The first call: load or compile the code."""
+        """Load or compile the code at the first call, and call it."""
         with _LOCK:
+            # Another thread may have loaded it while this one waited for the lock.
             if not self.is_ready:
                 self.kinds = self._kinds(args)
                 address = _address(self)
@@ -149,7 +152,7 @@ class Entry(Generic[R]):
         count = self.function.__code__.co_argcount
         if len(args) != count:
             raise TypeError(f"{self.name} takes {count} arguments, found {len(args)}")
-        # scalars have the annotated type: an int may be passed for a float
+        # Scalars have the annotated type, because callers may pass an int for a float.
         return tuple(
             SCALARS.get(hint) or kind_of(arg)
             for (_, hint), arg in zip(hints, args, strict=False)
@@ -174,19 +177,16 @@ class Entry(Generic[R]):
         return call
 
     def _as_machine_code(self, address: int) -> Function:
-        """A function that packs its arguments into words and calls the code at an
-        address.
-        """
+        """Return a function that packs its arguments and calls the machine code."""
         assert self.kinds is not None
-        native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(
-            address
-        )  # ctypes releases the GIL during the call
+        # ctypes releases the GIL during the call.
+        native = ctypes.CFUNCTYPE(_RESULTS[self.result], ctypes.c_char_p)(address)
         names = self._names()
         words = []
         for name, kind in zip(names, self.kinds, strict=True):
-            if isinstance(
-                kind, PackKind
-            ):  # of another kind, its words would be taken for addresses of other arrays
+            # A pack of another type must not pass: its words would be used as addresses
+            # of other arrays.
+            if isinstance(kind, PackKind):
                 words.append(
                     f"{name}.address if {name}.kind is kind_{name}.of else "
                     f"words_({name}, kind_{name})[0]"
@@ -207,6 +207,9 @@ class Entry(Generic[R]):
             },
         }
         takes = ", ".join(names)
+        # Generated source: a call with a fixed list of arguments is faster than any
+        # loop over them. Errors are explained only when packing fails, so valid calls
+        # pay nothing.
         code = (
             f"def {self.function.__name__}({takes}):\n try:\n  return "
             f"native_(pack_({', '.join(words)}))\n"
@@ -217,12 +220,12 @@ class Entry(Generic[R]):
         return call
 
     def _names(self) -> tuple[str, ...]:
-        """What its arguments are called."""
+        """Return the names of the arguments."""
         code = self.function.__code__
         return code.co_varnames[: code.co_argcount]
 
     def _explain(self, *args: Any) -> None:
-        """Say which argument cannot be handed over."""
+        """Raise a TypeError that names the argument that cannot be encoded."""
         assert self.kinds is not None
         for name, arg, kind in zip(self._names(), args, self.kinds, strict=True):
             try:
@@ -232,7 +235,7 @@ class Entry(Generic[R]):
 
 
 class RowTable:
-    """Arguments of many calls of a kernel.
+    """Encoded arguments of many calls of a kernel.
 
     Parameters
     ----------
@@ -241,17 +244,17 @@ class RowTable:
     count : int
         Number of rows.
     arguments : callable
-        The arguments of a row: packs, named tuples of arrays, numbers. What it returns
+        Returns the arguments of a row: packs, named tuples of arrays, numbers. They
         must stay valid as long as the table.
 
     Attributes
     ----------
     words : (n, k) uint64 array
-        The encoded arguments.
+        Encoded arguments.
     where : (int, int)
-        Their address, and how many a row has.
+        Address of `words`, and number of words in a row.
     kinds : tuple of Kind
-        Their types.
+        Types of the arguments.
     """
 
     def __init__(
@@ -264,26 +267,27 @@ class RowTable:
         self.where = address_of(self.words), self._form.size // WORD
 
     def fill(self, first: int, end: int) -> None:
-        """Encode the rows `first` … `end` − 1, whose arrays are equally far apart in
-        memory from each row to the next.
+        """Encode the rows `first` … `end` − 1.
+
+        The arrays of consecutive rows must be equally far apart in memory.
         """
         if end <= first:
             return
         self.words[first:end] = self.encoded(first)
-        if (
-            end - first > 1
-        ):  # what is the same in all rows has the distance 0; unsigned numbers wrap around
+        # Equal arguments have the distance 0, and unsigned numbers wrap around, so one
+        # rule serves addresses and numbers.
+        if end - first > 1:
             distance = self.encoded(first + 1) - self.words[first]
             self.words[first:end] += (
                 np.arange(end - first, dtype=np.uint64)[:, None] * distance
             )
 
     def column(self, argument: int) -> int:
-        """Column of the first word of an argument, by its number."""
+        """Return the column of the first word of an argument, by its number."""
         return sum(kind.words for kind in self.kinds[:argument])
 
     def encoded(self, row: int) -> NDArray[np.uint64]:
-        """The words of the arguments that a row would have now, (k,)."""
+        """Return the words of a row's current arguments, (k,)."""
         words = [
             word
             for value, kind in zip(self.arguments(row), self.kinds, strict=True)
@@ -293,11 +297,11 @@ class RowTable:
 
 
 class RowsEntry(Entry[None]):
-    """A kernel without a result that one call from Python calls for many rows of
-    arguments: ``entry(table, numbers)``.
+    """A kernel that one call from Python runs for many rows of arguments.
 
-    It takes a `RowTable` and the numbers of its rows, (n,) int64, and calls the kernel
-    for these in this order. Numbers are not checked.
+    ``entry(table, numbers)`` takes a `RowTable` and the numbers of its rows, (n,)
+    int64. It calls the kernel for these rows in this order. The kernel has no result,
+    and the numbers are not checked.
     """
 
     takes_rows = True
@@ -310,10 +314,12 @@ class RowsEntry(Entry[None]):
     def prepared(
         self, table: RowTable, numbers: NDArray[np.int64]
     ) -> Callable[[], object]:
-        """A function that calls the kernel for the same rows each time, at less cost.
-        Both arguments stay where they are in memory.
+        """Return a function that calls the kernel for the same rows each time.
+
+        It costs less than a call of the entry. Both arguments must keep their address in memory.
         """
-        self(table, numbers[:0])  # loads the code
+        # An empty call loads the code.
+        self(table, numbers[:0])
         if self._native is None:
             return partial(self, table, numbers)
         made = partial(
@@ -323,10 +329,13 @@ class RowsEntry(Entry[None]):
         return made
 
     def caller(self, table: RowTable) -> Callable[[NDArray[np.int64]], object]:
-        """A function that calls the kernel for rows of the same table, which it keeps,
-        by their numbers: at less cost.
+        """Return a function that calls the kernel for rows of one table.
+
+        It takes the numbers of rows, keeps the table, and costs less than a call of the
+        entry.
         """
-        self(table, np.zeros(0, np.int64))  # loads the code
+        # An empty call loads the code.
+        self(table, np.zeros(0, np.int64))
         if self._native is None:
             return partial(self, table)
         native, head, pack = self._native, _TABLE.pack(*table.where), _NUMBERS.pack
@@ -343,13 +352,14 @@ class RowsEntry(Entry[None]):
         return super().signature.replace("(", "(rows:", 1)
 
     def kinds_of(self, arguments: tuple[Any, ...]) -> tuple[Kind, ...]:
-        """Types of the arguments of a row; those of the first row say which types the
-        kernel is compiled for.
+        """Return the types of the arguments of a row.
+
+        The first row determines the types for which the kernel is compiled.
 
         Raises
         ------
         TypeError
-            They are of other types than those of the first row.
+            The types differ from the first row's types.
         """
         kinds = self._kinds(arguments)
         if self.kinds is None:
@@ -382,9 +392,8 @@ class RowsEntry(Entry[None]):
             self.function(*values)
 
     def _rows_as_machine_code(self, address: int) -> Function:
-        native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(
-            address
-        )  # ctypes releases the GIL during the call
+        # ctypes releases the GIL during the call.
+        native = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(address)
         self._native, pack = native, _ROWS.pack
 
         def call(table: RowTable, numbers: NDArray[np.int64]) -> None:
@@ -394,15 +403,17 @@ class RowsEntry(Entry[None]):
 
 
 _ROWS: Final = struct.Struct("<4Q")
-"""Arguments of a `RowsEntry`: address of the table, words of a row, address of the
-numbers of rows, and how many these are.
+"""Arguments of a `RowsEntry`.
+
+They are the address of the table, the words of a row, the address of the numbers of
+rows, and their count.
 """
 _TABLE, _NUMBERS = struct.Struct("<2Q"), struct.Struct("<2Q")
-"""Both halves of these."""
+"""The two halves of these arguments."""
 WORD: Final = 8
 """Bytes of a word."""
 _LOCK: Final = threading.RLock()
-"""Numba compiles one function at a time; also guards the first call of entries."""
+"""Lock of the first call of entries; Numba compiles one function at a time."""
 ENTRIES: Final[dict[str, Entry[Any]]] = {}
 """All entries of the imported modules, by name."""
 _RESULTS: Final[dict[str, Any]] = {
@@ -415,7 +426,7 @@ _RESULTS: Final[dict[str, Any]] = {
 
 
 def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
-    """A decorator that makes kernels of a package callable from Python."""
+    """Return a decorator that makes kernels of a package callable from Python."""
 
     def decorate(function: Callable[..., R]) -> Entry[R]:
         return Entry(package.kernel(function), package)
@@ -424,9 +435,7 @@ def entry_kernels(package: Package) -> Callable[[Callable[..., R]], Entry[R]]:
 
 
 def rows_kernels(package: Package) -> Callable[[Callable[..., None]], RowsEntry]:
-    """A decorator that makes kernels of a package callable from Python, for many rows
-    of arguments at once.
-    """
+    """Return a decorator for kernels that Python calls for many rows at once."""
 
     def decorate(function: Callable[..., None]) -> RowsEntry:
         return RowsEntry(package.kernel_of_rows(function), package)
@@ -435,7 +444,7 @@ def rows_kernels(package: Package) -> Callable[[Callable[..., None]], RowsEntry]
 
 
 def _address(entry: Entry[Any]) -> int | None:
-    """Address of an entry's machine code; None: run it in Python."""
+    """Return the address of an entry's machine code; None to run it in Python."""
     chosen = mode()
     if chosen == "python":
         return None

@@ -1,5 +1,6 @@
-"""Types of kernel arguments, and their encoding as a row of 64-bit words; see
-`botyard.native.kernels`.
+"""Types of kernel arguments, and their encoding as a row of 64-bit words.
+
+See `botyard.native.kernels`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ArrayKind:
-    """A C-contiguous array.
+    """Type of a C-contiguous array.
 
     Attributes
     ----------
     dtype : str
-        Type of its elements, as NumPy writes it ("f8").
+        Type of its elements in NumPy's notation ("f8").
     ndim : int
-        Number of its dimensions.
+        Number of dimensions.
     """
 
     dtype: str
@@ -35,13 +36,16 @@ class ArrayKind:
 
     @property
     def words(self) -> int:
-        """How many words it takes."""
+        """Number of words of a value."""
         return 1 + self.ndim
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarKind:
-    """A number: ``q`` int64, ``Q`` uint64, ``d`` float64 or ``?`` bool, each a word."""
+    """Type of a number, one word.
+
+    `code` is ``q`` (int64), ``Q`` (uint64), ``d`` (float64) or ``?`` (bool).
+    """
 
     code: str
 
@@ -50,13 +54,13 @@ class ScalarKind:
 
     @property
     def words(self) -> int:
-        """How many words it takes."""
+        """Number of words of a value."""
         return 1
 
 
 @dataclass(frozen=True, slots=True)
 class TupleKind:
-    """A NamedTuple: the words of its fields in order."""
+    """Type of a NamedTuple: the words of its fields in order."""
 
     cls: type[Any]
     fields: tuple[Kind, ...]
@@ -66,13 +70,13 @@ class TupleKind:
 
     @property
     def words(self) -> int:
-        """How many words it takes."""
+        """Number of words of a value."""
         return sum(field.words for field in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class PackKind:
-    """The address of a `Pack`."""
+    """Type of the address of a `Pack`."""
 
     of: TupleKind
 
@@ -81,7 +85,7 @@ class PackKind:
 
     @property
     def words(self) -> int:
-        """How many words it takes."""
+        """Number of words of a value."""
         return 1
 
 
@@ -108,12 +112,12 @@ _NO_BYTES: Final = ctypes.c_char * 0
 
 
 def kind_of(value: Any) -> Kind:
-    """The argument type of a value.
+    """Return the argument type of a value.
 
     Raises
     ------
     TypeError
-        Kernels do not take it.
+        Kernels do not accept such values.
     """
     if isinstance(value, np.ndarray):
         dtype = _DTYPES.get(value.dtype)
@@ -128,6 +132,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, np.uint64):
         return SCALARS[np.uint64]
     for cls, number in (
+        # bool comes first, because it is a subclass of int.
         (bool | np.bool_, bool),
         (int | np.integer, int),
         (float, float),
@@ -147,12 +152,12 @@ def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
 
 
 def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
-    """The words of a value.
+    """Return the words of a value.
 
     Raises
     ------
     TypeError
-        It is not of that kind, or an array has gaps in memory.
+        The value has another type, or an array is not contiguous in memory.
     """
     if isinstance(kind, ArrayKind):
         if not isinstance(value, np.ndarray):
@@ -193,8 +198,7 @@ def words_of(value: Any, kind: Kind) -> tuple[int | float, ...]:
 
 
 def address_of(array: Any) -> int:
-    """Address of the elements of a C-contiguous array, or of the bytes of a
-    ``bytearray``.
+    """Return the address of a C-contiguous array's elements or of a ``bytearray``.
 
     Raises
     ------
@@ -204,16 +208,15 @@ def address_of(array: Any) -> int:
     try:
         return ctypes.addressof(_NO_BYTES.from_buffer(array))
     except TypeError:
-        if (
-            isinstance(array, np.ndarray) and array.flags.c_contiguous
-        ):  # it is read-only
+        # `from_buffer` is fast but refuses read-only arrays.
+        if isinstance(array, np.ndarray) and array.flags.c_contiguous:
             return int(array.ctypes.data)
 
         raise TypeError("an array must be contiguous in memory for kernels") from None
 
 
 def format_of(kinds: Iterable[Kind]) -> str:
-    """The format of `struct` for the words of these types."""
+    """Return the format of `struct` for the words of these types."""
     codes = []
     for kind in kinds:
         if isinstance(kind, ScalarKind):
@@ -234,19 +237,20 @@ class Pack(Generic[T]):
     Parameters
     ----------
     value : NamedTuple
-        Arrays, numbers, and other packs. Arrays must not be reallocated while it is
-        used; their elements may change.
+        Arrays, numbers, and other packs. Arrays must not be reallocated while the pack
+        is used; their elements may change.
 
     Attributes
     ----------
     source : NamedTuple
         The argument `value`.
     value : NamedTuple
-        The same with nested packs replaced by their values: the kernel's argument.
+        `value` with nested packs replaced by their values: the kernel's argument in
+        Python.
     kind : TupleKind
-        Its type.
+        Type of the tuple.
     address : int
-        Address of its words.
+        Address of the encoded words.
     """
 
     __slots__ = ("_words", "address", "kind", "source", "value")
@@ -273,18 +277,16 @@ class Pack(Generic[T]):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (
-            self.source,
-        )  # a copy has words of its own: these say where its arrays are
+        # A copy encodes its own words, because the words contain the addresses of its
+        # arrays.
+        return type(self), (self.source,)
 
     def __repr__(self) -> str:
         return f"<pack of {self.kind.cls.__name__}>"
 
 
 class LastPack(Generic[T]):
-    """A one-element cache of packs: encodes a tuple again only when it is another
-    object.
-    """
+    """A cache of one pack, which encodes a tuple again only if it is another object."""
 
     __slots__ = ("_last",)
 
@@ -292,7 +294,7 @@ class LastPack(Generic[T]):
         self._last: Pack[T] | None = None
 
     def __call__(self, value: T) -> Pack[T]:
-        """The pack of `value`."""
+        """Return the pack of `value`."""
         last = self._last
         if last is None or last.source is not value:
             last = self._last = Pack(value)
@@ -300,7 +302,7 @@ class LastPack(Generic[T]):
 
 
 _PACKED: Final[dict[type[Any], TupleKind]] = {}
-"""Type of each class of tuples, which never changes: a cache for `Pack`."""
+"""Cached type of each class of tuples for `Pack`: it never changes."""
 _FORMATS: Final[dict[TupleKind, struct.Struct]] = {}
 
 

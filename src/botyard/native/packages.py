@@ -1,5 +1,6 @@
-"""Registry of kernel functions by package, and their decorators, which return the
-functions unchanged; see `botyard.native.kernels`.
+"""Registry of kernel functions by package, and their decorators.
+
+The decorators return the functions unchanged; see `botyard.native.kernels`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ CONVENTION: Final = [
     Path(__file__).with_name(name)
     for name in ("kinds.py", "compiler.py", "fatal.py", "build.py")
 ]
-"""Files that define the calling convention and what else the library contains: compiled
-code is invalid when they change.
+"""Files that define the calling convention and the other contents of the library.
+
+Compiled code is invalid when they change.
 """
 
 
 def digest_of(files: Iterable[Path]) -> str:
-    """A hash of the names and contents of files, 16 characters."""
+    """Return a hash of the names and contents of files, 16 characters."""
     digest = hashlib.blake2b(digest_size=8)
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -39,12 +41,12 @@ _KERNELS: Final[dict[Function, Kernel]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """How a function is compiled.
+    """Options of a kernel's compilation.
 
     Attributes
     ----------
     package : Package
-        The package that it belongs to.
+        Package of the kernel.
     inline : {"no", "machine", "source", "rows"}
         Not inlined; inlined into its callers' machine code; inlined into their source
         before type inference; inlined into the loop over rows of a shared library.
@@ -55,10 +57,11 @@ class Kernel:
 
 
 def as_kernel(value: Any) -> Kernel | None:
-    """The compilation options of a function; None: it is not a kernel."""
+    """Return the compilation options of a function; None if it is not a kernel."""
     try:
         return _KERNELS.get(value)
-    except TypeError:  # unhashable: not a function
+    # An unhashable value is not a function.
+    except TypeError:
         return None
 
 
@@ -68,7 +71,7 @@ class Package:
     Parameters
     ----------
     name : str
-        The package.
+        Name of the package.
     sources : iterable of Path
         All source files of its kernels.
     """
@@ -78,51 +81,53 @@ class Package:
         self.sources = sorted(sources)
 
     def digest(self) -> str:
-        """A hash (16 characters) of all sources and of the calling convention: compiled
-        code is valid for one digest only.
+        """Return a hash (16 characters) of all sources and of the calling convention.
+
+        Compiled code is valid for one digest only.
         """
         return digest_of([*CONVENTION, *self.sources])
 
     def kernel(self, function: Function) -> Function:
-        """Decorator: a kernel that other kernels call. From Python it is a plain
-        function.
+        """Decorate a kernel that other kernels call.
+
+        From Python it is a plain function.
         """
         _KERNELS[function] = Kernel(self, "no")
         return function
 
     def kernel_of_rows(self, function: Function) -> Function:
-        """Decorator: a kernel that is called for many rows of arguments
-        (`botyard.native.kernels.RowsEntry`).
+        """Decorate a kernel that is called for many rows of arguments.
 
-        A call with 150 arrays puts a thousand words on the stack, which takes a fifth
-        of a step of a world without sensors. In a library that is built once there is
-        no call; code that is compiled when it is needed is ready sooner with it.
+        See `botyard.native.kernels.RowsEntry`. A call with 150 arrays puts a thousand
+        words on the stack, which takes a fifth of a step of a world without sensors. A
+        shared library is built once, and inlines the kernel. Code compiled at run time
+        keeps the call, because it is then ready sooner.
         """
         _KERNELS[function] = Kernel(self, "rows")
         return function
 
     def inline_kernel(self, function: Function) -> Function:
-        """Decorator: a small kernel that is inlined into the machine code of its
-        callers.
-        """
+        """Decorate a small kernel to inline into the machine code of its callers."""
         _KERNELS[function] = Kernel(self, "machine")
         return function
 
     def merged_kernel(self, function: Function) -> Function:
-        """Decorator: a kernel with tuples of arrays and a single call site, inlined
-        into its caller before type inference.
+        """Decorate a kernel that is inlined into its caller before type inference.
 
-        A call passes each array of a tuple as seven arguments: State, Bodies and Fans
-        together take a quarter of a microsecond per call. For kernels without tuples
-        the other two compile faster.
+        It takes tuples of arrays and has a single call site. A call passes each array
+        of a tuple as seven arguments: State, Bodies and Fans together take a quarter of
+        a microsecond per call. Kernels without tuples compile faster with the other two
+        decorators.
         """
         _KERNELS[function] = Kernel(self, "source")
         return function
 
 
 def mode() -> str:
-    """The mode: ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) or
-    ``python``; see `botyard.native.kernels`.
+    """Return the mode of kernels; see `botyard.native.kernels`.
+
+    The modes are ``auto``, ``native`` (shipped library only), ``jit`` (Numba only) and
+    ``python``.
 
     Raises
     ------

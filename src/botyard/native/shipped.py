@@ -1,5 +1,6 @@
-"""The shared library of kernels that an installation ships: compiled when it was built,
-for processors of a named kind.
+"""The shared library of kernels that an installation ships.
+
+It is compiled when the package is built, for processors of a named kind.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from botyard.native.packages import CONVENTION, Package, digest_of, mode
 FOLDER: Final = Path(__file__).parent / "lib"
 """Folder of the library and its table of contents."""
 TABLE: Final = "kernels.json"
-"""Table of contents of the library: see `botyard.native.build`."""
+"""File name of the table of contents of the library: see `botyard.native.build`."""
 
 
 def read_table(folder: Path) -> dict[str, Any] | None:
-    """The table of contents of the library in a folder, as `botyard.native.build.build`
-    writes it; None: there is no library.
+    """Return the table of contents of the library in a folder; None for no library.
+
+    `botyard.native.build.build` writes the table.
 
     Raises
     ------
@@ -57,14 +59,14 @@ class Library:
     Parameters
     ----------
     folder : Path
-        Its folder.
+        Folder of the library.
 
     Attributes
     ----------
     code : CDLL or None
-        The loaded library; None: it cannot be used.
+        The loaded library; None if it is not usable.
     why_not : str
-        Reason why it cannot be used; "": it can.
+        Reason why it is not usable; "" if it is.
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
@@ -75,8 +77,9 @@ class Library:
 
     @property
     def target(self) -> str:
-        """Processor level that it was built for, such as "x86-64-v3"; "": it cannot be
-        used.
+        """Processor level that the library was built for, such as "x86-64-v3".
+
+        "" means that the library is not usable.
         """
         return "" if self.why_not else str(self._table["cpu"])
 
@@ -95,8 +98,8 @@ class Library:
             if self._table["convention"] != digest_of(CONVENTION):
                 return "compiled kernels are of another version"
             file = folder / self._table["file"]
-            # the system's loader looks at the beginning only: a library that was cut
-            # off ends the process when it is called
+            # The system's loader reads only the start of the file. A truncated library
+            # would load, and end the process when it is called.
             if self._table["library"] != digest_of([file]):
                 return (
                     f"compiled kernels are damaged: {file.name} is not the "
@@ -113,7 +116,7 @@ class Library:
         return ""
 
     def fits(self, package: Package) -> bool:
-        """Whether it was built from the present sources of a package."""
+        """Return whether the library fits the current sources of a package."""
         fits = self._fits.get(package.name)
         if fits is None:
             made_of = (
@@ -127,21 +130,23 @@ class Library:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all kernels; False: those of a first run only (``make run``)."""
+        """Whether the library has all kernels.
+
+        ``make run`` builds only the kernels of a first run.
+        """
         return bool(self._table.get("whole"))
 
     def holds(self, package: Package, name: str) -> bool:
-        """Whether an entry of a package, by its name, is in the library, built from the
-        present sources.
+        """Return whether the library has an entry, built from the current sources.
+
+        `name` is the entry's name in its package.
         """
         return self.fits(package) and any(
             text.partition("(")[0] == name for text in self._table["entries"]
         )
 
     def address(self, package: Package, signature: str) -> int | None:
-        """Address of an entry of a package; None: it is not in the library, or was
-        built from other sources.
-        """
+        """Return the address of an entry; None if it is missing or outdated."""
         symbol = self._table["entries"].get(signature) if self.fits(package) else None
         return (
             ctypes.cast(self.code[symbol], ctypes.c_void_p).value
@@ -152,15 +157,14 @@ class Library:
 
 @functools.cache
 def library() -> Library:
-    """The library of this installation."""
+    """Return the library of this installation."""
     return Library()
 
 
 def is_shipped(package: Package, *, whole: bool = True) -> bool:
-    """Whether the kernels of a package come from the library, so that nothing has to be
-    compiled.
+    """Return whether the kernels of a package come from the library.
 
-    `whole`: all of them; else those that a run needs at its start.
+    They then need no compilation. With `whole` all of them must, otherwise only the kernels of a run's start.
     """
     return (
         mode() in ("auto", "native")
@@ -170,7 +174,7 @@ def is_shipped(package: Package, *, whole: bool = True) -> bool:
 
 
 def this_platform() -> str:
-    """System and processor of this interpreter, as in "linux-x86_64"."""
+    """Return system and processor of this interpreter, for example "linux-x86_64"."""
     machine = {"AMD64": "x86_64", "arm64": "aarch64"}.get(
         platform.machine(), platform.machine()
     )
