@@ -140,7 +140,8 @@ def botyard(world: World) -> tuple[Step, Scan]:
     """A simulation of `world`, and its parts to be measured."""
     import numpy as np
 
-    from botyard.model.robot import Axes, MotionLimits, RobotSpec
+    from botyard.model.kinematics import Axes, MotionLimits
+    from botyard.model.robot import RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec
     from botyard.sim.simulation import Simulation

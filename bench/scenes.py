@@ -26,7 +26,8 @@ from bench.reference import Yardstick
 from botyard.engine.build import robot_body
 from botyard.formats.registry import load_scene
 from botyard.geometry import Pose
-from botyard.model.robot import Axes, MotionLimits, RobotSpec
+from botyard.model.kinematics import Axes, MotionLimits
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.model.tracing import squares_to_segments

@@ -65,7 +65,8 @@ def scene(seed: int) -> Any:
 
 def disc(rays: int, *, bearing_noise: bool) -> Any:
     """A round robot with a lidar."""
-    from botyard.model.robot import Axes, MotionLimits, RobotSpec
+    from botyard.model.kinematics import Axes, MotionLimits
+    from botyard.model.robot import RobotSpec
     from botyard.model.sensors import LaserSpec
 
     error = 0.0007 if bearing_noise else 0.0

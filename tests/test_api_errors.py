@@ -26,7 +26,7 @@ from botyard.errors import (
     PlacementWarning,
     UnknownNameError,
 )
-from botyard.model.robot import Axes, MotionLimits
+from botyard.model.kinematics import Axes, MotionLimits
 
 Call = Callable[[botyard.Simulation, botyard.Robot], object]
 

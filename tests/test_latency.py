@@ -585,7 +585,7 @@ def test_odometry_takes_unequal_wheels_for_equal(ratio: float) -> None:
             odometry_error_low=botyard.Axes(0.02, 0.0, -0.03),
         )
     )
-    track = 2.0 * BASE.pioneer.half_track
+    track = BASE.kinematics.track
     left, right = 2.0 / (1.0 + ratio), 2.0 * ratio / (1.0 + ratio)
     for one in (sim, exact):
         one.robots["r0"].command(v=0.3, w=0.25)

@@ -35,18 +35,13 @@ if TYPE_CHECKING:
     from botyard.formats.registry import load_scene
     from botyard.geometry import Pose, Twist
     from botyard.model.dynamics import DynamicsSpec
+    from botyard.model.kinematics import Axes, MotionLimits
     from botyard.model.library import load_laser, robot_names
     from botyard.model.mapbuilder import MapBuilder
     from botyard.model.obstacles import BoxObject, Returns
     from botyard.model.raster import Raster
     from botyard.model.readings import LaserScan, SonarReadings
-    from botyard.model.robot import (
-        Axes,
-        CommandSpec,
-        MotionLimits,
-        OdometryDrift,
-        RobotSpec,
-    )
+    from botyard.model.robot import CommandSpec, OdometryDrift, RobotSpec
     from botyard.model.scene import Scene
     from botyard.model.sensors import LaserSpec, SonarSpec
     from botyard.sim.simulation import Robot, Simulation
@@ -59,10 +54,10 @@ _MODULE_OF = {
     "Raster": "model.raster",
     "Returns": "model.obstacles",
     "CommandSpec": "model.robot",
-    "MotionLimits": "model.robot",
+    "MotionLimits": "model.kinematics",
     "OdometryDrift": "model.robot",
     "MapBuilder": "model.mapbuilder",
-    "Axes": "model.robot",
+    "Axes": "model.kinematics",
     "ArgumentError": "errors",
     "BotyardError": "errors",
     "Budget": "formats.budget",

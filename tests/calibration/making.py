@@ -13,9 +13,10 @@ from botyard.calibration.log import Log, ScanSeries, Series
 from botyard.calibration.odometry import ALPHAS
 from botyard.model.beams import ReflectorRule
 from botyard.model.devices import make_spec
+from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, CommandSpec, OdometryDrift, RobotSpec
+from botyard.model.robot import CommandSpec, OdometryDrift, RobotSpec
 from botyard.model.scene import Scene, SpecialWalls
 from botyard.sim.simulation import Simulation
 

@@ -22,8 +22,8 @@ from botyard.calibration.robotfile import calibrated, robot_text
 from botyard.calibration.segments import Pieces, chain, corrected, matrix_of
 from botyard.errors import CalibrationError
 from botyard.model.devices import make_spec
+from botyard.model.kinematics import Axes, Drive
 from botyard.model.library import load_robot, parse_robot, robot_names
-from botyard.model.robot import Axes, Drive
 from tests import naive
 from tests.calibration.making import HALL, twenty
 

@@ -376,7 +376,7 @@ def test_units_of_columns_and_wheels(tmp_path: Path) -> None:
     assert truth.values == pytest.approx(
         np.array([[1.0, 0.5, np.pi / 2], [2.0, 0.5, -np.pi / 2]])
     )
-    separation = 2 * SPEC.pioneer.half_track
+    separation = SPEC.kinematics.track
     quarter = np.pi / 2 * separation / 2
     path.write_text(
         "time,left_wheel [m],right_wheel "

@@ -194,7 +194,7 @@ def test_wild_numbers_are_refused() -> None:
 
 def test_unequal_wheels_and_their_separation() -> None:
     """UMBmark's errors of robots whose models have them."""
-    nominal, held = 2.0 * BASE.pioneer.half_track, 0
+    nominal, held = BASE.kinematics.track, 0
     for one in twenty()[:6]:
         found = calibrate([one.log], BASE, truths=[one.truth], hold_out=False)
         told = [

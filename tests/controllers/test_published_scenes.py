@@ -12,8 +12,8 @@ import pytest
 from botyard.controllers.crowd import stoppable_speed
 from botyard.errors import WorldError
 from botyard.formats.models import find_robot
+from botyard.model.kinematics import Axes
 from botyard.model.mapbuilder import MapBuilder
-from botyard.model.robot import Axes
 from botyard.model.scene import Scene
 from botyard.model.world import thing
 from botyard.navigation.crowds import Forces

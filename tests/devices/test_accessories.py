@@ -21,7 +21,7 @@ from botyard.model.accessories import GripperSpec
 from botyard.model.library import load_robot, parse_robot
 from botyard.model.objects import Described, JointSpec
 from botyard.model.readings import Action, ChargeState
-from botyard.model.robot import BatterySpec, PioneerSpec
+from botyard.model.robot import BatterySpec, PioneerSpec, RobotSpec
 from botyard.model.scene import Area, Place, Scene
 from botyard.protocols.pioneer.encoders import GYRO_SCALE, gyro_reading, ticks
 from botyard.sim.simulation import Simulation
@@ -393,7 +393,8 @@ def test_pretended_battery_states() -> None:
 def test_encoders_count_both_wheels() -> None:
     spec = PioneerSpec(ticks_per_mm=100.0, diff_conv=0.005)
     assert ticks(1.0, spec) == 100_000
-    left, right = wheels((0.0, 1.0), (0.5, 0.0), spec.half_track, 0.1)
+    robot_spec = RobotSpec(name="r", pioneer=spec)
+    left, right = wheels((0.0, 1.0), (0.5, 0.0), robot_spec.kinematics)
     assert [ticks(wheel.distance, spec) for wheel in (left, right)] == [
         -20_000,
         20_000,
@@ -414,7 +415,7 @@ def test_encoders_count_both_wheels() -> None:
     robot.command(w=0.3)
     sim.step(20)
     left, right = robot.devices["encoders"].read()
-    half = robot.spec.pioneer.half_track
+    half = robot.spec.kinematics.half_track
     assert right.distance - left.distance == pytest.approx(2 * half * robot.odom.th)
     assert (left.speed, right.speed) == pytest.approx(
         (robot.velocity.vx - 0.3 * half, robot.velocity.vx + 0.3 * half)

@@ -18,9 +18,9 @@ from botyard.formats.models import find_robot
 from botyard.geometry import Pose
 from botyard.model import devices
 from botyard.model.devices import Device, DeviceSpec, Errors, Field, register
+from botyard.model.kinematics import Axes
 from botyard.model.library import parse_robot
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.robot import Axes
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Robot, Simulation
 from botyard.testing import check_device

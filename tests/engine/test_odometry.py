@@ -9,7 +9,7 @@ from botyard.engine import commands as cmd
 from botyard.engine.layout import OdometryErrorMode
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose
-from botyard.model.robot import Axes, Drive
+from botyard.model.kinematics import Axes, Drive, Kinematics
 from botyard.model.scene import Scene
 from tests import naive
 from tests.engine.worlds import OCTAGON
@@ -28,7 +28,7 @@ def fleet(mode: OdometryErrorMode, n: int = 1, seed: int = 1) -> Engine:
                 BodySpec(
                     name=f"r{i}",
                     parts=(OCTAGON,),
-                    drive=Drive.OMNI,
+                    kinematics=Kinematics(kind=Drive.OMNI),
                     odometry_error=ERROR,
                 ),
                 Pose(3.0 * i, 0, 0),

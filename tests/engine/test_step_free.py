@@ -13,7 +13,8 @@ import pytest
 import botyard
 from botyard.engine.kernels.noise import gaussian
 from botyard.errors import ModelError
-from botyard.model.robot import Axes, OdometryDrift, RobotSpec
+from botyard.model.kinematics import Axes
+from botyard.model.robot import OdometryDrift, RobotSpec
 from botyard.sim.simulation import Simulation
 from botyard.worlds.worlds import Worlds
 from tests import naive

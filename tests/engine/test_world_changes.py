@@ -24,9 +24,9 @@ from botyard.engine.commands import SetPoseAxis, SetVisible
 from botyard.errors import CommandError
 from botyard.geometry import Pose, transform_point
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Visible
-from botyard.model.robot import Axes
 from botyard.model.scene import Scene
 from botyard.sim.journal import Entry
 from botyard.sim.resimulation import resimulate

@@ -10,8 +10,8 @@ from botyard.engine.build import BodySpec, grid_of_segments
 from botyard.engine.layout import Grid
 from botyard.engine.simulation import Engine
 from botyard.geometry import Pose
+from botyard.model.kinematics import Drive, Kinematics
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Drive, MotionLimits
 from botyard.model.scene import Scene
 
 OCTAGON = (
@@ -52,11 +52,7 @@ def grid_of(segments: np.ndarray) -> Grid:
 
 def robot(name: str, parts=(OCTAGON,), **changes) -> BodySpec:
     return BodySpec(
-        name=name,
-        parts=tuple(parts),
-        drive=Drive.OMNI,
-        limits=MotionLimits(),
-        **changes,
+        name=name, parts=tuple(parts), kinematics=Kinematics(kind=Drive.OMNI), **changes
     )
 
 

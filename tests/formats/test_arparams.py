@@ -13,8 +13,8 @@ from botyard.errors import ModelFileError
 from botyard.formats.arparams import from_robot, parse, read, to_robot
 from botyard.formats.models import find_robot
 from botyard.model.devices import built_in_devices
+from botyard.model.kinematics import Drive
 from botyard.model.library import load_robot, robot_names
-from botyard.model.robot import Drive
 from botyard.units import deg, mm
 
 SMALL = """ConfigVersion 2.0

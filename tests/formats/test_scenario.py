@@ -22,8 +22,8 @@ from botyard.formats.base import Options, Source
 from botyard.formats.budget import Budget
 from botyard.formats.registry import client_maps, load_scene, load_world, read_world
 from botyard.geometry import Pose
+from botyard.model.kinematics import Drive
 from botyard.model.obstacles import BoxObject, Returns, Visible, disc
-from botyard.model.robot import Drive
 from botyard.model.scene import GeoReference, Place, Scene, SpecialWalls
 from botyard.model.world import Program, World
 from botyard.sim.simulation import Simulation

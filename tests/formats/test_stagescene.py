@@ -18,7 +18,7 @@ from botyard.formats import stageworld
 from botyard.formats.base import Options, Source
 from botyard.formats.registry import load_world, read_world
 from botyard.formats.stagescene import to_world
-from botyard.model.robot import Axes, Drive
+from botyard.model.kinematics import Axes, Drive
 from botyard.model.world import World
 from botyard.sim.simulation import Simulation
 

@@ -20,8 +20,8 @@ from botyard.formats.stageprops import Notes, dialect_of
 from botyard.formats.stagesensors import LASERS
 from botyard.formats.stageworld import parse, read
 from botyard.model.beams import ReflectorRule
+from botyard.model.kinematics import Axes, Drive
 from botyard.model.library import load_laser, load_robot, robot_of
-from botyard.model.robot import Axes, Drive
 from botyard.model.robotfile import to_table
 from botyard.model.scene import Scene
 from botyard.sim.simulation import Simulation

@@ -23,7 +23,7 @@ from botyard.errors import ArgumentError, NotNowError
 from botyard.learning import Environment, Navigate, SocialNavigate, VectorEnvironment
 from botyard.learning.catalog import TASKS
 from botyard.learning.tasks.robots import lidar_robot
-from botyard.model.robot import Axes, MotionLimits
+from botyard.model.kinematics import Axes, MotionLimits
 from tests.waiting import PATIENCE
 
 

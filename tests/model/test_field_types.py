@@ -16,10 +16,11 @@ from botyard.geometry import Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import ReflectorRule
 from botyard.model.dynamics import DynamicsSpec, Gains, PoseController
+from botyard.model.kinematics import Axes, MotionLimits
 from botyard.model.library import load_laser, load_robot
 from botyard.model.mapbuilder import MapBuilder
 from botyard.model.obstacles import BoxObject, Returns, disc
-from botyard.model.robot import Axes, CommandSpec, MotionLimits
+from botyard.model.robot import CommandSpec
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.sim.simulation import Simulation
 

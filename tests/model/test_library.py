@@ -11,8 +11,8 @@ import pytest
 import botyard
 from botyard.errors import ArgumentError, BudgetError, ModelError, ModelFileError
 from botyard.formats.budget import Budget
+from botyard.model.kinematics import Drive
 from botyard.model.library import load_laser, load_robot, parse_robot, robot_names
-from botyard.model.robot import Drive
 
 OURS = {"p3dx-equipped", "small-box"}
 """Models that the original does not have."""

@@ -36,6 +36,7 @@ from botyard.model.filetables import (
     degrees_of,
     file_table,
 )
+from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.library import (
     load_laser,
     load_robot,
@@ -46,11 +47,8 @@ from botyard.model.library import (
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import parameter
 from botyard.model.robot import (
-    Axes,
     BatterySpec,
     CommandSpec,
-    Drive,
-    MotionLimits,
     OdometryDrift,
     PioneerSpec,
     RobotSpec,

@@ -14,9 +14,9 @@ from botyard import units
 from botyard.devices.gps import GpsSpec
 from botyard.engine.commands import SetOdometry
 from botyard.geometry import Pose
+from botyard.model.kinematics import Axes, MotionLimits
 from botyard.model.library import load_robot
 from botyard.model.obstacles import BoxObject, Returns
-from botyard.model.robot import Axes, MotionLimits
 from botyard.model.robotport import Timing
 from botyard.model.scene import Area, GeoReference, Scene
 from botyard.protocols.pioneer import reportbuilder

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from botyard.formats.models import find_robot
 from botyard.geometry import Pose, compose
+from botyard.model.kinematics import Axes
 from botyard.model.obstacles import BoxObject
-from botyard.model.robot import Axes
 from botyard.model.rosmessages import ScanArrays
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec

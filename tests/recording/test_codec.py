@@ -29,6 +29,7 @@ from botyard.formats.registry import load_world
 from botyard.geometry import Pose, Twist
 from botyard.model import devices as kinds
 from botyard.model.devices import Device, DeviceSpec, Field
+from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, robot_names
 from botyard.model.objects import (
     ActuatorSpec,
@@ -40,7 +41,6 @@ from botyard.model.objects import (
     WheelSpec,
 )
 from botyard.model.obstacles import BoxObject, Returns, Visible
-from botyard.model.robot import Axes
 from botyard.model.scene import Area, GeoReference, Place, Scene, SpecialWalls
 from botyard.model.tracing import TracedCells
 from botyard.recording import wire

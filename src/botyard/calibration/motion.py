@@ -20,7 +20,7 @@ import numpy as np
 from botyard.calibration.fitting import Fit, Parameter, Value, least_squares
 from botyard.calibration.log import Log, Series
 from botyard.calibration.planar import F8, between, twist_of
-from botyard.model.robot import MotionLimits
+from botyard.model.kinematics import MotionLimits
 
 MAX_LATENCY_S: Final = 2.0
 FIRST_LATENCIES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6)

@@ -39,7 +39,8 @@ from botyard.calibration.segments import (
     ways_of,
 )
 from botyard.errors import CalibrationError
-from botyard.model.robot import Axes, Drive, RobotSpec
+from botyard.model.kinematics import Axes
+from botyard.model.robot import RobotSpec
 
 MIN_WAYS: Final = 3
 """Fewest ways of all logs together."""
@@ -288,7 +289,7 @@ def fit_odometry(
         There are too few true poses; or the robot is omnidirectional, which has no
         wheels on an axis.
     """
-    if spec.drive is not Drive.DIFF:
+    if not spec.kinematics.has_two_wheels:
         raise CalibrationError(
             f"{spec.name}: expected a robot with two driven wheels on an axis "
             f"(drive diff), found drive {spec.drive.name.lower()}"
@@ -311,7 +312,7 @@ def fit_odometry(
 
     for log, one, offset in zip(logs, ways, offsets, strict=True):
         _check_scale(log, one, offset)
-    nominal = 2.0 * spec.pioneer.half_track
+    nominal = spec.kinematics.track
     problem = _Problem(ways, offsets, clocks, nominal)
     values = np.array([one.start for one in problem.parameters])
     usual = np.array(

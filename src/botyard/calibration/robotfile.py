@@ -15,8 +15,9 @@ from botyard.calibration.ranges import RangeFit
 from botyard.calibration.reflectors import ReflectorFit
 from botyard.errors import ModelError
 from botyard.model.devices import make_spec
+from botyard.model.kinematics import Axes
 from botyard.model.library import load_robot, parse_robot
-from botyard.model.robot import NO_DRIFT, Axes, OdometryDrift, RobotSpec
+from botyard.model.robot import NO_DRIFT, OdometryDrift, RobotSpec
 from botyard.model.robotfile import to_table
 from botyard.processes.safefile import MARK
 

@@ -196,10 +196,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
     odometry = series("odom x", "odom y", "odom heading")
     if {"left wheel", "right wheel"} <= {*table}:
         odometry = _of_wheels(
-            time,
-            table["left wheel"],
-            table["right wheel"],
-            2.0 * spec.pioneer.half_track,
+            time, table["left wheel"], table["right wheel"], spec.kinematics.track
         )
 
     return Log(

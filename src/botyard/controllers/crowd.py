@@ -16,7 +16,8 @@ from botyard.api import arguments
 from botyard.controllers.base import finite
 from botyard.controllers.route import GoalDriver
 from botyard.engine.layout import F8
-from botyard.model.robot import Drive, RobotSpec
+from botyard.model.kinematics import MUST_TURN
+from botyard.model.robot import RobotSpec
 from botyard.navigation import crowds
 from botyard.numerics.elementary import cosine_sine, hypot, log
 from botyard.sim.simulation import Robot
@@ -124,7 +125,7 @@ class CrowdController(GoalDriver, ABC):
         robot, sim = self._robot, self._robot.simulation
         state, row = sim.snapshot.state, sim.snapshot.rows[robot.name]
         radius = sim.engine.bodies.radius
-        ahead = np.where(state.drive == Drive.DIFF, crowds.AHEAD_SHARE * radius, 0.0)
+        ahead = np.where(MUST_TURN[state.drive], crowds.AHEAD_SHARE * radius, 0.0)
         position, velocity = crowds.discs(
             state.pose[None], state.vel[None], ahead[None]
         )
@@ -160,7 +161,7 @@ class CrowdController(GoalDriver, ABC):
             np.array([turn]),
             sim.dt,
         )[0].tolist()
-        if robot.spec.drive is Drive.OMNI:
+        if robot.spec.kinematics.moves_sideways:
             robot.command(v=v, vy=vy, w=w)
         else:
             robot.command(v=v, w=w)
@@ -302,7 +303,10 @@ def stoppable_speed(spec: RobotSpec, forces: crowds.Forces) -> float:
     deceleration.
     """
     limits = spec.limits
-    ramps = [limits.decel.x, *([limits.decel.y] if spec.drive is Drive.OMNI else [])]
+    ramps = [
+        limits.decel.x,
+        *([limits.decel.y] if spec.kinematics.moves_sideways else []),
+    ]
     ramp = min((d for d in ramps if d > 0.0), default=math.inf)
     slow, fast = 0.0, min(DEFAULT_SPEED, limits.max_speed.x)
 

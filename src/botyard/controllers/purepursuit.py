@@ -12,7 +12,6 @@ from botyard.api import arguments
 from botyard.controllers.route import checked_points, checked_reached, checked_speed
 from botyard.controllers.steering import HEADING_GAIN, halt
 from botyard.errors import WorldError
-from botyard.model.robot import Drive
 from botyard.navigation import local
 from botyard.numerics.elementary import atan2
 from botyard.sim.simulation import Robot
@@ -55,7 +54,7 @@ class PurePursuit:
         reached: float = 0.1,
     ) -> None:
         path = checked_points(points, least=2)
-        if robot.spec.drive is Drive.NONE:
+        if not robot.spec.kinematics.drives:
             raise WorldError(
                 f"expected a robot that drives, found {robot.name}, which does not"
             )

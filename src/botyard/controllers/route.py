@@ -12,7 +12,6 @@ from botyard.controllers.base import finite, point, random_state, set_random_sta
 from botyard.engine.commands import MAX_COORDINATE
 from botyard.errors import ArgumentError, WorldError
 from botyard.geometry import Pose
-from botyard.model.robot import Drive
 from botyard.numerics.elementary import atan2, cos, hypot, sin
 from botyard.sim.simulation import Robot
 
@@ -412,9 +411,12 @@ class GoalDriver:
     name = ""
 
     def __init__(self, robot: Robot, seed: int, *, safety: float, **goals: Any) -> None:
-        drive, top = robot.spec.drive, robot.spec.limits.max_speed
-        if drive is Drive.NONE or not (
-            top.x > 0.0 and (top.a > 0.0 or drive is Drive.OMNI)
+        kinematics = robot.spec.kinematics
+        top = kinematics.limits.max_speed
+        if not (
+            kinematics.drives
+            and top.x > 0.0
+            and (top.a > 0.0 or kinematics.moves_sideways)
         ):
             raise WorldError(
                 f"expected a robot that drives and turns, found {robot.name}, which does not"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from botyard.model.robot import Drive
 from botyard.numerics.elementary import atan2, cos, cosine_sine, hypot
 from botyard.sim.simulation import Robot
 
@@ -32,9 +31,10 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
         if distance > 1e-6
         else 0.0
     )
-    top = robot.spec.limits.max_speed
+    kinematics = robot.spec.kinematics
+    top = kinematics.limits.max_speed
     w = max(-top.a, min(top.a, HEADING_GAIN * bearing))
-    if robot.spec.drive is Drive.OMNI:
+    if kinematics.moves_sideways:
         v = min(speed, top.x, distance / dt)
         # The body turns during the step: aim with its heading at half time.
         half = bearing - w * dt / 2.0

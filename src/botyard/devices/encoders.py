@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from botyard.model.devices import Device, DeviceSpec, Field, PioneerFields
+from botyard.model.kinematics import Kinematics
 
 if TYPE_CHECKING:
     from botyard.devices.view import View
@@ -47,12 +48,9 @@ class Wheel(NamedTuple):
 
 
 def wheels(
-    path: tuple[float, float],
-    velocity: tuple[float, float],
-    half_track: float,
-    radius: float,
+    path: tuple[float, float], velocity: tuple[float, float], kinematics: Kinematics
 ) -> list[Wheel]:
-    """Left and right wheel of a robot, `half_track` and `radius` m.
+    """Return the left and the right wheel of a robot.
 
     Parameters
     ----------
@@ -61,21 +59,24 @@ def wheels(
     velocity : (float, float)
         Forward, m/s, and rotation, rad/s.
     """
-    found = []
-    for name, side in (("left", -half_track), ("right", half_track)):
-        distance, speed = path[0] + path[1] * side, velocity[0] + velocity[1] * side
-        found.append(Wheel(name, distance, speed, distance / radius, speed / radius))
-
-    return found
+    distances, speeds = (
+        kinematics.wheel_speeds(*path),
+        kinematics.wheel_speeds(*velocity),
+    )
+    radius = kinematics.wheel_radius
+    return [
+        Wheel(name, distance, speed, distance / radius, speed / radius)
+        for name, distance, speed in zip(
+            ("left", "right"), distances, speeds, strict=True
+        )
+    ]
 
 
 def _read(_: EncodersSpec, view: View) -> list[Wheel]:
     state, row, robot = view.state, view.row, view.robot
     forward, turned = state.path[row].tolist()
     v, _left, w = state.vel[row].tolist()
-    return wheels(
-        (forward, turned), (v, w), robot.pioneer.half_track, robot.wheel_radius
-    )
+    return wheels((forward, turned), (v, w), robot.kinematics)
 
 
 ENCODERS: Final = Device(

@@ -21,10 +21,11 @@ from botyard.geometry import Outline, Pose
 from botyard.model.accessories import GripperSpec
 from botyard.model.beams import Bundle
 from botyard.model.devices import Command, Device, Field, PioneerFields
+from botyard.model.kinematics import Drive
 from botyard.model.objects import Described
 from botyard.model.obstacles import Visible
 from botyard.model.readings import Action, GripperState
-from botyard.model.robot import Drive, RobotSpec
+from botyard.model.robot import RobotSpec
 from botyard.numerics import elementwise
 
 if TYPE_CHECKING:

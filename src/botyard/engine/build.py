@@ -19,16 +19,14 @@ from botyard.engine.layout import F8, I2, I4, I8, U2, WALL, Bins, Bodies, Contro
 from botyard.engine.rng import body_uid
 from botyard.geometry import Outline, Pose, distance, transform_point
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.kinematics import Axes, Drive, Kinematics
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
 from botyard.model.robot import (
     EULER_RAMPS,
     EXACT_RAMPS,
     NO_DRIFT,
     PLAIN_COMMANDS,
-    Axes,
     CommandSpec,
-    Drive,
-    MotionLimits,
     OdometryDrift,
     RobotSpec,
 )
@@ -81,10 +79,8 @@ class BodySpec:
         Unique name.
     parts : tuple of outlines
         Polygons in the body's frame, m.
-    drive : Drive
-        Kinematics.
-    limits : MotionLimits
-        Speeds and ramps.
+    kinematics : Kinematics
+        How it can move.
     ramps : str
         How a step goes through a ramp, see `RobotSpec.ramps`.
     odometry_error : Axes
@@ -99,8 +95,6 @@ class BodySpec:
         World pose of the origin of odometry when it starts; None: its start pose.
     wheel_ratio : float
         Diameter of the right wheel by that of the left one.
-    half_track : float
-        Half the distance of the wheels, m.
     commands : CommandSpec
         How commands reach it.
     returns : Returns
@@ -114,8 +108,7 @@ class BodySpec:
 
     name: str
     parts: tuple[Outline, ...]
-    drive: Drive = Drive.NONE
-    limits: MotionLimits = MotionLimits()
+    kinematics: Kinematics = Kinematics(kind=Drive.NONE)
     ramps: str = EULER_RAMPS
     odometry_error: Axes = Axes()
     odometry_error_low: Axes | None = None
@@ -123,7 +116,6 @@ class BodySpec:
     perfect_odometry: bool = False
     odometry_origin: Pose | None = None
     wheel_ratio: float = 1.0
-    half_track: float = 1.0
     commands: CommandSpec = PLAIN_COMMANDS
     returns: Returns = Returns()
     feels: bool = True
@@ -145,7 +137,7 @@ class BodySpec:
         """What drives it at creation."""
         if self.dynamics is None:
             return Control.NONE
-        return Control.FORCE if self.drive is Drive.NONE else Control.MOTORS
+        return Control.MOTORS if self.kinematics.drives else Control.FORCE
 
 
 def robot_body(spec: RobotSpec, name: str) -> BodySpec:
@@ -164,8 +156,7 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
     return BodySpec(
         name=name,
         parts=tuple(parts),
-        drive=spec.drive,
-        limits=spec.limits,
+        kinematics=spec.kinematics,
         ramps=spec.ramps,
         odometry_error=spec.odometry_error,
         odometry_error_low=spec.odometry_error_low,
@@ -173,7 +164,6 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
         perfect_odometry=spec.perfect_odometry,
         odometry_origin=spec.odometry_origin,
         wheel_ratio=spec.wheel_ratio,
-        half_track=spec.pioneer.half_track if spec.pioneer.diff_conv > 0.0 else 1.0,
         commands=spec.commands,
         returns=spec.returns,
         feels=any(device.feels for device in spec.devices),
@@ -253,7 +243,8 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
         turn=np.array([p.turn for p in drawn], np.float64),
         edge=np.array([e for p in drawn for e in p.edge], np.float64),
         wheels=np.array(
-            [(spec.wheel_ratio, spec.half_track) for spec in specs], np.float64
+            [(spec.wheel_ratio, spec.kinematics.half_track) for spec in specs],
+            np.float64,
         ).reshape(-1, 2),
         drift=np.array(
             [spec.odometry_drift.as_tuple() for spec in specs], np.float64

@@ -19,8 +19,8 @@ from botyard.engine.kernels.odometry import BEFORE_ALL_TICKS, draw_row_errors
 from botyard.engine.layout import F8, I8, Control, Mode, OdometryErrorMode, State
 from botyard.errors import CommandError
 from botyard.geometry import Pose, compose, inverse
+from botyard.model.kinematics import Axes, Drive
 from botyard.model.obstacles import Visible
-from botyard.model.robot import Axes, Drive
 from botyard.names import shown
 
 _NO_MASS: Final = int(Control.NONE)

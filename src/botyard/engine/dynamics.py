@@ -338,7 +338,7 @@ def _values(spec: BodySpec) -> list[float]:
     assert own is not None
     center = own.center
     if center is None:
-        center = moments.center if spec.drive == 0 else (0.0, 0.0)
+        center = (0.0, 0.0) if spec.kinematics.drives else moments.center
     linear, angular = own.controller.linear, own.controller.angular
     return [
         own.mass,

@@ -387,7 +387,11 @@ class Engine:
         self._publish()
 
     def _initialise(self, row: int, spec: BodySpec, pose: Pose) -> None:
-        s, limits, error = self.state, spec.limits, spec.odometry_error.as_tuple()
+        s, limits, error = (
+            self.state,
+            spec.kinematics.limits,
+            spec.odometry_error.as_tuple(),
+        )
         # kernels rely on wrapped headings
         start = pose.x, pose.y, wrap_angle(pose.th)
         s.pose[row] = start
@@ -395,7 +399,7 @@ class Engine:
         s.accel[row] = limits.accel.as_tuple()
         s.decel[row] = limits.decel.as_tuple()
         s.heading_speed[row] = limits.heading_speed
-        s.drive[row] = int(spec.drive)
+        s.drive[row] = int(spec.kinematics.kind)
         s.motors[row] = 1
         s.mask[row] = spec.mask(spec.returns.mask)
         s.control[row] = spec.control

@@ -28,7 +28,7 @@ from botyard.engine.layout import Control, Mode, OdometryErrorMode, State
 from botyard.engine.masslayout import Impulses, MassState, impulses, mass_state
 from botyard.engine.tables import MAX_STATE_NUMBER, NOBODY, Column, Table
 from botyard.errors import StateError
-from botyard.model.robot import Drive
+from botyard.model.kinematics import Drive
 from botyard.model.shapes import digested
 from botyard.names import shown
 

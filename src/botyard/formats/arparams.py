@@ -24,8 +24,9 @@ from botyard.model.devices import (
     make_spec,
     parameters_of,
 )
+from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.library import load_laser
-from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 from botyard.names import shown
 from botyard.processes.safefile import MARK
@@ -507,7 +508,7 @@ def from_robot(spec: RobotSpec) -> str:
         f"TransDecel {_integer(spec.limits.decel.x)}",
         f"RotAccel {round(deg(spec.limits.accel.a))}",
         f"RotDecel {round(deg(spec.limits.decel.a))}",
-        f"HasLatVel {_flag(spec.drive is Drive.OMNI)}",
+        f"HasLatVel {_flag(spec.kinematics.moves_sideways)}",
         "",
         "Section GPS parameters",
         *_device_lines(spec, "GPS parameters"),

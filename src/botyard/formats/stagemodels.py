@@ -46,9 +46,10 @@ from botyard.formats.stageprops import (
 )
 from botyard.formats.stageworld import Entity, Property, WorldFile, any_file, find_file
 from botyard.geometry import IDENTITY, Outline, Pose, compose, transform_point
+from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.library import base_model, load_robot, parse_robot, robot_names
 from botyard.model.obstacles import Returns
-from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.tracing import mask_to_rectangles, mask_to_segments
 from botyard.names import shown
 

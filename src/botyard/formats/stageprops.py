@@ -13,8 +13,9 @@ from botyard.errors import ModelError, ModelFileError
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Pose
 from botyard.model.devices import built_in_devices, make_spec
+from botyard.model.kinematics import Axes, Drive
 from botyard.model.obstacles import Returns
-from botyard.model.robot import NO_DRIFT, Axes, Drive, RobotSpec
+from botyard.model.robot import NO_DRIFT, RobotSpec
 from botyard.names import shown
 from botyard.units import from_deg, from_mm, wrap_angle
 

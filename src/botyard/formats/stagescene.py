@@ -40,7 +40,6 @@ from botyard.formats.stageprops import (
 from botyard.formats.stageworld import Entity, Property, WorldFile
 from botyard.geometry import Outline, Pose, compose, transform_point
 from botyard.model.obstacles import BoxObject, Returns, Visible, rectangle
-from botyard.model.robot import Drive
 from botyard.model.scene import Area, Scene, SpecialWalls
 from botyard.model.tracing import TracedCells, closed, place_segments
 from botyard.model.world import PlacedRobot, Program, Settings, World
@@ -278,7 +277,7 @@ class _Reader:
         ):
             spec = with_origin(spec, None)
 
-        if spec.drive is Drive.NONE:
+        if not spec.kinematics.drives:
             self._objects.append(
                 _as_object(
                     name, place, (spec.outline, *spec.parts), spec.returns, spec.color

@@ -150,6 +150,7 @@ def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
     """Left and right driven wheel. Positions are positive where the wheel has rolled
     forward, rad.
     """
+    half = spec.kinematics.half_track
     left, right = (
         Joint(
             name=f"{side}_wheel_joint",
@@ -160,10 +161,7 @@ def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
             z=spec.wheel_radius,
             axis=(0.0, 1.0, 0.0),
         )
-        for side, y in (
-            ("left", spec.pioneer.half_track),
-            ("right", -spec.pioneer.half_track),
-        )
+        for side, y in (("left", half), ("right", -half))
     )
     return left, right
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from botyard.api.extensions import extension
@@ -22,6 +21,13 @@ from botyard.model.devices import (
     standard_device,
 )
 from botyard.model.dynamics import DynamicsSpec
+from botyard.model.kinematics import (
+    DEFAULT_TRACK,
+    Axes,
+    Drive,
+    Kinematics,
+    MotionLimits,
+)
 from botyard.model.obstacles import Returns
 from botyard.model.parameters import check_types, parameter, range_problems
 from botyard.model.sensors import (
@@ -34,52 +40,16 @@ from botyard.model.sensors import (
 from botyard.model.shapes import set_fields
 from botyard.names import check_name
 from botyard.numerics.elementary import hypot
-from botyard.units import from_deg, from_mm
+from botyard.units import from_mm, mm
 
-MAX_SPEED = 1000.0
-"""Limit of top speeds of models, m/s and rad/s: higher ones are mistaken units."""
-MAX_RAMP = 1e6
-"""Limit of accelerations of models, m/s² and rad/s²."""
 MAX_SCALE = 100.0
 """Limit of factors of velocity commands."""
 MAX_WHEEL_RATIO = 2.0
 """Limit of the ratio of the diameters of two wheels, and of its inverse."""
-_SPEEDS = "m/s m/s rad/s"
-_RAMPS = "m/s² m/s² rad/s²"
-
-
-class Drive(IntEnum):
-    """Kinematics of a body."""
-
-    NONE = 0  # a box: moved by others only
-    DIFF = 1
-    OMNI = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """One value for each axis of motion.
-
-    Attributes
-    ----------
-    x, y : float
-        Forward and leftward; m/s, m/s² or a plain proportion.
-    a : float
-        Rotation; rad/s, rad/s² or a plain proportion.
-    """
-
-    x: float = 0.0
-    y: float = 0.0
-    a: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_types(self)
-
-    def as_tuple(self) -> tuple[float, float, float]:
-        """The three values (x, y, a)."""
-        return self.x, self.y, self.a
-
-
+MIN_TRACK = 0.001
+"""Least distance of driven wheels, m."""
+MAX_TRACK = 1000.0
+"""Greatest distance of driven wheels, m."""
 EULER_RAMPS: Final = "euler"
 EXACT_RAMPS: Final = "exact"
 MAX_DRIFT: Final = 1e3
@@ -129,51 +99,6 @@ class OdometryDrift:
 
 
 NO_DRIFT: Final = OdometryDrift()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MotionLimits:
-    """Speeds and accelerations of a robot (defaults: pioneer-protocol §11.5).
-
-    Attributes
-    ----------
-    max_speed : Axes
-        Top speeds; no command can exceed them.
-    accel, decel : Axes
-        Ramps in force until a client changes them; 0 means immediate.
-    top_accel : Axes
-        The greatest ramp that a client may ask for (reported, not enforced).
-    heading_speed : float
-        Yaw rate limit of heading commands until a client sets one, rad/s.
-    """
-
-    max_speed: Axes = parameter(Axes(3.0, 3.0, 7.85), unit=_SPEEDS, is_required=True)
-    accel: Axes = parameter(Axes(0.5, 0.5, 0.8), unit=_RAMPS, is_required=True)
-    decel: Axes = parameter(Axes(0.5, 0.5, 1.74), unit=_RAMPS, is_required=True)
-    top_accel: Axes = parameter(
-        Axes(2.0, 2.0, 6.28), unit=_RAMPS, left_out=Axes(2.0, 2.0, from_deg(360.0))
-    )
-    heading_speed: float = parameter(1.75, unit="rad/s", left_out=from_deg(100.0))
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        for name, limit in (
-            ("max_speed", MAX_SPEED),
-            ("accel", MAX_RAMP),
-            ("decel", MAX_RAMP),
-            ("top_accel", MAX_RAMP),
-        ):
-            for value in getattr(self, name).as_tuple():
-                if not 0.0 <= value <= limit:  # refuses NaN, too
-                    raise ModelError(
-                        f"limits: {name} must be from 0 to {limit:g}, found {value:g}"
-                    )
-
-        if not 0.0 <= self.heading_speed <= MAX_SPEED:
-            raise ModelError(
-                f"limits: heading_speed must be from 0 to {MAX_SPEED:g}, found "
-                f"{self.heading_speed:g}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +165,8 @@ class PioneerSpec:
     range_conv : float
         mm per sonar unit.
     diff_conv : float
-        rad/s of rotation per mm/s of half the wheel speed difference.
+        rad/s of rotation per mm/s of half the wheel speed difference: 1 by half the
+        track in mm. `RobotSpec.track` sets it.
     vel2_div : float
         mm/s per VEL2 unit.
     watchdog : float
@@ -265,13 +191,6 @@ class PioneerSpec:
         check_types(self)
         check_name(self.class_name or " - ", "class of robots", ModelError)
         check_name(self.subclass or " - ", "subclass of robots", ModelError)
-
-    @property
-    def half_track(self) -> float:
-        """Half the distance of the driven wheels, m, by which clients convert wheel
-        speeds to a turn rate (pioneer-protocol §16).
-        """
-        return from_mm(1.0 / self.diff_conv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,6 +296,9 @@ class RobotSpec:
         Gripper.
     wheel_radius : float
         Radius of the driven wheels, m.
+    track : float or None
+        Distance between the left and the right driven wheel, m; None: it follows from
+        ``pioneer.diff_conv``.
     gyro : bool
         Whether it has a gyro that clients may request.
     dynamics : DynamicsSpec or None
@@ -418,6 +340,9 @@ class RobotSpec:
     returns: Returns = Returns()
     gripper: GripperSpec | None = None
     wheel_radius: float = 0.1
+    track: float | None = parameter(
+        None, unit="m", low=MIN_TRACK, high=MAX_TRACK, is_brief=True
+    )
     gyro: bool = False
     dynamics: DynamicsSpec | None = None
 
@@ -439,10 +364,23 @@ class RobotSpec:
                 f"found {self.wheel_ratio:g}"
             )
 
-        if self.wheel_ratio != 1.0 and self.drive is not Drive.DIFF:
+        if self.wheel_ratio != 1.0 and not self.kinematics.has_two_wheels:
             raise ModelError(
                 f"robot {self.name}: odometry.wheel_ratio is of robots with two "
                 "driven wheels (drive diff)"
+            )
+
+        if self.track is not None:
+            if not MIN_TRACK <= self.track <= MAX_TRACK:
+                raise ModelError(
+                    f"robot {self.name}: track must be from {MIN_TRACK:g} to "
+                    f"{MAX_TRACK:g} m, found {self.track:g}"
+                )
+
+            object.__setattr__(
+                self,
+                "pioneer",
+                replace(self.pioneer, diff_conv=1.0 / mm(0.5 * self.track)),
             )
 
         for device in self.devices:
@@ -467,6 +405,19 @@ class RobotSpec:
                     f"robot {self.name}: outline needs different corners, found "
                     f"all of them at {part[:1]}"
                 )
+
+    @property
+    def kinematics(self) -> Kinematics:
+        """How the robot can move."""
+        track, factor = self.track, self.pioneer.diff_conv
+        if track is None:
+            track = 2.0 * from_mm(1.0 / factor) if factor > 0.0 else DEFAULT_TRACK
+        return Kinematics(
+            kind=self.drive,
+            limits=self.limits,
+            track=track,
+            wheel_radius=self.wheel_radius,
+        )
 
     def device(self, kind: str) -> Any:
         """The first device of a kind, or None."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from botyard.geometry import Pose, Twist
 from botyard.model.beams import Bundle
 from botyard.model.devices import Device, DeviceSpec
+from botyard.model.kinematics import Axes
 from botyard.model.readings import (
     Action,
     ChargeState,
@@ -25,7 +26,7 @@ from botyard.model.readings import (
     LaserScan,
     SonarReadings,
 )
-from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robot import RobotSpec
 
 T = TypeVar("T")
 

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from botyard.api.arguments import MAX_SEED, MIN_SEED
 from botyard.geometry import Outline, Pose
+from botyard.model.kinematics import Axes, Drive, MotionLimits
 from botyard.model.obstacles import Returns, rectangle
 from botyard.model.parameters import parameter
-from botyard.model.robot import Axes, Drive, MotionLimits, PioneerSpec, RobotSpec
+from botyard.model.robot import PioneerSpec, RobotSpec
 from botyard.model.scene import Scene
 
 THING: Final = "thing"

@@ -7,7 +7,6 @@ from botyard.api.readonly import ReadOnly
 from botyard.engine import commands as cmd
 from botyard.engine.layout import OdometryErrorMode
 from botyard.errors import CommandError
-from botyard.model.robot import Drive
 from botyard.sim.core import Member
 
 
@@ -45,7 +44,7 @@ class Commands(ReadOnly):
 
     def _check_sideways(self, vy: float) -> None:
         spec = self._robot.spec
-        if spec.drive is Drive.DIFF:
+        if spec.kinematics.must_turn:
             raise CommandError(
                 f"vy: robot {self._robot.name} ({spec.name}) cannot drive "
                 f"sideways, only omnidirectional robots can; found {vy} m/s"

@@ -18,7 +18,7 @@ from botyard.engine.commands import SetVelocities
 from botyard.engine.layout import F8, I2, I8, OdometryErrorMode, State
 from botyard.errors import ArgumentError, CommandError
 from botyard.model.beams import Bundle
-from botyard.model.robot import Drive
+from botyard.model.kinematics import MUST_TURN
 from botyard.numerics import elementwise
 from botyard.sim.core import Core
 
@@ -142,7 +142,7 @@ class Fleet(ReadOnly):
             ) from None
 
     def _check_sideways(self) -> None:
-        if len(self) and (self.state.drive[self.robot_rows] == Drive.DIFF).all():
+        if len(self) and MUST_TURN[self.state.drive[self.robot_rows]].all():
             raise CommandError(
                 "vy: none of these robots can drive sideways, only omnidirectional robots can"
             )

@@ -19,15 +19,8 @@ from botyard.devices.ranging import Delay
 from botyard.devices.sonar import sonar_bundles
 from botyard.errors import ArgumentError, ModelError
 from botyard.model.beams import Bundle
-from botyard.model.robot import (
-    MAX_RAMP,
-    MAX_SPEED,
-    MAX_WHEEL_RATIO,
-    Axes,
-    CommandSpec,
-    Drive,
-    RobotSpec,
-)
+from botyard.model.kinematics import MAX_RAMP, MAX_SPEED, Axes
+from botyard.model.robot import MAX_WHEEL_RATIO, CommandSpec, RobotSpec
 from botyard.model.sensors import LaserSpec, SonarSpec, check_latency, check_rate
 from botyard.sim.core import Core
 from botyard.sim.readings import Laser, Sonar
@@ -141,7 +134,7 @@ def check(spec: RobotSpec, values: Values) -> None:
         elif base == "wheel_ratio":
             low, high = (
                 (1.0 / MAX_WHEEL_RATIO, MAX_WHEEL_RATIO)
-                if spec.drive is Drive.DIFF
+                if spec.kinematics.has_two_wheels
                 else (1.0, 1.0)
             )
         elif base in BEAMS:

@@ -20,9 +20,10 @@ from botyard.engine.tables import NOBODY, Row
 from botyard.errors import WorldError
 from botyard.geometry import OdomPose, Pose, Twist, WorldPose, compose
 from botyard.model.devices import find_device, is_device, names_of
+from botyard.model.kinematics import Axes
 from botyard.model.obstacles import Visible
 from botyard.model.readings import GripperState
-from botyard.model.robot import Axes, RobotSpec
+from botyard.model.robot import RobotSpec
 from botyard.model.robotport import RobotState
 from botyard.sim import parameters
 from botyard.sim.commands import Commands

@@ -20,7 +20,7 @@ from botyard.devices.ranging import Late
 from botyard.engine import commands
 from botyard.engine.state import DIGESTED, VERSION, object_digest, row_keys, schema
 from botyard.errors import StateError
-from botyard.model.robot import Axes
+from botyard.model.kinematics import Axes
 from botyard.sim import twist
 from botyard.sim.population import Population
 from botyard.version import __version__

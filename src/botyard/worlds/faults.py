@@ -18,7 +18,8 @@ from botyard.engine.kernels.latency import (
     MAX_SCALE,
     delay_steps,
 )
-from botyard.model.robot import MAX_SPEED, MAX_WHEEL_RATIO, Drive
+from botyard.model.kinematics import HAS_TWO_WHEELS, MAX_SPEED
+from botyard.model.robot import MAX_WHEEL_RATIO
 from botyard.model.sensors import MAX_LATENCY_S
 from botyard.sim.parameters import BEAMS, COLUMNS
 
@@ -99,7 +100,7 @@ def _checks(
             1.0 / MAX_WHEEL_RATIO,
             MAX_WHEEL_RATIO,
         )
-        has_two_wheels = values("drive") == Drive.DIFF
+        has_two_wheels = HAS_TWO_WHEELS.take(values("drive"), mode="clip")
         least, most = (
             np.where(has_two_wheels, 0.0, 1.0),
             np.where(has_two_wheels, math.inf, 1.0),

@@ -44,7 +44,6 @@ from botyard.interfaces.ambf.surroundings import Surroundings, stamp_now
 from botyard.interfaces.ros.transport import Carrier, Handle
 from botyard.model.dynamics import Gains, PoseController
 from botyard.model.objects import Offer, VehicleSpec, ViewSpec
-from botyard.model.robot import Drive
 from botyard.model.world import THING
 from botyard.protocols.ambf.template import Template
 from botyard.protocols.ros_messages.messages import Stamp
@@ -445,7 +444,7 @@ class Ambf(Surroundings):
         if robot.sonar is not None:
             found["sonar", name] = robot, partial(self._sonar, robot)
         if self.generation != "master":
-            if robot.spec.drive is Drive.DIFF:
+            if robot.spec.kinematics.has_two_wheels:
                 found["vehicle", name] = robot, partial(self._vehicle, robot)
             if robot.gripper is not None:
                 found["gripper", name] = robot, partial(self._gripper, robot)

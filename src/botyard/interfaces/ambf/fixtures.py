@@ -518,7 +518,7 @@ class VehicleObject(AmbfObject):
 def robot_vehicle(robot: RobotBody, offer: Offer) -> VehicleSpec:
     """Vehicle of the two driven wheels of a differential-drive robot."""
     spec = robot.robot.spec
-    half = spec.pioneer.half_track
+    half = spec.kinematics.half_track
     wheels = tuple(
         WheelSpec(x=0.0, y=y, radius=spec.wheel_radius) for y in (half, -half)
     )

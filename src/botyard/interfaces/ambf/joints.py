@@ -14,7 +14,6 @@ from botyard.geometry import Pose
 from botyard.interfaces.ambf.objects import SOURCE
 from botyard.interfaces.ambf.surroundings import Surroundings
 from botyard.model.dynamics import DynamicsSpec
-from botyard.model.robot import Drive
 from botyard.numerics.elementary import cosine_sine
 
 if TYPE_CHECKING:
@@ -113,22 +112,19 @@ class Wheels:
 
     def __init__(self, body: RobotWithJoints) -> None:
         self._body = body
-        spec = body.robot.spec
-        self._radius = spec.wheel_radius
-        self._half_track = spec.pioneer.half_track
+        self._kinematics = body.robot.spec.kinematics
         self._commands: list[tuple[JointCommand, float] | None] = [None, None]
-        self.left = Wheel(self, 0, -1.0, "left_wheel", "wheel_l")
-        self.right = Wheel(self, 1, 1.0, "right_wheel", "wheel_r")
+        self.left = Wheel(self, 0, "left_wheel", "wheel_l")
+        self.right = Wheel(self, 1, "right_wheel", "wheel_r")
 
-    def angle(self, side: float) -> float:
-        """Angle that a wheel has turned, rad; side −1 is left, 1 right."""
-        forward, turned = self._body.path()
-        return (forward + side * turned * self._half_track) / self._radius
+    def angle(self, index: int) -> float:
+        """Return the angle that a wheel has turned, rad; wheel 0 is left, 1 right."""
+        return self._kinematics.wheel_rates(*self._body.path())[index]
 
-    def speed(self, side: float) -> float:
-        """Turn rate of a wheel, rad/s."""
+    def speed(self, index: int) -> float:
+        """Return the turn rate of a wheel, rad/s."""
         v, _, w = self._body.velocity()
-        return (v + side * w * self._half_track) / self._radius
+        return self._kinematics.wheel_rates(v, w)[index]
 
     def torque(self, index: int) -> float:
         """Commanded torque of a wheel, N·m."""
@@ -164,19 +160,21 @@ class Wheels:
         commands = [c or (JointCommand.VELOCITY, 0.0) for c in self._commands]
         if all(kind == JointCommand.EFFORT for kind, _ in commands):
             if body.mass is not None:
-                left, right = (value / self._radius for _, value in commands)
+                left, right = (
+                    value / self._kinematics.wheel_radius for _, value in commands
+                )
                 th = body.pose().th
                 along = left + right
-                torque = (right - left) * self._half_track
+                torque = (right - left) * self._kinematics.half_track
                 c, s = cosine_sine(th)
                 body.ambf.sim.push(body.body, along * c, along * s, torque, SOURCE)
 
             # efforts have no effect on a robot without mass
             return
 
-        rates = [self._rate(k, kind, value) for k, (kind, value) in enumerate(commands)]
-        v = self._radius * (rates[0] + rates[1]) / 2.0
-        w = self._radius * (rates[1] - rates[0]) / (2.0 * self._half_track)
+        v, w = self._kinematics.body_velocity(
+            *(self._rate(k, *command) for k, command in enumerate(commands))
+        )
         body.drive(cmd.SetVelocity(v=v, w=w, vy=0.0))
 
     def _rate(self, index: int, kind: JointCommand, value: float) -> float:
@@ -184,22 +182,20 @@ class Wheels:
             return value
         if kind == JointCommand.EFFORT:
             return 0.0
-        return WHEEL_POSITION_GAIN * (value - self.angle(-1.0 if index == 0 else 1.0))
+        return WHEEL_POSITION_GAIN * (value - self.angle(index))
 
 
 class Wheel:
     """One of the two wheels."""
 
-    def __init__(
-        self, wheels: Wheels, index: int, side: float, name: str, child: str
-    ) -> None:
-        self._wheels, self._index, self._side = wheels, index, side
+    def __init__(self, wheels: Wheels, index: int, name: str, child: str) -> None:
+        self._wheels, self._index = wheels, index
         self.name, self.child = name, child
 
     def read(self) -> tuple[float, float, float]:
         """See `JointView`."""
         w = self._wheels
-        return w.angle(self._side), w.speed(self._side), w.torque(self._index)
+        return w.angle(self._index), w.speed(self._index), w.torque(self._index)
 
     def command(self, kind: JointCommand, value: float) -> None:
         """See `JointView`."""
@@ -240,11 +236,11 @@ class GripperJoint:
 
 
 def robot_joints(body: RobotWithJoints) -> list[JointView]:
-    """The joints of a robot: its wheels if it has differential drive, and those of its
+    """The joints of a robot: its wheels if it has two driven ones, and those of its
     gripper.
     """
     found: list[JointView] = []
-    if body.robot.spec.drive is Drive.DIFF:
+    if body.robot.spec.kinematics.has_two_wheels:
         wheels = Wheels(body)
         found += [wheels.left, wheels.right]
 

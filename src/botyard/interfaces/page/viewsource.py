@@ -22,7 +22,7 @@ from botyard.model.beams import Bundle
 from botyard.model.colors import hex_of
 from botyard.model.devices import Layer, find_device
 from botyard.model.obstacles import BoxObject
-from botyard.model.robot import Drive, RobotSpec
+from botyard.model.robot import RobotSpec
 from botyard.names import shown
 from botyard.protocols.webgui import frames, messages
 from botyard.protocols.webgui.frames import Bit, Block, Column, Header
@@ -64,7 +64,7 @@ def model_shape(spec: RobotSpec, name: str | None = None) -> Model:
         color=hex_of(spec.color),
         parts=[list(part) for part in robot_body(spec, "").parts],
         drives=bool(spec.drive),
-        omni=spec.drive is Drive.OMNI,
+        omni=spec.kinematics.moves_sideways,
         lasers=[
             at[:2]
             for d in spec.equipment

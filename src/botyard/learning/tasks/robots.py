@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from botyard.errors import ArgumentError
 from botyard.learning.tasks.base import F4, F8
+from botyard.model.kinematics import Axes, MotionLimits
 from botyard.model.mapbuilder import MapBuilder
-from botyard.model.robot import Axes, MotionLimits, RobotSpec
+from botyard.model.robot import RobotSpec
 from botyard.model.scene import Scene
 from botyard.model.sensors import LaserSpec
 from botyard.model.world import thing

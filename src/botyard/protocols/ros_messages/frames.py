@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botyard.geometry import IDENTITY, Pose, compose, inverse
+from botyard.model.kinematics import wheel_speeds
 from botyard.model.links import Joint, gripper_joints, wheel_joints
 from botyard.model.robotport import RobotPort
 from botyard.numerics import elementwise
@@ -50,7 +51,8 @@ class MovingFrames:
         has_joints = names.offers("joint_states")
         self.wheels: tuple[Joint, ...] = wheel_joints(spec) if has_joints else ()
         self.paddles: tuple[Joint, ...] = gripper_joints(spec) if has_joints else ()
-        self.shape = np.array([spec.pioneer.half_track, spec.wheel_radius])
+        kinematics = spec.kinematics
+        self.shape = np.array([kinematics.half_track, kinematics.wheel_radius])
         self.pairs = [(frame("odom"), frame(profile.base))]
         self.pairs += [
             (frame(joint.parent), frame(joint.child))
@@ -131,10 +133,11 @@ class StepFrames:
         odom, path = state.odom[rows], state.path[rows]
         half_track, radius = np.array([r.shape for r in robots]).T
         columns = [planar(odom)]
-        for side in (1.0, -1.0):
-            angle = (path[:, 0] - side * half_track * path[:, 1]) / radius
-            columns.append(_rolled(side * half_track, radius, angle))
-
+        left, right = wheel_speeds(path[:, 0], path[:, 1], half_track)
+        columns += [
+            _rolled(half_track, radius, left / radius),
+            _rolled(-half_track, radius, right / radius),
+        ]
         if self.is_localized:
             columns.append(planar(self._corrections(odom, state.pose[rows])))
         numbers = [memoryview(column.tobytes()) for column in columns]

@@ -404,12 +404,9 @@ class RobotTopics:
             fleet.state.path[row].tolist(),
             fleet.state.vel[row].tolist(),
         )
-        sides, radius = (
-            (-spec.pioneer.half_track, spec.pioneer.half_track),
-            spec.wheel_radius,
-        )
-        positions = [(forward + side * turned) / radius for side in sides]
-        velocities = [(v + side * w) / radius for side in sides]
+        kinematics = spec.kinematics
+        positions = [*kinematics.wheel_rates(forward, turned)]
+        velocities = [*kinematics.wheel_rates(v, w)]
         gripper = self.port.gripper
         if gripper is not None:
             (last, before), now, (left, right, _) = (
