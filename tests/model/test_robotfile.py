@@ -323,6 +323,7 @@ def test_every_field_of_a_robot_stands_in_its_file() -> None:
                 "returns",
                 "ramps",
                 "odometry_drift",
+                "track",
             },
         ),
         (BatterySpec, table["battery"], {"by_charge"}),
