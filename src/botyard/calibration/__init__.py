@@ -1,12 +1,13 @@
-"""Robots' models from logs of real robots, and logs of simulated ones compared with
-them.
+"""Calibration of robot models from logs of real robots.
 
-from botyard.calibration import calibrate, read_log, read_truth
+It also compares logs of simulated robots with logs of real ones.
 
-spec = botyard.load_robot("p3dx")
-log = read_log(Path("drive.bag"), spec)
-found = calibrate([log], spec, truths=[read_truth(Path("mocap.csv"), spec)])
-found.value("wheel separation"), found.notes, found.robot
+    from botyard.calibration import calibrate, read_log, read_truth
+
+    spec = botyard.load_robot("p3dx")
+    log = read_log(Path("drive.bag"), spec)
+    found = calibrate([log], spec, truths=[read_truth(Path("mocap.csv"), spec)])
+    found.value("wheel separation"), found.notes, found.robot
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from botyard.calibration.log import Log, ScanSeries, Series
     from botyard.calibration.readers import read_log, read_truth
 
-# Module of each public name: it is imported on first use.
+# Module of each public name, imported on first use: SciPy is slow to import.
 _MODULE_OF = {
     "Calibration": "calibration",
     "Comparison": "comparing",

@@ -1,5 +1,7 @@
-"""Reads bags of ROS 1 and 2 as logs: Odometry, LaserScan, Twist, and poses of motion
-capture, each by the only topic or a chosen one.
+"""Reader of ROS 1 and ROS 2 bags as logs.
+
+It reads Odometry, LaserScan, Twist and poses of motion capture, each from its only
+topic or from a chosen one.
 """
 
 from __future__ import annotations
@@ -29,16 +31,14 @@ _POSES = (
 _IS_TRUTH: Final = re.compile(
     r"truth|mocap|vicon|vrpn|optitrack|qualisys", re.IGNORECASE
 )
-"""Topics whose poses are taken for the truth when nobody names one."""
+"""Topics whose poses count as ground truth unless a topic is chosen."""
 
 UNIT_ERROR: Final = 0.1
-"""A quaternion whose squared length differs from 1 by more is no orientation."""
+"""Maximum difference of a quaternion's squared length from 1."""
 
 
 def _stamp(one: BagMessage) -> float:
-    """When what the message tells of was so: the stamp of its header, or when it was
-    recorded, s.
-    """
+    """Return the stamp of a message's header, otherwise its time of recording, s."""
     header = getattr(one.message, "header", None)
     stamp = 0 if header is None else header.stamp.sec * 10**9 + header.stamp.nanosec
     return (stamp or one.time_ns) / 1e9
@@ -50,16 +50,19 @@ def _pose(pose: Any) -> tuple[float, float, float]:
     assert at is not None
     assert q is not None
     size = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
+    # Motion capture that has lost its markers sends zeros, which is not an orientation.
     if (
         not abs(size - 1.0) < UNIT_ERROR
-    ):  # motion capture that has lost its markers sends zeros: this is no pose
+    ):
         return at.x, at.y, math.nan
 
     return at.x, at.y, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
 
 def _pose_in(message: Any) -> tuple[float, float, float]:
-    """The pose of a PoseStamped, PoseWithCovarianceStamped, TransformStamped or
+    """Return the pose of a message.
+
+    The message is a PoseStamped, PoseWithCovarianceStamped, TransformStamped or
     Odometry.
     """
     if hasattr(message, "transform"):
@@ -78,7 +81,7 @@ def _series(rows: list[tuple[float, tuple[float, float, float]]]) -> Series:
 
 
 class _Bag:
-    """Collects what the topics of a bag hold."""
+    """Messages of a bag by topic."""
 
     def __init__(self) -> None:
         self.poses: dict[str, list[tuple[float, tuple[float, float, float]]]] = {}
@@ -108,7 +111,13 @@ class _Bag:
 
 
 def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
-    """Read a bag; errors as of `botyard.calibration.readers.read_log`."""
+    """Read a bag.
+
+    Raises
+    ------
+    FormatError, CalibrationError
+        See `botyard.calibration.readers.read_log`.
+    """
     bag = _Bag()
     for one in bag_messages(
         path,
@@ -119,6 +128,8 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
         bag.take(one)
 
     every = {**bag.others, **bag.poses}
+    # The truth is chosen first: its topic may also publish Odometry, and must not count
+    # as one of the robot's.
     truth_names = [name for name in every if _IS_TRUTH.search(name)]
     truth = choice.topics.get("truth")
     if truth is not None:
@@ -161,8 +172,15 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
 
 
 def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> ScanSeries:
-    """Scans as arrays. Ranges out of the limits of their message are none: too near
-    NaN, too far infinite (REP-117).
+    """Return scans as arrays.
+
+    A range below the limits of its message becomes NaN, and a range above them infinite
+    (REP-117).
+
+    Raises
+    ------
+    FormatError
+        Scans have different numbers of ranges.
     """
     first = messages[0][1]
     rows, returns = [], []

@@ -1,4 +1,4 @@
-"""A calibration: logs and true poses in, values with intervals and a robot's model out."""
+"""Calibration: fits a robot model to logs and true poses, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from botyard.model.scene import Scene
 from botyard.names import shown
 
 HELD_OUT: Final = 0.3
-"""Share of a single log that is held out; of several logs the last one is."""
+"""Fraction of a single log that is held out; of several logs, the last one is."""
 DEFAULT_STEP_S: Final = 0.1
 OdometryLaw = Literal["distance", "step"]
 ODOMETRY_LAWS: Final[tuple[OdometryLaw, ...]] = ("distance", "step")
-"""Laws of the random errors of odometry that can be fitted, the default first."""
+"""Models of the random errors of odometry that can be fitted, the default first."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Errors in what was held out from a fit, by the robot's model before and with the
-    values of the rest.
+    """Prediction errors on data that the fit did not use.
 
     Attributes
     ----------
     name, unit : str
-        Of what.
+        The predicted quantity and its unit.
     before, after : float
-        Root mean squares.
+        Root mean square errors of the robot's model before the fit, and of the model
+        fitted to the other data.
     """
 
     name: str
@@ -56,23 +56,24 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """What was found.
+    """Result of a calibration.
 
     Attributes
     ----------
     base, robot : RobotSpec
         The model before, and with the fitted values.
     logs : tuple of Log
-        What was fitted.
+        The logs.
     odometry, motion, ranges, reflectors : OdometryFit, MotionFit, RangeFit,
     ReflectorFit or None
-        The fits; None: the logs do not hold what they need.
+        The fits; None if the logs lack the data.
     held_out : tuple of HeldOut
-        Errors in what was held out.
+        Prediction errors on the data held out.
     notes : tuple of str
-        What cannot be told or was not done, and why.
+        Values that are missing or undetermined, with reasons.
     paths : tuple of three (k, 2) arrays, or None
-        Of the first log: true places, those by odometry before and after, m.
+        Paths of the first log, m: true positions, and positions by odometry before and
+        after.
     """
 
     base: RobotSpec
@@ -88,14 +89,14 @@ class Calibration:
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """All values."""
+        """All fitted values."""
         return tuple(value for _, fit in self.groups for value in fit.values)
 
     @property
     def groups(
         self,
     ) -> tuple[tuple[str, OdometryFit | MotionFit | RangeFit | ReflectorFit], ...]:
-        """The fits with their names."""
+        """All fits with their names."""
         named = (
             ("odometry", self.odometry),
             ("motion", self.motion),
@@ -105,7 +106,13 @@ class Calibration:
         return tuple((name, fit) for name, fit in named if fit is not None)
 
     def value(self, name: str) -> Value:
-        """A value by its name. KeyError: there is none."""
+        """Return a value by its name.
+
+        Raises
+        ------
+        KeyError
+            The name is unknown.
+        """
         for one in self.values:
             if one.name == name:
                 return one
@@ -113,7 +120,7 @@ class Calibration:
         raise KeyError(name)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result as values for JSON."""
         return {
             "robot": self.robot.name,
             "logs": [log.source for log in self.logs],
@@ -131,7 +138,10 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Prepared:
-    """A log with the truth that was chosen for it."""
+    """A log with its true poses.
+
+    `offset` converts times of the truth into times of the log, s.
+    """
 
     log: Log
     truth: Series
@@ -150,40 +160,40 @@ def calibrate(
     hold_out: bool = True,
     odometry_law: OdometryLaw = "distance",
 ) -> Calibration:
-    """Fit a robot's model to logs.
+    """Fit a robot model to logs.
 
     Parameters
     ----------
     logs : sequence of Log
-        As `botyard.calibration.readers.read_log` reads them.
+        Logs, as from `botyard.calibration.readers.read_log`.
     spec : RobotSpec
-        The model to begin with.
+        The initial model.
     truths : sequence of Series or None, optional
-        For each log true poses of another file; None: those of the log.
+        True poses of each log from another file; None for the log's own.
     from_scans : bool
-        True poses are found by matching the scans against the map.
+        Find true poses by matching the scans against the map.
     scene : Scene, optional
-        The map; without it, ranges are not fitted. True poses are in its frame.
+        The map, in the frame of the true poses. Ranges are fitted only with a map.
     start : Pose, optional
-        With `from_scans`: where the robot was at the begin of each log, roughly;
-        without it that of the map.
+        With `from_scans`: approximate pose of the robot at the start of each log. The
+        default is the start pose of the map.
     step : float
-        Step of the simulations in which the values will be used, s.
+        Step of the simulations that will use the values, s.
     hold_out : bool
-        Whether a part of the logs is held out and predicted from the rest, too, which
-        takes as long again.
+        Also hold a part of the logs out and predict it from the rest, which doubles the
+        run time.
     odometry_law : str
-        Random errors of odometry: ``distance`` fits variances for each metre and
-        radian, which hold for any step; ``step`` fits the original's law, a factor that
-        is drawn in each step, for simulations with this `step`.
+        Random errors of odometry. ``distance`` fits variances per metre and radian,
+        which are valid for any step. ``step`` fits the original model, a factor drawn
+        in each step, for simulations with this `step`.
 
     Raises
     ------
     CalibrationError
-        The logs do not hold what is needed, or one is given twice; the map does not fit
-        the scans from which the truth is to come.
+        The logs lack necessary data, or a log is given twice; or the map does not match
+        the scans that define the truth.
     ArgumentError
-        `odometry_law` is none of these.
+        `odometry_law` is unknown.
     """
     if odometry_law not in ODOMETRY_LAWS:
         raise ArgumentError(
@@ -213,7 +223,7 @@ def calibrate(
     motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
         notes.append(
-            "latency and accelerations: the logs hold no commands with velocities after them"
+            "latency and accelerations: the logs contain no commands followed by velocities"
         )
 
     placed = _placed(prepared, odometry, matchers, scene, notes)
@@ -251,7 +261,10 @@ def calibrate(
 
 
 def _check_different(logs: Sequence[Log]) -> None:
-    """Refuse a log that is given twice: intervals would be narrower than what is known."""
+    """Refuse a log that is given twice.
+
+    The same data would count twice, and intervals would be too narrow.
+    """
     for one, other in itertools.combinations(logs, 2):
         a, b = one.odometry, other.odometry
         if np.array_equal(a.time, b.time) and np.array_equal(a.values, b.values):
@@ -265,7 +278,7 @@ def _matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:
         return None
     if not spec.lasers:
         raise CalibrationError(
-            f"{log.source} has scans: expected a robot with a laser, found {spec.name}"
+            f"{log.source} contains scans: expected a robot with a laser, found {spec.name}"
         )
 
     return Matcher(scene, spec.lasers[0], log.scans.bearings)
@@ -282,34 +295,39 @@ def _prepare(
     if from_scans:
         if matcher is None:
             raise CalibrationError(
-                f"{log.source}: expected scans and a map for the truth, found "
+                f"{log.source}: expected scans and a map to find true poses, found "
                 f"{'no map' if log.scans else 'no scans'}"
             )
 
+        # Matching is local: it needs an approximate pose to start from.
         if start is None:
             raise CalibrationError(
-                f"{log.source}: expected the pose at the begin of the log, found "
+                f"{log.source}: expected the pose at the start of the log, found "
                 "none, and none in the map"
             )
 
         found, unexplained = matched_truth(log, matcher, np.array(start, np.float64))
         if unexplained > MAX_UNEXPLAINED:
             raise CalibrationError(
-                f"{log.source}: the map does not fit the scans: it does not "
+                f"{log.source}: the map does not match the scans: it does not "
                 f"explain {100 * unexplained:.0f} % of the ranges "
                 "(another map, another start, or another laser)"
             )
 
+        # Scans and odometry come from one recording, so their clocks agree.
         return _Prepared(replace(log, has_exact_clock=True), found, 0.0)
 
     if truth is None:
         return _Prepared(log, log.truth, 0.0)
     log = replace(log, has_exact_clock=False)
+    # Sparse poses, for example measured by hand, show no motion to correlate.
     if float(truth.time[-1] - truth.time[0]) / len(truth) >= SPARSE_S:
         return _Prepared(log, truth, 0.0)
     try:
         return _Prepared(log, truth, clock_offset(log.odometry, truth))
     except CalibrationError as error:
+        # If the motions cannot be aligned, the clocks may still be equal. Without a
+        # common time they cannot be.
         common = min(log.span[1], float(truth.time[-1])) - max(
             log.span[0], float(truth.time[0])
         )
@@ -318,7 +336,7 @@ def _prepare(
         ):
             raise CalibrationError(f"{log.source}: {error}") from None
 
-        notes.append(f"{log.source}: {error}; its clock is taken for that of the truth")
+        notes.append(f"{log.source}: {error}; its clock is used for the truth as well")
         return _Prepared(log, truth, 0.0)
 
 
@@ -341,12 +359,12 @@ def _odometry(
         drawn_in,
     )
     if found.outliers:
-        notes.append(f"odometry: {found.outliers} true poses were left out as outliers")
+        notes.append(f"odometry: {found.outliers} true poses were excluded as outliers")
     return found
 
 
 def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
-    """The offset with what the fit has found."""
+    """Return the clock offset, corrected by the fit."""
     name = f"clock {number}"
     if odometry is None or all(p.name != name for p in odometry.fit.parameters):
         return one.offset
@@ -360,9 +378,9 @@ def _placed(
     scene: Scene | None,
     notes: list[str],
 ) -> list[PlacedScans] | None:
-    """The scans at their poses; None: there are no scans, or no map."""
+    """Return the scans at their true poses; None without scans or without a map."""
     if all(one.log.scans is None for one in prepared):
-        notes.append("laser: the logs hold no scans")
+        notes.append("laser: the logs contain no scans")
         return None
 
     if scene is None:
@@ -389,7 +407,7 @@ def _ranges(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | No
         notes.append("laser: there are too few scans at true poses")
     elif not found.fits_map:
         notes.append(
-            "laser: the map does not fit: it does not explain "
+            "laser: the map does not match the scans: it does not explain "
             f"{100 * found.unexplained:.0f} % of the ranges "
             "(another map, or true poses in another frame); the laser's values are not used"
         )
@@ -404,9 +422,10 @@ def _reflectors(
     spec: RobotSpec,
     notes: list[str],
 ) -> ReflectorFit | None:
+    # The fit of ranges has already added a note in these cases.
     if (
         placed is None or scene is None or ranges is None or not ranges.fits_map
-    ):  # a note says so already
+    ):
         return None
 
     found, why = fit_reflectors(placed, scene, spec.lasers[0].reflector, ranges)
@@ -416,31 +435,31 @@ def _reflectors(
 
 
 def _untold(found: Calibration) -> list[str]:
-    """Values that the logs do not tell, with the reason where it is usual."""
+    """Return notes on values that the logs do not determine, with common reasons."""
     reasons = {
-        "wheel separation": "without turns the separation of the wheels cannot be told",
-        "left scale": "without way forward the scales cannot be told",
-        "turning spread": "without turns the random part of turning cannot be told",
-        "forward spread": "the errors of the true poses hide the random part forward",
+        "wheel separation": "without turns the wheel separation is not observable",
+        "left scale": "without driving forward the scales are not observable",
+        "turning spread": "without turns the random error of turning is not observable",
+        "forward spread": "the errors of the true poses hide the random error of driving forward",
     } | dict.fromkeys(
         ALPHAS,
-        "the other variances explain the errors, or those of the true poses hide it",
+        "the other variances explain the errors, or the errors of the true poses hide it",
     )
     if found.reflectors is not None:
         reasons |= found.reflectors.reasons
     names = [value.name for value in found.values if not value.is_told]
     return [
-        f"the logs do not tell {name}"
+        f"the logs do not determine {name}"
         + (f": {reasons[name]}" if name in reasons else "")
         for name in names
     ]
 
 
-# -- what is held out
+# -- data held out
 
 
 def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepared]]:
-    """What is fitted, and what is held out."""
+    """Return the data to fit, and the data to hold out."""
     if len(prepared) > 1:
         return list(prepared[:-1]), list(prepared[-1:])
     one = prepared[0]
@@ -470,12 +489,15 @@ def _held_out(
                 drawn_in,
             )
             markers, last = fit.fit.values[3:6], held[-1]
+            # The clock offset is not part of the robot's model, so the fit of all data
+            # provides it.
             offset = _clocks(
                 last, odometry, len(prepared)
-            )  # a clock is nothing that a robot's model predicts
+            )
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
-        except CalibrationError:  # too little of it
+        # The rest alone determines too little.
+        except CalibrationError:
             pass
         else:
             found.append(

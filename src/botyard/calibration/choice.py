@@ -1,4 +1,4 @@
-"""What is taken of logs that hold more than one robot's."""
+"""Choice of robot and topics in logs of several robots."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from botyard.errors import CalibrationError
 from botyard.names import shown
 
 ROLES: Final = ("odometry", "commands", "scans", "truth")
-"""What topics of a bag can be chosen for."""
+"""Roles for which topics of a bag can be chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is taken of a log that holds more than one robot's.
+    """Choice of the data to read from a log of several robots.
 
     Attributes
     ----------
     robot : str or None
-        Name of the robot; None: the only one.
+        Name of the robot; None for the only one.
     topics : mapping of str to str
-        Topics of a bag, by `ROLES`; without one, the only topic of a fitting type.
+        Topics of a bag by role (`ROLES`). Without a choice, the only topic of a
+        matching type.
     """
 
     robot: str | None = None
@@ -31,13 +32,20 @@ class Choice:
 
 
 WHOLE: Final = Choice()
-"""Of a log of one robot, everything."""
+"""The choice for a log of one robot: all of its data."""
 
 
 def one_of(
     names: Iterable[str], wanted: str | None, what: str, path: Path, option: str
 ) -> str:
-    """The name that is wanted, or the only one."""
+    """Return the chosen name, or the only one.
+
+    Raises
+    ------
+    CalibrationError
+        The chosen name is missing, or the choice is ambiguous; the message lists the
+        names.
+    """
     names = list(names)
     if wanted is None and len(names) == 1:
         return names[0]
@@ -45,7 +53,7 @@ def one_of(
         return str(wanted)
     listed = ", ".join(shown(name) for name in names[:20]) or "none"
     expected = "one" if wanted is None else shown(wanted)
-    hint = f"; {option} says which" if wanted is None and names else ""
+    hint = f"; choose with {option}" if wanted is None and names else ""
     raise CalibrationError(f"{path}: {what}: expected {expected}, found {listed}{hint}")
 
 

@@ -1,6 +1,4 @@
-"""The clocks of a log and of measured poses: what is to be added to the times of one
-for those of the other.
-"""
+"""Clock offset between a log and measured poses."""
 
 from __future__ import annotations
 
@@ -13,21 +11,21 @@ from botyard.calibration.planar import F8, between, twist_of
 from botyard.errors import CalibrationError
 
 GRID_S: Final = 0.05
-"""Grid of the comparison; what is finer is left to the fit."""
+"""Resolution of the comparison, s; the fit finds the rest."""
 MAX_GRID: Final = 1_000_000
-"""Longest signal."""
+"""Maximum number of samples of a motion."""
 MIN_OVERLAP_S: Final = 10.0
-"""Motions are compared where they have at least so much time in common, or half of the
-shorter one.
-"""
+"""Minimum overlap of motions to compare, s, or half of the shorter motion."""
 MIN_LIKENESS: Final = 0.5
-"""Least correlation of two motions that are taken for the same."""
+"""Minimum correlation of two motions that count as the same."""
 SMOOTHING_S: Final = 0.3
+# Window over which motion is averaged, s: poses of motion capture are noisy.
 
 
 def _motion(poses: Series) -> tuple[F8, float]:
-    """Speed and yaw rate on the grid, (n, 2), each with mean 0 and deviation 1 where it
-    varies; and the time of the first.
+    """Return speed and yaw rate on the grid, (n, 2), and the time of the first row.
+
+    Each column has mean 0 and standard deviation 1, or is 0 if it does not vary.
     """
     twists = twist_of(between(poses.values[:-1], poses.values[1:]))
     duration = poses.time[-1] - poses.time[0]
@@ -51,9 +49,10 @@ def _motion(poses: Series) -> tuple[F8, float]:
         ],
         axis=1,
     )
+    # The sign of the speed is unknown, because markers may be mounted backward.
     rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array(
         [0.0, 1.0]
-    )  # markers may look backward
+    )
     rates -= rates.mean(axis=0)
     spread = rates.std(axis=0)
     floor = np.array([1e-3, 1e-3]) * SMOOTHING_S
@@ -63,20 +62,21 @@ def _motion(poses: Series) -> tuple[F8, float]:
 
 
 def clock_offset(odometry: Series, truth: Series) -> float:
-    """What to add to the times of `truth` for those of `odometry`, s, by the likeness
-    of speeds and yaw rates.
+    """Return the offset that converts times of `truth` into times of `odometry`, s.
+
+    The offset maximises the correlation of speeds and yaw rates.
 
     Raises
     ------
     CalibrationError
-        The motions are not alike anywhere, or nothing moves.
+        The motions do not match at any offset, or there is no motion to compare.
     """
     from scipy import signal
 
     (a, begin_a), (b, begin_b) = _motion(odometry), _motion(truth)
     if not a.any() or not b.any():
         raise CalibrationError(
-            "the clocks cannot be compared: the robot moves evenly, or not at all"
+            "the clocks cannot be compared: the robot moves at a constant velocity, or not at all"
         )
 
     likeness = sum(
@@ -91,12 +91,12 @@ def clock_offset(odometry: Series, truth: Series) -> float:
     least = min(MIN_OVERLAP_S / GRID_S, 0.5 * min(len(a), len(b)))
     kinds = float((a.any(axis=0) & b.any(axis=0)).sum())
     likeness = np.where(common >= least, likeness / (max(1.0, kinds) * common), -np.inf)
-    # of places that are as good as each other the one with the most in common
+    # Among equally good offsets, prefer the one with the largest overlap.
     best = int(np.argmax(likeness * np.minimum(1.0, 0.9 + 0.1 * common / common.max())))
     if not likeness[best] >= MIN_LIKENESS:
         raise CalibrationError(
-            "the true poses do not fit the odometry: their motions are alike by "
-            f"{likeness[best]:.2f} at best, expected {MIN_LIKENESS:g}"
+            "the true poses do not match the odometry: the correlation of their motions is "
+            f"{likeness[best]:.2f} at best, expected at least {MIN_LIKENESS:g}"
         )
 
     lag = best - (len(b) - 1)

@@ -1,5 +1,7 @@
-"""A real log and a simulated one: drift of odometry, scans against the map, rates,
-jitter and latency, side by side with 95 % intervals.
+"""Comparison of a real log with a simulated one.
+
+It compares the drift of odometry, scans against the map, rates, jitter and latency,
+with 95 % intervals.
 """
 
 from __future__ import annotations
@@ -26,36 +28,39 @@ from botyard.pictures.reportpage import document, escaped, image, plain_table
 from botyard.processes.safefile import write_text
 from botyard.studies.statistics import Interval, mean_interval
 
+# Duration of the segments for which drift is measured, s.
 WAY_S: Final = 1.0
 STRAIGHT_RAD_M: Final = 0.1
-"""Ways that turn by less on each m are straight."""
+"""Segments that turn by less than this per metre count as straight, rad/m."""
 MIN_FORWARD_M: Final = 0.05
 MIN_TURN_RAD: Final = 0.1
-"""Ways that are shorter, or turn by less, tell nothing of drift on each m, or for each
-turn.
+"""Segments that turn by less are ignored for the drift per turn, rad.
+
+`MIN_FORWARD_M` is the same for the drift per metre.
 """
+# Maximum number of scans to compare: more hardly narrow the intervals.
 MAX_SCANS: Final = 200
 PERCENTILE: Final = 95.0
 ROUNDING_S: Final = 1e-9
-"""Smaller differences of periods are those of rounding."""
+"""Smaller differences of periods are rounding errors, s."""
 LEAST_BIN: Final = 1e-3
-"""What histograms show beyond the least and the greatest value, m or s."""
+"""Margin of histograms beyond the least and the greatest value, m or s."""
 GROUPS: Final = ("drift", "scans", "timing")
 HEADS: Final = ("quantity", "unit", "real", "simulated", "alike")
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Something that both logs tell.
+    """A quantity measured in both logs.
 
     Attributes
     ----------
     group : str
         One of `GROUPS`.
     name, unit : str
-        What it is.
+        Name and unit of the quantity.
     real, simulated : Interval or None
-        Of both logs; None: this one does not tell it.
+        Estimates from both logs; None if a log does not determine it.
     """
 
     group: str
@@ -66,7 +71,7 @@ class Quantity:
 
     @property
     def is_alike(self) -> bool | None:
-        """Whether the intervals meet; None: there are not two."""
+        """Whether the intervals overlap; None if one is missing."""
         a, b = self.real, self.simulated
         if (
             a is None
@@ -78,7 +83,7 @@ class Quantity:
         return a.low <= b.high and b.low <= a.high
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the quantity as values for JSON."""
 
         def plain(one: Interval | None) -> Any:
             if one is None:
@@ -99,7 +104,7 @@ class Quantity:
         }
 
     def row(self) -> tuple[str, ...]:
-        """The texts of `HEADS`."""
+        """Return the texts of a table's row, with the columns `HEADS`."""
         alike = {None: "", True: "yes", False: "no"}[self.is_alike]
         return self.name, self.unit, _words(self.real), _words(self.simulated), alike
 
@@ -114,18 +119,18 @@ def _words(one: Interval | None) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What one log tells.
+    """Quantities measured in one log.
 
     Attributes
     ----------
     quantities : dict
-        By group, name and unit.
+        Estimates by group, name and unit.
     residuals : array
-        Of ranges against the map, m.
+        Differences between ranges and the map, m.
     periods : array
-        Between poses of odometry, s.
+        Time between poses of odometry, s.
     notes : tuple of str
-        What it does not tell, and why.
+        Quantities that the log does not determine, with reasons.
     """
 
     quantities: dict[tuple[str, str, str], Interval]
@@ -136,16 +141,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """A real log and a simulated one.
+    """Comparison of a real log with a simulated one.
 
     Attributes
     ----------
     names : (str, str)
         The files.
     quantities : tuple of Quantity
-        In the order of `GROUPS`.
+        The quantities, in the order of `GROUPS`.
     measured : (Measured, Measured)
-        What each tells.
+        Measurements of each log.
     """
 
     names: tuple[str, str]
@@ -154,7 +159,7 @@ class Comparison:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the logs do not tell."""
+        """Notes on quantities that the logs do not determine."""
         return tuple(
             f"{name}: {note}"
             for name, one in zip(self.names, self.measured, strict=True)
@@ -162,7 +167,7 @@ class Comparison:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the comparison as values for JSON."""
         return {
             "real": self.names[0],
             "simulated": self.names[1],
@@ -185,14 +190,14 @@ def compare(
     Parameters
     ----------
     real, simulated : Log
-        As `botyard.calibration.readers.read_log` reads them; a log without true poses
-        has them by scans, with `scene`.
+        Logs, as from `botyard.calibration.readers.read_log`. With `scene`, scans
+        provide missing true poses.
     spec : RobotSpec
         The robot.
     scene : Scene, optional
-        The map; without it scans are not compared.
+        The map. Scans are compared only with a map.
     start : Pose, optional
-        Where the robot was at the begin of a log without true poses.
+        Pose of the robot at the start of a log without true poses.
     step : float
         Step of the simulation, s.
     """
@@ -211,7 +216,7 @@ def compare(
 def measure(
     log: Log, spec: RobotSpec, scene: Scene | None, start: Pose | None, step: float
 ) -> Measured:
-    """What one log tells."""
+    """Measure the quantities of one log."""
     found: dict[tuple[str, str, str], Interval] = {}
     notes = list(log.problems)
     residuals: F8 = np.zeros(0)
@@ -226,14 +231,14 @@ def measure(
             found |= _of_scans(residuals, unexplained)
         else:
             notes.append(
-                "scans: there are no true poses, and no start to find them from (--start)"
+                "scans: there are no true poses, and no start pose to find them from (--start)"
             )
 
         matcher.close()
     else:
         notes.append(
             "scans: "
-            + ("there is no map (--map)" if scene is None else "the log holds none")
+            + ("there is no map (--map)" if scene is None else "the log contains none")
         )
 
     if len(truth) > 1:
@@ -247,7 +252,7 @@ def measure(
     found |= _timing(log)
     motion = fit_motion([log], spec.limits, step)
     if motion is None:
-        notes.append("latency: the log holds no commands with velocities after them")
+        notes.append("latency: the log contains no commands followed by velocities")
     else:
         for one in motion.values:
             if one.is_told:
@@ -259,9 +264,7 @@ def measure(
 
 
 def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
-    """Errors of odometry on each m and for each turn: their means, and how they
-    scatter.
-    """
+    """Return the errors of odometry per metre and per turn: means and scatter."""
     ways = ways_of(log, truth, 0.0)
     pieces = cut(ways, 0.0)
     real = between(ways.truth[:-1], ways.truth[1:])
@@ -269,6 +272,8 @@ def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
         log.odometry.at(ways.knots[:-1]), log.odometry.at(ways.knots[1:])
     )
     way = np.add.reduceat(np.abs(pieces.twists[:, 0]), pieces.first)
+    # Only segments that are nearly straight show the drift of the heading without
+    # turns.
     turned = np.add.reduceat(pieces.twists[:, 2], pieces.first)
     straight = (way > MIN_FORWARD_M) & (np.abs(turned) < STRAIGHT_RAD_M * way)
     forward = (way > MIN_FORWARD_M) & (np.abs(odometry[:, 0]) > 0.5 * way)
@@ -278,7 +283,7 @@ def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
         * np.sign(real[forward, 0])
         / way[forward]
     )
-    # the whole turn of a way, not only what is left of it beyond half turns
+    # The whole turn of a segment counts, and not only its remainder modulo half turns.
     heading = wrap(odometry[:, 2] - real[:, 2])
     aside = heading[straight] / way[straight]
     turns = (
@@ -304,7 +309,10 @@ def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
 
 
 def _deviation(values: F8) -> Interval:
-    """Standard deviation with its interval, by the fourth moment."""
+    """Return a standard deviation with its interval.
+
+    The interval follows from the fourth moment.
+    """
     n = len(values)
     squares = (values - values.mean()) ** 2
     variance = float(squares.sum()) / (n - 1)
@@ -318,8 +326,10 @@ def _deviation(values: F8) -> Interval:
 
 
 def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
-    """Residuals of ranges at poses fitted near the true ones, and of each scan the
-    share that the map does not explain.
+    """Return the residuals of ranges, and the unexplained fraction of each scan.
+
+    The poses are fitted near the true ones, so that errors of the true poses do not
+    count as errors of ranges.
     """
     assert log.scans is not None
     inside = log.scans.chosen(
@@ -345,6 +355,7 @@ def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
 def _of_scans(residuals: F8, unexplained: F8) -> dict[tuple[str, str, str], Interval]:
     if len(residuals) < 3:
         return {}
+    # Larger residuals are objects that the map does not have.
     near = residuals[np.abs(residuals) < 0.15]
     found = {
         ("scans", "ranges that the map does not explain", "%"): mean_interval(
@@ -359,7 +370,7 @@ def _of_scans(residuals: F8, unexplained: F8) -> dict[tuple[str, str, str], Inte
 
 
 def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
-    """Rates and jitter of what the log holds."""
+    """Return rates and jitter of the messages in the log."""
     found = {}
     scans = np.zeros(0) if log.scans is None else log.scans.time
     for name, times in (
@@ -370,6 +381,7 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
         if len(times) < 3:
             continue
         periods = np.diff(times)
+        # Medians and percentiles: single gaps of a recording must not count as jitter.
         middle = float(np.median(periods))
         rate = (len(times) - 1) / float(times[-1] - times[0])
         jitter = float(np.percentile(np.abs(periods - middle), PERCENTILE))
@@ -384,12 +396,16 @@ def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
     return found
 
 
-# -- the page
+# -- the report
 
 
 def write_comparison(found: Comparison, path: Path, *, force: bool = False) -> None:
-    """Write the comparison as a page of HTML that stands alone; errors as of
-    `botyard.calibration.report.write_report`.
+    """Write the comparison as a self-contained HTML page.
+
+    Raises
+    ------
+    CommandLineError
+        See `botyard.calibration.report.write_report`.
     """
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "calibrate"))
@@ -406,7 +422,7 @@ def write_comparison(found: Comparison, path: Path, *, force: bool = False) -> N
 
     if found.notes:
         parts += [
-            "<h2>What the logs do not tell</h2><ul>",
+            "<h2>Not determined by the logs</h2><ul>",
             *(f"<li>{escaped(one, 1000)}</li>" for one in found.notes),
             "</ul>",
         ]
@@ -430,9 +446,11 @@ def _figures(found: Comparison) -> Sequence[tuple[str, Any]]:
             continue
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.subplots()
+        # The margins keep rounding errors from filling the plot if all values are
+        # equal.
         every = np.concatenate(
             arrays
-        )  # where all are the same but for rounding, that is not what is shown
+        )
         bins = np.histogram_bin_edges(
             every, 60, (float(every.min()) - LEAST_BIN, float(every.max()) + LEAST_BIN)
         )

@@ -1,5 +1,6 @@
-"""Covariance of the deviations of ways: a sum of known banded matrices, whose factors
-are estimated by maximum likelihood.
+"""Covariance of odometry's deviations over segments.
+
+It is a sum of known banded matrices whose factors are estimated by maximum likelihood.
 """
 
 from __future__ import annotations
@@ -16,53 +17,61 @@ from botyard.calibration.segments import Pieces, chain
 NO_MOTION: Final = 1e-12
 MIN_VARIANCE: Final = 1e-14
 PRIOR_FOLDS: Final = 4.0
-"""How little is known of the variances beforehand: standard deviation of their
-logarithm.
+"""Standard deviation of the prior of a variance, in units of its logarithm.
+
+The prior is weak: it only keeps undetermined variances from diverging.
 """
 MAX_NEWTON_STEPS: Final = 30
 
 
 class Covariance:
-    """Covariance of the ways' deviations, as a sum of known matrices with unknown
-    factors: lower bands of each, see `bands_of`.
+    """Covariance of the segments' deviations: known matrices with unknown factors.
+
+    Each matrix is stored as lower bands, see `bands_of`.
     """
 
     def __init__(
         self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None
     ) -> None:
-        """Of each log pieces with corrected twists, true headings at the knots, and
-        true ways; `step` as of `bands_of`.
+        """Parameters
+        ----------
+        logs : sequence of (Pieces, twists, headings, segments)
+            Of each log: pieces, their corrected twists, true headings at the knots, and
+            true displacements of the segments.
+        step : float or None
+            See `bands_of`.
         """
         self.bands = np.concatenate([bands_of(*one, step) for one in logs], axis=2)
 
     def only(self, parts: Sequence[int]) -> Covariance:
-        """The sum of these matrices alone."""
+        """Return the covariance with only these matrices."""
         found = Covariance.__new__(Covariance)
         found.bands = self.bands[list(parts)]
         return found
 
     def lower(self, variances: F8) -> F8:
-        """Bands of the Cholesky factor."""
+        """Return the bands of the Cholesky factor."""
         from scipy.linalg import cholesky_banded
 
         whole = np.tensordot(variances, self.bands, 1)
+        # A small variance on the diagonal keeps the matrix positive definite.
         whole[0] += MIN_VARIANCE
         found: F8 = cholesky_banded(whole, lower=True)
         return found
 
     def fit(self, deviations: F8, usual: F8, first: F8) -> tuple[F8, F8]:
-        """The n variances by maximum likelihood, and the covariance of their
-        logarithms.
+        """Return n variances by maximum likelihood, and their logarithms' covariance.
 
         Parameters
         ----------
         deviations : (3 k,) array
-            Of all ways.
+            Deviations of all segments.
         usual : (n,) array
-            Variances that are known, roughly, beforehand (`PRIOR_FOLDS`).
+            Centres of the priors of the variances (`PRIOR_FOLDS`).
         first : (n,) array
-            Where the search begins.
+            Start of the search.
         """
+        # Logarithms keep variances positive.
         guess = np.log(usual)
 
         def cost(logs: F8) -> float:
@@ -82,12 +91,18 @@ class Covariance:
 def _minimum(
     function: Callable[[F8], float], at: F8, bounds: tuple[float, float]
 ) -> tuple[F8, Any]:
-    """The minimum of a smooth function of few variables by Newton's method, damped
-    (Levenberg), and the Hessian there.
+    """Minimise a smooth function of few variables by Newton's method.
+
+    Returns
+    -------
+    array, array
+        The minimum, and the Hessian at it.
     """
     damping, value = 1.0, function(at)
     for _ in range(MAX_NEWTON_STEPS):
         gradient, hessian = _derivatives(function, at)
+        # Absolute eigenvalues make the step descend even if the Hessian is indefinite.
+        # Damping is Levenberg's.
         sizes, vectors = np.linalg.eigh(hessian)
         while True:
             step = vectors @ ((vectors.T @ -gradient) / (np.abs(sizes) + damping))
@@ -110,7 +125,7 @@ def _minimum(
 def _derivatives(
     function: Callable[[F8], float], at: F8, step: float = 0.02
 ) -> tuple[Any, Any]:
-    """Gradient and Hessian by differences."""
+    """Return gradient and Hessian by finite differences."""
     n = len(at)
     unit = np.eye(n) * step
     up, down = (
@@ -121,8 +136,8 @@ def _derivatives(
     hessian = np.diag(up + down - 2.0 * middle)
     for i in range(n):
         for j in range(i):
-            # f(+, +) + f(−, −) − those of single steps: the mixed difference with two
-            # more values
+            # f(+, +) + f(−, −) minus the single steps: a mixed difference with two more
+            # values.
             both = function(at + unit[i] + unit[j]) + function(at - unit[i] - unit[j])
             hessian[i, j] = hessian[j, i] = 0.5 * (
                 both - up[i] - up[j] - down[i] - down[j] + 2.0 * middle
@@ -132,8 +147,9 @@ def _derivatives(
 
 
 def whitened(lower: F8, deviations: F8) -> F8:
-    """Deviations in units of what is to be expected: the lower bands of the Cholesky
-    factor, inverted, times these.
+    """Return deviations in units of their standard deviations.
+
+    `lower` has the bands of the covariance's Cholesky factor, whose inverse is applied.
     """
     from scipy.linalg import solve_banded
 
@@ -144,11 +160,12 @@ def whitened(lower: F8, deviations: F8) -> F8:
 def bands_of(
     pieces: Pieces, twists: F8, heading: F8, true_ways: F8, step: float | None
 ) -> F8:
-    """Lower bands, (n, 6, 3 k), of the random parts of odometry, places and headings.
+    """Return lower bands, (n, 6, 3 k), of the covariance of odometry and of true poses.
 
-    With a `step`, s, the random parts are ε forward and ε turning, drawn for each step
-    (n = 4). Without one they are α1 … α4, variances for each metre and radian (n = 6),
-    see `botyard.model.robot.OdometryDrift`.
+    With a `step`, s, the random errors of odometry are ε forward and ε turning, drawn
+    in each step (n = 4). Without a step they are α1 … α4, variances per metre and
+    radian (n = 6), see `botyard.model.robot.OdometryDrift`. The last two matrices are
+    the errors of true positions and headings.
     """
     starts, middles, ends = chain(pieces, twists)
     k = len(ends)
@@ -161,8 +178,8 @@ def bands_of(
     if step is None:
         parts = [(turning, turn_by), (turning, far), (forward, far), (forward, turn_by)]
     else:
-        # ε holds for a step: of a piece of another duration as much as keeps the
-        # variance for each second
+        # ε is constant for a step. The weight keeps the variance per second for pieces
+        # of another duration.
         weight = step / np.maximum(pieces.duration, NO_MOTION)
         parts = [(forward, weight * far * far), (turning, weight * turn_by * turn_by)]
 
@@ -172,19 +189,19 @@ def bands_of(
         outer = one[:, :, None] * one[:, None, :] * weight[:, None, None]
         blocks[n] = np.add.reduceat(outer, pieces.first)
 
-    # of each way with the one before
+    # Covariance between a segment and the previous one.
     below = np.zeros((count, k, 3, 3))
     c, s = np.cos(heading[:-1]), np.sin(heading[:-1])
     turn = np.zeros((k, 3, 3))
     turn[:, 0, 0] = turn[:, 1, 1] = c
     turn[:, 0, 1], turn[:, 1, 0] = s, -s
     blocks[-2] = 2.0 * np.eye(3) * np.array([1.0, 1.0, 0.0])
-    # the end of one way is the begin of the next, in whose frame it is −I: in the frame
-    # of the one before it is turned
+    # The end of a segment is the start of the next. In the frame of the next one the
+    # covariance is −I; in the frame of the previous one it is rotated.
     before = turn[1:] @ np.swapaxes(turn[:-1], 1, 2)
     below[-2, 1:] = -before
-    # an error of the heading at the begin turns the whole way, (x, y) → (y, −x); at the
-    # end it is only the heading's
+    # An error of the heading at the start rotates the whole segment, (x, y) → (y, −x).
+    # At the end it changes only the heading.
     begin = np.stack([true_ways[:, 1], -true_ways[:, 0], -np.ones(k)], axis=1)
     end = np.array([0.0, 0.0, 1.0])
     blocks[-1] = begin[:, :, None] * begin[:, None, :] + np.outer(end, end)
@@ -194,7 +211,7 @@ def bands_of(
         for column in range(3):
             if row >= column:
                 bands[:, row - column, column::3] = blocks[:, :, row, column]
-            # row 3 i + row, column 3 (i − 1) + column
+            # Row 3 i + row, column 3 (i − 1) + column.
             bands[:, 3 + row - column, column : 3 * (k - 1) : 3] = below[
                 :, 1:, row, column
             ]

@@ -1,5 +1,7 @@
-"""Least squares with intervals. Parameters that the information matrix leaves open are
-found: they keep their first values.
+"""Least squares with confidence intervals.
+
+Parameters that the data do not determine are detected by the information matrix, and
+keep their initial values.
 """
 
 from __future__ import annotations
@@ -15,24 +17,25 @@ from botyard.calibration.planar import F8
 from botyard.studies.statistics import student_quantile
 
 UNTOLD_SHARE: Final = 0.3
-"""A parameter cannot be told from data that leave more than this share of what is not
-known of it beforehand (`Parameter.prior`).
+"""Maximum uncertainty that data may leave of a parameter, relative to its prior.
+
+Above it, the parameter counts as undetermined (`Parameter.prior`).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Something that is fitted.
+    """A parameter of a fit.
 
     Attributes
     ----------
     name, unit, about : str
-        For reports.
+        Texts for reports.
     start : float
-        First value; it stays when the data cannot tell it.
+        Initial value, which an undetermined parameter keeps.
     prior : float
-        How far from that it may usually be (one standard deviation): the scale by which
-        it is judged what the data tell.
+        Prior standard deviation around the initial value. It scales the information in
+        the data.
     low, high : float
         Bounds.
     """
@@ -53,16 +56,16 @@ class Value:
     Attributes
     ----------
     name, unit, about : str
-        What it is.
+        Texts for reports.
     value : float
-        The estimate; where it cannot be told what it was before.
+        The estimate; an undetermined value is the previous one.
     low, high : float
-        Ends of the 95 % interval; NaN where it cannot be told, but for an end that is
-        known, a bound.
+        Ends of the 95 % interval. For an undetermined value they are NaN, except for an
+        end that is a known bound.
     before : float
-        What the robot's model has; NaN: nothing.
+        Value in the robot's model before the fit; NaN for none.
     is_told : bool
-        Whether the logs tell it.
+        Whether the logs determine the value.
     """
 
     name: str
@@ -75,11 +78,11 @@ class Value:
     is_told: bool = True
 
     def holds(self, truth: float) -> bool:
-        """Whether a value is within the interval."""
+        """Return whether a value is within the interval."""
         return self.is_told and self.low <= truth <= self.high
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: None in place of NaN."""
+        """Return the value for JSON, with None instead of NaN."""
         numbers = {
             "value": self.value,
             "low": self.low,
@@ -94,7 +97,7 @@ class Value:
 
 
 def untold(name: str, unit: str, about: str, before: float) -> Value:
-    """A value that cannot be told."""
+    """Return an undetermined value."""
     return Value(name, unit, about, before, math.nan, math.nan, before, is_told=False)
 
 
@@ -107,22 +110,22 @@ def estimated(
     freedom: int,
     before: float,
 ) -> Value:
-    """A value with its interval, by Student's distribution."""
+    """Return a value with its interval by Student's distribution."""
     half = student_quantile(max(1, freedom)) * deviation
     return Value(name, unit, about, value, value - half, value + half, before)
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """An eigenvector of the information matrix in units of the priors.
+    """An eigenvector of the information matrix, scaled by the priors.
 
     Attributes
     ----------
     information : float
-        Its eigenvalue: how many times more the data tell of it than was known
-        beforehand, squared.
+        Its eigenvalue: the squared ratio of prior uncertainty to the data's
+        uncertainty.
     weights : mapping of str to float
-        Parts of the parameters, squared; they add up to 1.
+        Squared components of the parameters; their sum is 1.
     """
 
     information: float
@@ -131,25 +134,25 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The result of a least-squares fit.
+    """Result of a least-squares fit.
 
     Attributes
     ----------
     parameters : tuple of Parameter
-        All of them.
+        All p parameters.
     values : (p,) array
         Their values.
     covariance : (p, p) array
-        Of the values; zeros where they cannot be told.
+        Covariance of the values; zeros for undetermined ones.
     told : tuple of bool
-        Which of them the data tell.
+        Whether the data determine each parameter.
     directions : tuple of Direction
-        Eigenvalues and eigenvectors of the information matrix of all parameters, the
-        least first.
+        Eigenvectors of the information matrix of all parameters, in ascending order of
+        eigenvalues.
     freedom : int
         Degrees of freedom of the residuals.
     residuals : array
-        Whitened: in units of their standard deviations.
+        Residuals in units of their standard deviations.
     """
 
     parameters: tuple[Parameter, ...]
@@ -167,11 +170,11 @@ class Fit:
         return next(i for i, one in enumerate(self.parameters) if one.name == name)
 
     def tells(self, *names: str) -> bool:
-        """Whether the data tell all of these."""
+        """Return whether the data determine all of these parameters."""
         return all(self.told[self._index(name)] for name in names)
 
     def value(self, name: str) -> Value:
-        """A parameter with its interval."""
+        """Return a parameter with its interval."""
         i = self._index(name)
         one = self.parameters[i]
         if not self.told[i]:
@@ -196,8 +199,9 @@ class Fit:
         needs: Sequence[str],
         before: float,
     ) -> Value:
-        """A function of the parameters, with its interval by the delta method; `needs`
-        are those without which it is not known.
+        """Return a function of the parameters, with its interval by the delta method.
+
+        It is undetermined unless the data determine all parameters in `needs`.
         """
         if not self.tells(*needs):
             return untold(name, unit, about, before)
@@ -233,25 +237,27 @@ def least_squares(
     start: F8 | None = None,
     difference: float = 1e-4,
 ) -> Fit:
-    """Fit parameters to residuals. What the data cannot tell keeps its first value, and
-    is found one after the other, the worst first.
+    """Fit parameters to residuals.
+
+    Parameters that the data do not determine keep their initial values. They are
+    removed one by one, the most uncertain first.
 
     Parameters
     ----------
     parameters : sequence of Parameter
         The parameters.
     residuals : callable
-        Whitened residuals (n,) of the values (p,).
+        Returns whitened residuals, (n,), for values, (p,).
     is_scaled : bool
-        Whether the residuals' standard deviation is 1; else it is estimated.
+        Whether the residuals have a standard deviation of 1; otherwise it is estimated.
     loss : str
-        As of `scipy.optimize.least_squares`; residuals beyond 3 standard deviations are
-        outliers to it.
+        Loss function, as for `scipy.optimize.least_squares`. Residuals beyond 3
+        standard deviations count as outliers.
     start : (p,) array, optional
-        Where to begin, if not at the first values.
+        Start of the search. The default is the initial values.
     difference : float
-        Share of the priors by which parameters are changed for derivatives: of
-        residuals with small jumps more than these.
+        Step of numerical derivatives, relative to the priors. Residuals with small
+        jumps need a larger one.
     """
     from scipy import optimize
 
@@ -289,10 +295,11 @@ def least_squares(
         r = some(solution.x)
         freedom = max(1, len(r) - int(told.sum()))
         scale = 1.0 if is_scaled else _variance(r, freedom)
-        information = jacobian.T @ jacobian / scale  # in units of the priors
+        # In units of the priors.
+        information = jacobian.T @ jacobian / scale
         if not directions:
             directions = _directions(information, parameters)
-        # what remains unknown of each, as a share of what was not known beforehand
+        # Remaining uncertainty of each parameter, relative to its prior.
         shares = (
             np.sqrt(np.diag(np.linalg.inv(information + np.eye(int(told.sum())))))
             if told.any()
@@ -300,6 +307,7 @@ def least_squares(
         )
         if not len(shares) or shares.max() <= UNTOLD_SHARE:
             break
+        # Only the worst one: without it, the data may determine the others.
         worst = np.flatnonzero(told)[int(shares.argmax())]
         told[worst] = False
         values[worst] = parameters[worst].start
@@ -320,7 +328,9 @@ def least_squares(
 
 
 def _variance(r: F8, freedom: int) -> float:
-    """Variance of residuals, by those that are no outliers."""
+    """Return the variance of residuals without outliers."""
+    # 1.4826 times the median deviation is the standard deviation of a normal
+    # distribution.
     spread = 1.4826 * float(np.median(np.abs(r)))
     inside = r[np.abs(r) <= 5.0 * spread] if spread else r
     return max(
@@ -329,7 +339,7 @@ def _variance(r: F8, freedom: int) -> float:
 
 
 def _jacobian(residuals: Residuals, at: F8, scale: F8, difference: float) -> F8:
-    """Central differences, per unit of `scale`."""
+    """Return the Jacobian by central differences, per unit of `scale`."""
     columns = []
     for i, size in enumerate(scale):
         step = np.zeros(len(at))

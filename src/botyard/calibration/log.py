@@ -1,5 +1,6 @@
-"""What a log holds, whatever file it came from: odometry, velocities, commands, scans
-and true poses of one robot.
+"""Log of one robot, independent of its file format.
+
+It has odometry, velocities, commands, scans and true poses.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from botyard.calibration.planar import F8, interpolated
 from botyard.errors import CalibrationError
 
 MAX_SIZE: Final = 1e7
-"""Greatest coordinate, heading and velocity of a log, m, rad, m/s, rad/s."""
+"""Maximum coordinate, heading and velocity of a log, m, rad, m/s, rad/s."""
 
 
 def _no_times() -> F8:
@@ -32,10 +33,9 @@ class Series:
     Attributes
     ----------
     time : (n,) array
-        Ascending, s.
+        Times in ascending order, s.
     values : (n, 3) array
-        Poses: x, y (m), heading (rad); or velocities: forward, left (m/s), yaw rate
-        (rad/s).
+        Poses: x, y (m), heading (rad); or velocities: vx, vy (m/s), yaw rate (rad/s).
     """
 
     time: F8 = field(default_factory=_no_times)
@@ -46,8 +46,10 @@ class Series:
 
     @classmethod
     def of(cls, time: F8, values: F8) -> Series:
-        """A series of rows in any order: sorted by time; rows that are not finite, and
-        all but the last one of a time, are left out.
+        """Return a series of rows in any order, sorted by time.
+
+        Rows that are not finite are dropped. Of rows with equal times, the last one
+        stays.
         """
         time, values = (
             np.asarray(time, np.float64),
@@ -61,8 +63,12 @@ class Series:
         return cls(time[last], values[last])
 
     def check_sizes(self, what: str) -> None:
-        """Raise CalibrationError if numbers are beyond `MAX_SIZE`: of wild ones, sums
-        and squares are none.
+        """Check that numbers are within `MAX_SIZE`: sums and squares would overflow.
+
+        Raises
+        ------
+        CalibrationError
+            A number is too large.
         """
         wild = np.flatnonzero((np.abs(self.values) > MAX_SIZE).any(axis=1))
         if len(wild):
@@ -73,16 +79,16 @@ class Series:
             )
 
     def between(self, begin: float, end: float) -> Series:
-        """The rows of these times."""
+        """Return the rows from time `begin` to time `end`, s."""
         some = (self.time >= begin) & (self.time <= end)
         return Series(self.time[some], self.values[some])
 
     def at(self, time: F8) -> F8:
-        """Poses at other times, (k, 3), between the nearest two."""
+        """Return poses at other times, (k, 3), interpolated."""
         return interpolated(self.time, self.values, time)
 
     def shifted(self, seconds: float) -> Series:
-        """The same with later times."""
+        """Return the series with all times later by `seconds`."""
         return Series(self.time + seconds, self.values)
 
 
@@ -93,14 +99,14 @@ class ScanSeries:
     Attributes
     ----------
     time : (n,) array
-        Ascending, s.
+        Times in ascending order, s.
     ranges : (n, r) array
-        m; NaN where there is none. At `range_max` or beyond: nothing was met.
+        Ranges, m; NaN for none. A range of `range_max` or more means no hit.
     angle_min, increment : float
-        Bearing of the first beam in the laser's frame, and between two, rad.
+        Bearing of the first beam in the laser's frame, and angle between beams, rad.
     intensities : (n, r) array or None
-        Laser return of each range, in the laser's own units; those of simulated ones
-        are 1 for what is ordinary. NaN where there is none.
+        Intensity of each return in the laser's own units; NaN for none. Ordinary
+        surfaces have 1 in simulated scans.
     """
 
     time: F8
@@ -121,7 +127,7 @@ class ScanSeries:
         return found
 
     def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> ScanSeries:
-        """Some of the scans."""
+        """Return a selection of the scans."""
         intensities = None if self.intensities is None else self.intensities[which]
         return replace(
             self,
@@ -133,28 +139,28 @@ class ScanSeries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """What was logged of one robot.
+    """Log of one robot.
 
     Attributes
     ----------
     source : str
         The file.
     robot : str
-        Name of the robot in it.
+        Name of the robot in the file.
     odometry : Series
-        Poses by odometry, in the frame that began anywhere.
+        Poses by odometry, in a frame with an arbitrary origin.
     velocities : Series
-        As the robot measured them; empty: the file has none.
+        Velocities that the robot measured; empty for none.
     commands : Series
-        Commanded velocities, each in force until the next one.
+        Commanded velocities, each valid until the next one.
     scans : ScanSeries or None
-        Scans of its laser.
+        Scans of the robot's laser.
     truth : Series
-        True poses; empty: the file has none.
+        True poses; empty for none.
     has_exact_clock : bool
-        Whether the true poses have the clock of the odometry.
+        Whether the true poses have the same clock as the odometry.
     problems : tuple of str
-        What of the file could not be read: it is damaged, or cut short.
+        Parts of the file that could not be read, because it is damaged or truncated.
     """
 
     source: str
@@ -168,16 +174,16 @@ class Log:
     problems: tuple[str, ...] = ()
 
     def checked(self) -> Log:
-        """The log itself.
+        """Return the log itself after a check.
 
         Raises
         ------
         CalibrationError
-            It has no odometry, or numbers that are too large.
+            The log has no odometry, or numbers that are too large.
         """
         if len(self.odometry) < 2:
             raise CalibrationError(
-                f"{self.source}: expected odometry, found {len(self.odometry)} poses of it"
+                f"{self.source}: expected at least 2 poses of odometry, found {len(self.odometry)}"
             )
 
         for what, rows in (
@@ -192,11 +198,11 @@ class Log:
 
     @property
     def span(self) -> tuple[float, float]:
-        """Begin and end of its odometry, s."""
+        """Times of the first and the last pose of odometry, s."""
         return float(self.odometry.time[0]), float(self.odometry.time[-1])
 
     def part(self, begin: float, end: float) -> Log:
-        """What it holds between two times, s."""
+        """Return the part of the log between two times, s."""
         scans = self.scans
         if scans is not None:
             scans = scans.chosen((scans.time >= begin) & (scans.time <= end))

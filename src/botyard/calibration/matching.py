@@ -1,9 +1,9 @@
-"""Scans against a map: what ranges are to be expected at a pose, and the pose at which
-a scan fits best.
+"""Scan matching: expected ranges at a pose, and the pose that fits a scan best.
 
-Ranges are compared, not points: the expected range of each beam is cast exactly, its
-derivatives follow from the direction of the wall that it meets. The fit is a damped
-Gauss-Newton with Cauchy weights, which passes over what the map does not have.
+Ranges are compared, not points. The expected range of each beam is cast exactly, and
+its derivatives follow from the direction of the wall that it hits. The fit is a damped
+Gauss-Newton method with Cauchy weights, which ignores objects that the map does not
+have.
 """
 
 from __future__ import annotations
@@ -21,44 +21,42 @@ from botyard.model.sensors import LaserSpec
 from botyard.sim.simulation import Simulation
 
 PROBE_RAD: Final = 6e-3
-"""Bearing at both sides of a beam at which the wall's direction is measured: more than
-bearings err, so that no beam meets another wall.
+"""Angle on both sides of a beam at which the wall's direction is measured, rad.
+
+It is larger than errors of bearings, so that the beam itself hits the same wall.
 """
 MAX_SLOPE: Final = 4.0
-"""A beam that meets a wall at such a slant (tangent of the angle from its normal), is
-not used.
-"""
+"""Maximum slope at which a beam may hit a wall (tangent of the incidence)."""
 MAX_CURVE_M: Final = 0.01
-"""A beam whose neighbours at both sides do not lie on a straight wall within this is
-not used: an edge or a corner is near.
+"""Maximum deviation of neighbouring beams from a straight wall, m.
+
+A larger one means an edge or a corner nearby: the beam is not used.
 """
 SPREADS_M: Final = (0.5, 0.2, 0.1, 0.05, 0.05, 0.05)
-"""Residuals that count half (Cauchy), of each iteration."""
+"""Residual with half the weight (Cauchy) in each iteration, m."""
 PRIOR: Final = np.array([0.2, 0.2, 0.1])
-"""How far odometry may be off between two scans, m, m, rad."""
+"""Standard deviation of odometry between two scans, m, m, rad."""
 MIN_BEAMS: Final = 10
-"""Fewest beams with which a scan is used."""
+"""Minimum number of beams of a scan to use it."""
 UNEXPLAINED_M: Final = 0.15
-"""A range that is farther than this from what the map lets expect is not explained by
-it.
-"""
+"""Maximum residual of a range that the map explains, m."""
 MAX_UNEXPLAINED: Final = 0.25
-"""If a larger share is not explained, the map does not fit."""
+"""Maximum fraction of unexplained ranges; above it, the map does not match."""
 MATCH_PERIOD_S: Final = 0.5
-"""Scans that are matched are at least so far apart in time."""
+"""Minimum time between scans to match, s."""
 
 
 class Expected(NamedTuple):
-    """What is expected of scans.
+    """Expected scans.
 
     Attributes
     ----------
     ranges : (n, b) array
-        m.
+        Ranges, m.
     gradients : (n, b, 3) array
         Derivatives by the laser's x, y (m/m) and heading (m/rad).
     good : (n, b) bool array
-        Which beams meet a straight piece of wall within reach.
+        Whether each beam hits a straight wall within reach.
     """
 
     ranges: F8
@@ -67,16 +65,16 @@ class Expected(NamedTuple):
 
 
 class Matcher:
-    """A map and a laser.
+    """Matcher of a laser's scans against a map.
 
     Parameters
     ----------
     scene : Scene
         The map.
     laser : LaserSpec
-        The laser, with its mount pose and reach.
+        The laser, with its mount pose and limits of ranges.
     bearings : (b,) array
-        Of its beams, in its frame, rad.
+        Bearings of its beams in its frame, rad.
 
     Raises
     ------
@@ -95,26 +93,26 @@ class Matcher:
         self.mount = np.array(laser.pose, np.float64)
 
     def close(self) -> None:
-        """End."""
+        """Close the simulation that casts the rays."""
         self._sim.close()
 
     def laser_poses(self, robot: F8) -> F8:
-        """Poses of the laser, of those of the robot."""
+        """Return poses of the laser for poses of the robot."""
         return compose(robot, self.mount)
 
     def robot_poses(self, laser: F8) -> F8:
-        """Poses of the robot, of those of the laser."""
+        """Return poses of the robot for poses of the laser."""
         return compose(laser, inverse(self.mount))
 
     def expect(self, poses: F8) -> Expected:
-        """Expected ranges at poses (n, 3) of the laser."""
+        """Return the expected scans at poses (n, 3) of the laser."""
         directions = poses[:, 2, None] + self.bearings
         fan = directions[..., None] + np.array([-PROBE_RAD, 0.0, PROBE_RAD])
         places = np.broadcast_to(poses[:, None, None, :2], (*fan.shape, 2))
         before, ranges, after = np.moveaxis(
             self._sim.cast(places, fan, range_max=self.laser.range_max), -1, 0
         )
-        # of a straight wall 1/r is a cosine of the bearing
+        # Along a straight wall, 1/r is a cosine of the bearing.
         curve = np.abs(
             2.0 / (1.0 / np.maximum(before, 1e-6) + 1.0 / np.maximum(after, 1e-6))
             - ranges
@@ -128,7 +126,7 @@ class Matcher:
         )
         good &= ranges > self.laser.range_min
         c, s = np.cos(directions), np.sin(directions)
-        # the wall's normal is along u − slope·u⊥, with u the beam's direction
+        # The wall's normal points along u − slope·u⊥, with u the beam's direction.
         gradients = np.stack(
             [-(c + slope * s), -(s - slope * c), slope * ranges], axis=-1
         )
@@ -142,17 +140,19 @@ class Matcher:
         has_prior: bool,
         spreads: tuple[float, ...] = SPREADS_M,
     ) -> F8:
-        """Poses (n, 3) of the laser at which scans (n, b) fit best, near those that are
-        given.
+        """Return the poses (n, 3) of the laser at which scans (n, b) fit best.
+
+        The search starts at the given poses and stays near them.
 
         Parameters
         ----------
         poses, measured : arrays
-            Guesses; ranges, m.
+            Initial poses; measured ranges, m.
         has_prior : bool
-            Whether a guess is to be kept where a scan does not tell the pose (`PRIOR`).
+            Whether a pose keeps its initial value where a scan does not determine it
+            (`PRIOR`).
         spreads : tuple of float
-            Residuals that count half, of each iteration, m.
+            Residual with half the weight in each iteration, m.
         """
         first = poses
         prior = np.diag(1.0 / (PRIOR * PRIOR)) if has_prior else np.eye(3) * 1e-6
@@ -175,12 +175,14 @@ class Matcher:
                 - away @ prior
             )
             step = np.linalg.solve(normal, right[..., None])[..., 0]
+            # The limits keep a step within the range in which the linearisation is
+            # valid.
             poses = poses + np.clip(step, [-0.3, -0.3, -0.15], [0.3, 0.3, 0.15])
 
         return poses
 
     def usable(self, measured: F8) -> NDArray[np.bool_]:
-        """Which ranges are those of something that the laser has met."""
+        """Return which ranges hit an object."""
         with np.errstate(invalid="ignore"):
             found: NDArray[np.bool_] = (measured > self.laser.range_min) & (
                 measured < self.laser.range_max - 1e-3
@@ -189,12 +191,13 @@ class Matcher:
         return found
 
     def unexplained(self, poses: F8, measured: F8) -> float:
-        """The share of the ranges that the map does not explain at these poses of the
-        laser; 1 if there are none.
+        """Return the fraction of ranges that the map does not explain.
+
+        Poses are the laser's. Without ranges the fraction is 1.
         """
         expected, usable = self.expect(poses), self.usable(measured)
         where = usable & expected.good
-        # a wall that is there and was not met is not explained, too
+        # A beam that passes through a wall of the map is unexplained as well.
         through = expected.good & ~usable & np.isfinite(measured)
         count = int(where.sum() + through.sum())
         if not count:
@@ -204,14 +207,14 @@ class Matcher:
 
 
 def between_plain(first: F8, poses: F8) -> F8:
-    """Differences of poses, the headings' without jumps."""
+    """Return differences of poses, with wrapped headings."""
     difference = poses - first
     difference[..., 2] = (difference[..., 2] + np.pi) % (2.0 * np.pi) - np.pi
     return difference
 
 
 def spread_scans(scans: ScanSeries, period: float) -> ScanSeries:
-    """Scans that are at least `period` s apart."""
+    """Return scans that are at least `period` apart, s."""
     chosen: list[int] = []
     for i, at in enumerate(scans.time.tolist()):
         if not chosen or at >= scans.time[chosen[-1]] + period - 1e-6:
@@ -221,27 +224,29 @@ def spread_scans(scans: ScanSeries, period: float) -> ScanSeries:
 
 
 def matched_truth(log: Log, matcher: Matcher, start: F8) -> tuple[Series, float]:
-    """True poses of the robot at its scans, by matching these one after the other
-    against the map, with odometry in between.
+    """Return true poses of the robot at its scans, by matching.
+
+    Scans are matched against the map one after the other. Odometry predicts each pose
+    from the previous one.
 
     Parameters
     ----------
     log : Log
-        With scans and odometry.
+        A log with scans and odometry.
     matcher : Matcher
-        Of the map.
+        Matcher of the map.
     start : (3,) array
-        Where the robot was at the begin of the log, roughly: m, m, rad.
+        Approximate pose of the robot at the start of the log: m, m, rad.
 
     Returns
     -------
     Series, float
-        The poses, and the share of the ranges that the map does not explain.
+        The poses, and the fraction of ranges that the map does not explain.
 
     Raises
     ------
     CalibrationError
-        It has no scans.
+        The log has no scans.
     """
     if log.scans is None or not len(log.scans):
         raise CalibrationError(f"{log.source}: expected scans, found none")
