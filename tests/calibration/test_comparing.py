@@ -150,7 +150,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 0
     assert "wheel separation" in out
     assert "held out" in out
-    assert "laser: the logs hold no scans" in err
+    assert "laser: the logs contain no scans" in err
     table = tomllib.loads(robot.read_text("utf-8"))
     assert table["extends"] == "p3dx"
     spec = load_file(robot)

@@ -224,7 +224,7 @@ def test_clocks() -> None:
     still = Series(np.arange(100.0), np.zeros((100, 3)))
     with pytest.raises(CalibrationError, match="not at all"):
         clock_offset(still, truth)
-    with pytest.raises(CalibrationError, match="do not fit"):
+    with pytest.raises(CalibrationError, match="do not match"):
         clock_offset(one.log.odometry, twenty()[6].truth)
 
 

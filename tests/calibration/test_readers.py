@@ -250,7 +250,7 @@ def test_bags(kind: str, recording: Path, tmp_path: Path) -> None:
     with pytest.raises(
         CalibrationError,
         match=r"topics of scans: expected one, found /bob/scan, /rear/scan; "
-        r"--topic scans= says which",
+        r"choose with --topic scans=",
     ):
         read_log(path, SPEC)
 

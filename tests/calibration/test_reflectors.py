@@ -124,7 +124,7 @@ def test_without_reflectors_or_intensities_the_rule_stays() -> None:
             HALL,
             "reflectors: the scans have no intensities",
         ),
-        (with_intensities(one, plain), HALL, "none was returned as one"),
+        (with_intensities(one, plain), HALL, "none was reported as one"),
     ):
         found = found_of(log, scene)
         assert any(words in note for note in found.notes), found.notes
@@ -167,14 +167,14 @@ def test_without_beams_near_a_limit_there_is_only_a_bound(
         assert math.isnan(value.high)
         assert (after == value.low > before) if new else (after == before > value.low)
         assert any(
-            f"do not tell reflector {name}: all beams on reflectors were returned"
-            in note
+            f"do not determine reflector {name}: "
+            "all beams on reflectors were reported" in note
             for note in found.notes
         )
 
     rows = {row[0]: row for row in value_rows(found.values)}
     assert rows["reflector max_range"][1:3] == (
-        "cannot be told",
+        "undetermined",
         f"at least {found.value('reflector max_range').low:.5g}",
     )
 

@@ -51,9 +51,7 @@ def _pose(pose: Any) -> tuple[float, float, float]:
     assert q is not None
     size = q.x * q.x + q.y * q.y + q.z * q.z + q.w * q.w
     # Motion capture that has lost its markers sends zeros, which is not an orientation.
-    if (
-        not abs(size - 1.0) < UNIT_ERROR
-    ):
+    if not abs(size - 1.0) < UNIT_ERROR:
         return at.x, at.y, math.nan
 
     return at.x, at.y, yaw_of_quaternion(q.x, q.y, q.z, q.w)

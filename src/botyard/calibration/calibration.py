@@ -423,9 +423,7 @@ def _reflectors(
     notes: list[str],
 ) -> ReflectorFit | None:
     # The fit of ranges has already added a note in these cases.
-    if (
-        placed is None or scene is None or ranges is None or not ranges.fits_map
-    ):
+    if placed is None or scene is None or ranges is None or not ranges.fits_map:
         return None
 
     found, why = fit_reflectors(placed, scene, spec.lasers[0].reflector, ranges)
@@ -491,9 +489,7 @@ def _held_out(
             markers, last = fit.fit.values[3:6], held[-1]
             # The clock offset is not part of the robot's model, so the fit of all data
             # provides it.
-            offset = _clocks(
-                last, odometry, len(prepared)
-            )
+            offset = _clocks(last, odometry, len(prepared))
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
         # The rest alone determines too little.

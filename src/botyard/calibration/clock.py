@@ -50,9 +50,7 @@ def _motion(poses: Series) -> tuple[F8, float]:
         axis=1,
     )
     # The sign of the speed is unknown, because markers may be mounted backward.
-    rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array(
-        [0.0, 1.0]
-    )
+    rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array([0.0, 1.0])
     rates -= rates.mean(axis=0)
     spread = rates.std(axis=0)
     floor = np.array([1e-3, 1e-3]) * SMOOTHING_S

@@ -448,9 +448,7 @@ def _figures(found: Comparison) -> Sequence[tuple[str, Any]]:
         axes = figure.subplots()
         # The margins keep rounding errors from filling the plot if all values are
         # equal.
-        every = np.concatenate(
-            arrays
-        )
+        every = np.concatenate(arrays)
         bins = np.histogram_bin_edges(
             every, 60, (float(every.min()) - LEAST_BIN, float(every.max()) + LEAST_BIN)
         )

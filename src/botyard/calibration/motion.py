@@ -1,11 +1,10 @@
-"""How a robot follows its velocity commands: latency, acceleration and deceleration,
-from the velocities that it measured.
+"""Response of a robot to velocity commands: latency, acceleration and deceleration.
 
-The model is that of botyard's robots (`botyard.engine.kernels.motion.ramp`) in
-continuous time: a command counts from `latency` after it was sent; until the next one
-the velocity approaches it with constant acceleration when it grows and constant
-deceleration when it falls. A change of sign passes through zero, where the rest of the
-step is lost, as it is in a simulation.
+They are fitted to the velocities that the robot measured. The model is the one of
+botyard's robots (`botyard.engine.kernels.motion.ramp`) in continuous time. A command
+takes effect `latency` after it was sent. Until the next one the velocity approaches it,
+with constant acceleration if it grows and constant deceleration if it falls. A change
+of sign passes through zero, and the rest of that step is lost, as in a simulation.
 """
 
 from __future__ import annotations
@@ -25,34 +24,36 @@ from botyard.model.kinematics import MotionLimits
 MAX_LATENCY_S: Final = 2.0
 FIRST_LATENCIES_S: Final = (0.0, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6)
 FIRST_FACTORS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Where the search begins: the best of these latencies, and factors of the ramps."""
+"""Start values of the search: these latencies, and these multiples of the ramps."""
 MIN_RAMP, MAX_RAMP = 1e-2, 50.0
 """Bounds of accelerations, m/s² and rad/s²."""
 USUAL_RAMP: Final = (0.5, 1.5)
-"""First values where the model has none, m/s² and rad/s²."""
+"""Start values for models without accelerations, m/s² and rad/s²."""
 MIN_ROWS: Final = 20
-"""Fewest measured velocities."""
+"""Minimum number of measured velocities."""
 SAME_COMMAND: Final = 1e-9
 DIFFERENCE: Final = 0.02
-"""Share of the priors for derivatives: velocities jump a little with the ramps where a
-change of sign falls together with a command.
+"""Step of numerical derivatives, relative to the priors.
+
+It is large, because velocities jump a little with the ramps if a change of sign
+coincides with a command.
 """
 MAX_REFINEMENTS: Final = 300
-"""Evaluations of the exact model."""
+"""Maximum number of evaluations of the exact model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MotionFit:
-    """What was found out of motion.
+    """Fitted response to commands.
 
     Attributes
     ----------
     fit : Fit
-        ``latency``, ``accel x``, ``decel x``, ``accel a``, ``decel a``.
+        Fit of ``latency``, ``accel x``, ``decel x``, ``accel a``, ``decel a``.
     values : tuple of Value
-        For reports.
+        Values for reports.
     deviation : (2,) array
-        Standard deviation of what is left: m/s, rad/s.
+        Standard deviations of the residuals: m/s, rad/s.
     """
 
     fit: Fit
@@ -60,13 +61,14 @@ class MotionFit:
     deviation: F8
 
     def value(self, name: str) -> Value:
-        """A value by its name."""
+        """Return a value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
 def measured_velocities(log: Log) -> Series:
-    """The velocities that the robot measured; of a log without them the differences of
-    odometry, in the middle between two poses.
+    """Return the velocities that the robot measured.
+
+    Without them, they are derived from odometry, halfway between two poses.
     """
     if len(log.velocities):
         return log.velocities
@@ -85,23 +87,25 @@ def ramped(
     *,
     is_smooth: bool,
 ) -> F8:
-    """Velocities at some times of a robot that follows targets, each in force from its
-    time on, and begins with the first one.
+    """Return velocities of a robot that follows targets, at the times `at`.
+
+    Each target is valid from its time until the next one. The robot starts with the
+    velocity of the first target.
 
     Parameters
     ----------
     times, targets : (k,) arrays
-        Ascending, s; m/s or rad/s.
+        Ascending times, s; targets, m/s or rad/s.
     accel, decel : float
         Ramps, m/s² or rad/s².
     step : float
-        Of the simulation, s: where a velocity changes its sign, it stays 0 until the
-        step is over.
+        Step of the simulation, s. After a change of sign, the velocity stays 0 until
+        the end of the step.
     at : (n,) array
-        s.
+        Times of the result, s.
     is_smooth : bool
-        Half a step is lost at each change of sign, which is the mean, so that the
-        result changes smoothly with the ramps.
+        Lose half a step at each change of sign, which is the mean. The result then
+        changes smoothly with the ramps.
     """
     knots, values = [float(times[0])], [float(targets[0])]
     velocity, ends = float(targets[0]), np.append(times[1:], np.inf).tolist()
@@ -138,14 +142,14 @@ def ramped(
 
 
 def _changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
-    """Only those commands that change something, within the robot's top speed."""
+    """Return only commands that change the target, limited to the robot's top speed."""
     targets = np.clip(targets, -limit, limit)
     new = np.append(True, np.abs(np.diff(targets)) > SAME_COMMAND)
     return times[new], targets[new]
 
 
 class _Problem:
-    """Predicted less measured velocities of all logs."""
+    """Differences between predicted and measured velocities of all logs."""
 
     def __init__(self, logs: Sequence[Log], limits: MotionLimits, step: float) -> None:
         self._step = step
@@ -162,7 +166,7 @@ class _Problem:
                     log.commands.time, log.commands.values[:, axis], limit or np.inf
                 )
                 first = np.concatenate([[changes[0][0] - 10.0], changes[0]])
-                # before the first command it was as fast as then
+                # Before the first command, the robot keeps the first measured velocity.
                 parts.append(
                     (
                         first,
@@ -176,7 +180,7 @@ class _Problem:
         self.count = sum(len(time) for time, _ in self._rows)
 
     def residuals(self, values: F8, *, is_smooth: bool = True) -> tuple[F8, F8]:
-        """Of forward and turning velocities, m/s and rad/s."""
+        """Return the residuals of linear and angular velocities, m/s and rad/s."""
         latency, *ramps = values.tolist()
         found: tuple[list[F8], list[F8]] = ([], [])
         for time, parts in self._rows:
@@ -198,19 +202,20 @@ class _Problem:
 def fit_motion(
     logs: Sequence[Log], limits: MotionLimits, step: float, latency: float = 0.0
 ) -> MotionFit | None:
-    """Fit latency and ramps of all logs together; None: they hold no commands, or no
-    velocities after them.
+    """Fit latency and ramps to all logs together.
+
+    Return None if the logs contain no commands followed by velocities.
 
     Parameters
     ----------
     logs : sequence of Log
-        With commands and odometry or velocities.
+        Logs with commands, and with odometry or velocities.
     limits : MotionLimits
-        Top speeds, and the ramps to begin with.
+        Top speeds, and the start values of the ramps.
     step : float
-        Step of the simulation in which the values will be used, s.
+        Step of the simulation that will use the values, s.
     latency : float
-        That of the model before, s.
+        Latency of the model before the fit, s.
     """
     logs = [log for log in logs if len(log.commands)]
     problem = _Problem(logs, limits, step)
@@ -245,6 +250,7 @@ def fit_motion(
         for name, start in zip(names[1:], starts[1:], strict=True)
     ]
     values = _search(problem, np.array(starts))
+    # The noise of both axes is estimated from the residuals of the previous round.
     for _ in range(2):
         sizes = [
             max(1.4826 * float(np.median(np.abs(part))), 1e-4)
@@ -282,13 +288,14 @@ def fit_motion(
 def motion_error(
     logs: Sequence[Log], limits: MotionLimits, step: float, values: F8
 ) -> tuple[float, float] | None:
-    """Root mean square difference of predicted and measured velocities, m/s and rad/s;
-    None: the logs have none.
+    """Return the RMS error of predicted velocities, m/s and rad/s.
+
+    Return None if the logs have no velocities.
 
     Parameters
     ----------
     logs, limits, step
-        As of `fit_motion`.
+        As for `fit_motion`.
     values : (5,) array
         Latency, s, and the ramps; a ramp of 0 is immediate.
     """
@@ -304,8 +311,9 @@ def motion_error(
 
 
 def _refined(problem: _Problem, fit: Fit) -> Fit:
-    """The fit of the exact model, which jumps a little with the ramps, near that of the
-    smooth one, whose intervals it keeps.
+    """Refine the fit with the exact model, and keep the intervals of the smooth one.
+
+    The exact model jumps a little with the ramps, so it has no useful derivatives.
     """
     from scipy import optimize
 
@@ -336,7 +344,8 @@ def _refined(problem: _Problem, fit: Fit) -> Fit:
 
     n = int(told.sum())
     best = np.zeros(n)
-    for size in (4.0, 2.0):  # it has many small minima
+    # Two runs from simplexes of different size: the cost has many small minima.
+    for size in (4.0, 2.0):
         simplex = (
             best + np.concatenate([np.zeros((1, n)), size * np.eye(n)]) - 0.25 * size
         )
@@ -356,7 +365,7 @@ def _refined(problem: _Problem, fit: Fit) -> Fit:
 
 
 def _search(problem: _Problem, starts: F8) -> F8:
-    """The best of some latencies and ramps."""
+    """Return the best of some latencies and ramps."""
     usual = [max(float(np.std(part)), 1e-3) for part in problem.residuals(starts)]
     best, least = starts, np.inf
     for latency in FIRST_LATENCIES_S:

@@ -1,19 +1,22 @@
-"""Odometry: wheel scales and separation, and the random part, from the ways between
-true poses.
+"""Calibration of odometry: wheel scales, wheel separation and random errors.
 
-The true way between two measured poses is compared with that of odometry in between.
-Its deviations come from three sources: the systematic errors that are looked for, the
-random errors of odometry, which add up on the way, and the errors of the measured
-poses, which neighbouring ways have in common. The latter two give the covariance of all
-deviations (block tridiagonal), whose parameters are estimated by maximum likelihood;
-with it the former are a generalised least-squares fit.
+The displacement between two true poses (a segment) is compared with odometry's
+displacement. Its deviations have three sources: the systematic errors, which are the
+unknowns; the random errors of odometry, which accumulate along the segment; and the
+errors of the measured poses, which neighbouring segments share. The latter two form the
+covariance of all deviations (block tridiagonal), whose parameters are estimated by
+maximum likelihood. With that covariance, the systematic errors are a generalised
+least-squares fit.
 
 The systematic part is UMBmark's (J. Borenstein and L. Feng, "Measurement and correction
 of systematic odometry errors in mobile robots", IEEE Trans. Robotics and Automation 12
 (6), 1996): unequal wheels E_d = D_R / D_L, and the separation E_b = b_actual /
-b_nominal. The random part is one of the two laws of botyard's odometry
-(`botyard.engine.kernels.odometry`): variances α1 … α4 for each metre and radian, or the
-original's, in which each axis errs in each step by a factor 1 + ε, ε uniform.
+b_nominal.
+
+The random part is one of the two models of botyard's odometry
+(`botyard.engine.kernels.odometry`): variances α1 … α4 per metre and radian; or the
+original model, which multiplies each axis by a factor 1 + ε in each step, with ε
+uniform.
 """
 
 from __future__ import annotations
@@ -43,53 +46,55 @@ from botyard.model.kinematics import Axes
 from botyard.model.robot import RobotSpec
 
 MIN_WAYS: Final = 3
-"""Fewest ways of all logs together."""
+"""Minimum number of segments of all logs together."""
 OUTLIER: Final = 8.0
-"""A true pose is an outlier if both ways that it ends deviate by so many times what
-they usually do.
+"""Ratio of deviation to usual deviation above which a true pose is an outlier.
+
+Both segments that meet at the pose must deviate by so much.
 """
 MAX_OUTLIER_ROUNDS: Final = 5
 SPARSE_S: Final = 5.0
-"""True poses that are on average farther apart in time are single ones (returns to
-known places): their clock is taken for exact.
+"""Mean time between true poses above which they count as single measurements, s.
+
+An example is a robot that returns to known places. Their clock counts as exact.
 """
 MAX_VARIANCE_SPREAD: Final = 0.35
-"""A random part is told if the standard deviation of its logarithm is below this."""
+"""Maximum standard deviation of a random error's logarithm to count as determined."""
 USUAL_BY_STEP: Final = (1e-4, 1e-4)
-"""Variances that are usual: of ε forward and turning (1 %)."""
+"""Prior variances of ε, linear and angular (1 %)."""
 USUAL_BY_DISTANCE: Final = (1e-4, 1e-5, 1e-5, 1e-6)
-"""Variances that are usual, rad² per rad, rad² per m, m² per m, m² per rad."""
+"""Prior variances: rad² per rad, rad² per m, m² per m, m² per rad."""
 USUAL_MEASURED: Final = (4e-6, 4e-6)
-"""Variances that are usual of measured places (2 mm) and headings (2 mrad)."""
+"""Prior variances of measured positions (2 mm) and headings (2 mrad)."""
+# Ratio of displacements above which odometry and truth must have different units.
 OTHER_UNITS: Final = 30.0
 LEAST_WAY_M: Final = 0.1
-"""Where ways by odometry or by the true poses are longer than this, and so many times
-the other ones, units are wrong.
-"""
+"""Displacements below this length are too short to compare units, m."""
 ALPHAS: Final = ("alpha1", "alpha2", "alpha3", "alpha4")
-"""Names of the variances by distance and angle, in the order of `OdometryDrift`."""
+"""Names of the variances per metre and radian, in the order of `OdometryDrift`."""
 ROUNDS: Final = 3
-"""Times that systematic part and covariance are estimated in turn."""
+"""Number of alternating estimates of systematic part and covariance."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OdometryFit:
-    """What was found out of odometry.
+    """Fitted odometry.
 
     Attributes
     ----------
     fit : Fit
-        ``scale``, ``skew``, ``separation`` (as a factor), and the place of the markers.
+        Fit of ``scale``, ``skew``, ``separation`` (as a factor), and the pose of the
+        markers.
     values : tuple of Value
-        For reports: systematic and random part, and the robot's parameters.
+        Values for reports: systematic and random part, and the robot's parameters.
     corrected : (2, 2) array
-        Matrix from (forward, turned) of odometry to corrected ones.
+        Matrix from odometry's (forward, turned) to corrected ones.
     rms : (2,) array
-        Root mean square deviation of the ways with the fitted values, m and rad.
+        RMS deviation of the segments with the fitted values, m and rad.
     ways : int
-        Number of ways.
+        Number of segments.
     outliers : int
-        True poses that were left out.
+        Number of true poses that were excluded.
     """
 
     fit: Fit
@@ -100,7 +105,7 @@ class OdometryFit:
     outliers: int
 
     def value(self, name: str) -> Value:
-        """A value by its name."""
+        """Return a value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
@@ -110,12 +115,12 @@ class OdometryFit:
 def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
     found = [
         Parameter(
-            "scale", "", "mean factor of the ways of both wheels", 1.0, 0.05, 0.3, 3.0
+            "scale", "", "mean factor of the travel of both wheels", 1.0, 0.05, 0.3, 3.0
         ),
         Parameter(
             "skew",
             "",
-            "half the difference of the factors of right and left wheel",
+            "half the difference between the factors of right and left wheel",
             0.0,
             0.02,
             -0.5,
@@ -124,7 +129,7 @@ def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
         Parameter(
             "separation",
             "",
-            "separation of the wheels as a multiple of the nominal one",
+            "wheel separation as a multiple of the nominal one",
             1.0,
             0.1,
             0.2,
@@ -133,7 +138,7 @@ def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
         Parameter(
             "markers x",
             "m",
-            "place of the measured markers in the robot's frame",
+            "position of the measured markers in the robot's frame",
             0.0,
             0.1,
             -2.0,
@@ -142,7 +147,7 @@ def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
         Parameter(
             "markers y",
             "m",
-            "place of the measured markers in the robot's frame",
+            "position of the measured markers in the robot's frame",
             0.0,
             0.1,
             -2.0,
@@ -160,16 +165,14 @@ def _parameters(logs: int, sparse: Sequence[bool]) -> list[Parameter]:
     ]
     for i in range(logs):
         if not sparse[i]:
-            about = (
-                f"time of the truth's clock in log {i + 1}: what is added to its times"
-            )
+            about = f"offset of the truth's clock in log {i + 1}, added to its times"
             found.append(Parameter(f"clock {i + 1}", "s", about, 0.0, 0.1, -1.0, 1.0))
 
     return found
 
 
 class _Problem:
-    """Deviations of the ways of all logs."""
+    """Deviations of the segments of all logs."""
 
     def __init__(
         self,
@@ -198,7 +201,7 @@ class _Problem:
         )
 
     def pieces(self, values: F8) -> list[Pieces]:
-        """Odometry of all logs, cut."""
+        """Return the odometry of all logs, cut at the true poses."""
         shifts = [0.0 if i is None else float(values[i]) for i in self._clock]
         return [
             cut(one, base + shift)
@@ -206,7 +209,10 @@ class _Problem:
         ]
 
     def parts(self, values: F8) -> list[tuple[Pieces, F8, F8, F8]]:
-        """Of each log pieces, corrected twists, true headings at knots, true ways."""
+        """Return pieces, corrected twists, true headings and true segments of each log.
+
+        Headings are at the knots.
+        """
         matrix, found = self.matrix(values), []
         for one, pieces in zip(self.ways, self.pieces(values), strict=True):
             robot = compose(one.truth, inverse(values[3:6]))
@@ -222,7 +228,7 @@ class _Problem:
         return found
 
     def deviations(self, values: F8) -> F8:
-        """Of all ways, (3 k,): x, y, heading of each."""
+        """Return the deviations of all segments, (3 k,): x, y, heading of each."""
         rows = []
         for pieces, twists, _, true_ways in self.parts(values):
             difference = true_ways - chain(pieces, twists)[2]
@@ -232,8 +238,9 @@ class _Problem:
         return np.concatenate(rows).reshape(-1)
 
     def drop_outliers(self, values: F8) -> int:
-        """Leave out true poses of which both ways deviate far more than others do, in
-        opposite directions.
+        """Exclude true poses whose two segments deviate far more than usual.
+
+        Return the number of excluded poses.
         """
         dropped = 0
         deviations, at = self.deviations(values).reshape(-1, 3), 0
@@ -246,7 +253,8 @@ class _Problem:
             worst = [
                 i for i in range(1, len(own)) if min(size[i - 1], size[i]) > OUTLIER
             ]
-            # of neighbours only the worst at a time
+            # Of neighbouring outliers only the worst: a wrong pose also spoils its
+            # neighbours' segments.
             for i in worst:
                 if keep[i - 1] and size[i - 1] + size[i] >= max(
                     size[j - 1] + size[j] for j in worst if abs(j - i) <= 1
@@ -271,23 +279,23 @@ def fit_odometry(
     Parameters
     ----------
     logs : sequence of Log
-        With odometry.
+        Logs with odometry.
     truths : sequence of Series
-        True poses for each, by their own clocks.
+        True poses of each log, with their own clocks.
     offsets : sequence of float
-        What to add to their times, s, roughly; what is missing is fitted, unless the
-        clock is exact or the poses are single ones.
+        Approximate offsets from the truths' clocks to the logs', s. The fit refines
+        them, unless the clock is exact or the poses are single measurements.
     spec : RobotSpec
-        The robot, for its nominal separation.
+        The robot, for its nominal wheel separation.
     step : float or None
-        None: the random part is by distance and angle. Else it is the original's, for
+        None for random errors per metre and radian. Otherwise the original model, for
         simulations with this step, s.
 
     Raises
     ------
     CalibrationError
-        There are too few true poses; or the robot is omnidirectional, which has no
-        wheels on an axis.
+        There are too few true poses, or the robot is omnidirectional and has no wheels
+        on one axis.
     """
     if not spec.kinematics.has_two_wheels:
         raise CalibrationError(
@@ -307,7 +315,7 @@ def fit_odometry(
     count = sum(len(one.knots) - 1 for one in ways)
     if count < MIN_WAYS:
         raise CalibrationError(
-            f"expected at least {MIN_WAYS} ways between true poses, found {count}"
+            f"expected at least {MIN_WAYS} segments between true poses, found {count}"
         )
 
     for log, one, offset in zip(logs, ways, offsets, strict=True):
@@ -325,6 +333,7 @@ def fit_odometry(
         if not dropped:
             break
 
+    # The covariance depends on the systematic part and the other way around.
     for _ in range(ROUNDS):
         covariance = Covariance(problem.parts(values), step)
         lower = covariance.lower(variances)
@@ -374,8 +383,9 @@ def fit_odometry(
 
 
 def _spread(logs_covariance: F8, k: int) -> float:
-    """Standard deviation of the logarithm of the k-th standard deviation; infinite: the
-    logs do not tell it.
+    """Return the standard deviation of the logarithm of the k-th standard deviation.
+
+    It is infinite if the logs do not determine it.
     """
     variance = float(logs_covariance[k, k])
     return 0.5 * math.sqrt(variance) if variance > 0.0 else math.inf
@@ -388,12 +398,16 @@ def _told_variances(
     variances: F8,
     logs_covariance: F8,
 ) -> tuple[list[int], F8, F8]:
-    """Leave out the random part that the logs tell least, as long as there is one that
-    they do not tell.
+    """Remove undetermined random errors one by one, the most uncertain first.
 
-    Two that always come together, as of a robot that never turns on the spot, are not
-    told; the one that is left takes both. Returns which variances are left (the last
-    two are those of measured poses), these, and the covariance of their logarithms.
+    Two random errors that always occur together, as of a robot that never turns in
+    place, are undetermined. The remaining one absorbs both.
+
+    Returns
+    -------
+    list of int, array, array
+        The remaining variances (the last two belong to measured poses), their values,
+        and the covariance of their logarithms.
     """
     parts = list(range(len(usual)))
     while len(parts) > 2:
@@ -411,9 +425,10 @@ def _told_variances(
 
 
 def _check_scale(log: Log, ways: Segments, offset: float) -> None:
-    """Refuse odometry in other units than the true poses: no robot errs so much.
+    """Refuse odometry in other units than the true poses.
 
-    Upper quartiles are compared: a few wild poses, and stops, do not count.
+    No robot errs by such a factor. The upper quartiles of displacements are compared,
+    so that a few wrong poses, and stops, do not matter.
     """
     places = np.stack(
         [np.interp(ways.knots + offset, ways.time, ways.path[:, k]) for k in (0, 1)],
@@ -426,21 +441,22 @@ def _check_scale(log: Log, ways: Segments, offset: float) -> None:
     least, most = sorted((gone, true_way))
     if most > LEAST_WAY_M and 0.0 < least * OTHER_UNITS < most:
         raise CalibrationError(
-            f"{log.source}: expected ways of about the same length by odometry "
+            f"{log.source}: expected displacements of about the same length by odometry "
             f"and by the true poses, found {gone:.4g} m and "
             f"{true_way:.4g} m in the same time: their units differ"
         )
 
 
 def _bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
-    """Greatest and least proportional errors."""
+    """Return the maximum and minimum proportional errors."""
     high = spec.odometry_error
     return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
 
 
 def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
-    """The systematic part: by wheels, as UMBmark says it, and as parameters of the
-    robot.
+    """Return the systematic part.
+
+    It is given per wheel, as in UMBmark, and as the robot's parameters.
     """
     error, low = _bounds(spec)
     wheels, turning, middle = (
@@ -452,7 +468,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "left scale",
             "",
-            "true way of the left wheel for each m by odometry",
+            "true travel of the left wheel per metre of odometry",
             lambda p: p["scale"] - p["skew"],
             wheels,
             1.0,
@@ -460,7 +476,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "right scale",
             "",
-            "true way of the right wheel for each m by odometry",
+            "true travel of the right wheel per metre of odometry",
             lambda p: p["scale"] + p["skew"],
             wheels,
             1.0,
@@ -468,7 +484,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "wheel separation",
             "m",
-            "distance of the driven wheels",
+            "distance between the driven wheels",
             lambda p: p["separation"] * nominal,
             turning,
             nominal,
@@ -476,7 +492,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "E_d",
             "",
-            "UMBmark: right wheel's diameter by the left one's: odometry.wheel_ratio",
+            "UMBmark: right wheel's diameter divided by the left one's: odometry.wheel_ratio",
             lambda p: (p["scale"] + p["skew"]) / (p["scale"] - p["skew"]),
             wheels,
             spec.wheel_ratio,
@@ -484,7 +500,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "E_b",
             "",
-            "UMBmark: actual by nominal separation",
+            "UMBmark: actual separation divided by the nominal one",
             lambda p: p["separation"],
             turning,
             1.0,
@@ -492,7 +508,7 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
         fit.derived(
             "drift",
             "rad/m",
-            "true rotation for each m that odometry has as straight",
+            "true rotation per metre that odometry reports as straight",
             lambda p: 2.0 * p["skew"] / (p["separation"] * nominal),
             ("skew",),
             0.0,
@@ -520,19 +536,20 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
 def _by_step(
     fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
-    """The random part of the original's law: half-widths of uniform errors, √3 times
-    the standard deviation.
+    """Return the random part of the original model.
+
+    Its values are half-widths of uniform errors: √3 times the standard deviation.
     """
     error, low = _bounds(spec)
     rows = (
         (
             "forward spread",
-            "random part of the forward error: half of odometry.error[0] − odometry.error_low[0]",
+            "random part of the forward error: half of (odometry.error[0] − odometry.error_low[0])",
             0.5 * (error.x - low.x),
         ),
         (
             "turning spread",
-            "random part of the turning error: half of odometry.error[2] − odometry.error_low[2]",
+            "random part of the turning error: half of (odometry.error[2] − odometry.error_low[2])",
             0.5 * (error.a - low.a),
         ),
     )
@@ -555,19 +572,20 @@ def _by_step(
 def _by_distance(
     fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
-    """The random part by distance and angle: variances of odometry's own metres and
-    radians, not of the corrected ones.
+    """Return the random part per metre and radian.
+
+    The variances refer to odometry's own metres and radians, not to corrected ones.
     """
     scale, separation = fit["scale"], fit["separation"]
     rows = (
-        ("rad²/rad", "variance of the heading for each rad", separation / scale),
+        ("rad²/rad", "variance of the heading per radian", separation / scale),
         (
             "rad²/m",
-            "variance of the heading for each m",
+            "variance of the heading per metre",
             separation * separation / scale,
         ),
-        ("m²/m", "variance of the distance for each m", 1.0 / scale),
-        ("m²/rad", "variance of the distance for each rad", 1.0 / (scale * separation)),
+        ("m²/m", "variance of the distance per metre", 1.0 / scale),
+        ("m²/rad", "variance of the distance per radian", 1.0 / (scale * separation)),
     )
     found = []
     for k, (name, (unit, about, factor)) in enumerate(zip(ALPHAS, rows, strict=True)):
@@ -590,7 +608,10 @@ def _by_distance(
 def _random(
     name: str, unit: str, about: str, value: float, spread: float, before: float
 ) -> Value:
-    """A random part; `spread`: standard deviation of its logarithm."""
+    """Return a random error with its interval.
+
+    `spread` is the standard deviation of its logarithm.
+    """
     factor = math.exp(1.96 * spread)
     return Value(name, unit, about, value, value / factor, value * factor, before)
 

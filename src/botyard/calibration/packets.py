@@ -1,5 +1,6 @@
-"""Reads Pioneer packets (``--record-packets``, or the packets of a recording) as a log:
-odometry, velocities, commands, laser scans.
+"""Reader of Pioneer packets as a log: odometry, velocities, commands, laser scans.
+
+The packets come from ``--record-packets`` or from a recording.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from botyard.units import from_deg, from_mm
 
 
 def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
-    """Read what passed between a robot and its clients.
+    """Read the packets between a robot and its clients.
 
     Parameters
     ----------
     path : Path
         The file.
     spec : RobotSpec
-        Scales of the packets, and the laser.
+        The robot: scales of its packets, and its laser.
     robot : str or None
-        Its name; None: the only one.
+        Name of the robot; None for the only one.
 
     Raises
     ------
     FormatError
-        It cannot be read, or a line is wrong.
+        The file cannot be read, or a line is not valid.
     CalibrationError
-        Packets of several robots, or of none.
+        The file has packets of several robots, or of none.
     """
     passed = [one for one in read_trace(str(path)) if not isinstance(one, Lost)]
     names = list(dict.fromkeys(one.robot for one in passed))
@@ -49,7 +50,7 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
     ):
         found = ", ".join(shown(name) for name in names[:20]) or "none"
         raise CalibrationError(
-            f"{path}: robots: expected {robot or 'one'}, found {found}; --of says which"
+            f"{path}: robots: expected {robot or 'one'}, found {found}; choose with --of"
         )
 
     session = _Sessions(spec)
@@ -61,7 +62,7 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
 
 
 class _Sessions:
-    """Follows the sessions of one robot."""
+    """Decoder of the sessions of one robot."""
 
     def __init__(self, spec: RobotSpec) -> None:
         self._scales = spec.pioneer
@@ -78,11 +79,12 @@ class _Sessions:
         self._part: list[tuple[int, float]] = []
 
     def take(self, one: Passed) -> None:
-        """Read bytes that passed."""
+        """Read the bytes of one transfer."""
         parser = self._parsers.setdefault((one.session, one.from_client), Parser())
         for packet in parser.receive(one.data):
             stage = self._stages.setdefault(one.session, stage_before(one))
             if one.from_client:
+                # During the handshake the numbers of packets have another meaning.
                 if not in_handshake(stage, packet.id):
                     self._command(packet, one.sim)
                 self._stages[one.session] = stage_after(stage, packet.id)
@@ -114,9 +116,8 @@ class _Sessions:
         self._commands.append((at, self._target[0], self._target[1], self._target[2]))
 
     def _report(self, sip: Sip, at: float) -> None:
-        if self._last is not None and (
-            sip.x or sip.y
-        ):  # at 0, 0 odometry may have been reset: no way was gone
+        # A position of 0, 0 may be a reset of odometry: it is no motion.
+        if self._last is not None and (sip.x or sip.y):
             self._x += _wrapped(sip.x - self._last[0]) * self._scales.dist_conv
             self._y += _wrapped(sip.y - self._last[1]) * self._scales.dist_conv
 
@@ -140,8 +141,8 @@ class _Sessions:
     def _scan(self, part: LaserPart, at: float) -> None:
         if part.device or part.first != (0 if part.first == 0 else len(self._part)):
             return
-        # packets 0x61 say 0 of what is ordinary, else the return less 1; packets 0x60
-        # say nothing of it
+        # Packets 0x61 report 0 for an ordinary return, otherwise the return minus 1.
+        # Packets 0x60 report none.
         returns = [one + 1.0 for one in part.reflectance] or [math.nan] * len(
             part.ranges_mm
         )
@@ -154,7 +155,7 @@ class _Sessions:
             self._scans.append((at, self._part))
 
     def log(self, source: str, robot: str) -> Log:
-        """What was read."""
+        """Return the log of the packets read."""
 
         def series(rows: list[tuple[float, float, float, float]]) -> Series:
             table = np.array(rows, np.float64).reshape(-1, 4)
@@ -163,7 +164,8 @@ class _Sessions:
         scans = None
         if self._scans and self._laser is not None:
             beams = np.array([row for _, row in self._scans], np.float64)
-            if self._laser.flipped:  # they are served clockwise
+            # Pioneer lasers that are mounted upside down report clockwise.
+            if self._laser.flipped:
                 beams = beams[:, ::-1]
             times, returns = np.array([at for at, _ in self._scans]), beams[..., 1]
             scans = ScanSeries(
@@ -185,7 +187,7 @@ class _Sessions:
 
 
 def _wrapped(difference: int) -> int:
-    """Difference of two 16-bit counters."""
+    """Return the difference of two 16-bit counters."""
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 

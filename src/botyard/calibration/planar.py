@@ -9,13 +9,13 @@ F8 = NDArray[np.float64]
 
 
 def wrap(angle: F8) -> F8:
-    """Angles in [−π, π), rad."""
+    """Return angles wrapped to [−π, π), rad."""
     found: F8 = (angle + np.pi) % (2.0 * np.pi) - np.pi
     return found
 
 
 def rotate(xy: F8, heading: F8) -> F8:
-    """Vectors (…, 2), turned counter-clockwise."""
+    """Return vectors (…, 2), rotated counterclockwise."""
     c, s = np.cos(heading), np.sin(heading)
     return np.stack(
         [c * xy[..., 0] - s * xy[..., 1], s * xy[..., 0] + c * xy[..., 1]], axis=-1
@@ -23,8 +23,9 @@ def rotate(xy: F8, heading: F8) -> F8:
 
 
 def compose(a: F8, b: F8) -> F8:
-    """The poses `b`, given in the frames of `a`, in the frame of `a`; broadcast against
-    each other.
+    """Return the poses `b`, given in the frames of `a`, in the parent frame of `a`.
+
+    The arrays are broadcast.
     """
     a, b = np.broadcast_arrays(a, b)
     xy = a[..., :2] + rotate(b[..., :2], a[..., 2])
@@ -32,22 +33,24 @@ def compose(a: F8, b: F8) -> F8:
 
 
 def between(a: F8, b: F8) -> F8:
-    """The poses `b` in the frames of `a`, where both are given in one frame."""
+    """Return the poses `b` in the frames of `a`; both are given in one frame."""
     a, b = np.broadcast_arrays(a, b)
     xy = rotate(b[..., :2] - a[..., :2], -a[..., 2])
     return np.concatenate([xy, wrap(b[..., 2:] - a[..., 2:])], axis=-1)
 
 
 def inverse(pose: F8) -> F8:
-    """The poses of the frames' origins in the frames of `pose`."""
+    """Return the poses of the frames' origin in the frames of `pose`."""
     return between(pose, np.zeros(3))
 
 
 def arc(twist: F8) -> F8:
-    """End points (…, 2) of constant body twists (forward, left, turned) in the frame of
-    their start: the exponential map of SE(2).
+    """Return the end points (…, 2) of constant body twists (forward, left, turned).
+
+    They are in the frame of the start: the exponential map of SE(2).
     """
     th = twist[..., 2]
+    # Series near 0, where the exact expressions lose all digits.
     small = np.abs(th) < 1e-4
     safe = np.where(small, 1.0, th)
     s = np.where(small, 1.0 - th * th / 6.0, np.sin(safe) / safe)
@@ -59,8 +62,9 @@ def arc(twist: F8) -> F8:
 
 
 def twist_of(pose: F8) -> F8:
-    """The constant body twists that lead from the origin to the poses: the logarithm of
-    SE(2), inverse of `arc`.
+    """Return the constant body twists from the origin to poses.
+
+    This is the logarithm of SE(2), the inverse of `arc`.
     """
     th = pose[..., 2]
     half = 0.5 * th
@@ -73,15 +77,18 @@ def twist_of(pose: F8) -> F8:
 
 
 def interpolated(times: F8, poses: F8, at: F8) -> F8:
-    """Poses at other times, between the nearest two; at both ends the last ones stay.
+    """Return poses at other times, interpolated linearly.
+
+    Times outside of the range get the first or the last pose.
 
     Parameters
     ----------
     times : (n,) array
-        Ascending, s.
+        Ascending times, s.
     poses : (n, 3) array
+        Poses at these times.
     at : (k,) array
-        s.
+        Times of the result, s.
     """
     heading = np.unwrap(poses[:, 2])
     columns = [

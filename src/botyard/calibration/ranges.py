@@ -1,12 +1,15 @@
-"""Errors of a laser's ranges: bias, noise of ranges and of bearings, and noise that
-grows with the range.
+"""Calibration of a laser's ranges: bias, noise of ranges and of bearings.
 
-Scans are compared with what the map lets expect at the true poses. The pose of each
-scan is fitted again (three numbers for each, which take up errors of the true poses, of
-the mount and of the map's frame), and what these could explain is projected out of the
-residuals. The parameters are those of botyard's lasers: a uniform error of each range
-(``range_noise``) and of each bearing (``angle_noise``), and a Gaussian one in
-proportion to the range (``range_share``); the device ``normal_errors`` has the bias.
+Noise of ranges has a constant part and a part that grows with the range.
+
+Scans are compared with the ranges that the map predicts at the true poses. The pose of
+each scan is fitted again, with three parameters that absorb errors of the true poses,
+of the mount and of the map's frame. Everything that these could explain is projected
+out of the residuals.
+
+The parameters are those that botyard's lasers have: a uniform error of each range
+(``range_noise``) and of each bearing (``angle_noise``), and a Gaussian error in
+proportion to the range (``range_share``). The device ``normal_errors`` has the bias.
 """
 
 from __future__ import annotations
@@ -32,34 +35,36 @@ from botyard.model.sensors import LaserSpec
 from botyard.studies.statistics import student_quantile
 
 MAX_SCANS: Final = 200
-"""Scans that are used of a log."""
+"""Maximum number of scans of a log."""
+# Minimum number of scans for a fit.
 MIN_SCANS: Final = 8
 FINE_SPREADS_M: Final = (0.2, 0.1, 0.05, 0.05)
-"""Residuals that count half when the true poses are known already."""
+"""Residual with half the weight in each iteration, for known true poses, m."""
 OUTLIER: Final = 5.0
-"""Residuals beyond so many standard deviations are outliers: something that the map
-does not have.
+"""Residuals beyond this many standard deviations are outliers.
+
+They come from objects that the map does not have.
 """
 MAX_BIAS_DEVIATION_M: Final = 0.02
-"""A bias is told if its standard deviation is below this."""
+"""Maximum standard deviation of a bias that counts as determined, m."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeFit:
-    """What was found out of a laser.
+    """Fitted errors of a laser.
 
     Attributes
     ----------
     values : tuple of Value
         ``range_bias``, ``range_noise``, ``angle_noise``, ``range_share``.
     unexplained : float
-        Share of the ranges that the map does not explain.
+        Fraction of ranges that the map does not explain.
     deviation : float
         Standard deviation of the residuals, m.
     scans, ranges, outliers : int
-        Numbers of scans, of ranges, and of those that were left out.
+        Numbers of scans, of ranges, and of excluded ranges.
     residuals : (k,) array
-        Some of them, for a histogram, m.
+        A selection of residuals for a histogram, m.
     """
 
     values: tuple[Value, ...]
@@ -72,26 +77,26 @@ class RangeFit:
 
     @property
     def fits_map(self) -> bool:
-        """Whether the map is that of the logs."""
+        """Whether the map matches the logs."""
         return self.unexplained <= MAX_UNEXPLAINED
 
     def value(self, name: str) -> Value:
-        """A value by its name."""
+        """Return a value by its name."""
         return next(one for one in self.values if one.name == name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedScans:
-    """Scans of a log whose poses are known.
+    """Scans of a log with known poses.
 
     Attributes
     ----------
     matcher : Matcher
-        Of the map.
+        Matcher of the map.
     scans : ScanSeries
-        At most `MAX_SCANS`.
+        At most `MAX_SCANS` scans.
     poses : (n, 3) array
-        Of the laser, fitted to the map from the true poses on: m, rad.
+        Poses of the laser, fitted to the map from the true poses: m, rad.
     """
 
     matcher: Matcher
@@ -115,18 +120,19 @@ def placed_scans(
     markers: F8,
     matchers: Sequence[Matcher | None],
 ) -> list[PlacedScans]:
-    """The scans of logs at their poses; of those logs that have any while the true
-    poses are known.
+    """Return the scans of logs with their poses.
+
+    Logs without scans during the time of the true poses are left out.
 
     Parameters
     ----------
     logs, truths, offsets : sequences
-        As of `botyard.calibration.odometry.fit_odometry`; true poses are in the map's
-        frame, roughly.
+        As for `botyard.calibration.odometry.fit_odometry`. True poses are approximately
+        in the map's frame.
     markers : (3,) array
-        Pose of what was measured in the robot's frame.
+        Pose of the measured markers in the robot's frame.
     matchers : sequence of Matcher or None
-        Of the map, for each log.
+        Matcher of the map for each log.
     """
     found = []
     for log, truth, offset, matcher in zip(
@@ -150,8 +156,9 @@ def placed_scans(
 
 
 def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans]:
-    """The same with poses fitted to ranges from which a bias, m, is subtracted, which
-    would shift them: a scan sees to one side only.
+    """Return scans with a bias, m, subtracted, and poses fitted to these ranges.
+
+    A scan sees only one side of the robot, so a bias would shift the poses.
     """
     found = []
     for one in placed:
@@ -165,7 +172,7 @@ def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans
 
 
 def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
-    """Fit the errors of the laser's ranges; None: there are too few scans."""
+    """Fit the errors of the laser's ranges; return None for too few scans."""
     sums = _Sums()
     for one in placed:
         sums.add(one.matcher, one.poses, one.scans.ranges)
@@ -173,14 +180,13 @@ def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
 
 
 class _Sums:
-    """Collects residuals of scans."""
+    """Accumulator of the residuals of scans."""
 
     def __init__(self) -> None:
         self.scans = 0
         self._unexplained: list[tuple[float, int]] = []
-        self._rows: list[
-            tuple[F8, F8, F8, F8]
-        ] = []  # of each scan: residuals, gradients, ranges, slopes
+        # Residuals, gradients, ranges and slopes of each scan.
+        self._rows: list[tuple[F8, F8, F8, F8]] = []
         self.outliers = 0
 
     def add(self, matcher: Matcher, poses: F8, measured: F8) -> None:
@@ -206,10 +212,10 @@ class _Sums:
             self.scans += 1
 
     def fit(self, laser: LaserSpec) -> RangeFit:
-        """The four values."""
+        """Return the fit of the four values."""
         bias, spread = self._bias()
         weights = [np.ones(len(row[0])) for row in self._rows]
-        # weights need the noise, and the noise the weights
+        # Weights depend on the noise, and the estimate of the noise on the weights.
         for _ in range(3):
             coefficients, covariance = self._noise(bias, weights)
             weights = [
@@ -242,8 +248,10 @@ class _Sums:
         return estimated("range_bias", "m", about, bias, spread, self.scans - 1, 0.0)
 
     def _bias(self) -> tuple[float, float]:
-        """Mean error of ranges and its standard deviation, apart from what the pose of
-        each scan explains; scans are independent.
+        """Return the mean error of ranges and its standard deviation.
+
+        The part that the pose of each scan can explain is removed. Scans are
+        independent.
         """
         upper, lower = np.zeros(len(self._rows)), np.zeros(len(self._rows))
         for i, (r, g, _, _) in enumerate(self._rows):
@@ -259,17 +267,17 @@ class _Sums:
 
     @staticmethod
     def _features(row: tuple[F8, F8, F8, F8]) -> F8:
-        """What the variance of a range is the sum of: a constant, the square of the
-        slope, the square of the range.
+        """Return the terms of a range's variance.
+
+        They are a constant, the square of the slope and the square of the range.
         """
         return np.stack([np.ones(len(row[0])), row[3] ** 2, row[2] ** 2], axis=1)
 
     def _noise(self, bias: float, weights: list[F8]) -> tuple[F8, F8]:
-        """Coefficients of the variance (`_features`) and their covariance, scans being
-        independent; they may come out below 0.
+        """Return the coefficients of the variance (`_features`) and their covariance.
 
-        The square of a residual from which the pose has been projected out has the mean
-        Σ M_ij² v_j.
+        Scans are independent. Coefficients can be negative. The square of a residual
+        whose pose has been projected out has the mean Σ M_ij² v_j.
         """
         normal, rights, squares = np.zeros((3, 3)), np.zeros((len(self._rows), 3)), []
         for i, (row, weight) in enumerate(zip(self._rows, weights, strict=True)):
@@ -283,6 +291,7 @@ class _Sums:
             squares.append(features.T @ (features * scale[:, None]))
 
         size = np.sqrt(np.diag(normal))
+        # Scaled to unit diagonal, because the terms differ by orders of magnitude.
         back = np.linalg.inv(
             normal / np.outer(size, size) + 1e-12 * np.eye(3)
         ) / np.outer(size, size)
@@ -297,7 +306,7 @@ class _Sums:
 
 
 def _projected(g: F8, v: F8) -> F8:
-    """What of a vector is left without the columns of `g`."""
+    """Return the component of a vector orthogonal to the columns of `g`."""
     q, _ = np.linalg.qr(g)
     found: F8 = v - q @ (q.T @ v)
     return found
@@ -306,8 +315,9 @@ def _projected(g: F8, v: F8) -> F8:
 def _noise_values(
     coefficients: F8, covariance: F8, scans: int, laser: LaserSpec
 ) -> list[Value]:
-    """Roots of the coefficients: half-widths of uniform errors are √3 times the
-    standard deviation.
+    """Return the roots of the coefficients as values.
+
+    Half-widths of uniform errors are √3 times the standard deviation.
     """
     uniform = math.sqrt(3.0)
     rows = (

@@ -1,4 +1,6 @@
-"""Reads logs: recordings of botyard, bags of ROS 1 and 2, Pioneer packets
+"""Readers of logs.
+
+They read recordings of botyard, bags of ROS 1 and 2, Pioneer packets
 (``--record-packets``) and CSV tables.
 """
 
@@ -28,26 +30,28 @@ BAGS: Final = (".bag", ".db3", ".mcap")
 def read_log(
     path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()
 ) -> Log:
-    """Read a log of any kind.
+    """Read a log of any format.
 
     Parameters
     ----------
     path : Path
-        An MCAP file of ``--record``; a ``.bag``, ``.db3`` or ``.mcap`` of ROS, or the
-        folder of a bag of ROS 2; a ``.csv``; a file of ``--record-packets``.
+        An MCAP file of ``--record``; a ``.bag``, ``.db3`` or ``.mcap`` file of ROS, or
+        the folder of a ROS 2 bag; a ``.csv`` file; a file of ``--record-packets``.
     spec : RobotSpec
-        The robot: scales of its packets, its laser.
+        The robot: scales of its packets, and its laser.
     choice : Choice
-        Which robot and topics.
+        Robot and topics.
     budget : Budget
         Limits of reading.
 
     Raises
     ------
     FormatError
-        It cannot be read: with the place, what was expected and what was found.
+        The file cannot be read; the message has the place, and the expected and the
+        found text.
     CalibrationError
-        It holds several robots or topics, or none that was asked for.
+        The file has several robots or topics and none is chosen, or lacks the chosen
+        one.
     """
     if path.suffix.lower() == ".csv":
         return read_csv(path, spec, choice, budget)
@@ -62,7 +66,10 @@ def read_log(
 
 
 def _is_recording(path: Path, budget: Budget) -> bool:
-    """Whether a file is a recording of botyard. Another MCAP file is a bag of ROS 2."""
+    """Return whether a file is a recording of botyard.
+
+    Any other MCAP file is a ROS 2 bag.
+    """
     try:
         with open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -87,10 +94,13 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     scans = None
     try:
         found = run.scans(choice.topics.get("scans", "base_scan"), intensities=True)
-    except ArgumentError:  # no robot has recorded scans
+    # No robot has recorded scans.
+    except ArgumentError:
         if "scans" in choice.topics:
             raise
     else:
+        # Rows without a range at all are ticks between two scans; columns without one
+        # are padding for lasers with more beams.
         ranges = found.ranges[:, row].astype(np.float64)
         there = ~np.isnan(ranges).all(axis=1)
         if there.any():
@@ -121,15 +131,17 @@ def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
 def read_truth(
     path: Path, spec: RobotSpec, choice: Choice = WHOLE, budget: Budget = Budget()
 ) -> Series:
-    """True poses of a file: a CSV table with ``time``, ``x``, ``y``, ``heading``, or a
-    log of any kind that has true poses.
+    """Return the true poses of a file.
+
+    The file is a CSV table with ``time``, ``x``, ``y``, ``heading``, or a log of any
+    format with true poses.
 
     Raises
     ------
     FormatError
-        It cannot be read.
+        The file cannot be read.
     CalibrationError
-        There are none.
+        The file has no true poses.
     """
     truth = read_log(path, spec, choice, budget).truth
     if len(truth) < 2:

@@ -1,15 +1,18 @@
-"""The rule by which a laser recognises retro-reflectors: up to what range and angle of
-incidence, and the return that it reports.
+"""Calibration of a laser's detection of retro-reflectors.
 
-Each beam whose exact hit is on a reflector of the map was returned as one or not. The
-probability of that falls from 1 to 0 about a limit θ: Φ((θ − x)/(k·σ)), with x the
-exact range or the angle of incidence, σ what the errors of the scan's pose and of the
-bearing make of it, and k ≥ 1 how much larger these errors are than they are held to be;
-a share `LAPSE` of the beams is as something else has made it. An interval is that of
-the likelihood ratio, with the best k for each θ (profile likelihood): where limits are
-sharp, it reaches from the last beam that was returned to the first that was not. It is
-widened by what many beams have in common: the errors of poses, and that of the bias of
-ranges.
+The rule has a maximum range, a maximum angle of incidence, and the return that the
+laser reports.
+
+Each beam with an exact hit on a reflector of the map was reported as a reflector or
+not. The probability of a report falls from 1 to 0 about a limit θ: Φ((θ − x)/(k·σ)). x
+is the exact range or angle of incidence. σ is the effect of the errors of the scan's
+pose and of the bearing. k ≥ 1 is the ratio of the real errors to the assumed ones. A
+fraction `LAPSE` of the beams does not follow the rule.
+
+Intervals are likelihood-ratio intervals with the best k for each θ (profile
+likelihood). At a sharp limit, the interval reaches from the last beam that was reported
+to the first beam that was not. It is widened by errors that many beams share: the
+errors of poses, and the error of the ranges' bias.
 """
 
 from __future__ import annotations
@@ -30,59 +33,59 @@ from botyard.model.beams import ReflectorRule
 from botyard.model.scene import Scene
 
 MIN_BEAMS: Final = 20
-"""Fewest beams on reflectors with which a rule is fitted."""
+"""Minimum number of beams on reflectors for a fit."""
 LAPSE: Final = 0.01
-"""Share of beams that are not as the rule has them: something that the map does not
-have.
-"""
+"""Fraction of beams that do not follow the rule: the map lacks some objects."""
 NORMAL: Final = 1.96
 """Quantile 0.975 of the normal distribution."""
 HALF_CHI2: Final = 1.9207
-"""Half of the quantile 0.95 of χ² with one degree of freedom: the fall of the
-log-likelihood to the ends of an interval.
+"""Half of the quantile 0.95 of χ² with one degree of freedom.
+
+The log-likelihood falls by this much from its maximum to the ends of an interval.
 """
 MARGIN_M: Final = 0.1
 MARGIN_RAD: Final = 0.03
-"""Beams that are nearer to the limit of one quantity tell nothing of the other one."""
+"""Margin to the limit of the incidence, rad.
+
+Beams within it are not used to fit the limit of the range.
+
+`MARGIN_M` is the reverse, m.
+"""
 SCALES: Final = tuple(float(2.0 ** (0.5 * n)) for n in range(8))
-"""Values of k that are tried."""
+"""Values of k to try."""
 NEAR: Final = 3.0
-"""Beams within so many σ of a limit tell where it is."""
+"""Beams within this many σ of a limit determine its position."""
 MIN_ERROR: Final = 1e-5
-"""Least σ, m or rad."""
+"""Minimum of σ, m or rad."""
 POINTS: Final = 41
-"""Number of limits that are tried, each time that the search is narrowed."""
+"""Number of limits to try in each round of the search."""
 ZOOMS: Final = 4
 MORE_WRONG: Final = 10
-"""A limit with so many more beams on its wrong side than another one has is not looked
-at.
-"""
+"""Excess of beams on the wrong side, over the best limit, to ignore a limit."""
 FAR: Final = 6.0
-"""Beams that are so many σ away from a limit do not tell it from its neighbours."""
+"""Beams farther than this many σ from a limit say nothing about its position."""
 SAME_M: Final = 1e-6
-"""A reflector that is not farther than this behind what the map's walls let see, is
-seen.
-"""
+"""Tolerance for a reflector behind the walls of the map to count as visible, m."""
 STRENGTHS: Final = 2, 2**15 - 1
-"""Least and greatest strength: brighter than what is ordinary, a number of 16 bits."""
+"""Minimum and maximum strength: above an ordinary return, and a 16-bit number."""
 
 _NAMES: Final = ("reflector max_range", "reflector max_incidence", "reflector strength")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReflectorFit:
-    """What was found out of a laser's rule.
+    """Fitted rule of a laser.
 
     Attributes
     ----------
     values : tuple of Value
-        ``reflector max_range``, ``reflector max_incidence``, ``reflector strength``. Of
-        a limit that cannot be told one end of the interval may be known, a bound; its
-        value is then the old one, or the bound if that contradicts it.
+        ``reflector max_range``, ``reflector max_incidence``, ``reflector strength``.
+        For an undetermined limit, one end of the interval may be a known bound. Its
+        value is then the old one, or the bound if the old value contradicts it.
     beams, returned : int
-        Number of beams on reflectors, and of those that were returned as such.
+        Number of beams on reflectors, and of those beams that were reported as such.
     reasons : mapping of str to str
-        Why a value cannot be told, by its name.
+        Reasons for undetermined values, by name.
     """
 
     values: tuple[Value, ...]
@@ -91,12 +94,12 @@ class ReflectorFit:
     reasons: Mapping[str, str]
 
     def value(self, name: str) -> Value:
-        """A value by its name."""
+        """Return a value by its name."""
         return next(one for one in self.values if one.name == name)
 
     @property
     def rule(self) -> ReflectorRule:
-        """The rule with what is told."""
+        """The rule with the determined values."""
         far, wide, strength = (one.value for one in self.values)
         return ReflectorRule(
             max_range=far, max_incidence=wide, strength=round(strength)
@@ -104,15 +107,14 @@ class ReflectorFit:
 
 
 class Edges(NamedTuple):
-    """Sides of what lasers see and what has its own laser return: special walls and
-    boxes.
+    """Sides of visible objects with their own laser return: special walls and boxes.
 
     Attributes
     ----------
     ends : (k, 4) array
-        x1, y1, x2, y2, m.
+        End points x1, y1, x2, y2, m.
     returns : (k,) array
-        Laser return; more than 1: a reflector.
+        Laser returns; more than 1 for a reflector.
     """
 
     ends: F8
@@ -120,7 +122,7 @@ class Edges(NamedTuple):
 
 
 def edges_of(scene: Scene) -> Edges:
-    """The sides of all special walls and boxes that lasers see."""
+    """Return the sides of all special walls and boxes that lasers see."""
     ends: list[F8] = [np.zeros((0, 4))]
     returns: list[int] = []
     for wall in scene.special_walls:
@@ -144,14 +146,14 @@ def edges_of(scene: Scene) -> Edges:
 
 
 class Hits(NamedTuple):
-    """What beams meet first among edges.
+    """First hits of beams among edges.
 
     Attributes
     ----------
     ranges : (n, b) array
-        Exact, m; infinite: no edge.
+        Exact ranges, m; infinite for no edge.
     edge : (n, b) int array
-        Which; -1: none.
+        Number of the edge; -1 for none.
     incidence : (n, b) array
         Angle from the edge's normal, rad.
     """
@@ -162,7 +164,7 @@ class Hits(NamedTuple):
 
 
 def first_hits(edges: Edges, poses: F8, bearings: F8) -> Hits:
-    """What the beams of lasers at poses (n, 3) meet first.
+    """Return the first hits of the beams of lasers at poses (n, 3).
 
     A beam from o along u meets the edge from a to a + e at the range (a − o) × e / (u ×
     e), if (a − o) × u / (u × e) is within 0 … 1.
@@ -187,8 +189,10 @@ def first_hits(edges: Edges, poses: F8, bearings: F8) -> Hits:
 
 
 class _Quantity(NamedTuple):
-    """Something exact about beams, its standard deviation, and the part of that which
-    all beams of a scan have in common; (n,) arrays.
+    """An exact quantity of n beams with its standard deviation.
+
+    `common` is the part of the deviation that all beams of a scan share. All arrays are
+    (n,).
     """
 
     x: F8
@@ -196,7 +200,7 @@ class _Quantity(NamedTuple):
     common: F8
 
     def chosen(self, which: NDArray[np.bool_]) -> _Quantity:
-        """That of some of the beams."""
+        """Return the quantity of a selection of beams."""
         return _Quantity(*(one[which] for one in self))
 
 
@@ -206,15 +210,15 @@ class _Beams(NamedTuple):
     Attributes
     ----------
     ranges, incidence : _Quantity
-        Exact, m and rad.
+        Exact ranges, m, and angles of incidence, rad.
     returns : (n,) array
-        Laser returns of what is there.
+        Laser returns of the objects hit.
     intensities : (n,) array
-        As they were measured.
+        Measured intensities.
     scan : (n,) array
-        Numbers of the scans that they belong to.
+        Numbers of the beams' scans.
     seen : (n,) bool array
-        Whether the intensity is that of a reflector.
+        Whether the intensity indicates a reflector.
     """
 
     ranges: _Quantity
@@ -233,22 +237,22 @@ def fit_reflectors(
     Parameters
     ----------
     placed : sequence of PlacedScans
-        As of `botyard.calibration.ranges.placed_scans`.
+        Scans, as from `botyard.calibration.ranges.placed_scans`.
     scene : Scene
         The map.
     before : ReflectorRule
-        That of the robot's model.
+        Rule of the robot's model.
     errors : RangeFit
-        Those of the laser's ranges.
+        Errors of the laser's ranges.
 
     Returns
     -------
     ReflectorFit or None, str
-        None: the logs do not hold what it needs, and why.
+        The fit; or None and the reason, if the logs lack the data.
     """
     edges = edges_of(scene)
     if not (edges.returns > 1).any():
-        return None, "the map has none, so the logs do not tell the laser's rule"
+        return None, "the map has none, so the logs do not determine the laser's rule"
     if all(one.scans.intensities is None for one in placed):
         return None, "the scans have no intensities"
     bias = errors.value("range_bias")
@@ -266,8 +270,8 @@ def fit_reflectors(
     if not returned:
         return (
             None,
-            f"of {count} beams on reflectors none was returned as one, so the "
-            "logs do not tell the laser's rule",
+            f"of {count} beams on reflectors none was reported as one, so the "
+            "logs do not determine the laser's rule",
         )
 
     far, wide = _corner(beams)
@@ -310,15 +314,15 @@ def fit_reflectors(
 def _beams_on_reflectors(
     placed: Sequence[PlacedScans], edges: Edges, errors: RangeFit
 ) -> _Beams:
-    """Beams that certainly met a reflector, and whether they were returned brighter
-    than 99 % of those on what is ordinary.
+    """Return the beams that certainly hit a reflector.
+
+    A beam counts as seen if it is brighter than 99 % of the beams on ordinary objects.
     """
     found: list[tuple[NDArray[Any], ...]] = []
     ordinary: list[F8] = []
     scans = 0
-    is_reflector = np.append(
-        edges.returns > 1, False
-    )  # the last one is that of no edge
+    # The index −1, no edge, selects the appended value.
+    is_reflector = np.append(edges.returns > 1, False)
     bearing = errors.value("angle_noise").value / math.sqrt(3.0)
     for one in placed:
         if one.scans.intensities is None:
@@ -337,7 +341,7 @@ def _beams_on_reflectors(
             & (np.abs(measured - expected.ranges) < UNEXPLAINED_M)
         )
         place, heading = _pose_errors(expected.gradients, explained, errors.deviation)
-        # neighbours on the same side: no end of it is near
+        # Neighbouring beams hit the same edge, so no end of it is near.
         on = (
             is_reflector[hits.edge]
             & (left.edge == hits.edge)
@@ -347,8 +351,8 @@ def _beams_on_reflectors(
         met = usable & on & (np.abs(measured - hits.ranges) < UNEXPLAINED_M)
         scan = np.nonzero(met)[0]
         r, incidence, edge = hits.ranges[met], hits.incidence[met], hits.edge[met]
-        # the range changes with the place by 1/cos, with the heading by r·tan of the
-        # angle of incidence
+        # The range changes with the position by 1/cos, and with the heading by r·tan,
+        # of the angle of incidence.
         by_place, by_turn = place[scan] / np.cos(incidence), r * np.tan(incidence)
         turned = np.hypot(heading[scan], bearing)
         found.append(
@@ -393,8 +397,10 @@ def _beams_on_reflectors(
 def _pose_errors(
     gradients: F8, used: NDArray[np.bool_], deviation: float
 ) -> tuple[F8, F8]:
-    """Standard deviations (n,) of fitted places, m (in one direction), and headings,
-    rad, of scans whose ranges err by `deviation`, m.
+    """Return standard deviations (n,) of fitted positions and headings of scans.
+
+    Positions, m, are in one direction; headings are in rad. The ranges have the
+    standard deviation `deviation`, m.
     """
     g = np.where(used[..., None], gradients, 0.0)
     covariance = (
@@ -408,8 +414,10 @@ def _pose_errors(
 
 
 def _corner(beams: _Beams) -> tuple[float, float]:
-    """The limits of range and incidence with the fewest beams on their wrong side; of
-    several pairs the least.
+    """Return the limits of range and incidence with the fewest contradicting beams.
+
+    A beam contradicts if it is on the wrong side. Of equal pairs, the first one is
+    taken.
     """
     both = beams.ranges.x, beams.incidence.x
     grids = [
@@ -418,7 +426,8 @@ def _corner(beams: _Beams) -> tuple[float, float]:
     bins = [np.searchsorted(grid, x) for grid, x in zip(grids, both, strict=True)]
     inside = np.zeros((len(grids[0]) + 1, len(grids[1]) + 1))
     np.add.at(inside, (bins[0], bins[1]), np.where(beams.seen, -1.0, 1.0))
-    wrong = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]  # but for a constant
+    # Up to a constant.
+    wrong = inside.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
     row, column = np.unravel_index(int(wrong.argmin()), wrong.shape)
     return float(grids[0][row]), float(grids[1][column])
 
@@ -430,18 +439,19 @@ def _limit(
     common: float,
     unknown: Value,
 ) -> tuple[Value, str]:
-    """The limit of a quantity, by the beams that are within that of the other one; why
-    it cannot be told.
+    """Return the limit of a quantity, and the reason if it is undetermined.
+
+    The beams are within the limit of the other quantity.
 
     Parameters
     ----------
     of, seen, scan
-        The quantity of each beam, whether it was returned as a reflector's, and which
-        scan it belongs to.
+        Quantity of each beam, whether it was reported as a reflector, and the number of
+        its scan.
     common : float
-        Half of a 95 % interval of an error that all beams have in common.
+        Half of the 95 % interval of an error that all beams share.
     unknown : Value
-        The value if it cannot be told.
+        The value of an undetermined limit.
     """
     if not seen.any():
         return unknown, "too few beams on reflectors are well within the other limit"
@@ -462,10 +472,10 @@ def _limit(
         )
 
     if is_below:
-        return unknown, "beams near to it and far from it were returned alike"
+        return unknown, "beams near to it and far from it were reported alike"
     if is_above:
         why = (
-            "all beams on reflectors were returned as such, as far as there "
+            "all beams on reflectors were reported as such, as far as there "
             f"are any; it is at least {low:.4g} {unknown.unit}"
         )
         return replace(unknown, value=max(unknown.before, low), low=low), why
@@ -483,11 +493,14 @@ def _limit(
 
 
 def _bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
-    """What the limit certainly lies within: where few more beams than need be are on
-    the wrong side, with the fuzzy part beside it.
+    """Return bounds that certainly contain the limit.
+
+    They enclose all limits with few more beams on the wrong side than necessary, plus
+    the transition zone.
     """
     order = np.argsort(of.x)
-    # wrong[i]: beams on the wrong side of a limit between the beams i − 1 and i
+    # wrong[i]: number of beams on the wrong side of a limit between the beams i − 1 and
+    # i.
     wrong = np.concatenate([[0], np.cumsum(np.where(seen[order], -1, 1))])
     some = np.flatnonzero(wrong <= wrong.min() + MORE_WRONG)
     x = np.concatenate([of.x[order][:1], of.x[order], of.x[order][-1:]])
@@ -496,7 +509,7 @@ def _bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 def _profile(of: _Quantity, seen: NDArray[np.bool_], limits: F8) -> tuple[F8, F8]:
-    """Logarithm of the likelihood of limits, with the best k of each, and these."""
+    """Return the log-likelihood of limits with the best k for each, and these k."""
     from scipy.special import ndtr
 
     each = np.zeros((len(SCALES), len(limits)))
@@ -505,10 +518,10 @@ def _profile(of: _Quantity, seen: NDArray[np.bool_], limits: F8) -> tuple[F8, F8
         below, above = (
             of.x < limits[0] - FAR * deviation,
             of.x > limits[-1] + FAR * deviation,
+            # The likelihood of beams far from all limits does not depend on the limit: it
+            # is a lapse or not.
         )
-        near = ~(
-            below | above
-        )  # of what is farther away the chance is that of a lapse or of none, whatever the limit
+        near = ~(below | above)
         lapses = int((below & ~seen).sum() + (above & seen).sum())
         row += lapses * math.log(0.5 * LAPSE) + (
             len(seen) - int(near.sum()) - lapses
@@ -522,7 +535,7 @@ def _profile(of: _Quantity, seen: NDArray[np.bool_], limits: F8) -> tuple[F8, F8
 
 
 def _strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
-    """What is reported of plain reflectors: the mode."""
+    """Return the reported strength of plain reflectors: the mode."""
     name, about = (
         _NAMES[2],
         "laser return of a plain reflector: lasers[0].reflector.strength",
@@ -534,11 +547,11 @@ def _strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
 
     plain = np.rint(beams.intensities[beams.seen & (beams.returns == 2)])
     if not len(plain):
-        return unknown("no beam on a reflector of return 2 was returned as one")
+        return unknown("no beam on a reflector of return 2 was reported as one")
     levels, counts = np.unique(plain, return_counts=True)
     mode = float(levels[counts.argmax()])
     if 2 * counts.max() < len(plain):
-        return unknown("no return is that of most beams on reflectors")
+        return unknown("no return is common to most beams on reflectors")
     if not STRENGTHS[0] <= mode <= STRENGTHS[1]:
         return unknown(
             f"expected a return within {STRENGTHS[0]} … {STRENGTHS[1]}, found {mode:g}"

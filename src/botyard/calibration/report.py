@@ -1,6 +1,4 @@
-"""Reports of calibrations: a table for the terminal, and one page of HTML that stands
-alone.
-"""
+"""Reports of calibrations: a table for the terminal, and a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -22,16 +20,16 @@ from botyard.pictures.reportpage import document, escaped, image, plain_table
 from botyard.processes.safefile import write_text
 
 BINS: Final = 60
-HEADS: Final = ("value", "fitted", "95 % interval", "before", "unit", "what it is")
+HEADS: Final = ("value", "fitted", "95 % interval", "before", "unit", "description")
 
 
 def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
-    """A row for each value: the texts of `HEADS`."""
+    """Return a table row for each value, with the columns `HEADS`."""
     rows: list[tuple[str, ...]] = []
     for one in values:
         before = "" if math.isnan(one.before) else f"{one.before:.5g}"
         fitted, interval = (
-            "cannot be told",
+            "undetermined",
             "" if math.isnan(one.low) else f"at least {one.low:.5g}",
         )
         if one.is_told:
@@ -42,16 +40,16 @@ def value_rows(values: tuple[Value, ...]) -> list[tuple[str, ...]]:
 
 
 def write_report(found: Calibration, path: Path, *, force: bool = False) -> None:
-    """Write the page.
+    """Write the report of a calibration as an HTML page.
 
     Raises
     ------
     CommandLineError
         matplotlib is not installed.
     KeptFileError
-        There is a file that botyard did not write, and `force` is False.
+        The file exists, botyard did not write it, and `force` is False.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "calibrate"))
@@ -63,7 +61,7 @@ def _page(found: Calibration) -> str:
     parts = [f"<p>Model {escaped(found.base.name)}, fitted to {logs}.</p>"]
     if found.notes:
         parts += [
-            "<h2>What to know</h2><ul>",
+            "<h2>Notes</h2><ul>",
             *(f"<li>{escaped(note, 1000)}</li>" for note in found.notes),
             "</ul>",
         ]
@@ -75,12 +73,12 @@ def _page(found: Calibration) -> str:
         ]
         if isinstance(fit, ReflectorFit):
             parts.append(
-                f"<p>{fit.returned} of {fit.beams} beams on reflectors were returned as such.</p>"
+                f"<p>{fit.returned} of {fit.beams} beams on reflectors were reported as such.</p>"
             )
         elif isinstance(fit, RangeFit):
             parts.append(
                 f"<p>{fit.ranges} ranges of {fit.scans} scans, {fit.outliers} "
-                "outliers left out; the map does not explain "
+                "outliers excluded; the map does not explain "
                 f"{100 * fit.unexplained:.1f} % of the ranges.</p>"
             )
         else:
@@ -103,7 +101,7 @@ def _page(found: Calibration) -> str:
 
 
 def _identifiability(fit: Fit) -> str:
-    """Eigenvalues of the information matrix and what they are of."""
+    """Return a table of the information matrix's eigenvalues and their parameters."""
     rows = []
     for one in fit.directions:
         main = sorted(one.weights.items(), key=lambda item: -item[1])[:3]
@@ -121,15 +119,17 @@ def _identifiability(fit: Fit) -> str:
         )
 
     return (
-        "<p>What the logs tell: eigenvalues of the information matrix, in units "
-        "of what is usually known beforehand, the least first. "
-        "What remains unknown is given as a share of that.</p>"
-        + plain_table(("combination", "information", "remains unknown", "told"), rows)
+        "<p>Information in the logs: eigenvalues of the information matrix, in units "
+        "of the prior uncertainties, in ascending order. "
+        "The remaining uncertainty is relative to the prior.</p>"
+        + plain_table(
+            ("combination", "information", "remaining uncertainty", "determined"), rows
+        )
     )
 
 
 def _figures(found: Calibration) -> Any:
-    """Figures with their names."""
+    """Return figures with their names."""
     if found.paths is not None:
         figure, axes = _axes("x [m]", "y [m]")
         truth, before, after = found.paths

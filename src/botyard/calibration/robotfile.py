@@ -22,7 +22,7 @@ from botyard.model.robotfile import to_table
 from botyard.processes.safefile import MARK
 
 DIGITS: Final = 6
-"""Digits of numbers that are written."""
+"""Number of digits of numbers in the file."""
 
 
 def calibrated(
@@ -32,8 +32,9 @@ def calibrated(
     ranges: RangeFit | None,
     reflectors: ReflectorFit | None = None,
 ) -> RobotSpec:
-    """The robot with the values that are told; the others stay, but for a limit that a
-    bound contradicts.
+    """Return the robot with all determined values.
+
+    Other values stay, except for a limit that a known bound contradicts.
     """
     if odometry is not None:
         spec = _with_odometry(spec, odometry)
@@ -93,7 +94,7 @@ def _told(value: Value, old: float) -> float:
 
 
 def _significant(value: Value, usual: float = 0.0) -> float:
-    """The value if its interval says that it is not the usual one, else that."""
+    """Return the value if its interval excludes `usual`, otherwise `usual`."""
     return (
         value.value if value.is_told and not value.low <= usual <= value.high else usual
     )
@@ -121,9 +122,8 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
         middle = _told(odometry.value(f"{name} error"), 0.5 * (most + least))
         if not by_distance:
             spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
-        elif any(
-            odometry.value(alpha).is_told for alpha in alphas
-        ):  # all that is random is in these
+        # The variances contain all random errors.
+        elif any(odometry.value(alpha).is_told for alpha in alphas):
             spread = 0.0
         else:
             spread = 0.5 * (most - least)
@@ -145,24 +145,27 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
 def robot_text(
     spec: RobotSpec, base: RobotSpec, name: str, remarks: Sequence[str]
 ) -> str:
-    """The contents of a robot file, TOML: what differs from `base` if that is a model
-    of the library, else everything.
+    """Return the contents of a robot file in TOML.
+
+    If `base` is a model of the library, the file extends it and has only the
+    differences.
 
     Parameters
     ----------
     spec, base : RobotSpec
-        The robot, and the one that it came from.
+        The robot, and the model that it was derived from.
     name : str
-        Its name: that of the file without its suffix.
+        Name of the robot: the file name without suffix.
     remarks : sequence of str
-        Comments for its begin.
+        Comments at the start of the file.
 
     Raises
     ------
     ModelError
-        The file would not give back the robot.
+        Writing and re-reading the file changes the robot.
     """
     whole = to_table(spec)
+    # A file of the same name would extend itself.
     if _is_of_library(base) and name.lower() != base.name.lower():
         before = to_table(base)
         table: dict[str, Any] = {
@@ -186,7 +189,9 @@ def robot_text(
 
     text = "\n".join(lines) + "\n"
     if not _agree(to_table(parse_robot(text, name)), whole):
-        raise ModelError(f"robot {spec.name}: its file would not give back the robot")
+        raise ModelError(
+            f"robot {spec.name}: writing and re-reading its file changes the robot"
+        )
     return text
 
 
@@ -198,7 +203,7 @@ def _is_of_library(spec: RobotSpec) -> bool:
 
 
 def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """What is not as before; of tables the keys that are not."""
+    """Return the values that differ; of tables, the keys that differ."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         old = before.get(name)
@@ -212,8 +217,9 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
 
 
 def _agree(a: Any, b: Any) -> bool:
-    """Whether two tables are the same up to the digits that are written, and values
-    that are left out.
+    """Return whether two tables are equal.
+
+    Numbers may differ beyond the written digits, and missing values equal None.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return all(_agree(a.get(key), b.get(key)) for key in {*a, *b})
@@ -225,7 +231,7 @@ def _agree(a: Any, b: Any) -> bool:
 
 
 def _toml(value: Any) -> str:
-    """A value of TOML; tables inside of lists are inline."""
+    """Return a value in TOML's notation, with inline tables inside of lists."""
     if isinstance(value, Mapping):
         return (
             "{ "

@@ -1,4 +1,4 @@
-"""Ways between true poses, and what odometry has of them."""
+"""Segments between true poses, and odometry's displacements over them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from botyard.calibration.planar import (
 from botyard.errors import CalibrationError
 
 MAX_WAYS: Final = 2000
-"""Ways between true poses that are used of a log."""
+"""Maximum number of segments of a log."""
 WAY_S: Final = 1.0
-"""Least time of a way, s: true poses in between are left out."""
+"""Minimum duration of a segment, s: true poses in between are skipped."""
 STRETCH: Final = 10
-"""Ways of a stretch at whose end errors are compared."""
+"""Number of consecutive segments after which errors are compared."""
 
 
 class Segments(NamedTuple):
-    """Odometry between true poses of one log.
+    """Segments between true poses of one log.
 
     Attributes
     ----------
     knots : (k + 1,) array
-        Times of the true poses, s, by the clock of the truth.
+        Times of the true poses, s, by the truth's clock.
     truth : (k + 1, 3) array
-        These poses, as they were measured.
+        These poses as measured.
     time, path : (n,), (n, 3) arrays
-        Times of odometry, s, and its body twists added up (m, m, rad).
+        Times of odometry, s, and the cumulative sum of its body twists (m, m, rad).
     """
 
     knots: F8
@@ -52,13 +52,13 @@ class Pieces(NamedTuple):
     Attributes
     ----------
     way : (n,) array
-        Number of the way of each.
+        Number of each piece's segment.
     first : (k,) array
-        Number of the first one of each way.
+        Number of each segment's first piece.
     twists : (n, 3) array
         Body twists, m, m, rad.
     duration : (n,) array
-        s.
+        Durations, s.
     """
 
     way: Any
@@ -68,22 +68,27 @@ class Pieces(NamedTuple):
 
 
 def ways_of(log: Log, truth: Series, offset: float) -> Segments:
-    """The ways of a log.
+    """Return the segments of a log.
 
     Parameters
     ----------
     log : Log
-        With odometry.
+        A log with odometry.
     truth : Series
         True poses by their own clock.
     offset : float
-        What to add to their times, s, for those of the log.
+        Offset from the truth's times to the log's, s.
+
+    Raises
+    ------
+    CalibrationError
+        Fewer than two true poses are within the time of the log.
     """
     begin, end = log.span
     inside = truth.between(begin - offset, end - offset)
     if len(inside) < 2:
         raise CalibrationError(
-            f"{log.source}: no ways: odometry from {begin:.3f} to {end:.3f} s, true poses from "
+            f"{log.source}: no segments: odometry from {begin:.3f} to {end:.3f} s, true poses from "
             f"{truth.time[0] + offset:.3f} to {truth.time[-1] + offset:.3f} s"
         )
 
@@ -100,8 +105,10 @@ def ways_of(log: Log, truth: Series, offset: float) -> Segments:
 
 
 def cut(ways: Segments, offset: float) -> Pieces:
-    """Cut odometry at the true poses, which are `offset` s later by its clock. Rows of
-    odometry are the same for near offsets.
+    """Cut odometry at the true poses, which are `offset` s later by its clock.
+
+    The number of rows is the same for similar offsets, so that a fit can vary the
+    offset.
     """
     knots = ways.knots + offset
     inner = ways.time[(ways.time > knots[0]) & (ways.time < knots[-1])]
@@ -118,8 +125,10 @@ def cut(ways: Segments, offset: float) -> Pieces:
 
 
 def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
-    """Poses before each piece in the frame of its way's begin, middles' headings, and
-    the ways' ends.
+    """Return start poses, mid headings and end poses of pieces and segments.
+
+    Poses before each piece, and headings at its middle, are in the frame of its
+    segment's start. The third array has the end pose of each segment in that frame.
     """
     turned = np.cumsum(twists[:, 2])
     before = turned - twists[:, 2]
@@ -143,16 +152,16 @@ def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
 
 
 def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F8:
-    """From (forward, turned) of odometry to corrected ones.
+    """Return the matrix from odometry's (forward, turned) to corrected values.
 
     Parameters
     ----------
     scale, skew : float
         Mean of the factors of right and left wheel, and half their difference.
     separation : float
-        Actual separation of the wheels as a multiple of the nominal one.
+        Actual wheel separation as a multiple of the nominal one.
     nominal : float
-        Nominal separation, m.
+        Nominal wheel separation, m.
     """
     return np.array(
         [
@@ -163,15 +172,16 @@ def matrix_of(scale: float, skew: float, separation: float, nominal: float) -> F
 
 
 def corrected(twists: F8, matrix: F8) -> F8:
-    """Twists (n, 3) of odometry, corrected by a matrix of `matrix_of`."""
+    """Return odometry's twists (n, 3), corrected by a matrix of `matrix_of`."""
     forward = matrix[0, 0] * twists[:, 0] + matrix[0, 1] * twists[:, 2]
     turned = matrix[1, 0] * twists[:, 0] + matrix[1, 1] * twists[:, 2]
     return np.stack([forward, matrix[0, 0] * twists[:, 1], turned], axis=1)
 
 
 def true_ways_of(truth: F8, markers: F8) -> F8:
-    """Ways of the robot from the measured poses of its markers, which are at a pose of
-    the robot's frame.
+    """Return the robot's displacements from the measured poses of its markers.
+
+    `markers` is their pose in the robot's frame.
     """
     robot = compose(truth, inverse(markers))
     return between(robot[:-1], robot[1:])
@@ -180,17 +190,21 @@ def true_ways_of(truth: F8, markers: F8) -> F8:
 def end_errors(
     log: Log, truth: Series, offset: float, matrix: F8, markers: F8
 ) -> tuple[float, float]:
-    """Root mean square errors of odometry at the end of stretches of `STRETCH` ways, m
-    and rad.
+    """Return RMS errors of odometry after `STRETCH` consecutive segments, m and rad.
 
     Parameters
     ----------
     log, truth, offset
-        As of `fit_odometry`.
+        As for `fit_odometry`.
     matrix : (2, 2) array
-        By which odometry is corrected (`matrix_of`).
+        Matrix that corrects odometry (`matrix_of`).
     markers : (3,) array
-        Pose of what was measured in the robot's frame.
+        Pose of the measured markers in the robot's frame.
+
+    Raises
+    ------
+    CalibrationError
+        There are fewer than `STRETCH` segments.
     """
     ways = ways_of(log, truth, offset)
     pieces = cut(ways, offset)
@@ -207,7 +221,7 @@ def end_errors(
 
     if not errors:
         raise CalibrationError(
-            f"{log.source}: expected at least {STRETCH} ways, found {len(odometry)}"
+            f"{log.source}: expected at least {STRETCH} segments, found {len(odometry)}"
         )
 
     rows = np.array(errors) ** 2
@@ -219,8 +233,10 @@ def end_errors(
 def paths(
     log: Log, truth: Series, offset: float, matrix: F8, markers: F8
 ) -> tuple[F8, F8, F8]:
-    """Places (k + 1, 2) at the true poses, m: true ones, by odometry, and by corrected
-    odometry, which begin at the first true pose.
+    """Return positions (k + 1, 2) at the true poses, m.
+
+    They are true positions, and positions by odometry and by corrected odometry, which
+    start at the first true pose.
     """
     ways = ways_of(log, truth, offset)
     pieces = cut(ways, offset)

@@ -1,4 +1,4 @@
-"""Reads CSV tables with named columns and units as logs."""
+"""Reader of CSV tables with named columns and units as logs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNITS: Final[Mapping[str, tuple[str, float]]] = {
     "deg/s": ("rad/s", math.pi / 180.0),
     "°/s": ("rad/s", math.pi / 180.0),
 }
-"""Units of columns: what they measure, and how large they are."""
+"""Units of columns: the SI unit of the quantity, and the factor to it."""
 _COLUMNS: Final[Mapping[str, str]] = {
     "time": "s",
     "x": "m",
@@ -57,8 +57,9 @@ _COLUMNS: Final[Mapping[str, str]] = {
     "command vy": "m/s",
     "command yaw rate": "rad/s",
 }
-"""Columns that are read, and their unit if none is. Those of true poses are ``x``,
-``y``, ``heading``, as `botyard export` has them.
+"""Columns with the SI unit of their quantity, which is also the default unit.
+
+True poses are in ``x``, ``y``, ``heading``, as `botyard export` writes them.
 """
 _WORDS: Final[Mapping[str, str]] = {
     "yaw": "heading",
@@ -73,7 +74,7 @@ _HEADER: Final = re.compile(r"^\s*(.*?)\s*(?:[\[(]([^\])]*)[\])])?\s*$")
 
 
 def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
-    """The place and the size of the unit of each column that is known."""
+    """Return the index and the unit's factor of each known column."""
     found: dict[str, tuple[int, float]] = {}
     for place, text in enumerate(header):
         match = _HEADER.match(text)
@@ -108,16 +109,16 @@ def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
 
 
 def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log:
-    """Read a table with a header; columns that are not known are passed over, empty
-    cells are values that are missing.
+    """Read a table with a header.
 
-    Cells are apart by what the header has most of: commas, semicolons or tabs. Where it
-    is not the comma, that may be the decimal point.
+    Unknown columns are ignored, and empty cells are missing values. The separator is
+    the most frequent one in the header: comma, semicolon or tab. If it is not the
+    comma, cells may have a decimal comma.
 
     Raises
     ------
     FormatError
-        With the line.
+        The table is not valid; the message has the line.
     """
     data = read_bytes(path, Meter(budget, str(path), FormatError), FormatError)
     try:
@@ -185,7 +186,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
                 ", ".join(f'"{one}"' for one in has),
             )
             raise FormatError(
-                f"expected the columns {listed}, found {found} alone", path, 1
+                f"expected the columns {listed}, found only {found}", path, 1
             )
 
         none = np.zeros(len(time))
@@ -210,7 +211,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
 
 
 def _of_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
-    """Odometry from the ways of two wheels, m, with the robot's own separation."""
+    """Return odometry from the travel of two wheels, m, and the nominal separation."""
     good = np.isfinite(time) & np.isfinite(left) & np.isfinite(right)
     time, left, right = time[good], left[good], right[good]
     turned = np.diff(right - left) / separation
