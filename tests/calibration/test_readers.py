@@ -408,12 +408,12 @@ def test_units_of_columns_and_wheels(tmp_path: Path) -> None:
         ("time,x,x [mm],heading\n", r'a\.csv:1: expected one column "x", found two'),
         (
             "time,odom x,odom y\n1,2,3\n",
-            r'a\.csv:1: expected the columns "odom x", "odom y", "odom heading", found "odom x", "odom y" alone',
+            r'a\.csv:1: expected the columns "odom x", "odom y", "odom heading", found only "odom x", "odom y"',
         ),
         ("", r"a\.csv:1: expected a column"),
         (
             "time,x,y\n0,0,0\n",
-            r'expected the columns "x", "y", "heading", found "x", "y" alone',
+            r'expected the columns "x", "y", "heading", found only "x", "y"',
         ),
         (
             "time,x,y,heading\n0,0,0,0\n1,1e300,0,0\n",
