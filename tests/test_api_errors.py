@@ -218,7 +218,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "render area": (
         lambda s, r: s.render(area=(0, 0, -1, 5)),
-        "area: expected least x, .* not empty, found -1 m × 5 m",
+        "area: expected smallest x, .* not empty, found -1 m × 5 m",
     ),
     "render area around": (
         lambda s, r: s.render(area=(0, 0, 1, 5), follow=r.name),
@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "render scans": (lambda s, r: s.render(scans=["nobody"]), 'no robot .*"nobody"'),
     "render scans of": (
         lambda s, r: s.render(scans=5),
-        "scans: expected True, False or names of robots, found 5",
+        "scans: expected True, False or robot names, found 5",
     ),
     "render theme": (
         lambda s, r: s.render(theme="pink"),

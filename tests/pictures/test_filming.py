@@ -224,20 +224,30 @@ def test_recordings_of_strangers(
 def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     options, target = picture_options(**SMALL), tmp_path / "a.gif"
     for more, film, error, said in (
-        ({"follow": "zoe"}, {}, RecordingError, 'no robot "zoe" in it at these times'),
+        (
+            {"follow": "zoe"},
+            {},
+            RecordingError,
+            'expected a robot "zoe" in the recording at these times',
+        ),
         (
             {"scans": ["eve"]},
             {"end": 1.0},
             RecordingError,
-            'no robot "eve" in it at these times',
+            'expected a robot "eve" in the recording at these times',
         ),
-        ({}, {"begin": 9.0}, RecordingError, "it ends at 8 s, before 9 s"),
+        (
+            {},
+            {"begin": 9.0},
+            RecordingError,
+            "begin: expected at most 8 s, the end of the recording, found 9 s",
+        ),
         ({}, {"fps": 60.0}, ArgumentError, "at most 50 with .gif, found 60"),
         (
             {"size": 20_000, "area": (0.0, 0.0, 1.0, 1.0)},
             {},
             botyard.WorldError,
-            "a frame of a movie has at most",
+            "pixels in a movie frame, found",
         ),
     ):
         with pytest.raises(error, match=said):
@@ -252,8 +262,12 @@ def test_what_is_refused(run: Path, tmp_path: Path) -> None:
     sim.run(3.0)
     with sim.record(tmp_path / "late.mcap"):
         sim.run(1.0)
-    with pytest.raises(RecordingError, match="it begins at 3 s, after 2 s"):
+    with pytest.raises(
+        RecordingError,
+        match="end: expected at least 3 s, the start of the recording, found 2 s",
+    ):
         render_recording(tmp_path / "late.mcap", target, options, film_options(end=2.0))
+
     (tmp_path / "late.mcap").unlink()
     for wrong, said in (
         ({"begin": 5.0, "end": 4.0}, "end: expected more than begin"),

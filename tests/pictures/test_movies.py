@@ -207,9 +207,9 @@ def test_bad_movies_are_refused_and_leave_what_was_there(
     monkeypatch.setattr(movies, "MAX_FRAME_PIXELS", 700)
     for images, said in (
         ([one] * 4, "at most 3 frames"),
-        ([one, one.crop((0, 0, 20, 20))], "one size"),
-        ([one.resize((30, 24))], "at most 700 pixels, found 30 × 24"),
-        ([], "at least one frame"),
+        ([one, one.crop((0, 0, 20, 20))], "the size of the first frame"),
+        ([one.resize((30, 24))], "at most 700 pixels in a movie frame, found 30 × 24"),
+        ([], "at least one frame of the movie"),
     ):
         with pytest.raises(WorldError, match=said):
             write(path, images, 10.0)

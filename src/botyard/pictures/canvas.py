@@ -1,6 +1,4 @@
-"""Where the world is in a picture (`View`), and shapes drawn in one colour with smooth
-edges (`Mask`).
-"""
+"""View of the world in a picture (`View`), and anti-aliased shapes (`Mask`)."""
 
 from __future__ import annotations
 
@@ -19,41 +17,44 @@ from botyard.pictures.palette import RGBA
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]
-"""Least x, least y, greatest x, greatest y."""
+"""Smallest x, smallest y, largest x, largest y."""
 Array = NDArray[np.float64]
 Size = int | tuple[int, int]
-"""Of a picture, pixels: its greatest width, or its width and height."""
+"""Size of a picture, pixels: its largest width, or its width and height."""
 
 OVERSAMPLE: Final = 2
-"""Masks are drawn this much larger and then reduced (anti-aliasing)."""
+"""Factor by which masks are drawn larger and then reduced (anti-aliasing)."""
 MAX_ASPECT: Final = 4
-"""Largest ratio of height to width where only the width is given; a higher part of the
-world gives a narrower picture.
+"""Largest ratio of height to width if only the width is given.
+
+A higher part of the world gives a narrower picture.
 """
 MAX_WIDTH: Final = 20_000
-"""Widest picture, and highest of a given height, pixels."""
+"""Largest width of a picture, and largest given height, pixels."""
 MAX_PIXELS: Final = 100_000_000
-"""Most pixels of a picture; larger ones get narrower. Each pixel takes at most sixteen
-bytes while it is drawn.
+"""Largest number of pixels of a picture; larger ones become narrower.
+
+Each pixel takes at most sixteen bytes during drawing.
 """
 FONT_SIZE: Final = 12
 _CLIP_MARGIN: Final = 256.0
-"""Shapes are clipped this far outside the enlarged picture, pixels: the time to draw a
-line grows with its length.
+"""Margin around the enlarged picture to which shapes are clipped, pixels.
+
+The time to draw a line grows with its length, so long lines are clipped first.
 """
 
 
 class View(NamedTuple):
-    """The part of the world that a picture shows.
+    """Part of the world that a picture shows.
 
     Attributes
     ----------
     left, top : float
-        The upper left corner of the picture, m.
+        Upper left corner of the picture, m.
     scale : float
-        Pixels for a metre.
+        Pixels per metre.
     width, height : int
-        Of the picture, pixels.
+        Size of the picture, pixels.
     """
 
     left: float
@@ -64,7 +65,7 @@ class View(NamedTuple):
 
     @property
     def bounds(self) -> Box:
-        """What it shows, m."""
+        """Bounds of the visible part of the world, m."""
         return (
             self.left,
             self.top - self.height / self.scale,
@@ -73,34 +74,35 @@ class View(NamedTuple):
         )
 
     def pixels(self, points: ArrayLike) -> Array:
-        """Places in the picture, pixels, of points of the world, m, both (n, 2)."""
+        """Convert points of the world, (n, 2), m, to positions, (n, 2), pixels."""
         at = np.asarray(points, np.float64).reshape(-1, 2)
         places = np.stack(
             [(at[:, 0] - self.left) * self.scale, (self.top - at[:, 1]) * self.scale],
             axis=1,
         )
-        return np.round(
-            places, 6, out=places
-        )  # what is between two pixels is so in each view
+        # Rounding makes a point between two pixels fall on the same side in every view.
+        return np.round(places, 6, out=places)
 
     def pixel(self, x: float, y: float) -> Point:
-        """Place in the picture, pixels, of a point of the world, m."""
+        """Convert a point of the world, m, to a position in the picture, pixels."""
         return round((x - self.left) * self.scale, 6), round(
             (self.top - y) * self.scale, 6
         )
 
 
 def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
-    """The view of a part of the world.
+    """Return the view of a part of the world.
 
     Parameters
     ----------
     bounds : tuple of four floats
         The part, m.
     size : int or tuple of two
-        Greatest width, 1 … `MAX_WIDTH`: the picture is `MAX_ASPECT` times as high at
-        the most, and has at most `MAX_PIXELS`. Width and height: the part is in the
-        middle, and the picture shows more of the world beside it.
+        Largest width, 1 to `MAX_WIDTH`: the picture is at most `MAX_ASPECT` times as
+        high
+        and has at most `MAX_PIXELS`. With width and height, the part is in the middle,
+        and
+        the picture shows more of the world around it.
     margin : float
         Margin around the part, m.
 
@@ -118,12 +120,15 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
     wide, high = x1 - x0, y1 - y0
     if not (0.0 < wide < math.inf and 0.0 < high < math.inf):
         raise WorldError(
-            f"a picture shows a finite part of the world, found {wide:g} m × {high:g} m"
+            f"bounds: expected a finite part of the world, found {wide:g} m × {high:g} m"
         )
 
     if isinstance(size, int):
         if not 1 <= size <= MAX_WIDTH:
-            raise WorldError(f"a picture is 1 … {MAX_WIDTH} pixels wide, found {size}")
+            raise WorldError(
+                f"size: expected a width from 1 to {MAX_WIDTH} pixels, found {size}"
+            )
+
         scale = min(size / wide, MAX_ASPECT * size / high)
         scale *= min(1.0, math.sqrt(MAX_PIXELS / (wide * scale) / (high * scale)))
         return View(
@@ -137,8 +142,8 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
         and width * height <= MAX_PIXELS
     ):
         raise WorldError(
-            f"a picture is 1 … {MAX_WIDTH} pixels wide and high and has at most "
-            f"{MAX_PIXELS}, found {width} × {height}"
+            f"size: expected sides from 1 to {MAX_WIDTH} and at most "
+            f"{MAX_PIXELS} pixels, found {width} × {height}"
         )
 
     scale = min(width / wide, height / high)
@@ -152,17 +157,15 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
 
 
 class Layer(NamedTuple):
-    """Something in one colour: where a picture gets it, and how much of it (an image of
-    mode L).
-    """
+    """Shapes in one colour: position in a picture, and coverage (mode L)."""
 
     color: RGBA
     at: tuple[int, int]
     mask: Image.Image
 
     def paste(self, image: Image.Image) -> None:
-        """Put it into a picture with transparency (RGBA)."""
-        # of an image, and not of a color: that takes twice the time
+        """Draw it on a picture with transparency (RGBA)."""
+        # Paste an image, not a colour: Pillow takes twice the time for a colour.
         image.paste(
             Image.new("RGBA", self.mask.size, self.color[:3]), self.at, self.mask
         )
@@ -174,14 +177,15 @@ class Mask:
     Parameters
     ----------
     view : View
-        Where the world is.
+        View of the world.
     color : tuple of four
-        The colour; its opacity is that of all shapes for which none is said.
+        Colour; its opacity is the default of all shapes.
     box : tuple of four ints, optional
-        The part of the picture that shapes may be in: left, top, right and lower edge,
-        pixels; all of it if not given.
+        Part of the picture that shapes may cover: left, top, right and lower edge,
+        pixels;
+        by default the whole picture.
     oversample : int
-        How much larger it is drawn.
+        Factor by which it is drawn larger.
     """
 
     def __init__(
@@ -192,6 +196,7 @@ class Mask:
         oversample: int = OVERSAMPLE,
     ) -> None:
         left, top, right, bottom = box or (0, 0, view.width, view.height)
+        # The image has at least one pixel, because Pillow cannot reduce an empty one.
         left, top = max(left, 0), max(top, 0)
         right, bottom = (
             max(min(right, view.width), left + 1),
@@ -213,15 +218,15 @@ class Mask:
     def line(
         self, points: ArrayLike, width: float = 1.0, opacity: int | None = None
     ) -> None:
-        """Draw a polyline through points of the world; `width` in pixels of the
-        picture.
-        """
+        """Draw a polyline through points of the world; `width` in picture pixels."""
         self._line(self._places(points), width, opacity)
 
     def dashes(self, points: ArrayLike, width: float, dash: float, gap: float) -> None:
-        """Draw a polyline of dashes; lengths in pixels of the picture."""
+        """Draw a dashed polyline; lengths in pixels of the picture."""
         dash, period = dash * self._over, (dash + gap) * self._over
         for a, b in pairwise(map(_point, self._places(points).tolist())):
+            # Clip before cutting into dashes: a line far outside would give millions of
+            # them.
             part = clip_line(a, b, self._frame)
             length = math.dist(*part) if part else 0.0
             if not part or not length:
@@ -249,8 +254,9 @@ class Mask:
             self._draw.polygon(places.ravel().tolist(), fill=self._fill(opacity))
 
     def squares(self, corners: Array, edge: float) -> None:
-        """Fill squares of an edge length, m, from their lower left corners, (n, 2);
-        they are a pixel large at least.
+        """Fill squares given by their lower left corners, (n, 2).
+
+        `edge` is their length, m; a square is at least one pixel large.
         """
         places = self._places(corners)
         side = max(edge * self._view.scale, 1.0) * self._over
@@ -271,14 +277,17 @@ class Mask:
             & (boxes[:, 3] > y0)
         )
         boxes = np.clip(boxes[seen], [x0, y0, x0, y0], [x1, y1, x1, y1])
+        # Many cells of a fine map fall on the same pixels; each rectangle is drawn
+        # once.
         for box in np.unique(np.rint(boxes).astype(np.int64), axis=0).tolist():
             self._draw.rectangle(box, fill=self._fill(None))
 
     def circle(
         self, x: float, y: float, radius: float, width: float | None = None
     ) -> None:
-        """A circle around a place of the picture: its line, or, without a width, all of
-        it; pixels.
+        """Draw a circle around a position of the picture, pixels.
+
+        With a width only its line is drawn, otherwise the whole disk.
         """
         box = self._box(x - radius, y - radius, x + radius, y + radius)
         if width is None:
@@ -289,16 +298,18 @@ class Mask:
             )
 
     def stroke(self, places: ArrayLike, width: float) -> None:
-        """A polyline through places of the picture, pixels."""
+        """Draw a polyline through positions of the picture, pixels."""
         at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
         self._line(at, width, None)
 
     def strokes(self, places: Array, begins: Sequence[int], width: float) -> None:
-        """Polylines through places of the picture, pixels: one from each of these
-        places up to the next of them.
+        """Draw polylines through positions of the picture, pixels.
+
+        `begins` holds the index of the first position of each polyline.
         """
         at = (places - self._at) * self._over
         wide = max(1, round(width * self._over))
+        # Clipping is slow, so it is used only for positions outside the picture.
         if not self._contains(at):
             for first, last in pairwise([*begins, len(at)]):
                 self._line(at[first:last], width, None)
@@ -312,7 +323,7 @@ class Mask:
                 )
 
     def fill(self, places: ArrayLike) -> None:
-        """Fill a polygon whose corners are places of the picture, pixels."""
+        """Fill a polygon whose corners are positions of the picture, pixels."""
         at = (np.asarray(places, np.float64).reshape(-1, 2) - self._at) * self._over
         if len(at) > 1:
             self._draw.polygon(at.ravel().tolist(), fill=self._color[3])
@@ -322,7 +333,7 @@ class Mask:
         self._draw.rectangle(self._box(*box), fill=self._fill(None))
 
     def finish(self) -> list[Layer]:
-        """What was drawn, reduced; nothing if that is nothing."""
+        """Return the reduced shapes as a layer; no layer if nothing was drawn."""
         small = self.image.reduce(self._over) if self._over > 1 else self.image
         box = small.getbbox()
         if box is None:
@@ -348,7 +359,8 @@ class Mask:
     def _line(self, places: Array, width: float, opacity: int | None) -> None:
         wide = max(1, round(width * self._over))
         if self._contains(places):
-            joint = "curve" if wide > 6 else None  # at thin lines nobody sees it
+            # Rounded joints are visible only on thick lines.
+            joint = "curve" if wide > 6 else None
             self._draw.line(
                 places.ravel().tolist(),
                 fill=self._fill(opacity),
@@ -382,7 +394,7 @@ def _font(size: int) -> Any:
 
 @lru_cache(maxsize=512)
 def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
-    """A text, and what is behind it; its base line begins at (4, 4 + size)."""
+    """Return a text and its background; the baseline starts at (4, 4 + size)."""
     font = _font(size)
     wide = math.ceil(font.getlength(words)) + 8
     masks = []
@@ -402,7 +414,7 @@ def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]
 
 
 def text(words: str, x: float, y: float, color: RGBA, ground: RGBA) -> list[Layer]:
-    """A text whose base line begins at a place of the picture, pixels."""
+    """Return a text whose baseline starts at a position of the picture, pixels."""
     halo, letters = _text(words, ground[3], FONT_SIZE)
     at = round(x) - 4, round(y) - 4 - FONT_SIZE
     return [Layer(ground, at, halo), Layer(color, at, letters)]
@@ -412,7 +424,7 @@ def text(words: str, x: float, y: float, color: RGBA, ground: RGBA) -> list[Laye
 
 
 def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
-    """Clip a line to a box; None if nothing is left (Liang and Barsky, 1984)."""
+    """Clip a line to a box; None if no part is inside (Liang and Barsky, 1984)."""
     first, last = 0.0, 1.0
     for origin, way, low, high in (
         (a[0], b[0] - a[0], box[0], box[2]),
@@ -433,7 +445,7 @@ def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
 
 
 def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
-    """Clip a polygon to a box, edge by edge of the box (Sutherland and Hodgman, 1974)."""
+    """Clip a polygon to a box edge by edge (Sutherland and Hodgman, 1974)."""
     left = list(corners)
     for axis, limit, keep_below in (
         (0, box[0], False),
@@ -461,18 +473,18 @@ def clip_polygon(corners: Sequence[Point], box: Box) -> list[Point]:
 
 
 def paste(layers: Iterable[Layer], image: Image.Image) -> None:
-    """Put layers into a picture, one above the other."""
+    """Draw layers on a picture, one above the other."""
     for layer in layers:
         layer.paste(image)
 
 
 def merge(layers: Iterable[Layer], image: Image.Image) -> None:
-    """Draw layers one above the other on an image of which nothing is seen yet (RGBA)."""
+    """Draw layers one above the other on an empty image (RGBA)."""
     width, height = image.size
     for color, at, mask in layers:
         left, top = max(at[0], 0), max(at[1], 0)
         right, bottom = min(at[0] + mask.width, width), min(at[1] + mask.height, height)
-        # labels of places can lie beside the picture
+        # A label near the edge can be partly outside the picture.
         if left < right and top < bottom:
             seen = mask.crop((left - at[0], top - at[1], right - at[0], bottom - at[1]))
             part = Image.new("RGBA", seen.size, color[:3])

@@ -1,8 +1,8 @@
-"""Pictures of a scene, of a robot's model, and of a world at one moment.
+"""Pictures of a scene, a robot model, and a world at one moment.
 
 `main` is a child process that draws one picture (see
-`botyard.processes.child_process`), so that a client's picture does not delay the
-others.
+`botyard.processes.child_process`), so that the picture of one client does not delay the
+other clients.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.draw"
 TYPES: Final = {"png": bytes}
-"""Messages that the child process sends: the picture as a PNG file."""
+"""Messages from the child process: the picture as a PNG file."""
 
 
 def render_scene(
@@ -80,7 +80,7 @@ def png(still: Still) -> bytes:
 
 
 def encoded(image: Image.Image) -> bytes:
-    """A picture as a PNG file."""
+    """Return a picture as a PNG file."""
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
@@ -91,7 +91,7 @@ def _answer(still: Still, send: Send) -> None:
 
 
 def main() -> None:
-    """Entry point of the child process."""
+    """Run the child process."""
     serve({"draw": Still}, _answer)
 
 

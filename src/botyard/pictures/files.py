@@ -1,4 +1,4 @@
-"""Writes pictures to files, with the marker by which botyard recognises its own files."""
+"""Picture files with the marker by which botyard recognises its own files."""
 
 from __future__ import annotations
 
@@ -12,28 +12,32 @@ from PIL import Image, PngImagePlugin
 from botyard.processes.safefile import MARK, StrPath, replacing
 
 _SOFTWARE: Final = 0x0131
-"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF uses the same
-tags).
-"""
+"""Tag of the program that made a picture (TIFF 6.0, "Software"; EXIF has it also)."""
 
 
 def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> None:
-    """Write a picture in the format of the suffix. PNG, JPEG, WebP, TIFF, GIF, PDF, BMP
-    and PNM get the marker, others cannot hold it.
+    """Write a picture in the format of the suffix.
+
+    PNG, JPEG, WebP, TIFF, GIF, PDF, BMP and PNM get the marker; other formats cannot
+    hold it.
 
     Raises
     ------
     KeptFileError
         The file exists, botyard did not write it, and `force` is False.
     ValueError
-        The suffix is of no known format.
+        The suffix belongs to no known format.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     suffix = Path(path).suffix.lower()
     kind = Image.registered_extensions().get(suffix)
     if kind is None:
-        raise ValueError(f'no format of pictures has the suffix "{suffix}"')
+        raise ValueError(
+            f'path: expected a suffix of a picture format, found "{suffix}"'
+        )
+
+    # Encode in memory first: a format that fails must not leave a broken file.
     out = io.BytesIO()
     image.save(out, kind, **_marker_options(kind))
     data = _with_marker(kind, out.getvalue())
@@ -42,14 +46,14 @@ def save_picture(image: Image.Image, path: StrPath, *, force: bool = False) -> N
 
 
 def mark_as_exif() -> bytes:
-    """The marker as EXIF metadata."""
+    """Return the marker as EXIF metadata."""
     exif = Image.Exif()
     exif[_SOFTWARE] = MARK
     return exif.tobytes()
 
 
 def _marker_options(kind: str) -> dict[str, Any]:
-    """Options of Pillow's `save` that put the marker into a format's metadata."""
+    """Return the options of Pillow's `save` that add the marker."""
     if kind == "PNG":
         info = PngImagePlugin.PngInfo()
         info.add_text("Software", MARK)
@@ -67,9 +71,9 @@ def _marker_options(kind: str) -> dict[str, Any]:
 def _with_marker(kind: str, data: bytes) -> bytes:
     """Add the marker to the bytes of formats for which Pillow has no such option.
 
-    BMP: appended after the pixels; the file size in the header (BITMAPFILEHEADER
-    ``bfSize``, bytes 2 … 5) includes it. PNM: a comment in the header (pbm(5): from
-    ``#`` to the end of a line).
+    BMP: the marker follows the pixels, and the file size in the header
+    (BITMAPFILEHEADER ``bfSize``, bytes 2 to 5) includes it. PNM: a comment in the
+    header (pbm(5): from ``#`` to the end of a line).
     """
     mark = MARK.encode()
     if kind == "BMP":

@@ -1,4 +1,4 @@
-"""Pictures and movies of a run, of a simulation that goes on or of a recording."""
+"""Pictures and movies of a running simulation or of a recording."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from botyard.recording.samples import ros_names
 from botyard.sim.simulation import Simulation
 
 FPS: Final = 25.0
-"""Frames a second where nobody says how many, and the run has so many steps."""
+"""Default frame rate, 1/s, if the run has at least this number of steps per second."""
 MAX_SPEED: Final = 10_000.0
 SOURCE: Final = "picture"
-"""Who reads the sensors."""
+"""Name of the subscriber that reads the sensors."""
 _LASER: Final = (SCAN.replace("/", "/msg/"),)
 _SONAR: Final = tuple(name.replace("/", "/msg/") for name in CLOUDS)
 _ROUNDING: Final = 1e-9
@@ -48,16 +48,18 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmOptions:
-    """Which part of a run a movie shows, and how fast.
+    """Part of a run that a movie shows, and its playback speed.
 
     Attributes
     ----------
     begin, end : float
-        Simulated time of the first and the last moment, s; None, inf: those of the run.
+        Simulated time of the first and the last moment, s; None and inf stand for the
+        limits
+        of the run.
     speed : float
-        Simulated seconds in a second.
+        Simulated seconds per second.
     fps : float or None
-        Frames a second; None: 25, and no more than there are steps.
+        Frame rate, 1/s; None: 25, but at most one frame per step.
     """
 
     begin: float | None = None
@@ -73,12 +75,12 @@ def film_options(
     speed: float = 1.0,
     fps: float | None = None,
 ) -> FilmOptions:
-    """The options of a film, checked.
+    """Return checked options of a film.
 
     Raises
     ------
     ArgumentError
-        One is out of its range or of another type.
+        An option is out of its range or has another type.
     """
     begin = (
         None if begin is None else arguments.number(begin, "begin", low=0.0, unit="s")
@@ -102,16 +104,16 @@ def film_options(
 
 
 class Camera:
-    """Looks at a run step by step, and makes frames when they are due.
+    """Observes a run step by step, and makes frames when they are due.
 
     Parameters
     ----------
     picture : PictureOptions
-        What frames show.
+        Contents of frames.
     film : FilmOptions
-        When they are due; `fps` is a number.
+        Times of frames; `fps` is a number.
     emit : callable
-        Takes each frame.
+        Receives each frame.
     """
 
     def __init__(
@@ -120,9 +122,8 @@ class Camera:
         assert film.fps is not None
         self._scans = picture.scans
         self._trail_s = picture.trails
-        self._painter = Painter(
-            picture, check_frame
-        )  # before it is drawn: a large one takes gigabytes
+        # Check the size before drawing, because a large frame takes gigabytes.
+        self._painter = Painter(picture, check_frame)
         self._film, self._emit = film, emit
         self._period = film.speed / film.fps
         self._begin = film.begin
@@ -130,18 +131,20 @@ class Camera:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Look at the world after a step, at a time of the run, s; False: nothing more
-        is wanted.
+        """Observe the world after a step, at a time of the run, s.
 
-        A frame shows the first step that is not before its time.
+        A frame shows the first step that is not before its time. Returns False after
+        the end of the film.
         """
         if self._begin is None:
             self._begin = time
         if time > self._film.end + _ROUNDING:
             return False
+        # A slow film repeats a frame; a fast one skips steps.
         due = 0
         while self._begin + self._frames * self._period <= time + _ROUNDING:
             due += 1
+            # A time step that is far too long must not fill the memory with copies.
             self._frames += 1
             if due > MAX_FRAMES:
                 break
@@ -162,7 +165,7 @@ class Camera:
 
 
 class _Last:
-    """Keeps the last frame that is due: the picture of the end."""
+    """Keeps the last frame that is due, for a picture of the end."""
 
     def __init__(self, picture: PictureOptions, end: float) -> None:
         self._picture, self._end = picture, end
@@ -170,7 +173,7 @@ class _Last:
         self._seen = -math.inf
 
     def look(self, sim: Simulation, time: float) -> bool:
-        """Look at the world after a step; False: the end has come."""
+        """Observe the world after a step. Returns False at the end."""
         if self._picture.trails and abs(time - self._seen) >= SPACING_S - _ROUNDING:
             self._seen = time
             self._painter.see(take(sim, False))
@@ -178,19 +181,19 @@ class _Last:
         return time < self._end - _ROUNDING
 
     def picture(self, sim: Simulation) -> Image.Image:
-        """The picture."""
+        """Draw the picture."""
         return self._painter.draw(take(sim, self._picture.scans))
 
 
 def picture_after(
     sim: Simulation, seconds: float, picture: PictureOptions
 ) -> Image.Image:
-    """Step a simulation so long, simulated s, and draw it, with trails of that time.
+    """Step a simulation for `seconds` of simulated time and draw it, with trails.
 
     Raises
     ------
     UnknownNameError
-        There is no robot of a name in `picture`.
+        `picture` names a robot that does not exist.
     """
     for name in picture.named:
         if name not in sim.robots:
@@ -206,9 +209,7 @@ def picture_after(
 
 
 def fps_of(film: FilmOptions, step_s: float) -> float:
-    """Frames a second: those that are wanted, or as many as there are steps, up to
-    `FPS`.
-    """
+    """Return the frame rate, 1/s: the given rate, or one frame per step up to `FPS`."""
     return film.fps if film.fps is not None else min(FPS, film.speed / step_s)
 
 
@@ -222,10 +223,10 @@ def render_recording(
     force: bool = False,
     progress: Callable[[float], None] = lambda time: None,
 ) -> list[str]:
-    """Draw a recorded run: as a movie, or, with a suffix of pictures, its last moment.
+    """Draw a recorded run as a movie, or its last moment as a picture.
 
-    The run is done again, step by step (`botyard.recording.player`), so that each frame
-    has all that there was.
+    The suffix of the target decides. The run is simulated again step by step
+    (`botyard.recording.player`), so that each frame can show the complete state.
 
     Parameters
     ----------
@@ -234,12 +235,13 @@ def render_recording(
     target : path-like
         The movie or picture; its suffix is the format.
     picture : PictureOptions
-        What is seen. Of sensors: those of which readings were recorded (True), none, or
-        those of these robots.
+        Contents of the picture. Sensors: the recorded ones (True), none, or all sensors
+        of
+        the named robots.
     film : FilmOptions
-        Which part of the run, and how fast.
+        Part of the run, and playback speed.
     budget : Budget
-        Limits of what is read.
+        Limits of reading.
     force : bool
         Replace a file that botyard did not write.
     progress : callable
@@ -248,19 +250,21 @@ def render_recording(
     Returns
     -------
     list of str
-        What could not be read, and how often the run did not come out again.
+        Problems of reading, and the number of recorded states that the simulation did
+        not reproduce.
 
     Raises
     ------
     RecordingError
-        The recording cannot be read; it has no such robot, or nothing at these times.
+        The recording cannot be read; it lacks a named robot, or has no data at these
+        times.
     ArgumentError, WorldError
         The target has no suffix of movies or pictures; see
         `botyard.pictures.movies.writing_movie`.
     KeptFileError
         The file exists, botyard did not write it, and `force` is False.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     is_movie = Path(target).suffix.lower() in SUFFIXES
     if is_movie:
@@ -271,22 +275,29 @@ def render_recording(
             "of pictures such as .png"
         )
 
+    # Check the target first: a long film must not fail at its end.
     check_replaceable(target, force=force)
     player = open_player(source, budget)
     track = player.track
     if film.begin is not None and film.begin > player.end + _ROUNDING:
         raise RecordingError(
-            f"it ends at {player.end:g} s, before {film.begin:g} s", source
+            f"begin: expected at most {player.end:g} s, the end of the "
+            f"recording, found {film.begin:g} s",
+            source,
         )
 
     if film.end < player.begin - _ROUNDING:
         raise RecordingError(
-            f"it begins at {player.begin:g} s, after {film.end:g} s", source
+            f"end: expected at least {player.begin:g} s, the start of the "
+            f"recording, found {film.end:g} s",
+            source,
         )
 
     if picture.scans is True:
         _read_recorded_sensors(player.sim, source, budget)
-    before = max(picture.trails, track.step)  # sensors measure in steps
+    # Sensors measure in steps, so at least one step before the first frame is
+    # simulated.
+    before = max(picture.trails, track.step)
     if is_movie:
         begin = player.begin if film.begin is None else film.begin
         film = replace(film, fps=fps_of(film, track.step), begin=begin)
@@ -305,8 +316,8 @@ def render_recording(
     if player.corrections:
         return [
             *track.problems,
-            f"{player.corrections} recorded states did not come out again; the "
-            "recorded ones are shown",
+            f"the simulation did not reproduce {player.corrections} recorded "
+            "states; the film shows the recorded ones",
         ]
 
     return track.problems
@@ -319,8 +330,12 @@ def _play(
     look: Callable[[Simulation, float], bool],
     progress: Callable[[float], None],
 ) -> None:
-    """Play a recording from where it is until nothing more is wanted. RecordingError:
-    there is no robot of a name in `picture`.
+    """Play a recording from its current time to the end of the film.
+
+    Raises
+    ------
+    RecordingError
+        `picture` names a robot that does not exist at these times.
     """
     sim, end, missing = player.sim, player.track.end, set(picture.named)
     while True:
@@ -332,14 +347,13 @@ def _play(
 
     if missing:
         raise RecordingError(
-            f'there is no robot "{shown(min(missing))}" in it at these times', source
+            f'expected a robot "{shown(min(missing))}" in the recording at these times, found none',
+            source,
         )
 
 
 def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) -> None:
-    """From now on somebody reads the range sensors of all robots of which readings were
-    recorded.
-    """
+    """Subscribe to the range sensors of all robots whose readings were recorded."""
     with Reader(source, budget) as file:
         recorded = {
             (*c.topic.rpartition("/")[:1], c.schema.name)
@@ -367,6 +381,7 @@ def _read_recorded_sensors(sim: Simulation, source: str | Path, budget: Budget) 
                 robot.sonar.subscribe(SOURCE)
 
     subscribe()
+    # Robots can appear during the run, so the subscription is repeated after each step.
     sim.after_step(lambda _: subscribe())
 
 

@@ -1,6 +1,4 @@
-"""Pixels that Pillow and kernels draw on (`Frame`), and images that are laid on them
-(`Overlay`).
-"""
+"""Pixels for Pillow and kernels (`Frame`), and images to lay over them (`Overlay`)."""
 
 from __future__ import annotations
 
@@ -13,47 +11,50 @@ from PIL import Image
 from botyard.pictures.palette import RGBA
 
 Words = NDArray[np.uint32]
-"""Pixels, (height, width): R, G, B and opacity, a byte each, R in the lowest one."""
+"""Pixels, (height, width): R, G, B and opacity, one byte each, R in the lowest one."""
 
 
 class Frame:
-    """A picture whose pixels are an array and an image at once.
+    """Picture whose pixels are an array and an image in the same memory.
 
     Parameters
     ----------
     width, height : int
-        Of the picture, pixels.
+        Size of the picture, pixels.
 
     Attributes
     ----------
     words : (height, width) uint32 array
-        Its pixels; none is seen (0) at first.
+        Its pixels; all are transparent (0) at first.
     image : Image
-        An image (RGBA) in the same memory.
+        Image (RGBA) in the same memory.
     """
 
     def __init__(self, width: int, height: int) -> None:
         self.words: Words = np.zeros((height, width), np.uint32)
         self.image = image_of(self.words)
-        self.image.readonly = 0  # else Pillow draws on a copy
+        # Pillow draws on a copy of a read-only image.
+        self.image.readonly = 0
 
 
 def image_of(words: Words) -> Image.Image:
-    """An image (RGBA) of pixels, in the same memory; who draws on it draws on a copy."""
+    """Return an image (RGBA) of pixels, in the same memory.
+
+    Drawing on the image makes a copy first.
+    """
     height, width = words.shape
     return Image.frombuffer("RGBA", (width, height), words, "raw", "RGBA", 0, 1)
 
 
 class Overlay(NamedTuple):
-    """An image with transparency that is laid on pictures, of most of which nothing is
-    seen.
+    """Image with transparency to lay over pictures; most of its pixels are transparent.
 
     Attributes
     ----------
     words : (height, width) uint32 array
         Its pixels.
     runs : (n, 3) int32 array
-        What is seen of it: row, first column, and the column after the last.
+        Visible runs of pixels: row, first column, and the column after the last.
     """
 
     words: Words
@@ -61,9 +62,9 @@ class Overlay(NamedTuple):
 
 
 def overlay_of(words: Words) -> Overlay:
-    """Find out what is seen of an image."""
+    """Find the visible runs of an image."""
     height, width = words.shape
-    # each run begins and ends inside
+    # A transparent column on each side makes every run start and end inside the array.
     seen = np.zeros((height, width + 2), np.int8)
     np.not_equal(words, 0, out=seen[:, 1:-1], casting="unsafe")
     flips = np.diff(seen, axis=1)
@@ -75,13 +76,13 @@ def overlay_of(words: Words) -> Overlay:
 
 
 def word_of(color: RGBA) -> int:
-    """A pixel of a colour, opaque."""
+    """Return an opaque pixel of a colour."""
     red, green, blue, _ = color
     return red | green << 8 | blue << 16 | 0xFF << 24
 
 
 def words_of(image: Image.Image) -> Words:
-    """A copy of the pixels of an image."""
+    """Return a copy of an image's pixels."""
     return np.frombuffer(image.convert("RGBA").tobytes(), np.uint32).reshape(
         image.height, image.width
     )

@@ -1,6 +1,4 @@
-"""What stands still, as layers: the ground with its grid, walls and points, areas and
-places.
-"""
+"""Static parts of a picture as layers: grid, walls, points, areas and places."""
 
 from __future__ import annotations
 
@@ -18,31 +16,30 @@ from botyard.pictures.frame import Frame, Overlay, Words, overlay_of
 from botyard.pictures.palette import Theme
 
 LEAST_GRID_PX: Final = 9.0
-"""Least distance of two grid lines, pixels."""
+"""Smallest distance between two grid lines, pixels."""
 NO_MAP: Final = (-100.0, -100.0, 100.0, 100.0)
-"""Where nobody is meant to be without a map, m: the plane outside of it is grey."""
+"""Area of robots without a map, m; the plane outside of it is grey."""
 MAX_LABEL: Final = 80
-"""Characters of a label."""
+"""Longest label, characters."""
 MAX_PLACES: Final = 2_000
-"""Most goals, docks and homes, and most areas, that are drawn."""
+"""Largest number of goals, docks and homes, and of areas, to draw."""
 MAX_FILLS: Final = 8
-"""Most areas that are drawn one above the other; further ones are drawn together."""
+"""Largest number of areas with their own layer; further areas share one layer."""
 _NAMES_FROM: Final = 14.0
-"""Names of places are written from this scale on, pixels for a metre."""
+"""Smallest scale at which names of places are drawn, pixels per metre."""
 
 
 class Map(NamedTuple):
-    """What stands still in a view.
+    """Static parts of a view.
 
     Attributes
     ----------
     view : View
-        Where it is.
+        View of the layers.
     ground : (height, width) uint32 array
-        Pixels of ground and grid, as many as the view has, like the others'
-        (`botyard.pictures.frame`).
+        Pixels of ground and grid, of the size of the view (`botyard.pictures.frame`).
     walls, places : Overlay
-        What is drawn below and above the robots.
+        Layers below and above the robots.
     """
 
     view: View
@@ -52,7 +49,7 @@ class Map(NamedTuple):
 
 
 def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
-    """Draw what stands still."""
+    """Draw the static parts."""
     ground, walls, places = (Frame(view.width, view.height) for _ in range(3))
     ground.image.paste(theme.ground, (0, 0, view.width, view.height))
     _draw_grid(ground.image, view, theme)
@@ -69,19 +66,22 @@ def draw_map(scene: Scene, view: View, theme: Theme) -> Map:
 
 
 def nice_step(least: float) -> float:
-    """The next of 1, 2, 5, 10, … times a power of ten that is not less."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     head = least / power
     return (1 if head <= 1 else 2 if head <= 2 else 5 if head <= 5 else 10) * power
 
 
 def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
-    """Lines of the grid, a metre apart or, in large worlds, as far as they can be told
-    apart; every fifth is darker.
+    """Draw the lines of the grid, and every fifth one darker.
+
+    They are one metre apart, or farther in large worlds, so that they stay
+    distinguishable.
     """
     x0, y0, x1, y1 = view.bounds
     step = max(1.0, nice_step(LEAST_GRID_PX / view.scale))
     draw = ImageDraw.Draw(image)
+    # Dark lines come second, so that no pale line crosses over them.
     for major in (False, True):
         color = theme.grid_major if major else theme.grid
         for i in range(math.ceil(x0 / step), math.floor(x1 / step) + 1):
@@ -96,12 +96,13 @@ def _draw_grid(image: Image.Image, view: View, theme: Theme) -> None:
 
 
 def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """The points and walls of a scene."""
+    """Draw the points and walls of a scene."""
     mask = Mask(view, theme.wall)
     mask.squares(scene.points, scene.resolution)
     width = min(3.0, max(1.25, 0.05 * view.scale))
     x0, y0, x1, y1 = view.bounds
     rim = 4.0 / view.scale
+    # Most walls of a large map are outside a view that follows a robot.
     a, b = scene.segments[:, :2], scene.segments[:, 2:]
     low, high = np.minimum(a, b), np.maximum(a, b)
     seen = (low <= (x1 + rim, y1 + rim)).all(axis=1) & (
@@ -113,7 +114,7 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """The edge of what is mapped; without a map, grey outside of `NO_MAP`."""
+    """Draw the edge of the mapped area; without a map, grey outside of `NO_MAP`."""
     bounds = scene.bounds
     (left, bottom), (right, top) = (
         view.pixel(*corner)
@@ -139,7 +140,7 @@ def _edge(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Sectors and forbidden areas."""
+    """Draw sectors and forbidden areas."""
     areas = scene.areas[:MAX_PLACES]
     if not areas:
         return []
@@ -148,7 +149,7 @@ def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     for area in areas:
         closed = len(area.corners) > 2
         if closed:
-            # where areas overlap, it is darker
+            # Separate layers make overlapping areas darker.
             if len(fills) < MAX_FILLS:
                 fills.append(Mask(view, theme.area))
             fills[-1].polygon(area.corners)
@@ -166,7 +167,7 @@ def _areas(scene: Scene, view: View, theme: Theme) -> list[Layer]:
 
 
 def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
-    """Goals, docks and homes."""
+    """Draw goals, docks and homes."""
     mask = Mask(view, theme.place)
     names: list[Layer] = []
     for place in scene.places[:MAX_PLACES]:
@@ -227,9 +228,10 @@ def _name(
 
 
 def scale_bar(view: View, theme: Theme) -> list[Layer]:
-    """A bar of a round length in the lower left corner, and what it is."""
+    """Draw a bar of a round length in the lower left corner, with its length."""
     step = nice_step(70.0 / view.scale)
     length, x, y = step * view.scale, 14.0, view.height - 14.0
+    # A small picture has no space for the bar.
     if length + 60 > view.width or view.height < 60:
         return []
     bar = [(x, y - 5), (x, y), (x + length, y), (x + length, y - 5)]

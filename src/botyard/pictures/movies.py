@@ -1,10 +1,9 @@
-"""Writes movies, picture by picture: GIF and WebP by Pillow, MP4 by PyAV (the extra
-``movie``).
+"""Movie files, frame by frame: GIF and WebP with Pillow, MP4 with PyAV.
 
-Of GIF and WebP each frame has what has changed since the frame before, and nothing is
-kept in memory but that frame. Layouts: "GIF89a Specification" (CompuServe, 1990); "WebP
-Container Specification" (Google). Marks by which botyard recognises its files are in
-all three.
+MP4 needs the extra ``movie``. A frame of GIF and WebP holds only the part that changed
+since the previous frame, and only this frame stays in memory. Layouts: "GIF89a
+Specification" (CompuServe, 1990); "WebP Container Specification" (Google). All three
+formats carry the marker by which botyard recognises its files.
 """
 
 from __future__ import annotations
@@ -31,38 +30,45 @@ from botyard.pictures.kernels.pixels import to_yuv420
 from botyard.processes.safefile import MARK, StrPath, replacing
 
 SUFFIXES: Final = (".gif", ".webp", ".mp4")
-"""Of movies."""
+"""Suffixes of movies."""
 FPS_LIMITS: Final[dict[str, float]] = {".gif": 50.0, ".webp": 100.0, ".mp4": 120.0}
-"""Most frames a second. Times in a GIF are hundredths of a second, and players show
-frames that are shorter than two of them slowly.
+"""Highest frame rate of each format, 1/s.
+
+Times in a GIF are hundredths of a second, and players slow down frames that are shorter
+than two of them.
 """
 MIN_FPS: Final = 0.001
-"""Least frames a second: a frame lasts for at most 1000 s."""
+"""Lowest frame rate, 1/s: a frame lasts for at most 1000 s."""
 MAX_FRAMES: Final = 200_000
-"""Most frames of a movie."""
+"""Largest number of frames of a movie."""
 MAX_FRAME_PIXELS: Final = 10_000_000
-"""Most pixels of a frame."""
+"""Largest number of pixels of a frame."""
 MAX_SIDE: Final = 16_383
-"""Longest side of a frame, pixels: WebP can have no longer ones, nor x264 those that
-are even.
+"""Longest side of a frame, pixels.
+
+It is the limit of WebP (2¹⁴ − 1), and also of x264 for even sides.
 """
 _CRF: Final = "20"
-"""Quality of MP4: 18 is hardly told from the pictures, 23 is x264's default."""
+"""Quality of MP4 (constant rate factor).
+
+18 is almost indistinguishable from the frames, 23 is the default of x264.
+"""
 _SEARCH: Final = "subme=1"
-"""How finely x264 looks for where things have moved: what it does else takes a tenth of
-the time, for 7 % less room.
+"""Effort of x264's motion search.
+
+The default of the preset takes ten times as long and saves 7 % of the file size.
 """
 
 
 class Movie(Protocol):
-    """A movie that is written."""
+    """Movie file that is being written."""
 
     def add(self, frame: Words) -> None:
         """Append a frame; its pixels may change afterwards."""
         ...
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining frames and close the container."""
         ...
 
 
@@ -70,12 +76,14 @@ def check_frame(width: int, height: int) -> None:
     """Raise WorldError if a frame of this size, pixels, is too large for a movie."""
     if max(width, height) > MAX_SIDE:
         raise WorldError(
-            f"sides of a frame of a movie have at most {MAX_SIDE} pixels, found {width} × {height}"
+            f"size: expected sides of a movie frame of at most {MAX_SIDE} "
+            f"pixels, found {width} × {height}"
         )
 
     if width * height > MAX_FRAME_PIXELS:
         raise WorldError(
-            f"a frame of a movie has at most {MAX_FRAME_PIXELS} pixels, found {width} × {height}"
+            f"size: expected at most {MAX_FRAME_PIXELS} pixels in a movie frame, "
+            f"found {width} × {height}"
         )
 
 
@@ -85,8 +93,7 @@ def check_movie(path: StrPath, fps: float) -> None:
     Raises
     ------
     ArgumentError
-        The suffix is of no format of movies, or that does not have so many, or so few,
-        frames a second.
+        The suffix belongs to no movie format, or the frame rate is out of its range.
     WorldError
         The extra ``movie`` is missing.
     """
@@ -108,44 +115,44 @@ def check_movie(path: StrPath, fps: float) -> None:
 
 @contextmanager
 def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator[Movie]:
-    """Write a movie in the format of the suffix; the file appears when the block has
-    succeeded.
+    """Write a movie in the format of the suffix.
+
+    The file appears when the block has succeeded.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Path of the movie.
     fps : float
-        Frames a second.
+        Frame rate, 1/s.
     force : bool
-        Replace it whoever wrote it.
+        Replace the file even if another program wrote it.
 
     Raises
     ------
     ArgumentError, WorldError
-        See `check_movie`; or a frame is too large or of another size than the first, or
-        there are too many.
+        See `check_movie`; or there are too many frames, or a frame is too large or
+        differs
+        in size from the first.
     KeptFileError
         The file exists, botyard did not write it, and `force` is False.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     check_movie(path, fps)
     rate = Fraction(fps).limit_denominator(1000)
     kinds: dict[str, Any] = {".gif": _Gif, ".webp": _WebP, ".mp4": _Mp4}
     with replacing(path, force=force) as file:
+        # The length of the file goes into its header, which is written last.
         if not file.seekable():
-            raise WorldError(
-                f"a movie goes to a file that can be sought in, found {path}"
-            )
-
+            raise WorldError(f"path: expected a seekable file, found {path}")
         movie = _Checked(kinds[Path(path).suffix.lower()](file, rate))
         yield movie
         movie.close()
 
 
 class _Checked:
-    """Checks frames before they are written."""
+    """Movie that checks frames before it writes them."""
 
     def __init__(self, movie: Movie) -> None:
         self._movie = movie
@@ -157,8 +164,8 @@ class _Checked:
         self._count += 1
         if self._count > MAX_FRAMES:
             raise WorldError(
-                f"a movie has at most {MAX_FRAMES} frames: take fewer a second, "
-                "or a part of the time"
+                f"a movie has at most {MAX_FRAMES} frames: choose a lower frame "
+                "rate or a shorter part"
             )
 
         height, width = frame.shape
@@ -167,31 +174,32 @@ class _Checked:
         self._size = self._size or (width, height)
         if (width, height) != self._size:
             raise WorldError(
-                f"all frames have one size, {self._size}, found {(width, height)}"
+                f"frame: expected the size of the first frame, {self._size}, "
+                f"found {(width, height)}"
             )
 
         self._movie.add(frame)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining frames."""
         if not self._count:
-            raise WorldError("a movie has at least one frame")
+            raise WorldError("expected at least one frame of the movie, found none")
         self._movie.close()
 
 
 class _Deltas(ABC):
-    """Frames of which each has the part of the picture that has changed.
+    """Movie whose frames hold only the changed part of the picture.
 
     Parameters
     ----------
     file : BinaryIO
-        Where they go.
+        File to write to.
     rate : Fraction
-        Frames a second.
+        Frame rate, 1/s.
     unit : int
-        Units of time in a second.
+        Units of time per second.
     even : bool
-        Parts begin at even pixels.
+        Whether parts start at even pixels.
     """
 
     def __init__(
@@ -202,7 +210,7 @@ class _Deltas(ABC):
         self._part: tuple[Image.Image, tuple[int, int]] | None = None
         self._count = 0
         self._begin = 0
-        """Time of `_part`, units."""
+        """Time at which `_part` appears, units."""
 
     def add(self, frame: Words) -> None:
         """Append a frame."""
@@ -214,6 +222,7 @@ class _Deltas(ABC):
         else:
             box = _box_of(frame != self._last)
 
+        # A frame without a change makes the previous one longer.
         if box is not None:
             self._flush()
             left, top = (box[0] & ~1, box[1] & ~1) if self._even else box[:2]
@@ -224,11 +233,12 @@ class _Deltas(ABC):
         self._count += 1
 
     def close(self) -> None:
-        """Write the last frame and the end."""
+        """Write the last frame and the end of the file."""
         self._flush()
         self._end()
 
     def _flush(self) -> None:
+        # Rounding the total time, not each duration, keeps the errors from adding up.
         now = round(self._count * self._unit / self._rate)
         if self._part is not None:
             self._write(*self._part, now - self._begin)
@@ -245,7 +255,7 @@ class _Deltas(ABC):
 
 
 class _Gif(_Deltas):
-    """Each frame has a palette of its own."""
+    """GIF; each frame has its own palette."""
 
     def __init__(self, file: BinaryIO, rate: Fraction) -> None:
         super().__init__(file, rate, 100, even=False)
@@ -253,15 +263,14 @@ class _Gif(_Deltas):
     def _start(self, size: tuple[int, int]) -> None:
         mark = MARK.encode()
         self._file.write(b"GIF89a" + struct.pack("<HHBBB", *size, 0x70, 0, 0))
-        self._file.write(
-            b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"
-        )  # play it again and again
+        # The NETSCAPE extension makes players repeat the movie without end.
+        self._file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")
         self._file.write(b"\x21\xfe" + bytes([len(mark)]) + mark + b"\x00")
 
     def _write(self, part: Image.Image, at: tuple[int, int], duration: int) -> None:
         flat = part.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
         longest = 0xFFFF
-        # a field of 16 bits: what lasts longer is said again
+        # The duration has 16 bits, so a longer frame is written several times.
         while True:
             now = min(duration, longest)
             for block in GifImagePlugin.getdata(
@@ -279,8 +288,9 @@ class _Gif(_Deltas):
 
 
 class _WebP(_Deltas):
-    """Frames without loss: areas of one colour take little room so, and stay as they
-    are.
+    """WebP with lossless frames.
+
+    Areas of one colour need little space in them, and stay exact.
     """
 
     def __init__(self, file: BinaryIO, rate: Fraction) -> None:
@@ -300,6 +310,7 @@ class _WebP(_Deltas):
 
     def _write(self, part: Image.Image, at: tuple[int, int], duration: int) -> None:
         found = io.BytesIO()
+        # Quality 20 and method 0 are the fastest settings of the lossless encoder.
         part.save(found, "WEBP", lossless=True, quality=20, method=0)
         do_not_blend = 0x02
         head = b"".join(
@@ -312,24 +323,29 @@ class _WebP(_Deltas):
                 min(duration, 2**24 - 1),
             )
         )
+        # The first 12 bytes are the RIFF header of a single picture.
         self._chunk(b"ANMF", head + bytes([do_not_blend]) + found.getvalue()[12:])
 
     def _end(self) -> None:
+        # Pillow puts a prefix of JPEG before EXIF data; WebP has none.
         self._chunk(b"EXIF", mark_as_exif().removeprefix(b"Exif\0\0"))
+        # The RIFF size does not count the 8 bytes of its own header.
         size = self._file.tell() - self._origin - 8
         self._file.seek(self._origin + 4)
         self._file.write(struct.pack("<I", size))
         self._file.seek(0, 2)
 
     def _chunk(self, name: bytes, data: bytes) -> None:
+        # RIFF pads each chunk to an even length.
         self._file.write(
             name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
         )
 
 
 def _box_of(is_so: NDArray[np.bool_]) -> tuple[int, int, int, int] | None:
-    """What encloses the pixels of which something is so: left, top, right and lower
-    edge; None: of none.
+    """Return the bounding box of the true pixels; None if there are none.
+
+    Order: left, top, right and lower edge.
     """
     rows = np.flatnonzero(is_so.any(axis=1))
     if not len(rows):
@@ -343,8 +359,10 @@ def _u24(number: int) -> bytes:
 
 
 class _Mp4:
-    """H.264 in MP4. Sides are even: colours are of two by two pixels; a row or column
-    is repeated where they are not.
+    """H.264 in MP4.
+
+    Both sides are even, because chroma covers two by two pixels. A frame with an odd
+    side gets its last row or column repeated.
     """
 
     def __init__(self, file: BinaryIO, rate: Fraction) -> None:
@@ -370,7 +388,7 @@ class _Mp4:
             }
 
         video = self._av.VideoFrame(width, height, "yuv420p")
-        # lines of a plane may be longer than those of the picture
+        # Lines of a plane may be longer than lines of the picture, for alignment.
         planes = [
             np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
             for plane in video.planes
@@ -380,7 +398,7 @@ class _Mp4:
             self._container.mux(packet)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining frames."""
         for packet in self._stream.encode():
             self._container.mux(packet)
         self._container.close()

@@ -1,6 +1,4 @@
-"""What a picture shows of the world, and how: the same for single pictures, movies and
-the command line.
-"""
+"""Options of pictures, for single pictures, movies and the command line."""
 
 from __future__ import annotations
 
@@ -19,35 +17,35 @@ from botyard.pictures.palette import COLORS, THEMES
 from botyard.pictures.still import Scans
 
 LEAST_SIZE: Final = 16
-"""Narrowest picture, pixels."""
+"""Smallest width of a picture, pixels."""
 MAX_TRAIL_S: Final = 86_400.0
 """Longest trail, s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureOptions:
-    """What a picture shows.
+    """Contents of a picture.
 
     Attributes
     ----------
     area : tuple or None
-        The part of the world: least x, least y, greatest x, greatest y, m; with
-        `follow` its width and height, m. None: all of it, or 12 m around the robot that
-        is followed.
+        Part of the world: smallest x, smallest y, largest x, largest y, m; with
+        `follow` its
+        width and height, m. None: the whole world, or 12 m around the followed robot.
     follow : str or None
-        The robot that stays in the middle.
+        Robot that stays in the middle.
     trails : float
-        How long trails of robots are, simulated s; 0: none.
+        Length of robots' trails, simulated s; 0: none.
     scans : bool or tuple of str
         See `botyard.pictures.still.take`.
     size : int or tuple of two
-        Greatest width, or width and height, pixels; see `botyard.pictures.canvas.fit`.
+        Largest width, or width and height, pixels; see `botyard.pictures.canvas.fit`.
     theme : str
         One of `THEMES`.
     colors : str
         One of `COLORS`.
     goals : tuple of Place
-        Places that are marked beside those of the map.
+        Places to mark in addition to the places of the map.
     """
 
     area: tuple[float, ...] | None = None
@@ -61,7 +59,7 @@ class PictureOptions:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The robots that it names."""
+        """Robots that the options name."""
         return (
             *(() if isinstance(self.scans, bool) else self.scans),
             *(() if self.follow is None else (self.follow,)),
@@ -79,12 +77,12 @@ def picture_options(
     colors: str = "model",
     goals: ArrayLike = (),
 ) -> PictureOptions:
-    """The options of a picture, checked.
+    """Return checked options of a picture.
 
     Raises
     ------
     ArgumentError
-        One is out of its range or of another type.
+        An option is out of its range or has another type.
     """
     return PictureOptions(
         area=None if area is None else _area(area, is_around=follow is not None),
@@ -119,7 +117,7 @@ def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
     form = (
         "width and height around the robot"
         if is_around
-        else "least x, least y, greatest x, greatest y"
+        else "smallest x, smallest y, largest x, largest y"
     )
     if isinstance(area, str) or not hasattr(area, "__len__") or len(area) != count:
         raise ArgumentError(
@@ -144,7 +142,7 @@ def _scans(scans: Any) -> Scans:
     names = (scans,) if isinstance(scans, str) else scans
     if not isinstance(names, Iterable):
         raise ArgumentError(
-            f"scans: expected True, False or names of robots, found {arguments.found(scans)}"
+            f"scans: expected True, False or robot names, found {arguments.found(scans)}"
         )
 
     return tuple(str(arguments.instance(name, "scans", str)) for name in names)

@@ -1,4 +1,4 @@
-"""Draws moments of a world one after the other: what stands still is drawn once."""
+"""Painter of consecutive moments of a world; it draws static parts only once."""
 
 from __future__ import annotations
 
@@ -27,36 +27,40 @@ from botyard.pictures.trails import BANDS, Trails
 
 Array = NDArray[np.float64]
 FOLLOWED_M: Final = 12.0
-"""Width of what is seen around a robot that is followed, m."""
+"""Width of the view around a followed robot, m."""
 FOLLOWED_ASPECT: Final = 0.625
-"""Its height by its width."""
+"""Ratio of height to width of this view."""
 MAX_FILLED: Final = 50
-"""Most scans that are drawn as filled fields; of more, only the points are."""
+"""Largest number of scans to draw as filled fields; more scans become points."""
 MAX_LABELS: Final = 50
-"""Most names in a picture; of more robots none is written."""
+"""Largest number of names in a picture; with more robots none is drawn."""
 MAX_TILE: Final = 40_000_000
-"""Most pixels of the map that are drawn in advance around a view that moves."""
+"""Largest number of map pixels to draw in advance around a moving view."""
 DOT: Final = 2.5
-"""Bodies that reach less far than this, pixels, are drawn as dots."""
+"""Bodies with a smaller extent than this, pixels, are drawn as dots."""
 LINE_M: Final = 0.03
-"""Widest body that counts as a line, m; as on the page (``web/src/view/shape.ts``)."""
+"""Largest width of a body that counts as a line, m.
+
+The page uses the same limit (``web/src/view/shape.ts``).
+"""
 _LABELS_FROM: Final = 6.0
-"""Names are written from this scale on, pixels for a metre."""
+"""Smallest scale at which names are drawn, pixels per metre."""
 _FINE: Final = 65_536
-"""Bodies of at most so many pixels are drawn with finer edges."""
+"""Largest area of a body with finer edges, pixels."""
 
 
 class Painter:
-    """Draws pictures of moments that follow each other.
+    """Draws pictures of consecutive moments.
 
     Parameters
     ----------
     options : PictureOptions
-        What they show. A view that follows nobody is that of the first moment for all
-        of them.
+        Contents of the pictures. A view that follows no robot is fixed by the first
+        moment.
     check : callable
-        Called with width and height before a picture is drawn, pixels; what it raises,
-        `draw` raises.
+        Called with width and height, pixels, before a picture is drawn; `draw` passes
+        its
+        errors on.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Painter:
         self._frame: Frame | None = None
 
     def see(self, still: Still) -> None:
-        """Note where robots are, for their trails, without drawing."""
+        """Record the positions of robots for their trails, without drawing."""
         poses = still.poses[:, :2].tolist()
         self._trails.add(
             still.time,
@@ -85,17 +89,18 @@ class Painter:
         )
 
     def draw(self, still: Still) -> Image.Image:
-        """The picture of a moment (RGB); see `paint`."""
+        """Return the picture of a moment (RGB); see `paint`."""
         return image_of(self.paint(still)).convert("RGB")
 
     def paint(self, still: Still) -> Words:
-        """The pixels of the picture of a moment; the next picture takes their memory if
-        it is as large.
+        """Return the pixels of the picture of a moment.
+
+        The next picture of the same size reuses their memory.
 
         Raises
         ------
         WorldError
-            It shows no finite part of the world.
+            The picture shows no finite part of the world.
         """
         if self._options.colors == "robot":
             still = _one_color_each(still)
@@ -108,6 +113,8 @@ class Painter:
         words, image = self._frame.words, self._frame.image
         np.copyto(words, chart.ground[dy : dy + view.height, dx : dx + view.width])
         _draw_readings(self._frame, still, view, self._theme)
+        # The order is that of the page: walls over readings, robots over walls, labels
+        # on top.
         lay_over(*chart.walls, dx, dy, words)
         self._draw_trails(image, still, view)
         _draw_bodies(image, still, view, self._theme)
@@ -134,7 +141,8 @@ class Painter:
         at = [i for i, f in enumerate(still.figures) if f.name == o.follow]
         if at:
             x, y = still.poses[at[0], :2].tolist()
-        elif self._view is not None:  # it has gone: look where it was
+        # The robot is gone, so the view stays at its last position.
+        elif self._view is not None:
             return self._view
         else:
             x0, y0, x1, y1 = extent(still)
@@ -143,13 +151,13 @@ class Painter:
         view = fit(
             (x - wide / 2, y - high / 2, x + wide / 2, y + high / 2), o.size, 0.0
         )
-        # whole pixels from the origin of the world, so that walls stay where they are
-        # between the pixels
+        # Align the view to whole pixels of the world, so that walls do not flicker when
+        # it moves.
         left, top = round(view.left * view.scale), round(view.top * view.scale)
         return view._replace(left=left / view.scale, top=top / view.scale)
 
     def _chart(self, scene: Scene, view: View) -> tuple[Map, int, int]:
-        """What stands still, and where the view is in it, pixels."""
+        """Return the map around a view, and the position of the view in it, pixels."""
         if self._map is not None and self._map[0] is scene:
             chart = self._map[1]
             dx = round((view.left - chart.view.left) * view.scale)
@@ -161,6 +169,7 @@ class Painter:
             if chart.view.scale == view.scale and inside:
                 return chart, dx, dy
 
+        # A map of three times the size serves many frames before the view leaves it.
         moves = (
             self._options.follow is not None
             and 9 * view.width * view.height <= MAX_TILE
@@ -205,9 +214,7 @@ class Painter:
 
 
 def _one_color_each(still: Still) -> Still:
-    """The same with colours that tell robots apart, as the page has them: by their
-    order.
-    """
+    """Return the moment with a colour for each robot, by its order, as on the page."""
     own, colors = list(still.looks), robot_colors()
     figures = []
     for row, figure in enumerate(still.figures):
@@ -228,7 +235,7 @@ def _box(area: Sequence[float]) -> Box:
 
 
 def extent(still: Still) -> Box:
-    """Bounds of a picture of everything, m: the map and all that moves."""
+    """Return the bounds of a picture of the whole world, m: the map and all bodies."""
     bounds, (x, y) = still.scene.bounds, still.poses[:, :2].T
     if bounds is None:
         half = 10.0
@@ -255,7 +262,10 @@ def extent(still: Still) -> Box:
 
 
 def _pixel_box(places: Array, rim: int) -> tuple[int, int, int, int]:
-    """What encloses places of a picture, whole pixels; far outside it ends."""
+    """Return the box around positions of a picture, whole pixels.
+
+    Far positions are limited to one million pixels.
+    """
     low = np.clip(np.floor(places.min(axis=0)) - rim, -1e6, 1e6).astype(int).tolist()
     high = (
         np.clip(np.ceil(places.max(axis=0)) + rim + 1, -1e6, 1e6).astype(int).tolist()
@@ -271,6 +281,7 @@ def _is_outside(box: tuple[int, int, int, int], view: View) -> bool:
 
 
 def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> None:
+    # Skip scans outside the view before they count towards the limit.
     found = [
         (beams, view.pixels(ends(still, beams)))
         for beams in still.scans
@@ -294,14 +305,13 @@ def _draw_readings(frame: Frame, still: Still, view: View, colors: Theme) -> Non
 
 
 Fan = tuple[Beams, Array, tuple[int, int, int, int]]
-"""A scan: places of the sensor and of the ends of its beams in the picture, and what
-encloses them, pixels.
-"""
+"""Scan: the sensor's position and the ends of its beams, and their box, pixels."""
 
 
 def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> None:
-    """The field of each scan, darker where several overlap, and its edge where that is
-    a surface.
+    """Fill the field of each scan, and draw its edge along surfaces.
+
+    Overlapping fields are darker.
     """
     if not fans:
         return
@@ -314,6 +324,7 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
     marks = np.zeros((view.height, view.width), np.uint8)
     mark_fields(np.concatenate([at for _, at, _ in fans]), begins, turns, marks)
+    # n layers of the same opacity cover 1 - (1 - opacity)^n of the ground.
     share = 1.0 - colors.laser_fill[3] / 255
     opacities = np.array([round(256 * (1.0 - share**n)) for n in range(256)])
     tint_fields(
@@ -321,8 +332,10 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
     )
     edge = Mask(view, colors.laser_edge, (x0, y0, x1, y1))
     reach = np.concatenate([beams.ranges for beams, _, _ in fans])
-    reach = np.where(np.isfinite(reach), reach, 0.0)  # as their ends are
+    # The beams without a range end at the sensor (see `ends`).
+    reach = np.where(np.isfinite(reach), reach, 0.0)
     near, far = np.minimum(reach[1:], reach[:-1]), np.maximum(reach[1:], reach[:-1])
+    # A jump in range is a gap between two objects, not a surface.
     breaks = far - near > 0.3 + 0.08 * near
     breaks[np.cumsum([len(beams.ranges) for beams, _, _ in fans])[:-1] - 1] = True
     edge.strokes(
@@ -336,7 +349,8 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
 def _dot_fans(
     image: Image.Image, fans: Sequence[Fan], view: View, colors: Theme
 ) -> None:
-    """Points of 2 × 2 pixels where beams of many scans have found something."""
+    """Draw points of 2 × 2 pixels at the hits of many scans."""
+    # A range close to the limit means that the beam hit no object.
     hits = [
         at[1:][(beams.ranges > 0.0) & (beams.ranges < 0.999 * beams.range_max)]
         for beams, at, _ in fans
@@ -356,7 +370,7 @@ def _dot_fans(
 
 
 def _draw_bodies(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
-    """Boxes of the map, and robots above them."""
+    """Draw boxes of the map, and robots above them."""
     figures = list(zip(still.figures, still.poses.tolist(), strict=True))
     for is_box in (True, False):
         for figure, pose in figures:
@@ -373,7 +387,7 @@ def draw_body(
     view: View,
     colors: Theme,
 ) -> None:
-    """Draw a body where it is: its parts, and, if it drives, a mark at its front."""
+    """Draw the parts of a body at its pose, and a mark at the front of a robot."""
     parts = [*figure.parts, *looks.parts]
     shapes = [*parts, heading_mark(looks.parts[-1])] if looks.drives else parts
     places = view.pixels(
@@ -397,7 +411,8 @@ def draw_body(
     drawn = [places[first:last] for first, last in pairwise(ends_at)]
     over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
     edge = Mask(view, line, box, over)
-    inside = ImageDraw.Draw(image)  # its edge is below the line
+    # Fill without an edge; the line that follows covers the edge.
+    inside = ImageDraw.Draw(image)
     for part in drawn[: len(parts)]:
         if not figure.ghost:
             inside.polygon(part.ravel().tolist(), fill=fill)
@@ -409,27 +424,28 @@ def draw_body(
 
 
 def _placed(outline: Sequence[Point] | Outline, pose: Pose) -> Array:
-    """An outline in the world, m."""
+    """Transform an outline to the world, m."""
     x, y = np.asarray(outline, np.float64).reshape(-1, 2).T
     c, s = math.cos(pose.th), math.sin(pose.th)
     return np.stack([pose.x + c * x - s * y, pose.y + s * x + c * y], axis=1)
 
 
 def heading_mark(outline: Outline) -> list[Point]:
-    """A triangle at the front of a body, in its frame, m."""
+    """Return a triangle at the front of a body, in its frame, m."""
     nose = max(0.0, *(x for x, _ in outline))
     half = max(abs(y) for _, y in outline)
     return [(nose * 0.94, 0.0), (nose * 0.42, half * 0.42), (nose * 0.42, -half * 0.42)]
 
 
 def reach(looks: Looks) -> float:
-    """How far a body reaches from its origin, m."""
+    """Return the distance of a body's farthest point from its origin, m."""
     return max(0.05, *(math.hypot(x, y) for part in looks.parts for x, y in part))
 
 
 def is_line(looks: Looks) -> bool:
-    """Whether a body is a line, such as a reflector of a map: its edge has its own
-    colour, which an edge of another colour would hide.
+    """Whether a body is a line, such as a reflector of a map.
+
+    Its edge then has its own colour, because an edge of another colour would hide it.
     """
     corners = np.array(
         [corner for part in looks.parts for corner in part], np.float64
@@ -442,7 +458,7 @@ def is_line(looks: Looks) -> bool:
 
 
 def _draw_labels(image: Image.Image, still: Still, view: View, colors: Theme) -> None:
-    """Names of robots, and that they are stalled."""
+    """Draw names of robots, and the word "stalled" at stalled ones."""
     if view.scale < _LABELS_FROM:
         return
     found: list[tuple[Figure, float, float]] = []

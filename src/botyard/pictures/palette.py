@@ -1,4 +1,4 @@
-"""The colours of pictures, by theme; the page has the same (``palette.toml``)."""
+"""Colours of pictures, by theme; the page uses the same ones (``palette.toml``)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ RGBA = tuple[int, int, int, int]
 """Red, green, blue and opacity, 0 … 255."""
 THEMES: Final = ("light", "dark")
 COLORS: Final = ("model", "robot")
-"""Robots have the colour of their model, or one each."""
+"""Whether robots have the colour of their model, or one colour each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours of what is drawn; ``palette.toml`` says what each is for."""
+    """Colours of a picture's elements; ``palette.toml`` describes each of them."""
 
     ground: RGBA
     beyond: RGBA
@@ -42,14 +42,14 @@ class Theme:
 
 @cache
 def theme(name: str) -> Theme:
-    """The colours of a theme of `THEMES`; KeyError if there is none of this name."""
+    """Return the colours of a theme of `THEMES`; KeyError for an unknown name."""
     table = _palette()[name]
     return Theme(**{field.name: _rgba(table[field.name]) for field in fields(Theme)})
 
 
 @cache
 def robot_colors() -> tuple[str, ...]:
-    """Colours that tell robots apart, ``#rrggbb``."""
+    """Return the colours that distinguish robots, ``#rrggbb``."""
     return tuple(_palette()["robots"])
 
 

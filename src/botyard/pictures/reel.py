@@ -1,7 +1,7 @@
-"""`Reel`: the moments of a movie as plain data, and the child process that draws them
-and makes the movie (see `botyard.processes.child_process`).
+"""Moments of a movie as plain data (`Reel`), and the child process that makes it.
 
-What moments have in common, such as the map, is in a reel once.
+Data that moments share, such as the map, is in a reel once. See
+`botyard.processes.child_process`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.pictures.reel"
 TYPES: Final = {"drawn": int, "part": bytes, "refused": str}
-"""Messages that the child process sends: how many frames are drawn, bytes of the file
-in their order, or why there is none.
+"""Messages from the child process.
+
+They report the number of drawn frames, bytes of the file in order, or a refusal.
 """
 PART_BYTES: Final = 2**20
 
@@ -38,7 +39,7 @@ class Cast(NamedTuple):
 
 
 class Shot(NamedTuple):
-    """A moment; map and robots are numbers in the reel's lists. Else see `Still`."""
+    """Moment with indices of its map and robots in the reel; otherwise see `Still`."""
 
     time: float
     scene: int
@@ -49,23 +50,24 @@ class Shot(NamedTuple):
 
 
 class Reel(NamedTuple):
-    """A movie that is to be made.
+    """Description of a movie to make.
 
     Attributes
     ----------
     suffix : str
-        Its format: one of `botyard.pictures.movies.SUFFIXES`, or ``.png`` for a picture
-        of the last moment.
+        Format: one of `botyard.pictures.movies.SUFFIXES`, or ``.png`` for a picture of
+        the
+        last moment.
     fps : float
-        Frames a second.
+        Frame rate, 1/s.
     options : PictureOptions
-        What is seen.
+        Contents of the frames.
     max_bytes : int
-        Largest file.
+        Largest size of the file.
     scenes, casts, shots : list
-        What there is, and the moments.
+        Maps, sets of robots, and moments.
     frames : list of int
-        Number of the moment that each frame shows, in order.
+        Index of the moment that each frame shows, in order.
     """
 
     suffix: str
@@ -78,9 +80,8 @@ class Reel(NamedTuple):
     frames: list[int]
 
     def add(self, still: Still) -> int:
-        """Append a moment, which the next frames show. Returns the bytes of its
-        numbers.
-        """
+        """Append a moment for the next frames. Returns the bytes of its arrays."""
+        # Most moments share map and robots with the previous one.
         if not self.scenes or self.scenes[-1] is not still.scene:
             self.scenes.append(still.scene)
         cast = Cast(still.looks, still.figures)
@@ -101,11 +102,11 @@ class Reel(NamedTuple):
         )
 
     def show(self) -> None:
-        """Append a frame, of the latest moment."""
+        """Append a frame with the latest moment."""
         self.frames.append(len(self.shots) - 1)
 
     def still(self, number: int) -> Still:
-        """A moment."""
+        """Return a moment by its index."""
         shot = self.shots[number]
         cast = self.casts[shot.cast]
         return Still(
@@ -120,7 +121,7 @@ class Reel(NamedTuple):
 
 
 def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
-    """The frames."""
+    """Yield the frames; a repeated moment is drawn only once."""
     before, pixels = -1, None
     for number in reel.frames:
         if pixels is None or number != before:
@@ -129,7 +130,7 @@ def _frames(reel: Reel, painter: Painter) -> Iterator[Words]:
 
 
 def make(reel: Reel, folder: Path, send: Send) -> None:
-    """Make the movie in a folder in which nothing else is, and send it."""
+    """Make the movie in an empty folder, and send it."""
     path = folder / f"movie{reel.suffix}"
     try:
         painter = Painter(reel.options, check_frame)
@@ -137,14 +138,16 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
             with writing_movie(path, reel.fps) as movie:
                 for frame, pixels in enumerate(_frames(reel, painter)):
                     movie.add(pixels)
+                    # Check during the work, so that a movie that is too large cannot
+                    # fill the disk.
                     if (
                         sum(entry.stat().st_size for entry in os.scandir(folder))
                         > reel.max_bytes
                     ):
                         send(
                             "refused",
-                            f"it has more than {reel.max_bytes // 2**20} MiB: "
-                            "choose a shorter part or a smaller width",
+                            f"the movie is larger than {reel.max_bytes // 2**20} "
+                            "MiB: choose a shorter part or a smaller width",
                         )
                         return
 
@@ -161,12 +164,13 @@ def make(reel: Reel, folder: Path, send: Send) -> None:
 
 
 def _answer(reel: Reel, send: Send) -> None:
-    # the process has a folder for temporary files of its own, which is removed after it
+    # The process has its own folder for temporary files, which is removed after its
+    # end.
     make(reel, Path(tempfile.mkdtemp()), send)
 
 
 def main() -> None:
-    """The child process."""
+    """Run the child process."""
     serve({"film": Reel}, _answer)
 
 

@@ -1,4 +1,4 @@
-"""Implementations of `Simulation.render`, and of the pictures that notebooks show."""
+"""Implementations of `Simulation.render`, and of pictures in notebooks."""
 
 from __future__ import annotations
 
@@ -60,13 +60,17 @@ def render(
 
 
 def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> None:
-    """Show a painter where robots were, for their trails. ArgumentError: nothing is
-    known of that.
+    """Show a painter the recent positions of robots, for their trails.
+
+    Raises
+    ------
+    ArgumentError
+        The simulation keeps no history.
     """
     if not sim.history.is_on:
         raise ArgumentError(
-            "trails: expected a simulation that keeps where robots were: call "
-            "sim.history.keep() at first"
+            "trails: expected a simulation with a history of positions: call "
+            "sim.history.keep() at its start"
         )
 
     past: simulation.Simulation | None = None
@@ -78,7 +82,7 @@ def _look_back(sim: simulation.Simulation, seconds: float, painter: Painter) -> 
 
 @simulation.png.implementation
 def png(sim: simulation.Simulation, robot: str | None) -> bytes:
-    """A picture for notebooks; see `botyard.sim.simulation.png`."""
+    """Return a picture for notebooks; see `botyard.sim.simulation.png`."""
     if robot is None:
         return encoded(render_still(take(sim), PictureOptions(size=NOTEBOOK_WIDTH)))
     return encoded(
@@ -90,13 +94,13 @@ def png(sim: simulation.Simulation, robot: str | None) -> bytes:
 
 @scenes.scene_png.implementation
 def scene_png(scene: scenes.Scene) -> bytes:
-    """A picture of a scene; see `botyard.model.scene.scene_png`."""
+    """Return a picture of a scene; see `botyard.model.scene.scene_png`."""
     return encoded(render_scene(scene, size=NOTEBOOK_WIDTH))
 
 
 @robots.robot_png.implementation
 def robot_png(spec: robots.RobotSpec) -> bytes:
-    """A picture of a robot's model; see `botyard.model.robot.robot_png`."""
+    """Return a picture of a robot model; see `botyard.model.robot.robot_png`."""
     return encoded(render_robot(spec))
 
 

@@ -1,6 +1,4 @@
-"""Pages of reports that stand alone: HTML with its style, and figures of matplotlib
-inside of it.
-"""
+"""Self-contained HTML pages of reports, with style and matplotlib figures."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from botyard.names import shown
 from botyard.processes.safefile import MARK
 
 MAX_NAME: Final = 80
-"""Characters of a name."""
+"""Longest name, characters."""
 _STYLE: Final = """body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:75em;padding:0 1em;color:#222}
 table{border-collapse:collapse;margin:1em 0;display:block;overflow-x:auto}
 td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
@@ -23,7 +21,7 @@ th{border-bottom:2px solid #888}td.t,th.t{text-align:left}img{max-width:100%;mar
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """A whole page of pieces of HTML, under a title that is any text."""
+    """Return a page of HTML parts, under a title that can be any text."""
     name = escaped(title)
     head = (
         f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><!-- {MARK} "
@@ -34,7 +32,7 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def escaped(text: str, limit: int = MAX_NAME) -> str:
-    """Any text as HTML, of at most `limit` characters."""
+    """Return any text as HTML, with at most `limit` characters."""
     return html.escape(shown(text, limit))
 
 
@@ -46,10 +44,10 @@ def plain_table(
     limit: int = 300,
     is_last_text: bool = False,
 ) -> str:
-    """A table of texts, which wraps where the page is narrow, but not within intervals.
+    """Return a table of texts.
 
-    The first `texts` columns, and the last one if it is a text, are aligned to the
-    left.
+    It wraps on narrow pages, but not inside intervals. The first `texts` columns, and
+    the last one if it is a text, are aligned to the left.
     """
 
     def row(cells: Sequence[str], tag: str) -> str:
@@ -57,8 +55,8 @@ def plain_table(
         for n, cell in enumerate(cells):
             if n < texts or (is_last_text and n == len(cells) - 1):
                 found.append(f"<{tag} class=t>{escaped(cell, limit)}</{tag}>")
+            # A number and its interval may take two lines.
             else:
-                # a number and its interval: two lines, if need be
                 parts = escaped(cell, limit).replace(" (", "</span> <span>(")
                 found.append(f"<{tag}><span>{parts}</span></{tag}>")
 
@@ -68,15 +66,13 @@ def plain_table(
 
 
 def image(figure: Any, name: str) -> str:
-    """A figure of matplotlib as a picture inside of the page."""
+    """Return a matplotlib figure as a picture inside the page."""
     import matplotlib
 
     data = io.BytesIO()
-    with matplotlib.rc_context(
-        {"svg.hashsalt": "botyard"}
-    ):  # the same picture has the same bytes
+    # A fixed salt and no date give the same bytes for the same picture.
+    with matplotlib.rc_context({"svg.hashsalt": "botyard"}):
         figure.savefig(data, format="svg", metadata={"Date": None, "Creator": MARK})
-
     text = base64.b64encode(data.getvalue()).decode()
     return (
         f"<img alt='{html.escape(shown(name, MAX_NAME), quote=True)}' "

@@ -1,5 +1,6 @@
-"""`Still`: a copy of what a picture shows of the world, as plain data that can be drawn
-later or in another process.
+"""Copy of the world at one moment as plain data (`Still`).
+
+It can be drawn later or in another process.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MAX_RINGS: Final = 1000
-"""Most lasers and sonar rings whose beams are drawn; further robots are drawn without
-beams.
+"""Largest number of lasers and sonar rings with drawn beams.
+
+Further robots are drawn without beams.
 """
 
 
@@ -31,13 +33,13 @@ class Looks:
     Attributes
     ----------
     parts : tuple of outlines
-        In the body's frame, m; the last one is the main body.
+        Outlines in the body's frame, m; the last one is the main body.
     color : str
         X11 colour name or ``#rrggbb``.
     drives : bool
-        It is a robot: its heading is marked.
+        Whether it is a robot, whose heading is marked.
     is_box : bool
-        It is a box of the map, drawn with the map.
+        Whether it is a box of the map, drawn with the map.
     """
 
     parts: tuple[Outline, ...]
@@ -55,15 +57,16 @@ class Figure:
     looks : int
         Index in `Still.looks`.
     name : str
-        Written beside a robot.
+        Name of a robot, drawn next to it.
     parts : tuple of outlines
         Further parts, such as the paddles of a gripper.
     ghost : bool
-        Not seen by sensors and without collisions: only the outline is drawn.
+        Whether sensors do not see it and it never collides: only its outline is drawn.
     stalled : bool
-        Its outline has another colour, and so it says beside its name.
+        Whether it is stalled: its outline has another colour, and "stalled" is drawn at
+        its name.
     is_driven : bool
-        A client commands it.
+        Whether a client commands it.
     """
 
     looks: int
@@ -87,7 +90,7 @@ class Beams:
     first, step : float
         Bearing of the first beam and angle between beams, rad.
     range_max : float
-        The range where nothing was found, m.
+        Range of a beam that hit no object, m.
     ranges : (n,) float64 array
         Ranges, m.
     """
@@ -130,27 +133,30 @@ class Still:
 
 
 Scans = bool | tuple[str, ...]
-"""Whose beams are drawn: of sensors that somebody reads, of none, or all sensors of
-robots by name.
+"""Sensors whose beams are drawn.
+
+True: sensors with a subscriber; False: none; names: all sensors of these robots.
 """
 
 
 def take(sim: Simulation, scans: Scans = True) -> Still:
-    """Copy the world as it is now, with readings of sensors. Call it between two steps.
+    """Copy the current world with readings of sensors. Call it between two steps.
 
     Parameters
     ----------
     sim : Simulation
-        The world. Nothing in it changes.
+        The world. It does not change.
     scans : bool or tuple of str
-        The sensors: those that somebody reads (True), or all of these robots, whose
-        readings are taken now if nobody reads them.
+        Sensors with a subscriber (True), or all sensors of these robots. Sensors
+        without a subscriber take their readings now.
     """
     state, rows = sim.snapshot.state, sim.snapshot.rows
     kinds: dict[int, int] = {}
     looks: list[Looks] = []
 
     def kind(of: RobotSpec) -> int:
+        # Robots of one model share an appearance; models have no cheaper key than their
+        # identity.
         if id(of) not in kinds:
             kinds[id(of)] = len(looks)
             looks.append(Looks((*of.parts, of.outline), of.color, bool(of.drive)))
@@ -183,7 +189,7 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
 
 
 def boxes_of(scene: Scene) -> Still:
-    """A scene without robots, with its boxes where they begin."""
+    """Return a scene without robots, with its boxes at their initial poses."""
     looks = tuple(
         Looks(box.outlines, box.color, drives=False, is_box=True) for box in scene.boxes
     )
@@ -239,8 +245,9 @@ def _beams(
 
 
 def ends(still: Still, beams: Beams) -> Array:
-    """Places of beams in the world, (n + 1, 2), m: that of the sensor, and then the end
-    of each beam.
+    """Return the sensor's position and the ends of its beams, (n + 1, 2), m.
+
+    All are in the world frame; the sensor comes first.
     """
     body = Pose(*still.poses[beams.figure].tolist())
     x, y = transform_point(body, beams.mount.x, beams.mount.y)
@@ -250,6 +257,7 @@ def ends(still: Still, beams: Beams) -> Array:
         + beams.first
         + beams.step * np.arange(len(beams.ranges))
     )
+    # Infinite ranges would give pixels that cannot be drawn.
     reach = np.where(np.isfinite(beams.ranges), beams.ranges, 0.0)
     found = np.empty((len(reach) + 1, 2))
     found[0] = x, y

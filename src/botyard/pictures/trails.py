@@ -1,4 +1,7 @@
-"""Where robots were: samples a simulated time apart, as the page keeps them."""
+"""Past positions of robots, sampled at an interval of simulated time.
+
+The page keeps the same samples.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +15,25 @@ from numpy.typing import NDArray
 SPACING_S: Final = 0.2
 """Simulated time between two samples, s."""
 JUMP: Final = 1.5
-"""Farther apart than this are no two samples of a robot that drove, m: it was put
-somewhere, and a new piece begins.
+"""Distance between two samples of a robot, m, that counts as a jump.
+
+No robot drives so fast: it was placed there, and a new piece starts.
 """
 MAX_SAMPLES: Final = 3_000
-"""Most samples of a robot; longer trails have samples that are farther apart."""
+"""Largest number of samples of a robot; longer trails have a longer interval."""
 BANDS: Final = 4
-"""Trails fade in so many steps."""
+"""Number of steps in which trails fade."""
 
 Piece = NDArray[np.float64]
 
 
 class Trails:
-    """The last places of robots.
+    """Recent positions of robots.
 
     Parameters
     ----------
     seconds : float
-        How long they are, simulated s; 0: there are none.
+        Length of the trails, simulated s; 0: no trails.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -41,8 +45,9 @@ class Trails:
     def add(
         self, time: float, places: Iterable[tuple[str, tuple[float, float]]]
     ) -> None:
-        """Take the places of all robots at a time, m; samples that come too early are
-        passed over. Time that goes back begins anew.
+        """Add the positions, m, of all robots at a time.
+
+        Samples that come too early are ignored. Time that jumps back clears the trails.
         """
         if not self._seconds:
             return
@@ -68,13 +73,15 @@ class Trails:
     def bands(
         self, name: str, time: float, x: float, y: float
     ) -> list[tuple[int, list[Piece]]]:
-        """A robot's trail up to where it is now, as pieces (n, 2), m, by age: band 0 is
-        the oldest of `BANDS`.
+        """Return a robot's trail up to its current position.
+
+        The trail comes as pieces (n, 2), m, by age: band 0 is the oldest of `BANDS`.
         """
         samples = self._samples.get(name)
         if not samples:
             return []
         at = np.array([*samples, (time, x, y)])
+        # Longer intervals allow longer distances between samples.
         far = JUMP * max(1.0, float(np.diff(at[:, 0]).max()) / SPACING_S)
         cuts = np.flatnonzero(np.abs(np.diff(at[:, 1:], axis=0)).sum(axis=1) > far) + 1
         age = np.clip((at[:, 0] - (time - self._seconds)) / self._seconds, 0.0, 1.0)
@@ -84,10 +91,8 @@ class Trails:
             inside = np.flatnonzero(band == k)
             if not inside.size:
                 continue
-            first, last = (
-                int(inside[0]),
-                min(int(inside[-1]) + 2, len(at)),
-            )  # it ends where the next one begins
+            # A piece ends at the first sample of the next one, so that no gap shows.
+            first, last = int(inside[0]), min(int(inside[-1]) + 2, len(at))
             within = cuts[(cuts > first) & (cuts < last)]
             pieces = np.split(at[first:last, 1:], within - first)
             found.append((k, [piece for piece in pieces if len(piece) > 1]))

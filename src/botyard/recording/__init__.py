@@ -1,4 +1,4 @@
-"""Recordings of runs: written, read, done again."""
+"""Recordings of runs: write, read, and simulate them again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from botyard.recording.table import export
     from botyard.recording.verify import Proof, resimulate
 
-# Module of each public name: it is imported on first use.
+# Module of each public name; a name is imported at its first use, because arrays and
+# simulation load slowly.
 _MODULE_OF = {
     "Event": "arrays",
     "Proof": "proof",

@@ -1,4 +1,4 @@
-"""Reads recordings as arrays, without ROS.
+"""Read recordings as arrays, without ROS.
 
     run = botyard.recording.load("run.mcap")
     run.time                    # (T,), s
@@ -6,9 +6,9 @@
     run.poses                   # (T, N, 3): x, y (m), heading (rad)
     run.scans().ranges          # (T, N, R), m
 
-Robots that come and go have NaN where they are not in the world. Poses, velocities and
-scans are those of the recorded topics (in a recording without such topics those of its
-states, one a second), commands those of the journal.
+A robot has NaN for the times at which it is not in the world. Poses, velocities and
+scans come from the recorded topics. A recording without such topics gives the values of
+its states, one per second. Commands come from the journal.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ MAX_BEAMS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
+    """Event of a run.
 
     Attributes
     ----------
     time : float
         Simulated time, s.
     tick : int
-        Steps done.
+        Number of steps so far.
     kind : str
-        ``stall``, ``branch`` (a state was restored), ``lost`` (something was left out),
+        ``stall``, ``branch`` (a state was restored), ``lost`` (data was left out),
         ``end`` …
     values : mapping
-        What else is said of it, such as ``robots``.
+        Further data, such as ``robots``.
     """
 
     time: float
@@ -90,19 +90,21 @@ class Event:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scans:
-    """Scans of a laser of each robot.
+    """Scans of one laser of each robot.
 
     Attributes
     ----------
     ranges : (T, N, R) float32 array
-        m; NaN where there is no scan, and behind the last beam of lasers with fewer
-        beams than R. Infinite: nothing was met.
+        m; NaN without a scan, and after the last beam of a laser with fewer than R
+        beams.
+        Infinite: the beam hit nothing.
     angle_min, increment : (N,) arrays
-        Bearing of the first beam in the laser's frame, and between two, rad; of the
-        last scan. NaN for robots without.
+        Bearing of the first beam in the laser's frame, and angle between beams, rad;
+        from the
+        last scan. NaN for robots without scans.
     intensities : (T, N, R) float32 array or None
-        Laser return of each range: 0 nothing, 1 ordinary, more: a reflector. NaN where
-        there is none; None: not asked for.
+        Laser return of each range: 0 nothing, 1 ordinary, more than 1 a reflector. NaN
+        without a value; None if intensities were not requested.
     """
 
     ranges: F4
@@ -113,33 +115,33 @@ class Scans:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """A recorded run as arrays; T rows, N robots.
+    """Recorded run as arrays with T rows and N robots.
 
     Attributes
     ----------
     path : str
-        The file.
+        Path of the file.
     metadata : mapping of str to str
-        What is said of the run: version, seed, command line, map.
+        Metadata of the run: version, seed, command line, map.
     time : (T,) array
-        Simulated time of each row, s. It goes back where a state was restored (the
-        event ``branch``).
+        Simulated time of each row, s. It goes back where a state was restored (event
+        ``branch``).
     robots : tuple of str
-        Names of all robots that were in the world at some time, in the order in which
-        they came.
+        Names of all robots that were in the world at any time, in order of appearance.
     poses : (T, N, 3) array
-        True poses: x, y (m), heading (rad). NaN in all arrays: the robot is not in the
-        world, or it was not recorded.
+        True poses: x, y (m), heading (rad). NaN in any array: the robot is not in the
+        world,
+        or was not recorded.
     velocities : (T, N, 3) array
-        In the robot's own frame: forward, left (m/s), yaw rate (rad/s).
+        Velocities in the robot's frame: forward, left (m/s), yaw rate (rad/s).
     odometry : (T, N, 3) array
         Poses by odometry.
     commands : (T, N, 3) array
-        The last velocity command until then: forward, left (m/s), yaw rate (rad/s).
+        Latest velocity command: forward, left (m/s), yaw rate (rad/s).
     events : tuple of Event
-        What happened.
+        Events of the run.
     problems : tuple of str
-        What could not be read; empty: all was.
+        Parts that could not be read; empty if all could.
     """
 
     path: str
@@ -156,25 +158,24 @@ class Recording:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Which robots are in the world at each time, (T, N)."""
+        """Whether each robot is in the world at each time, (T, N)."""
         found: NDArray[np.bool_] = ~np.isnan(self.poses[:, :, 0])
         return found
 
     def scans(self, laser: str = "base_scan", *, intensities: bool = False) -> Scans:
-        """The scans of a laser of each robot, by the name of its topic behind that of
-        the robot. They are read now.
+        """Read the scans of one laser of each robot.
 
         Parameters
         ----------
         laser : str
-            Name of the topic.
+            Name of the topic, without the name of the robot.
         intensities : bool
-            Whether laser returns are read, too.
+            Whether to read laser returns also.
 
         Raises
         ------
         ArgumentError
-            No robot has recorded scans of that name.
+            No robot has recorded scans of this name.
         RecordingError
             The file cannot be read any more, or the arrays would be larger than
             ``budget.cells``.
@@ -184,8 +185,7 @@ class Recording:
             return _Scanner(self, laser, file).read(intensities=intensities)
 
     def command_changes(self, robot: str) -> tuple[F8, F8]:
-        """When the velocity that a robot is commanded to have has changed, and to what.
-        They are read now.
+        """Read the changes of a robot's commanded velocity.
 
         Returns
         -------
@@ -195,7 +195,7 @@ class Recording:
         Raises
         ------
         ArgumentError
-            There is no such robot.
+            The recording has no such robot.
         RecordingError
             The file cannot be read any more, or is larger than the budget allows.
         """
@@ -218,8 +218,12 @@ class Recording:
         return table[:, 0].copy(), table[:, 1:].copy()
 
     def changes(self) -> Iterator[Entry]:
-        """Everything that was done to the world from outside, in its order.
-        RecordingError: one cannot be read.
+        """Yield all external changes of the world in order.
+
+        Raises
+        ------
+        RecordingError
+            A change cannot be read.
         """
         with Reader(self.path, self.budget) as file:
             for message in file.messages((JOURNAL,)):
@@ -227,41 +231,46 @@ class Recording:
 
 
 def load(path: str | PathLike[str], *, budget: Budget = Budget()) -> Recording:
-    """Read a recording. Of a damaged or unfinished one, all complete chunks are read;
+    """Read a recording.
+
+    A damaged or unfinished recording gives all its complete chunks;
     `Recording.problems` says what is missing.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Path of the file.
     budget : Budget
-        Limits: ``cells`` is how many numbers the arrays may have together, ``unpacked``
-        how many bytes a chunk.
+        Limits: ``cells`` limits the numbers in all arrays together, ``unpacked`` the
+        bytes of
+        a chunk.
 
     Raises
     ------
     RecordingError
-        It cannot be opened, is no recording, or larger than the budget allows.
+        The file cannot be opened, is not a recording, or is larger than the budget
+        allows.
     """
     arguments.instance(budget, "budget", Budget)
     with Reader(arguments.path(path, "path"), budget) as file:
         return _Loader(file, budget).load()
 
 
-# -- messages of ROS 2 in CDR, as far as they are needed: numbers at known places
+# -- ROS 2 messages in CDR: only the numbers at known positions are decoded
 
 
 class _Bad(Exception):
-    """Bytes are not of the type that they should be."""
+    """Bytes do not have the expected type."""
 
 
 def _behind_texts(data: bytes, count: int, align: int) -> int:
-    """Where the numbers begin behind a time stamp and `count` texts."""
+    """Return the offset of the numbers after a time stamp and `count` strings."""
     if data[:2] != _LITTLE_ENDIAN:
         raise _Bad("it is not little-endian CDR")
-    # behind four bytes of header and the time stamp
+    # The CDR header has four bytes, and the time stamp eight.
     at = 12
     for _ in range(count):
+        # CDR aligns each value relative to the end of the header.
         at = 4 + (at - 4 + 3) // 4 * 4
         if at + 4 > len(data):
             raise _Bad("it is cut short")
@@ -273,8 +282,9 @@ def _behind_texts(data: bytes, count: int, align: int) -> int:
 def odometry_of(
     data: bytes,
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Pose and twist of a nav_msgs/Odometry: x, y (m), yaw (rad); forward, left (m/s),
-    yaw rate (rad/s).
+    """Return pose and twist of a nav_msgs/Odometry message.
+
+    Pose: x, y (m), yaw (rad). Twist: forward, left (m/s), yaw rate (rad/s).
     """
     at = _behind_texts(data, 2, 8)
     if at + _POSE.size + _SIX.size + 2 * _COVARIANCE > len(data):
@@ -285,8 +295,10 @@ def odometry_of(
 
 
 def scan_of(data: bytes) -> tuple[float, float, F4, F4]:
-    """Bearing of the first beam, between two (rad), ranges (m) and intensities, if any,
-    of a sensor_msgs/LaserScan.
+    """Return the angles, ranges and intensities of a sensor_msgs/LaserScan message.
+
+    The angles are the bearing of the first beam and the angle between beams, rad;
+    ranges in m. The intensities can be empty.
     """
     at = _behind_texts(data, 1, 4)
     if at + _SCAN.size > len(data):
@@ -298,10 +310,11 @@ def scan_of(data: bytes) -> tuple[float, float, F4, F4]:
 
 
 def _floats(data: bytes, at: int) -> tuple[F4, int]:
-    """A sequence of float32 and the place behind it."""
+    """Return a sequence of float32, and the offset after it."""
     if at + 4 > len(data):
         raise _Bad("it is cut short")
     count = _U32.unpack_from(data, at)[0]
+    # A false length must not reserve memory before the check.
     if count > MAX_BEAMS or at + 4 + 4 * count > len(data):
         raise _Bad("it is cut short")
     return np.frombuffer(data, "<f4", count, at + 4), at + 4 + 4 * count
@@ -311,9 +324,7 @@ def _floats(data: bytes, at: int) -> tuple[F4, int]:
 
 
 class _Row(NamedTuple):
-    """A message that belongs to a row: the row, the robot's number, the name of its
-    topic behind the robot's, the message.
-    """
+    """Message of a row: row, index of the robot, topic without the robot's name."""
 
     number: int
     robot: int
@@ -322,11 +333,11 @@ class _Row(NamedTuple):
 
 
 class _Rows:
-    """Finds rows and robots of messages, in the order of the file.
+    """Finder of rows and robots of messages, in the order of the file.
 
-    Rows are the times at which samples were recorded; a message of another time than
-    the one before begins the next row. `told` is called with each velocity command: the
-    robot's name, the time, ns, and what is commanded from then on.
+    Rows are the times at which samples were recorded. A message with a new time starts
+    the next row. `told` is called with each velocity command: the robot's name, the
+    time, ns, and the resulting command.
     """
 
     def __init__(
@@ -347,7 +358,7 @@ class _Rows:
         self.meter = Meter(budget, file.path, RecordingError)
 
     def __iter__(self) -> Iterator[_Row | Message]:
-        """Rows, and all other messages but changes as they are."""
+        """Yield rows, and all other messages except changes unmodified."""
         types, now = (ODOMETRY, SCAN), -1
         for message in self._file.messages():
             topic, kind = message.channel.topic, message.channel.schema.name
@@ -372,7 +383,7 @@ class _Rows:
 
     @property
     def state(self) -> bytes | None:
-        """The last state; None: it cannot be read."""
+        """Latest state; None if it cannot be read."""
         return self._state
 
     def _find(self, topic: str) -> tuple[int, str] | None:
@@ -392,7 +403,7 @@ class _Rows:
         return number
 
     def _set(self, bodies: list[str]) -> None:
-        """These are in the world now, in the order of their rows."""
+        """Set the bodies in the world, in the order of their rows."""
         if bodies != self._bodies:
             self._bodies, self._topics = bodies, None
 
@@ -402,6 +413,8 @@ class _Rows:
             roster = roster_of(self._state, self._budget)
         except (StateError, RecordingError) as error:
             self._state = None
+            # Report only the first of consecutive broken states: each delta after it
+            # fails also.
             if not self._is_broken:
                 self._file.note(f"a state cannot be read: {error}")
             self._is_broken = True
@@ -450,7 +463,8 @@ class _Rows:
             for name in gone:
                 self.commands.pop(name, None)
         elif isinstance(change, JUMPS):
-            self._state = None  # a keyframe follows
+            # The next state is a keyframe, so deltas need no state before it.
+            self._state = None
             self.commands.clear()
 
     def _command(self, time_ns: int, name: str, command: SetVelocity) -> None:
@@ -463,7 +477,7 @@ class _Rows:
 
 
 class _Loader:
-    """Reads all but scans."""
+    """Reader of all data except scans."""
 
     def __init__(self, file: Reader, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -493,6 +507,7 @@ class _Loader:
                 self._take_columns(one.time, self._rows.state)
 
         rows, n = len(self._rows.times), len(self._rows.robots)
+        # Twelve numbers per cell: poses, velocities, odometry and commands.
         self._rows.meter.add("cells", 12 * rows * n)
         arrays = {
             name: self._array(values, rows, n) for name, values in self._found.items()
@@ -524,7 +539,7 @@ class _Loader:
         self._found[what].append((row, robot, values))
 
     def _take_commands(self, row: int) -> None:
-        """The commands in force in a row that begins."""
+        """Keep the current commands at the start of a row."""
         self._row = row
         for name, values in self._rows.commands.items():
             robot = self._rows.robots.get(name)
@@ -575,7 +590,7 @@ class _Loader:
         self._events.append(event)
 
     def _take_columns(self, time: int, state: bytes) -> None:
-        """A row of a recording without topics of robots."""
+        """Add a row of a recording without topics of robots."""
         names, columns = body_columns(state, self._budget)
         self._rows.meter.add("cells", 1)
         self._rows.times.append(time)
@@ -593,7 +608,7 @@ class _Loader:
 
 
 class _Scanner:
-    """Reads the scans of a laser."""
+    """Reader of the scans of one laser."""
 
     def __init__(self, run: Recording, laser: str, file: Reader) -> None:
         self._run, self._laser = run, laser

@@ -1,6 +1,4 @@
-"""Which program computes a run: its version, and a hash of the sources that results
-depend on.
-"""
+"""Identity of the program that computes a run: version and hash of sources."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from botyard.native.packages import digest_of
 from botyard.version import __version__
 
 PACKAGES: Final = ("devices", "engine", "model", "navigation", "sim")
-"""Packages that a step of the world depends on, beside the modules of `botyard` itself.
-"""
+"""Packages that a step of the world depends on, besides the modules of `botyard`."""
 
 
 @cache
 def build() -> str:
-    """A hash of the sources that a step of the world depends on, 16 hexadecimal digits;
-    empty if they are not there to be read.
+    """Return a hash of the sources that a step of the world depends on.
+
+    It has 16 hexadecimal digits; it is empty if the sources cannot be read.
     """
     root = Path(__file__).resolve().parents[1]
     files = [
@@ -37,18 +35,20 @@ def build() -> str:
 def computed_elsewhere(
     metadata: Mapping[str, Mapping[str, str]],
 ) -> tuple[str, str] | None:
-    """The program that computed the run of a recording, and this one, in words; None:
-    it is the same one.
+    """Return the program that computed a recording, and this one, as text.
+
+    The result is None if both are the same.
 
     Parameters
     ----------
     metadata : mapping of str to mapping
-        Those of the recording.
+        Metadata of the recording.
     """
     said = metadata.get("botyard", {})
     version, wrote = said.get("version", "?"), said.get("build", "")
     if (version, wrote) == (__version__, build()):
         return None
+    # Early recordings have no hash; the version alone cannot show that they match.
     theirs = (
         _words(version, wrote)
         if wrote or version != __version__

@@ -1,21 +1,20 @@
-"""Checks of all columns of the state after every step, by which it is found out where a
-run that is done again begins to differ.
+"""Checks of all columns of the state after every step.
 
-States are recorded once a second, because they are large. A check of a step has sums
-over *cells*, groups of the words of the columns: each word belongs to one cell, half of
-them to the first two or three, a quarter to as many others, and so on. Where a run
-differs, some cells do, and wherever a single word of a cell differs, the sums tell
-which one, and what was recorded. So it is for all values while few differ, and when
-many do, for some of them: nearly always at least one (the idea of an L0 sampler:
-Cormode and Firmani, "A unifying framework for l0-sampling algorithms", 2014).
+They show at which step a repeated run starts to differ. States are recorded only once a
+second, because they are large. A check of a step has sums over *cells*, groups of words
+of the columns. Each word belongs to one cell: half of the words to the first two or
+three cells, a quarter to as many others, and so on. A cell with exactly one different
+word reveals this word and its recorded value. If few words differ, all of them are
+found; if many differ, nearly always at least one (the idea of an L0 sampler: Cormode
+and Firmani, "A unifying framework for l0-sampling algorithms", 2014).
 
-The words are those of `botyard.recording.comparing.Columns.copy`.
+The words are the words of `botyard.recording.comparing.Columns.copy`.
 
-Layout of a message (little-endian): uint64 tick of its first step; uint32 steps from
-one to the next, uint32 number of steps, uint32 number of bytes of the columns; for each
-cell and step a uint64, the sum of the words; for each cell and step three bytes, the
-sum of their hashes. Sums and products are modulo 2⁶⁴, and modulo 2²⁴ those of hashes.
-`Cells` says which word belongs to which cell, and has the hash.
+Layout of a message (little-endian): uint64 tick of its first step; uint32 steps between
+checks, uint32 number of steps, uint32 bytes of the columns; for each cell and step a
+uint64, the sum of the words; for each cell and step three bytes, the sum of their
+hashes. Sums and products are modulo 2⁶⁴, sums of hashes modulo 2²⁴. `Cells` assigns
+words to cells, and defines the hash.
 """
 
 from __future__ import annotations
@@ -33,29 +32,28 @@ from botyard.errors import RecordingError
 from botyard.recording.comparing import WORD, Difference, Layout, differences_of_columns
 
 SHORTEST_US: Final = 10_000
-"""Least simulated time from one check to the next, µs: of shorter steps, some are left
-out.
-"""
+"""Minimum simulated time between checks, µs; shorter steps are skipped."""
 MAX_KEPT_BYTES: Final = 256 << 20
-"""States of a run that is done again are kept until their checks are read, at most so
-many bytes: of older ones no difference is told.
+"""Memory for states of a repeated run that wait for their checks, bytes.
+
+Differences in older states are not found.
 """
 FEW_WORDS: Final = 1024
-"""With fewer words than that there are three cells of each size, else two."""
+"""Number of words below which each size has three cells, otherwise two."""
 _HEAD: Final = struct.Struct("<QIII")
 HASH_BITS: Final = 24
 _PER_CELL: Final = 8 + HASH_BITS // 8
 _ODD: Final = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64
 )
-"""Odd numbers with as many zeros as ones (those of xxHash)."""
+"""Odd constants of xxHash, with as many zeros as ones."""
 _HALF, _LOW = np.uint64(32), np.uint64(2**HASH_BITS - 1)
 
 Words = NDArray[np.uint64]
 
 
 class Cells:
-    """The cells of columns of a length.
+    """Cells of columns with a given number of words.
 
     Parameters
     ----------
@@ -65,16 +63,17 @@ class Cells:
     Attributes
     ----------
     order : (count,) array
-        The words' numbers, cell by cell.
+        Indices of the words, cell by cell.
     begins : (cells,) array
-        Where each cell begins in `order`.
+        Start of each cell in `order`.
     """
 
     def __init__(self, count: int) -> None:
         number = np.arange(count, dtype=np.uint64)
         self._salt = (number + _ODD[2]) * _ODD[1]
         mixed = _mixed(self._salt ^ _ODD[0])
-        # zeros at the end of a random number: none in half of all, one in a quarter, …
+        # The level is the number of trailing zeros of a random number: 0 for half of
+        # the words, 1 for a quarter, and so on.
         levels = max(1, count.bit_length() - 1)
         level = np.full(count, levels - 1)
         for k in range(levels - 1):
@@ -93,8 +92,9 @@ class Cells:
         self._salt = self._salt[self.order]
 
     def sums(self, words: Words) -> tuple[Words, NDArray[np.uint32]]:
-        """Sums of each cell over words and over hashes: (steps, count) → (steps, cells)
-        twice.
+        """Return the sums of words and of hashes of each cell.
+
+        The words are (steps, count), both results (steps, cells).
         """
         sorted_words = words[:, self.order]
         sums = np.add.reduceat(sorted_words, self.begins, axis=1)
@@ -105,17 +105,18 @@ class Cells:
     def recovered(
         self, cell: int, words: Words, more: np.uint64, more_hash: int
     ) -> tuple[int, np.uint64] | None:
-        """The only word of a cell that was another one, and what it was; None: several
-        were.
+        """Return the only word of a cell that differs, and its recorded value.
+
+        The result is None if several words differ.
 
         Parameters
         ----------
         cell : int
-            The cell.
+            Index of the cell.
         words : (count,) array
-            The words of now.
+            Current words.
         more, more_hash : int
-            The sums of then less those of now.
+            Recorded sums minus current sums.
         """
         part = slice(
             self.begins[cell],
@@ -138,9 +139,9 @@ def _mixed(words: Words) -> Words:
 
 
 def _hash(words: Words, salt: Words) -> Words:
-    """`HASH_BITS` bits of each word and of its number."""
+    """Return `HASH_BITS` bits of each word and its index."""
     mixed: Words = words + salt
-    # a product alone would carry the highest bits nowhere
+    # A product alone moves bits only upwards, so the highest bits would have no effect.
     mixed ^= mixed >> _HALF
     mixed *= _ODD[0]
     mixed ^= mixed >> _HALF
@@ -151,22 +152,22 @@ def _hash(words: Words, salt: Words) -> Words:
 
 @lru_cache(maxsize=4)
 def cells_of(count: int) -> Cells:
-    """The cells of so many words."""
+    """Return the cells of a number of words."""
     return Cells(count)
 
 
 def words_of(columns: bytes) -> Words:
-    """The words of `Columns.copy`, at least one."""
+    """Return the words of `Columns.copy`, at least one."""
     return np.frombuffer(columns or bytes(WORD), "<u8").astype(np.uint64, copy=False)
 
 
 class Check(NamedTuple):
-    """Checks of some steps.
+    """Checks of several steps.
 
     Attributes
     ----------
     ticks : range
-        Of which steps.
+        Checked steps.
     size : int
         Bytes of the columns.
     sums : (steps, cells) uint64
@@ -182,15 +183,14 @@ class Check(NamedTuple):
 
 
 def every(step_us: int) -> int:
-    """The number of steps from one check to the next, for steps of so many simulated
-    µs.
-    """
+    """Return the number of steps between checks, for a step in simulated µs."""
     return max(1, -(-SHORTEST_US // step_us))
 
 
 def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
-    """Messages of the columns of steps; one more wherever rows have come or gone, or
-    steps are missing.
+    """Encode the columns of steps as messages.
+
+    A new message starts when rows appear or disappear, or when steps are missing.
     """
     begin, step = 0, 1
     for i in range(1, len(ticks) + 1):
@@ -203,8 +203,7 @@ def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
         words = np.stack([words_of(one) for one in columns[begin:i]])
         sums, hashes = cells_of(words.shape[1]).sums(words)
         head = _HEAD.pack(ticks[begin], step, i - begin, len(columns[begin]))
-        # cell by cell: what does not change from step to step takes no room when it is
-        # compressed
+        # Order by cells: a value that stays the same from step to step compresses well.
         yield b"".join((head, sums.T.astype("<u8").tobytes(), _three_bytes(hashes.T)))
         begin, step = i, 1
 
@@ -219,9 +218,16 @@ def _three_bytes(hashes: NDArray[np.uint32]) -> bytes:
 
 
 def decode(data: bytes) -> Check:
-    """The checks of a message. RecordingError: it is something else."""
+    """Decode the checks of a message.
+
+    Raises
+    ------
+    RecordingError
+        The message has another form.
+    """
     if len(data) > _HEAD.size:
         first, step, count, size = _HEAD.unpack_from(data)
+        # The head comes from a file, so its counts must match the length exactly.
         cells, rest = (
             divmod(len(data) - _HEAD.size, _PER_CELL * count) if count else (0, 1)
         )
@@ -244,19 +250,18 @@ def decode(data: bytes) -> Check:
 
 
 class Apart(NamedTuple):
-    """The first step in which columns differ.
+    """First step in which columns differ.
 
     Attributes
     ----------
     after : int or None
-        The last step before it that was compared, and came out the same; None: none
-        was.
+        Last compared step before it without a difference; None if none was compared.
     tick : int
         The step.
     found : tuple of Difference
-        What differs, as far as that can be told.
+        Differences that could be found.
     is_all : bool
-        Whether nothing else differs.
+        Whether these are all differences.
     """
 
     after: int | None
@@ -272,17 +277,17 @@ class _Step(NamedTuple):
 
 
 class Kept:
-    """The columns of the last steps of a run that is done again.
+    """Columns of the latest steps of a repeated run.
 
     Parameters
     ----------
     step_us : int
-        Simulated time of a step.
+        Simulated time of a step, µs.
 
     Attributes
     ----------
     compared : int
-        Steps that were compared so far.
+        Number of steps compared so far.
     """
 
     def __init__(self, step_us: int) -> None:
@@ -293,21 +298,20 @@ class Kept:
         self.compared = 0
 
     def wants(self, tick: int) -> bool:
-        """Whether there may be a check of a step."""
+        """Whether there can be a check of a step."""
         return not tick % self._every
 
     def add(self, tick: int, columns: bytes, layout: Layout) -> None:
-        """A step was done: the bytes of its columns, and what they are."""
+        """Add a step: the bytes of its columns, and their layout."""
         self._steps.append(_Step(tick, columns, layout))
         self._size += len(columns)
         while self._size > MAX_KEPT_BYTES and len(self._steps) > 1:
             self._size -= len(self._steps.popleft().columns)
 
     def compare(self, check: Check) -> Apart | None:
-        """The first step whose columns differ from those recorded; None: there is none
-        among those that are kept.
+        """Compare the kept steps with a check; return the first difference or None.
 
-        Columns of the steps of the check, and before, are forgotten.
+        The columns of these steps, and of earlier ones, are discarded.
         """
         while self._steps and self._steps[0].tick <= check.ticks[-1]:
             step = self._steps.popleft()
@@ -340,9 +344,7 @@ class Kept:
 def _recovered(
     cells: Cells, words: Words, more: Words, more_hash: NDArray[np.uint32]
 ) -> tuple[Words, bool]:
-    """The words as they were, as far as that can be told, and whether that is all of
-    them.
-    """
+    """Return the recorded words as far as they can be found, and whether all were."""
     recorded, is_all = words.copy(), True
     for cell in np.flatnonzero((more != 0) | (more_hash != 0)).tolist():
         one = cells.recovered(cell, words, more[cell], int(more_hash[cell]))

@@ -1,9 +1,8 @@
-"""What a recording needs of a run, as bytes: journal entries, the scene, models, and
-how the simulation was set up.
+"""Codec of the data that a recording needs of a run.
 
-`botyard.recording.wire` has the layout. A new subclass of `Change`, a new command or a
-new field of a description is written and read by its declared types, without a line
-here.
+It encodes journal entries, the scene, models, and the setup of the simulation.
+`botyard.recording.wire` defines the layout. A new subclass of `Change`, a new command
+or a new field is encoded by its declared types, without a line here.
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ from botyard.sim.simulation import Simulation
 from botyard.sim.statehead import COMMANDS
 
 Model = RobotSpec | BoxObject | Described
-"""What a saved state refers to by digest: models of robots, boxes, and what description
-files hold.
+"""Objects that a saved state refers to by digest.
+
+These are models of robots, boxes, and contents of description files.
 """
 
 
@@ -47,15 +47,14 @@ class Setup:
 
 
 def changes() -> dict[str, type[Change]]:
-    """All kinds of changes by their names: the dataclasses among the subclasses of
-    `Change`.
-    """
+    """Return all kinds of changes by name: the dataclasses below `Change`."""
     return {kind.__name__: kind for kind in _below(Change) if is_dataclass(kind)}
 
 
 def _below(kind: type[Change]) -> Iterator[type[Change]]:
-    """All subclasses, in the order of creation: a dataclass with slots comes after the
-    class that it was made of.
+    """Yield all subclasses in order of creation.
+
+    A dataclass with slots comes after the class that it was made from.
     """
     for one in kind.__subclasses__():
         yield one
@@ -63,11 +62,11 @@ def _below(kind: type[Change]) -> Iterator[type[Change]]:
 
 
 Driven = tuple[int, int, str, str, float | None, float | None, float | None]
-"""A journal entry about a `SetVelocity` to one body: tick, order, source; name of the
-body; v, w, vy.
+"""Journal entry about a `SetVelocity` of one body.
 
-A plain tuple: thousands may wait to be written, and Python's garbage collector goes
-over objects that hold others again and again, but not over tuples of numbers and texts.
+Fields: tick, order, source; name of the body; v, w, vy. It is a plain tuple, because
+thousands may wait for the writer. Python's garbage collector visits objects that hold
+other objects again and again, but not tuples of numbers and strings.
 """
 
 wire.declare(Change, changes)
@@ -78,12 +77,24 @@ wire.declare(
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """A journal entry as bytes. RecordingError: a command or a value in it is not data."""
+    """Encode a journal entry.
+
+    Raises
+    ------
+    RecordingError
+        A command or a value in it is not data.
+    """
     return wire.encode("entry", entry, Entry)
 
 
 def encode_driven(one: Driven) -> bytes:
-    """What `encode_entry` makes of the entry; RecordingError: a value is not data."""
+    """Encode a `Driven` to the same bytes as `encode_entry` its entry.
+
+    Raises
+    ------
+    RecordingError
+        A value is not data.
+    """
     tick, order, source, name, v, w, vy = one
     change = [
         "Submit",
@@ -95,8 +106,14 @@ def encode_driven(one: Driven) -> bytes:
 
 
 def encode_drives(several: Sequence[Driven]) -> bytes:
-    """An entry about several commands with one tick and source, whose numbers follow
-    each other; RecordingError: a value is not data.
+    """Encode several commands with one tick and source as one entry.
+
+    Their order numbers are consecutive.
+
+    Raises
+    ------
+    RecordingError
+        A value is not data.
     """
     ticks, orders, sources, names, v, w, vy = zip(*several, strict=True)
     change = ["SubmitEach", {"names": names, "v": v, "w": w, "vy": vy}]
@@ -107,39 +124,41 @@ def encode_drives(several: Sequence[Driven]) -> bytes:
 
 
 def decode_entry(data: bytes, budget: Budget = Budget()) -> Entry:
-    """The journal entry of `encode_entry`. RecordingError: see
-    `botyard.recording.wire.decode`.
-    """
+    """Decode a journal entry; for errors see `botyard.recording.wire.decode`."""
     found: Entry = wire.decode(data, "entry", Entry, budget)
     return found
 
 
 def encode_scene(scene: Scene) -> bytes:
-    """A scene as bytes."""
+    """Encode a scene."""
     return wire.encode("scene", scene, Scene)
 
 
 def decode_scene(data: bytes, budget: Budget = Budget()) -> Scene:
-    """The scene of `encode_scene`. RecordingError: see `botyard.recording.wire.decode`."""
+    """Decode a scene; for errors see `botyard.recording.wire.decode`."""
     found: Scene = wire.decode(data, "scene", Scene, budget)
     return found
 
 
 def encode_model(model: object) -> bytes:
-    """A `Model` as bytes. RecordingError: it is of another class, or holds what is not
-    data.
+    """Encode a `Model`.
+
+    Raises
+    ------
+    RecordingError
+        It has another class, or holds values that are not data.
     """
     return wire.encode("model", model, object)
 
 
 def decode_model(data: bytes, budget: Budget = Budget()) -> Model:
-    """The model of `encode_model`. RecordingError: see `botyard.recording.wire.decode`."""
+    """Decode a model; for errors see `botyard.recording.wire.decode`."""
     found: Model = wire.decode(data, "model", object, budget)
     return found
 
 
 def setup_of(sim: Simulation) -> Setup:
-    """How a simulation was set up."""
+    """Return the setup of a simulation."""
     return Setup(
         seed=sim.seed,
         step=sim.dt,
@@ -151,20 +170,22 @@ def setup_of(sim: Simulation) -> Setup:
 
 
 def models_of(sim: Simulation) -> Sequence[Model]:
-    """All models that a saved state of a simulation may refer to: those of its robots
-    and boxes, and what description files hold.
+    """Return all models that a saved state of a simulation can refer to.
+
+    These are the models of its robots and boxes, and contents of description files.
     """
-    sim.digest()  # makes them known
+    # Computing the digest registers all models.
+    sim.digest()
     return [one for one in sim._known.objects.values() if isinstance(one, Model)]
 
 
 def encode_setup(setup: Setup) -> bytes:
-    """A setup as bytes."""
+    """Encode a setup."""
     return wire.encode("setup", setup, Setup)
 
 
 def decode_setup(data: bytes, budget: Budget = Budget()) -> Setup:
-    """The setup of `encode_setup`. RecordingError: see `botyard.recording.wire.decode`."""
+    """Decode a setup; for errors see `botyard.recording.wire.decode`."""
     found: Setup = wire.decode(data, "setup", Setup, budget)
     return found
 

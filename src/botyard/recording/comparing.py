@@ -1,4 +1,4 @@
-"""Where two states of a world differ: which body, which column, and both values."""
+"""Differences between two states of a world: body, column and both values."""
 
 from __future__ import annotations
 
@@ -44,31 +44,30 @@ _PLAIN: Final = (
     "holds",
     "sequence",
 )
-"""What a head says beside the roster and controllers."""
+"""Fields of a head that are compared, besides roster and controllers."""
 _AXES: Final[Mapping[tuple[int, ...], tuple[str, ...]]] = {
     (3,): (".x", ".y", ".a"),
     (2,): (".forward", ".turned"),
 }
-"""Names of the numbers of a row of `botyard.engine.layout.State`."""
+"""Names of the numbers in a row of `botyard.engine.layout.State`."""
 
 
 WORD: Final = 8
-"""Bytes of a word."""
+"""Size of a word, bytes."""
 _ZEROS: Final = bytes(WORD)
 _STEADY: Final = frozenset(State._fields[State._fields.index("max_vel") :])
-"""Columns that no step changes: what differs there is no consequence of something else.
-"""
+"""Columns that no step changes; a difference there is a cause, not a consequence."""
 
 
 class Difference(NamedTuple):
-    """A value that differs.
+    """Value that differs.
 
     Attributes
     ----------
     body : str
-        The robot, box or device; empty: it belongs to the world.
+        Robot, box or device; empty for a value of the world.
     column : str
-        Its name: ``pose.x``, ``battery.charge``, ``claims``.
+        Name of the column: ``pose.x``, ``battery.charge``, ``claims``.
     recorded, again : value
         Both values.
     """
@@ -95,14 +94,14 @@ class _Parts(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What the bytes of `Columns.copy` are.
+    """Layout of the bytes of `Columns.copy`.
 
     Attributes
     ----------
     columns : tuple of (name, dtype, shape)
-        The columns, in their order.
+        The columns in order.
     rows : mapping of str to sequence
-        What the rows of each table are of; of `BODIES`: names.
+        Keys of the rows of each table; names for `BODIES`.
     """
 
     columns: tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
@@ -110,7 +109,7 @@ class Layout(NamedTuple):
 
 
 class Columns:
-    """The columns of an engine, for who copies them after every step.
+    """Columns of an engine, for a copy after every step.
 
     Parameters
     ----------
@@ -125,18 +124,19 @@ class Columns:
         self._layout: Layout | None = None
 
     def copy(self) -> bytes:
-        """The bytes of all columns, one behind the other, each with zeros up to a whole
-        word: no value is in two words.
+        """Return the bytes of all columns one after another.
+
+        Zeros fill each column up to a whole word, so that no word holds two columns.
         """
         engine = self._engine
         version = [id(engine.rows), *(table.layout for table in engine.tables.values())]
-        # contacts of bodies with mass come and go in each step
+        # Contacts of bodies with mass appear and disappear in each step.
         if (
             engine.state is not self._of[0]
             or version != self._of[1]
             or engine.dynamics is not None
         ):
-            # both are kept, so that no other object gets their identity
+            # Keep references to both, so that no new object can reuse their identity.
             self._of, self._parts, self._layout = (
                 (engine.state, version, engine.rows),
                 [],
@@ -151,7 +151,7 @@ class Columns:
 
     @property
     def layout(self) -> Layout:
-        """What the last copy is."""
+        """Layout of the last copy."""
         if self._layout is None:
             engine = self._engine
             names = [
@@ -173,7 +173,7 @@ class Columns:
 def differences_of_columns(
     layout: Layout, recorded: bytes, again: bytes
 ) -> Iterator[Difference]:
-    """Where the bytes of columns differ, in the order of `differences`."""
+    """Yield the differences between bytes of columns, ordered as in `differences`."""
     at, found = 0, list[tuple[str, NDArray[Any], NDArray[Any]]]()
     for name, dtype, shape in layout.columns:
         size = dtype.itemsize * math.prod(shape)
@@ -196,7 +196,7 @@ def differences_of_columns(
 def _rows_of(
     column: str, rows: Mapping[str, Sequence[Any]], count: int
 ) -> Sequence[Any]:
-    """What the rows of a column are of."""
+    """Return the keys of a column's rows."""
     table = column.partition(".")[0] if "." in column else BODIES
     return rows.get(BODIES if table == "mass" else table) or [
         f"{table} {i}" for i in range(count)
@@ -204,19 +204,37 @@ def _rows_of(
 
 
 def state_digest(state: bytes, budget: Budget = Budget()) -> int:
-    """`Simulation.digest` of the simulation that a state is of. StateError: it is none."""
+    """Return the `Simulation.digest` of the simulation of a state.
+
+    Raises
+    ------
+    StateError
+        It is not a valid state.
+    """
     head, data = split(state, Head, budget.bytes)
     return digest_of(digested_head(head), [np.frombuffer(data, np.uint8)])
 
 
 def roster_of(state: bytes, budget: Budget = Budget()) -> Roster:
-    """What is in the world of a state. StateError: it is none, or of another version."""
+    """Return the roster of a state.
+
+    Raises
+    ------
+    StateError
+        It is not a valid state, or has another version.
+    """
     head, _ = split(state, Head, budget.bytes)
     return _roster(head)
 
 
 def tick_of(state: bytes, budget: Budget = Budget()) -> int:
-    """Steps done in a state. StateError: it is none."""
+    """Return the number of steps of a state.
+
+    Raises
+    ------
+    StateError
+        It is not a valid state.
+    """
     return split(state, Head, budget.bytes)[0].tick
 
 
@@ -230,8 +248,12 @@ def _roster(head: Head) -> Roster:
 def body_columns(
     state: bytes, budget: Budget = Budget()
 ) -> tuple[dict[str, int], dict[str, NDArray[Any]]]:
-    """Rows of the robots of a state by their names, and the columns of `State` of all
-    bodies. StateError: it is none.
+    """Return the rows of a state's robots by name, and the `State` columns of bodies.
+
+    Raises
+    ------
+    StateError
+        It is not a valid state.
     """
     head, data = split(state, Head, budget.bytes)
     roster = _roster(head)
@@ -244,7 +266,10 @@ def body_columns(
         shape = (len(bodies), *empty.shape[1:])
         size = empty.dtype.itemsize * math.prod(shape)
         if at + size > len(data):
-            raise StateError(f"state: it ends in the column {name}")
+            raise StateError(
+                f"state: expected the complete column {name}, found the end of the data"
+            )
+
         columns[name] = np.frombuffer(data[at : at + size], empty.dtype).reshape(shape)
         at += size
 
@@ -257,9 +282,14 @@ def body_columns(
 def _check_columns(
     schema: bytes, tables: tuple[str, ...], version: int, program: str
 ) -> None:
-    """Check that a state with these tables has the columns of here. StateError: it has
-    others.
+    """Check that a state with these tables has the columns of this program.
+
+    Raises
+    ------
+    StateError
+        It has other columns.
     """
+    # An empty simulation declares the same columns, and the cache runs this check once.
     roster = Roster(schema, b"", "", b"", [], {name: [] for name in tables}, [])
     check_columns(Simulation(), Begin(version, program), roster)
 
@@ -267,16 +297,16 @@ def _check_columns(
 def differences(
     sim: Simulation, state: bytes, budget: Budget = Budget()
 ) -> Iterator[Difference]:
-    """Where a recorded state differs from the present one of a simulation, bit by bit:
-    0.0 and −0.0 differ.
+    """Yield the differences between a recorded state and the present one, bit by bit.
 
-    First which bodies there are, then columns that no step changes (limits, masks),
-    then the others in the order of `State`, poses first.
+    The values 0.0 and −0.0 differ. The order is: bodies, then columns that no step
+    changes (limits, masks), then the other columns in the order of `State`, poses
+    first.
 
     Raises
     ------
     StateError
-        It is no state, or one of another version of botyard.
+        It is not a valid state, or has another version of botyard.
     """
     head, data = split(state, Head, budget.bytes)
     mine, roster = _present(sim), _roster(head)
@@ -315,7 +345,10 @@ def _columns(
         shape = (rows.get(one.rows, 0), *one.shape)
         size = one.dtype.itemsize * math.prod(shape)
         if at + size > len(data):
-            raise StateError(f"state: it ends in the column {one.name}")
+            raise StateError(
+                f"state: expected the complete column {one.name}, found the end of the data"
+            )
+
         found[one.name] = np.frombuffer(data[at : at + size], one.dtype).reshape(shape)
         at += size
 
@@ -366,7 +399,7 @@ def _of_columns(theirs: _Parts, mine: _Parts) -> Iterator[Difference]:
             or again.shape != recorded.shape
             or again.dtype != recorded.dtype
         ):
-            # a number of contacts or of bodies with mass, which the heads tell
+            # The heads report a different number of contacts or of bodies with mass.
             continue
 
         yield from _of_rows(name, _rows_of(name, rows, len(recorded)), recorded, again)
@@ -377,6 +410,7 @@ def _of_rows(
 ) -> Iterator[Difference]:
     if not recorded.size:
         return
+    # Compare bytes, because NaN differs from itself and 0.0 equals -0.0.
     bits = (
         a.view(np.uint8).reshape(*a.shape, a.dtype.itemsize)
         for a in map(np.ascontiguousarray, (recorded, again))
@@ -405,6 +439,7 @@ def _of_rows(
 def _of_heads(theirs: Head, mine: Head, robots: Sequence[str]) -> Iterator[Difference]:
     for what in _PLAIN:
         one, other = getattr(theirs, what), getattr(mine, what)
+        # Encoded values compare by their bits also.
         if msgspec.msgpack.encode(one) == msgspec.msgpack.encode(other):
             continue
         if what == "teleports" and len(one) == len(other) == len(robots):

@@ -1,11 +1,11 @@
-"""Recordings whose states cannot be read here, such as those of another version: the
-run is drawn from its ROS messages.
+"""Fallback for recordings with unreadable states: the run comes from its ROS messages.
 
-It is made a recording of this version, in which a body with a nose is put where each
-robot was: by its true poses (the topics ``base_pose_ground_truth`` and ``/tf``), with
-the map that was recorded (the scene, or ``/map``). So it is shown and drawn as others
-are. What only states tell is not in it: models, sensors, things; nothing is done again,
-and so nothing is proved.
+States can be unreadable because another version wrote them. The module makes a
+recording of this version, in which a body with a nose takes the place of each robot.
+Its poses are the true poses (the topics ``base_pose_ground_truth`` and ``/tf``); the
+map is the recorded one (the scene, or ``/map``). All viewers can show the result. It
+lacks what only states contain: models, sensors, things. Nothing is simulated again, so
+nothing is verified.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from botyard.recording.track import Progress, Track, read_track
 from botyard.sim.simulation import Simulation
 
 STEP_S: Final = 0.1
-"""Time of a step of what is shown, s."""
+"""Step of the shown run, s."""
 MAX_STEPS: Final = 1_000_000
-"""Longest run that is drawn so, steps."""
+"""Longest run that this fallback shows, steps."""
 MAX_CHAIN: Final = 8
 """Longest chain of transforms from a robot to the map."""
 RADIUS_M: Final = 0.25
-"""Of the body that stands for a robot, m."""
+"""Radius of the body that represents a robot, m."""
 ODOMETRY: Final = "nav_msgs/msg/Odometry"
 _BASE: Final = "base_link"
 _CORNERS: Final = 20
@@ -59,15 +59,13 @@ _SAME_M: Final = 1e-9
 
 @dataclass(slots=True)
 class _Way:
-    """Where a robot was: times, s, in order, and poses."""
+    """Trajectory of a robot: times, s, in order, and poses."""
 
     times: list[float] = field(default_factory=list)
     poses: list[Pose] = field(default_factory=list)
 
     def add(self, time: float, pose: Pose) -> None:
-        """Note a pose; of two of one time, and of one that comes too late, the first
-        counts.
-        """
+        """Add a pose, unless it is too late or a second one of the same time."""
         is_sound = all(
             math.isfinite(value) and abs(value) < _EXTENT_M for value in pose
         )
@@ -76,12 +74,13 @@ class _Way:
             self.poses.append(pose)
 
     def at(self, time: float) -> Pose:
-        """The pose at a time: between two, in proportion."""
+        """Return the pose at a time, interpolated between two."""
         k = bisect_right(self.times, time)
         if k == 0 or k == len(self.times):
             return self.poses[max(0, k - 1)]
         (a, b), (p, q) = self.times[k - 1 : k + 1], self.poses[k - 1 : k + 1]
         part = (time - a) / (b - a)
+        # The shorter turn between two headings is the likely one.
         turn = math.remainder(q.th - p.th, 2.0 * math.pi)
         return Pose(
             p.x + part * (q.x - p.x), p.y + part * (q.y - p.y), p.th + part * turn
@@ -93,13 +92,16 @@ def open_player(
     budget: Budget = Budget(),
     progress: Progress = lambda part: None,
 ) -> Player:
-    """Play a recording; if its states cannot be read here, by its ROS messages, which
-    the first of `Track.problems` says.
+    """Play a recording, from its ROS messages if its states cannot be read.
+
+    The first entry of `Track.problems` then says so.
 
     Raises
     ------
     RecordingError
-        It cannot be read, and has no poses either; it is larger than the budget allows.
+        The recording cannot be read and has no poses either, or is larger than the
+        budget
+        allows.
     """
     try:
         return Player(read_track(path, budget, progress))
@@ -119,16 +121,20 @@ def open_player(
     reason = shown(why.reason if isinstance(why, RecordingError) else str(why), 300)
     track.problems.insert(
         0,
-        f"its states cannot be read: {reason}. It is drawn from its ROS "
+        f"its states cannot be read: {reason}. It is shown from its ROS "
         "messages: robots are discs with a nose, without sensors; things, "
-        "models and commands are missing; it cannot be done again (--resimulate)",
+        "models and commands are missing; it cannot be simulated again (--resimulate)",
     )
     return Player(track)
 
 
 def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | None:
-    """The run as its ROS messages tell it; None: they have no poses of robots.
-    RecordingError: it cannot be read, or is too large.
+    """Return the run from its ROS messages; None without poses of robots.
+
+    Raises
+    ------
+    RecordingError
+        The file cannot be read, or is too large.
     """
     with Reader(path, budget) as file:
         run = _Run(file, budget)
@@ -145,14 +151,14 @@ def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | Non
     track.problems = problems
     if run.first > 0.0:
         track.problems.append(
-            f"its times begin at 0 s, which was {run.first:g} s of the run"
+            f"its times start at 0 s, which was {run.first:g} s of the run"
         )
 
     return track
 
 
 class _Run:
-    """Reads poses, the map and events, and writes them as another recording."""
+    """Reader of poses, map and events, which it writes as another recording."""
 
     def __init__(self, file: Reader, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -185,8 +191,8 @@ class _Run:
                     take(message)
                 except BudgetError:
                     raise
+                # A crafted message can fail in many forms; it is left out.
                 except Exception as error:
-                    # a crafted message can be wrong in many ways, and is left out
                     self._file.note(f"{topic} at {message.time / 1e9:g} s: {error!r}")
 
         self.ways = {name: way for name, way in self.ways.items() if way.times}
@@ -235,10 +241,9 @@ class _Run:
                 self._way(frame.rpartition("/")[0]).add(message.time / 1e9, pose)
 
     def _in_map(self, frame: str) -> Pose | None:
-        """The pose of a frame in the map; None: the chain of transforms does not lead
-        there.
-        """
+        """Return the pose of a frame in the map; None without a chain of transforms."""
         pose = Pose(0.0, 0.0, 0.0)
+        # A bound on the chain ends a loop of transforms also.
         for _ in range(MAX_CHAIN):
             if frame not in self._frames:
                 return pose if frame == "map" else None
@@ -255,13 +260,20 @@ class _Run:
             self._file.note(str(error))
 
     def write(self, path: Path) -> None:
-        """Write it as a recording. RecordingError: it is too long."""
+        """Write the run as a recording.
+
+        Raises
+        ------
+        RecordingError
+            The run is too long.
+        """
         last = max(way.times[-1] for way in self.ways.values())
         count = max(1, math.ceil((last - self.first) / STEP_S - 1e-9))
         if count > MAX_STEPS:
             most, found = MAX_STEPS * STEP_S, last - self.first
             raise self._file.error(
-                f"it is drawn from its messages, which takes at most {most:g} s: found {found:g} s"
+                f"expected a run of at most {most:g} s, because it is shown from "
+                f"its messages, found {found:g} s"
             )
 
         sim = Simulation(
@@ -295,8 +307,9 @@ class _Run:
 
 
 def _tell(recording: Any, data: bytes) -> None:
-    """Write an event of a program again; those of the recorder tell of states that are
-    not there.
+    """Write an event of a program again.
+
+    Events of the recorder are left out: they describe states that are missing here.
     """
     try:
         said = unpack_json(data)
@@ -313,7 +326,7 @@ def _tell(recording: Any, data: bytes) -> None:
 
 
 def _corners() -> Iterable[tuple[float, float]]:
-    """A disc with a nose, which points forward."""
+    """Yield the corners of a disc with a nose that points forward."""
     yield 1.4 * RADIUS_M, 0.0
     for k in range(1, _CORNERS):
         angle = 2.0 * math.pi * k / _CORNERS

@@ -1,18 +1,22 @@
-"""Saved states one after the other, as frames: a keyframe has a whole state, a delta
-what has changed since the state before.
+"""Consecutive saved states as keyframes and deltas.
 
-Layout of a frame, little-endian; a state is the bytes of `Simulation.save_state`, whose
-layout `botyard.engine.state` has:
+A keyframe holds a whole state, a delta the changes since the previous state. A state is
+the bytes of `Simulation.save_state`; `botyard.engine.state` defines them. Layout of a
+frame, little-endian:
 
 - keyframe: ``K``, then the state;
-- delta: ``D``; checksum of the state before (its last 8 bytes); three uint32: bytes of
-  its head that the new head begins with, bytes of it that the new head ends with, and
-  how many new bytes are between them; these; a bit for each whole word (8 bytes) of the
-  columns, the lowest of a byte first: whether it has changed; the words that have; the
-  bytes behind the last whole word; checksum of the new state.
+- delta: ``D``; checksum of the previous state (its last 8 bytes); three uint32: number
+  of
+  bytes at the start of the previous head that the new head shares, number at its end,
+  and
+  number of new bytes between them; the new bytes; a bit for each whole word (8 bytes)
+  of
+  the columns, lowest bit first: whether it changed; the changed words; the bytes after
+  the
+  last whole word; checksum of the new state.
 
-A state whose columns have another length than before, or of which a delta would save
-nothing, becomes a keyframe: a frame has at most one byte more than its state.
+A state becomes a keyframe if its columns have another length than before, or if a delta
+would not be smaller. A frame is therefore at most one byte longer than its state.
 """
 
 from __future__ import annotations
@@ -41,14 +45,14 @@ class _Parts(NamedTuple):
 
 
 def encode(state: bytes, before: bytes | None) -> bytes:
-    """The frame of a state.
+    """Encode the frame of a state.
 
     Parameters
     ----------
     state : bytes
         The state.
     before : bytes or None
-        The state of the frame before; None: make a keyframe.
+        State of the previous frame; None makes a keyframe.
 
     Raises
     ------
@@ -65,16 +69,16 @@ def encode(state: bytes, before: bytes | None) -> bytes:
 
 
 def decode(frame: bytes, before: bytes | None) -> bytes:
-    """The state of a frame. It has at most as many bytes as the frame and the state
-    before have together.
+    """Decode the state of a frame.
+
+    It has at most as many bytes as the frame and the previous state together.
 
     Parameters
     ----------
     frame : bytes
-        The frame. Whoever restores the state finds out whether it is damaged: a state
-        has a checksum.
+        The frame. Damage is found when the state is restored: a state has a checksum.
     before : bytes or None
-        The state of the frame before; None: there is none, or it is not known.
+        State of the previous frame; None if there is none, or it is unknown.
 
     Raises
     ------
@@ -93,27 +97,28 @@ def decode(frame: bytes, before: bytes | None) -> bytes:
 
     if before is None:
         raise StateError(
-            "frame of a state: it is a delta, and the state before is not known"
+            "frame of a state: expected a keyframe, found a delta to an unknown state"
         )
 
     return _patched(_parts(before), body)
 
 
 def is_keyframe(frame: bytes) -> bool:
-    """Whether a frame has a whole state."""
+    """Whether a frame holds a whole state."""
     return frame[:1] == KEYFRAME
 
 
 def _parts(state: bytes) -> _Parts:
     if len(state) < _BEGIN + CHECKSUM or state[: len(MAGIC)] != MAGIC:
         raise StateError(
-            "frame of a state: expected bytes of save_state, found something else"
+            "frame of a state: expected bytes of save_state, found other data"
         )
 
     end = _BEGIN + _LENGTH.unpack_from(state, len(MAGIC))[0]
     if end > len(state) - CHECKSUM:
         raise StateError(
-            f"frame of a state: its head ends at byte {end}, and it has {len(state)}"
+            "frame of a state: expected the end of its head at most at byte "
+            f"{len(state) - CHECKSUM}, found it at byte {end}"
         )
 
     return _Parts(
@@ -122,8 +127,9 @@ def _parts(state: bytes) -> _Parts:
 
 
 def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
-    """What has changed; None: columns have another length, or it has at least `limit`
-    bytes.
+    """Return the delta between two states; None if it has more than `limit` bytes.
+
+    It is also None if the columns have another length.
     """
     if len(old.columns) != len(new.columns):
         return None
@@ -146,8 +152,9 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
 
 
 def _common(old: bytes, new: bytes) -> tuple[int, int]:
-    """Lengths of the beginning and of the end that two heads have in common; together
-    at most the shorter head.
+    """Return the lengths of the common start and end of two heads.
+
+    Together they are at most as long as the shorter head.
     """
     size = min(len(old), len(new))
     one, two = np.frombuffer(old, np.uint8), np.frombuffer(new, np.uint8)
@@ -157,7 +164,7 @@ def _common(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def _run(one: NDArray[np.uint8], two: NDArray[np.uint8]) -> int:
-    """How many bytes at the beginning of two arrays of one length are equal."""
+    """Return the number of equal bytes at the start of two equally long arrays."""
     differ = one != two
     return int(differ.argmax()) if differ.any() else len(one)
 
@@ -168,14 +175,23 @@ def _patched(old: _Parts, delta: memoryview) -> bytes:
     try:
         first, last, between = _HEAD.unpack_from(delta, CHECKSUM)
     except struct.error:
-        raise StateError(f"frame of a state: a delta of {len(delta)} bytes") from None
+        raise StateError(
+            f"frame of a state: expected a complete delta, found {len(delta)} bytes"
+        ) from None
 
     if delta[:CHECKSUM] != old.checksum:
-        raise StateError("frame of a state: it is a delta to another state")
+        raise StateError(
+            "frame of a state: expected a delta to the previous state, found one to another state"
+        )
+
     at = CHECKSUM + _HEAD.size
     mask = at + between
+    # The lengths come from a file; check them before the slices below use them.
     if first + last > len(old.head) or mask + bits + rest + CHECKSUM > len(delta):
-        raise StateError("frame of a state: a delta is too short for what it announces")
+        raise StateError(
+            "frame of a state: expected a delta as long as its header says, found a shorter one"
+        )
+
     head = b"".join(
         (old.head[:first], delta[at:mask], old.head[len(old.head) - last :])
     )
@@ -189,8 +205,8 @@ def _patched(old: _Parts, delta: memoryview) -> bytes:
     count = int(np.count_nonzero(changed))
     if len(values) != _WORD * count:
         raise StateError(
-            f"frame of a state: {count} words have changed in a delta with "
-            f"{len(values)} bytes of them"
+            f"frame of a state: expected {count} changed words in a delta, found "
+            f"{len(values)} bytes"
         )
 
     columns = np.frombuffer(old.columns[: words * _WORD], "<u8").copy()

@@ -1,10 +1,9 @@
-"""The last minutes of a simulation, to look back at and to go on from: saved states in
-memory, as keyframes and deltas.
+"""Recent minutes of a simulation in memory, as keyframes and deltas.
 
-It stands here, above `sim`, because the frames do (`botyard.recording.frames`);
-`Simulation.history` finds it as an extension. It knows no clients:
-`botyard.control.history` has the operation, `botyard.interfaces.page.past` shows a
-moment to a page.
+A caller can look back at them or continue from them. The module is in this layer, above
+`sim`, because the frames are (`botyard.recording.frames`); `Simulation.history` finds
+it as an extension. It does not know clients: `botyard.control.history` has the
+operation, and `botyard.interfaces.page.past` shows a moment to a page.
 """
 
 from __future__ import annotations
@@ -28,31 +27,34 @@ from botyard.sim.state import rebuild, sealed
 from botyard.sim.statehead import IN_ROSTER
 
 MINUTES: Final = 10.0
-"""Simulated time that is kept, min …"""
+"""Simulated time to keep, min."""
 MEGABYTES: Final = 200.0
-"""… in at most so much memory, 10⁶ bytes; what comes first counts."""
+"""Memory for it, 10⁶ bytes; whichever limit comes first counts."""
 FEW_ROBOTS: Final = 20
 PERIOD_S, LONG_PERIOD_S = 0.2, 0.5
-"""Simulated time from one moment to the next, s, with at most `FEW_ROBOTS` and with
-more: a longer one costs less time and memory.
+"""Simulated time between moments, s, with at most `FEW_ROBOTS`, and with more.
+
+A longer one costs less time and memory.
 """
 FRAMES_PER_KEYFRAME: Final = 32
-"""Frames from one keyframe to the next: to look at a moment, half of them are put
-together on average.
+"""Number of frames between keyframes.
+
+A look at a moment decodes half of them on average.
 """
 
 
 @dataclass(slots=True)
 class _Part:
-    """Moments of one map, from a keyframe on.
+    """Moments of one map, starting with a keyframe.
 
     Attributes
     ----------
     scene : Scene
         The map; its boxes are in the states.
     described : tuple
-        Models, boxes and description files that the first state refers to: a world
-        forgets old ones at some time.
+        Models, boxes and description files that the first state refers to. A world
+        forgets
+        old ones after some time.
     """
 
     scene: Scene
@@ -63,16 +65,16 @@ class _Part:
 
 
 class History(ReadOnly):
-    """The last minutes of a simulation (`Simulation.history`). It is off until `keep`
-    is called.
+    """Recent minutes of a simulation (`Simulation.history`), off until `keep`.
 
     Attributes
     ----------
     problem : str
-        Why the last moment could not be kept, for example a controller that cannot be
-        saved; empty if it was.
+        Reason why the last moment could not be kept, for example a controller that
+        cannot be
+        saved; empty if it was kept.
     size : int
-        Bytes of the states that are kept, without maps.
+        Bytes of the kept states, without maps.
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -80,7 +82,7 @@ class History(ReadOnly):
         self._parts: deque[_Part] = deque()
         self._before: bytes | None = None
         self._count = 0
-        """Number of the latest state, by which a delta knows the one before."""
+        """Number of the latest state; a delta refers to it."""
         self._end: Callable[[], None] = _nothing
         self._limits = (0.0, 0.0)
         self._roster = -1
@@ -92,19 +94,19 @@ class History(ReadOnly):
     # -- on and off
 
     def keep(self, minutes: float = MINUTES, megabytes: float = MEGABYTES) -> None:
-        """Keep the last minutes from now on.
+        """Keep the recent minutes from now on.
 
         Parameters
         ----------
         minutes : float
             Simulated time, min.
         megabytes : float
-            Memory, 10⁶ bytes: what comes first counts.
+            Memory, 10⁶ bytes; whichever limit comes first counts.
 
         Raises
         ------
         ArgumentError
-            One of them is no number above 0.
+            One of them is not a number above 0.
         """
         minutes = arguments.number(minutes, "minutes", low=0.0, above=True, unit="min")
         megabytes = arguments.number(
@@ -118,7 +120,7 @@ class History(ReadOnly):
             self._stepped()
 
     def stop(self) -> None:
-        """Keep nothing any more, and forget all moments."""
+        """Stop keeping moments, and forget all of them."""
         self._end()
         self._limits = (0.0, 0.0)
         self._clear()
@@ -130,7 +132,7 @@ class History(ReadOnly):
 
     @property
     def _every(self) -> int:
-        """Steps from one moment to the next."""
+        """Number of steps between moments."""
         period = PERIOD_S if len(self._sim.robots) <= FEW_ROBOTS else LONG_PERIOD_S
         return max(1, round(period / self._sim.dt))
 
@@ -141,11 +143,10 @@ class History(ReadOnly):
     # -- what is kept
 
     def _stepped(self, _: Snapshot | None = None) -> None:
-        """A step was made: keep this moment, if it is time for one."""
+        """Keep the moment after a step, if one is due."""
         tick = self._sim.tick
-        if (
-            self._parts and tick <= self._parts[-1].moments[-1].tick
-        ):  # time has gone back
+        # Time has gone back: a state was restored or the world was reset.
+        if self._parts and tick <= self._parts[-1].moments[-1].tick:
             self._drop_from(tick)
         elif tick < self._next:
             return
@@ -163,6 +164,8 @@ class History(ReadOnly):
         sim = self._sim
         part = self._parts[-1] if self._parts else None
         revision = sim.feed.last(*IN_ROSTER)
+        # New robots or maps change what a state refers to, so a new part starts with a
+        # keyframe.
         if (
             part is None
             or len(part.frames) >= FRAMES_PER_KEYFRAME
@@ -193,9 +196,7 @@ class History(ReadOnly):
             self._count_maps()
 
     def _count_maps(self) -> None:
-        """Count the bytes of other maps than the present one, which the world has
-        anyway.
-        """
+        """Count the bytes of other maps; the world holds the present one anyway."""
         maps = {
             id(scene.segments): scene for scene in (part.scene for part in self._parts)
         }
@@ -205,7 +206,7 @@ class History(ReadOnly):
         )
 
     def forget_after(self, time: float) -> None:
-        """Forget the moments after a simulated time, s: the run has not gone on so."""
+        """Forget the moments after a simulated time, s: the run took another course."""
         while (
             self._parts and (latest := self._parts[-1].moments[-1]).time > time + 1e-9
         ):
@@ -223,19 +224,19 @@ class History(ReadOnly):
                 part.size -= len(part.frames[-1])
                 self.size -= len(part.frames.pop())
 
-        # the next moment begins with a keyframe
+        # The next moment starts with a keyframe.
         self._roster = -1
 
     # -- looking back
 
     @property
     def moments(self) -> Sequence[Moment]:
-        """All moments that are kept, oldest first."""
+        """All kept moments, oldest first."""
         return [moment for part in self._parts for moment in part.moments]
 
     @property
     def span(self) -> tuple[Moment, Moment] | None:
-        """The oldest and the latest moment; None: there is none."""
+        """Oldest and latest moment; None if no moment is kept."""
         return (
             (self._parts[0].moments[0], self._parts[-1].moments[-1])
             if self._parts
@@ -243,19 +244,26 @@ class History(ReadOnly):
         )
 
     def moment(self, time: float) -> Moment:
-        """The last moment at a simulated time, s, or before it; the oldest one if there
-        is none before.
+        """Return the last moment at or before a simulated time, s.
+
+        It is the oldest moment if none is before.
 
         Raises
         ------
         StateError
-            Nothing is kept.
+            No moment is kept.
         """
         return self._at(time)[1]
 
     def beside(self, moment: Moment, by: int) -> Moment:
-        """The moment so many after another one, or before it; the oldest or latest one
-        beyond the ends. StateError: there is none.
+        """Return the moment `by` places after another one (negative: before it).
+
+        Beyond the ends it is the oldest or the latest moment.
+
+        Raises
+        ------
+        StateError
+            No moment is kept.
         """
         found = self.moments
         if not found:
@@ -271,6 +279,7 @@ class History(ReadOnly):
             )
 
         parts = list(self._parts)
+        # A tolerance of a nanosecond covers times that a client has rounded.
         part = parts[
             max(0, bisect_right([p.moments[0].time for p in parts], time + 1e-9) - 1)
         ]
@@ -279,7 +288,7 @@ class History(ReadOnly):
         ]
 
     def _state(self, time: float) -> tuple[_Part, bytes]:
-        """The state of the last moment at a time or before it."""
+        """Return the state of the last moment at or before a time."""
         part, moment = self._at(time)
         state: bytes | None = None
         for frame in part.frames[: part.moments.index(moment) + 1]:
@@ -288,21 +297,23 @@ class History(ReadOnly):
         return part, sealed(state)
 
     def look(self, time: float, other: Simulation | None = None) -> Simulation:
-        """The world as it was at the last moment at a time, s, or before it: a
-        simulation beside this one, to look around in.
+        """Return the world of the last moment at or before a time, s.
+
+        It is a separate simulation, to look around in.
 
         Parameters
         ----------
         time : float
             Simulated time, s.
         other : Simulation, optional
-            What this method has returned before: it is made to be the world of that
-            moment, which is faster than making another one.
+            Earlier result of this method. It is changed to the world of the moment,
+            which is
+            faster than making a new one.
 
         Raises
         ------
         StateError
-            Nothing is kept.
+            No moment is kept.
         """
         part, state = self._state(time)
         sim = self._sim
@@ -318,7 +329,7 @@ class History(ReadOnly):
             other = rebuild(
                 type(sim), part.scene, models, sim.described, options, state
             )
-            # what is doubtful was said when it happened
+            # The warnings were already shown when this moment was simulated.
             other.warn_by(_silent)
         else:
             if not is_same_map(other.scene, part.scene):
@@ -330,13 +341,14 @@ class History(ReadOnly):
         return other
 
     def go_on_from(self, time: float) -> Moment:
-        """Let the simulation go on from the last moment at a time, s, or before it;
-        later ones are forgotten. See `Simulation.branch`.
+        """Continue the simulation from the last moment at or before a time, s.
+
+        Later moments are forgotten. See `Simulation.branch`.
 
         Raises
         ------
         StateError
-            Nothing is kept.
+            No moment is kept.
         """
         part, state = self._state(time)
         moment = self.moment(time)
@@ -348,16 +360,16 @@ class History(ReadOnly):
 
 
 def _nothing() -> None:
-    """Ends nothing."""
+    """Do nothing: there is no subscription to end."""
 
 
 def _silent(text: str) -> None:
-    """Takes a warning and says nothing."""
+    """Ignore a warning."""
 
 
 @make_history.implementation
 def _make(sim: Simulation) -> History:
-    """Make the history of a simulation."""
+    """Return a history of a simulation."""
     return History(sim)
 
 

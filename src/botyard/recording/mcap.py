@@ -1,13 +1,12 @@
-"""MCAP files as bytes (https://mcap.dev/spec): records, chunks, and the summary at the
-end. No I/O.
+"""MCAP files as bytes (https://mcap.dev/spec): records, chunks and summary; no I/O.
 
-A file: `MAGIC`, a header, records of data, a data end, the summary, a footer, `MAGIC`.
-Each record: one byte that says what it is (`Op`), uint64 length of what follows,
-contents. Numbers are little-endian; a text has its uint32 length in front; so have maps
-and arrays, in bytes.
+A file has `MAGIC`, a header, data records, a data end, the summary, a footer, `MAGIC`.
+A record has one byte with its type (`Op`), the uint64 length of its contents, and the
+contents. Numbers are little-endian. A string starts with its uint32 length; maps and
+arrays also do, in bytes.
 
-Messages are in chunks that are compressed as a whole, each followed by an index of its
-messages for each channel.
+Messages are in chunks that are compressed as a whole. Each chunk is followed by an
+index of its messages for each channel.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ZSTD: Final = "zstd"
 
 
 class Op(IntEnum):
-    """What a record is."""
+    """Type of a record."""
 
     HEADER = 0x01
     FOOTER = 0x02
@@ -45,15 +44,14 @@ class Op(IntEnum):
 
 
 RECORD: Final = struct.Struct("<BQ")
-"""Beginning of a record: `Op` and length of the contents."""
+"""Start of a record: `Op` and length of the contents."""
 MESSAGE: Final = struct.Struct("<HIQQ")
-"""Beginning of a message: channel, sequence number, time of logging, time of publishing
-(ns).
-"""
+"""Start of a message: channel, sequence number, log time and publish time (ns)."""
 _WHOLE_MESSAGE: Final = struct.Struct("<BQHIQQ")
 _INDEX: Final = struct.Struct("<BQHI")
-"""Beginning of an index of messages: its record's, channel, bytes of the pairs of time
-and offset that follow.
+"""Start of a message index: record head, channel, and size of the pairs that follow.
+
+The size is in bytes; a pair is a time and an offset.
 """
 _PAIR: Final = struct.Struct("<QQ")
 _FOOTER: Final = struct.Struct("<QQI")
@@ -61,21 +59,21 @@ _U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
 
 
 class Compressor(Protocol):
-    """Compresses with Zstandard."""
+    """Zstandard compressor."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """The compressed data, as one frame."""
+        """Return the compressed data as one frame."""
         ...
 
 
 def text(value: str) -> bytes:
-    """A text with its length."""
+    """Return a string with its length."""
     data = value.encode("utf-8", "replace")
     return _U32.pack(len(data)) + data
 
 
 def record(op: Op, *parts: bytes) -> bytes:
-    """A record."""
+    """Return a record."""
     return b"".join((RECORD.pack(op, sum(map(len, parts))), *parts))
 
 
@@ -86,8 +84,10 @@ def _map(values: Mapping[str, str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A type of messages: ``ros2msg`` and a definition, ``jsonschema``, or no encoding;
-    see the specification's well-known encodings.
+    """Type of messages.
+
+    The encoding is ``ros2msg`` with a definition, ``jsonschema``, or empty; see the
+    well-known encodings of the specification.
     """
 
     id: int
@@ -97,7 +97,7 @@ class Schema:
 
     @property
     def record(self) -> bytes:
-        """Its record."""
+        """Bytes of its record."""
         return record(
             Op.SCHEMA,
             _U16.pack(self.id),
@@ -110,7 +110,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A stream of messages of one type and topic."""
+    """Stream of messages with one type and topic."""
 
     id: int
     topic: str
@@ -120,7 +120,7 @@ class Channel:
 
     @property
     def record(self) -> bytes:
-        """Its record."""
+        """Bytes of its record."""
         return record(
             Op.CHANNEL,
             _U16.pack(self.id),
@@ -133,7 +133,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Data beside the messages, with a name; `time` in ns."""
+    """Named data besides the messages; `time` in ns."""
 
     name: str
     media_type: str
@@ -142,7 +142,7 @@ class Attachment:
 
     @property
     def record(self) -> bytes:
-        """Its record."""
+        """Bytes of its record."""
         head = (
             _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
         )
@@ -151,22 +151,22 @@ class Attachment:
 
 
 class Chunk(NamedTuple):
-    """A complete chunk.
+    """Complete chunk.
 
     Attributes
     ----------
     data : bytes
-        Its record, and those of its index.
+        Its record and the records of its index.
     size : int
         Bytes of its record alone.
     begin, end : int
         Earliest and latest time of a message, ns.
     raw, compressed : int
-        Bytes of its messages.
+        Bytes of its messages before and after compression.
     counts : mapping of int to int
         Number of messages of each channel.
     offsets : mapping of int to int
-        Where in `data` the index of each channel is.
+        Offset in `data` of each channel's index.
     """
 
     data: bytes
@@ -181,7 +181,7 @@ class Chunk(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _numbers(count: int) -> struct.Struct:
-    """So many uint64."""
+    """Return the layout of `count` uint64."""
     return struct.Struct(f"<{count}Q")
 
 
@@ -214,17 +214,20 @@ class ChunkBuilder:
             data,
         )
         index = self._index.get(channel)
+        # The index holds times and offsets in turn, as in the file.
         if index is None:
             index = self._index[channel] = []
         index += (time, self.size)
         self.size += RECORD.size + count
+        # Comparisons are cheaper than min and max in this function, which runs for each
+        # message.
         if time < self._begin:
             self._begin = time
         if time > self._end:
             self._end = time
 
     def build(self, compressor: Compressor) -> Chunk:
-        """The chunk of all messages that were added; the builder is empty again."""
+        """Return the chunk of all added messages, and empty the builder."""
         raw = b"".join(self._parts)
         packed = compressor.compress(raw)
         head = struct.pack("<QQQI", self._begin, self._end, len(raw), zlib.crc32(raw))
@@ -256,8 +259,7 @@ class ChunkBuilder:
 
 
 class Summary:
-    """What the end of a file says of its contents; told of each record as it is
-    written.
+    """Summary at the end of a file, collected while the records are written.
 
     Attributes
     ----------
@@ -278,12 +280,13 @@ class Summary:
         self.size = 0
 
     def has(self, channel: int) -> bool:
-        """Whether a channel was told of."""
+        """Whether a channel was added."""
         return channel in self._channels
 
     def channel(self, channel: Channel) -> bytes:
-        """A channel is there; returns its record, with that of its schema if it is new."""
+        """Add a channel; return its record after a new schema's record."""
         self._channels[channel.id] = channel
+        # The specification reserves the schema number 0 for channels without a schema.
         if channel.schema.id in self._schemas or not channel.schema.id:
             return channel.record
         self._schemas[channel.schema.id] = channel.schema
@@ -295,7 +298,7 @@ class Summary:
         self.size += len(made)
 
     def chunk(self, chunk: Chunk, at: int) -> None:
-        """A chunk is at this byte of the file."""
+        """Add a chunk at an offset of the file."""
         offsets = b"".join(
             struct.pack("<HQ", channel, at + offset)
             for channel, offset in chunk.offsets.items()
@@ -316,7 +319,7 @@ class Summary:
         )
 
     def attachment(self, one: Attachment, at: int, size: int) -> None:
-        """An attachment is there, `size` bytes."""
+        """Add an attachment of `size` bytes at an offset of the file."""
         name = text(one.name) + text(one.media_type)
         self._index(
             Op.ATTACHMENT_INDEX,
@@ -327,7 +330,7 @@ class Summary:
         )
 
     def metadata(self, name: str, at: int, size: int) -> None:
-        """Metadata are there, `size` bytes."""
+        """Add metadata of `size` bytes at an offset of the file."""
         self._index(Op.METADATA_INDEX, _PAIR.pack(at, size), text(name))
 
     def _statistics(self) -> bytes:
@@ -349,8 +352,9 @@ class Summary:
         return record(Op.STATISTICS, numbers, _U32.pack(len(counts)) + counts)
 
     def end(self, at: int, checksum: int) -> bytes:
-        """All that follows the data, which end at this byte of the file; `checksum`:
-        CRC-32 of them.
+        """Return all bytes after the data.
+
+        The data end at offset `at` of the file; `checksum` is their CRC-32.
         """
         data_end = record(Op.DATA_END, _U32.pack(checksum))
         groups = {
@@ -361,6 +365,8 @@ class Summary:
         }
         start = place = at + len(data_end)
         parts, offsets = [], []
+        # Records of one type must be adjacent: an offset record describes a whole
+        # group.
         for op, records in groups.items():
             size = sum(map(len, records))
             if size:
@@ -373,6 +379,7 @@ class Summary:
 
         summary = b"".join((*parts, *offsets))
         head = RECORD.pack(Op.FOOTER, _FOOTER.size) + _PAIR.pack(start, place)
+        # The checksum covers the summary and the footer up to the checksum itself.
         return b"".join(
             (
                 data_end,
@@ -385,12 +392,12 @@ class Summary:
 
 
 def beginning(profile: str, library: str) -> bytes:
-    """The beginning of a file."""
+    """Return the start of a file."""
     return MAGIC + record(Op.HEADER, text(profile), text(library))
 
 
 def metadata(name: str, values: Mapping[str, str]) -> bytes:
-    """A record of metadata."""
+    """Return a record of metadata."""
     return record(Op.METADATA, text(name), _map(values))
 
 

@@ -1,7 +1,6 @@
-"""What a recording is written to: MCAP files one after the other, or a ring of the last
-minutes in memory.
+"""Targets of a recording: consecutive MCAP files, or a ring in memory.
 
-Used by the thread that writes; nothing here is called by the thread of the simulation.
+Only the writer thread uses this module; the simulation thread calls nothing here.
 """
 
 from __future__ import annotations
@@ -31,38 +30,40 @@ from botyard.recording.own_channels import pack_bytes
 from botyard.version import __version__
 
 CHUNK_BYTES: Final = 1 << 20
-"""A chunk is complete when it has so many bytes, and …"""
+"""Size at which a chunk is complete, bytes."""
 CHUNK_S: Final = 0.6
-"""… so long after its first message, wall time, s: what is lost when the process is
-killed.
+"""Longest wall time from the first message of a chunk to its end, s.
+
+A killed process loses at most this time.
 """
 MAX_INDEX_BYTES: Final = 64 << 20
-"""A file is ended, and another one begun, when its indexes in memory have so many
-bytes.
-"""
+"""Size of the indexes in memory at which the next file starts, bytes."""
 ZSTD_LEVEL: Final = 1
 PROFILE: Final = "ros2"
 LIBRARY: Final = f"botyard {__version__}. {MARK}."
-"""The mark says that the file may be replaced, see `botyard.processes.safefile`."""
+"""Library name with the mark that the file may be replaced, see
+`botyard.processes.safefile`.
+"""
 MAX_PARTS: Final = 100_000
 STATES_PER_KEYFRAME: Final = 10
-"""A state of so many is written whole: what is damaged costs no more than the states
-until the next whole one.
+"""Number of states per keyframe.
+
+Damage makes at most the states up to the next keyframe unreadable.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a file or a segment of a ring begins with.
+    """Initial data of a file, or of a segment of a ring.
 
     Attributes
     ----------
     time : int
         Simulated time, ns.
     state : bytes or None
-        The state of the world (`Simulation.save_state`); None: it cannot be saved.
+        State of the world (`Simulation.save_state`); None if it cannot be saved.
     metadata : mapping of str to str
-        What is said of the run.
+        Metadata of the run.
     attachments : sequence of Attachment
         The scene, models and so on.
     """
@@ -74,24 +75,23 @@ class Start:
 
 
 class McapFile:
-    """An MCAP file that is written. After an error it ends with its last complete
-    record.
+    """MCAP file in progress; after an error it ends with its last whole record.
 
     Parameters
     ----------
     path : Path
-        The file.
+        Path of the file.
     start : Start
-        What it begins with.
+        Its initial data.
     force : bool
         Replace a file that this program did not write.
 
     Raises
     ------
     KeptFileError
-        There is such a file.
+        The path is such a file.
     OSError
-        It cannot be written.
+        The file cannot be written.
 
     Attributes
     ----------
@@ -120,11 +120,12 @@ class McapFile:
             raise
 
     def _write(self, data: bytes) -> int:
-        """Write all of it, or nothing."""
+        """Write all of the data, or nothing."""
         view = memoryview(data)
         try:
             while view:
                 view = view[self._file.raw.write(view) :]
+        # A reader must never find half a record, for example after the disk was full.
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file.fileno(), self.size)
@@ -138,13 +139,11 @@ class McapFile:
 
     @property
     def is_full(self) -> bool:
-        """Whether its indexes have so many bytes that another file should be begun."""
+        """Whether its indexes have grown so large that the next file should start."""
         return self._summary.size > MAX_INDEX_BYTES
 
     def write(self, chunk: Chunk, channels: Mapping[int, Channel]) -> None:
-        """Write a chunk, and before it those of its channels that the file does not
-        have yet.
-        """
+        """Write a chunk, preceded by the channels that are new to the file."""
         new = [
             channels[number] for number in chunk.counts if not self._summary.has(number)
         ]
@@ -155,8 +154,12 @@ class McapFile:
         self._summary.chunk(chunk, at)
 
     def close(self) -> None:
-        """Write the summary, and close the file. OSError: it cannot be written; the
-        file is closed all the same.
+        """Write the summary, and close the file.
+
+        Raises
+        ------
+        OSError
+            The summary cannot be written; the file is closed all the same.
         """
         try:
             self._write(self._summary.end(self.size, self._checksum))
@@ -166,7 +169,7 @@ class McapFile:
 
 @dataclass(slots=True)
 class _Segment:
-    """A part of a ring that begins with a state."""
+    """Part of a ring that starts with a state."""
 
     start: Start
     chunks: list[Chunk] = field(default_factory=list)
@@ -174,15 +177,17 @@ class _Segment:
 
 
 class Ring:
-    """The last minutes in memory, compressed: segments of which each begins with a
-    state; old ones are dropped.
+    """Recent minutes in memory, compressed.
+
+    The ring consists of segments that each start with a state; old segments are
+    dropped.
 
     Parameters
     ----------
     span : float
-        What is kept, simulated s; one segment more is there.
+        Simulated time to keep, s; the ring has one segment more.
     max_bytes : int
-        Most memory; older segments are dropped earlier then.
+        Largest memory; above it, segments are dropped earlier.
     """
 
     def __init__(self, span: float, max_bytes: int) -> None:
@@ -192,7 +197,7 @@ class Ring:
         self.size = 0
 
     def begin(self, start: Start) -> None:
-        """A segment begins."""
+        """Start a segment."""
         segment = _Segment(start, size=sum(len(a.data) for a in start.attachments))
         self._segments.append(segment)
         self.size += segment.size
@@ -213,8 +218,8 @@ class Ring:
                 (chunk.end for chunk in segments[-1].chunks),
                 default=segments[-1].start.time,
             )
-            # a restored state may be of an earlier time: what is before it is kept
-            # until there is too much of all
+            # A restored state can be earlier. Data before it are kept until the ring
+            # exceeds its memory.
             if (
                 self.size <= self._max_bytes
                 and not 0 <= segments[1].start.time <= now - self._span
@@ -224,7 +229,7 @@ class Ring:
             self.size -= segments.popleft().size
 
     def save(self, path: Path, channels: Mapping[int, Channel], *, force: bool) -> None:
-        """Write all that is kept to a file. Raises as `McapFile`."""
+        """Write all kept data to a file; for errors see `McapFile`."""
         file = McapFile(path, self._segments[0].start, force=force)
         try:
             for segment in self._segments:
@@ -235,23 +240,23 @@ class Ring:
 
 
 class Output:
-    """Channels, the chunk in the making, and the file or ring that it is for.
+    """Channels, the current chunk, and its target file or ring.
 
     Parameters
     ----------
     path : Path or None
-        The first file; None: there is a ring.
+        The first file; None for a ring.
     ring : Ring or None
         The ring.
     force : bool
         Replace files that this program did not write.
     began : callable, optional
-        Called with the path of each file that is begun.
+        Called with the path of each new file.
 
     Attributes
     ----------
     messages : int
-        Messages so far.
+        Number of messages so far.
     """
 
     def __init__(
@@ -265,8 +270,8 @@ class Output:
         import zstandard
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
-        # the first file stays held, also while others are written or the ring is in
-        # memory: it stands for all of them
+        # The hold on the first file stays while further files or the ring are written:
+        # it stands for all of them.
         self._held = [] if path is None else [Hold(path)]
         self._compressor: mcap.Compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL)
         self._builder = ChunkBuilder()
@@ -292,14 +297,14 @@ class Output:
         define: Callable[[], tuple[str, bytes]],
         metadata: Mapping[str, str] = {},
     ) -> int:
-        """Number of a channel, which is made if it is new.
+        """Return the number of a channel; a new topic gets a new channel.
 
         Parameters
         ----------
         schema : str
             Name of its schema.
         define : callable
-            Gives encoding and data of the schema; called if it is new.
+            Returns encoding and data of the schema; called for a new schema.
         """
         found = self._ids.get(topic)
         if found is None:
@@ -321,21 +326,25 @@ class Output:
         if not builder.size:
             self._since = time.monotonic()
         self._sequences[channel] = sequence = self._sequences[channel] + 1
+        # Sequence numbers have 32 bits in the file, and wrap.
         builder.add(channel, time_ns, sequence & 0xFFFF_FFFF, data)
         self.messages += 1
         if builder.size >= CHUNK_BYTES:
             self.flush()
 
     def latch(self, channel: int, time_ns: int, data: bytes) -> None:
-        """Write a message that stands at the beginning of each further file and
-        segment, too, until another one replaces it.
+        """Write a latched message.
+
+        It is repeated at the start of each further file and segment, until another one
+        replaces it.
         """
         self._latched[channel] = data
         self.message(channel, time_ns, data)
 
     def state(self, channel: int, time_ns: int, state: bytes) -> None:
-        """Write a state of the world, as a delta to the last one where that is shorter,
-        or whole if it is time for that.
+        """Write a state of the world, as a delta or as a keyframe.
+
+        It is a delta to the last state if that is shorter and no keyframe is due.
         """
         before = self._state if self._states % STATES_PER_KEYFRAME else None
         frame = frames.encode(state, before)
@@ -346,7 +355,9 @@ class Output:
     # -- files and segments
 
     def begin(self, start: Start, states: int) -> None:
-        """Begin a file or a segment. `states`: channel of states.
+        """Start a file or a segment.
+
+        `states` is the channel of states.
 
         Raises
         ------
@@ -359,6 +370,8 @@ class Output:
         else:
             self._next_file(start)
 
+        # Each file is readable alone, so it starts with a keyframe and the latched
+        # messages.
         self._state = None
         if start.state is not None:
             self.state(states, start.time, start.state)
@@ -381,7 +394,7 @@ class Output:
                 if self._parts == 1:
                     raise
                 self._release(1)
-                # somebody else's file has this number: take the next
+                # Another program's file has this number, so try the next one.
                 continue
 
             self._began(path)
@@ -389,26 +402,28 @@ class Output:
 
     @property
     def due(self) -> float | None:
-        """When the chunk in the making has to be written, by the monotonic clock; None:
-        there is none.
-        """
+        """Deadline of the current chunk, monotonic clock; None without a chunk."""
         return self._since + CHUNK_S if self._builder else None
 
     @property
     def size(self) -> int:
-        """Bytes of the present file, or of the ring."""
+        """Bytes of the current file, or of the ring."""
         store = self._file if self._ring is None else self._ring
         return 0 if store is None else store.size
 
     @property
     def is_full(self) -> bool:
-        """Whether another file should be begun, because the indexes of this one take
-        much memory.
-        """
+        """Whether the next file should start, because the indexes take much memory."""
         return self._file is not None and self._file.is_full
 
     def flush(self) -> None:
-        """Write the chunk in the making. OSError: it cannot be written, and is lost."""
+        """Write the current chunk.
+
+        Raises
+        ------
+        OSError
+            The chunk cannot be written, and is lost.
+        """
         if not self._builder:
             return
         chunk = self._builder.build(self._compressor)
@@ -418,9 +433,10 @@ class Output:
             self._file.write(chunk, self._channels)
 
     def save(self, path: Path, *, force: bool) -> None:
-        """Write what a ring keeps to a file. Raises as `McapFile`."""
+        """Write the contents of the ring to a file; for errors see `McapFile`."""
         assert self._ring is not None
         self.flush()
+        # A second hold on the same file would wait for the first one.
         is_held = self._path is not None and os.path.realpath(path) == os.path.realpath(
             self._path
         )
@@ -428,7 +444,13 @@ class Output:
             self._ring.save(path, self._channels, force=force)
 
     def close(self) -> None:
-        """Write what is left, and end the file. OSError: it cannot be written."""
+        """Write the remaining data, and finish the file.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
         try:
             self.flush()
         finally:
@@ -438,7 +460,7 @@ class Output:
                 self._release(0)
 
     def _end_file(self) -> None:
-        """End the present file, if there is one; the first one stays held."""
+        """Finish the current file, if any; the first file stays held."""
         try:
             if self._file is not None:
                 file, self._file = self._file, None
@@ -447,7 +469,7 @@ class Output:
             self._release(1)
 
     def _release(self, keep: int) -> None:
-        """Let others write all files but so many."""
+        """Release all holds except the first `keep`."""
         while len(self._held) > keep:
             self._held.pop().release()
 

@@ -1,12 +1,10 @@
-"""Plays a recording: a simulation is brought to any moment of it, and goes on from
-there as it was recorded.
+"""Player of a recording: it shows any moment, and continues as recorded.
 
-A moment is the last recorded state before it and the steps from there, with the
-recorded changes: at most a second of simulated time. Whoever steps the simulation plays
-the recording; all that looks at simulations looks at it. Where a recorded state does
-not come out again (the recorder had to leave something out), the recorded one is shown,
-and that is said once. What others do to the world meanwhile is taken back before the
-next step.
+A moment is the last recorded state before it, and the steps from there with the
+recorded changes: at most a second of simulated time. To play, step the simulation;
+every viewer of simulations can show it. If the simulation does not reproduce a recorded
+state (because the recorder left data out), the player shows the recorded one, and logs
+this once. Changes by other clients are undone before the next step.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from botyard.sim.simulation import Simulation
 
 log = logging.getLogger("botyard.recording")
 _EPSILON: Final = 1e-9
-"""Times are compared with so much room, s."""
+"""Tolerance of comparisons of times, s."""
 
 
 class Player:
@@ -42,19 +40,20 @@ class Player:
     Raises
     ------
     BotyardError
-        Its first state cannot be restored here.
+        Its first state cannot be restored by this program.
 
     Attributes
     ----------
     sim : Simulation
-        The simulation that shows it; step it to play.
+        Simulation that shows the recording; step it to play.
     loop : bool
-        Begin again at the end. Else the last moment stays, and the step after it begins
+        Start again at the end. Otherwise the last moment stays, and the next step
+        starts
         again.
     corrections : int
-        How many recorded states did not come out again, and were restored.
+        Number of recorded states that were not reproduced, and were restored.
     ended : callable
-        Called when the last moment is reached, unless it begins again.
+        Called at the last moment, unless the player loops.
     """
 
     def __init__(self, track: Track) -> None:
@@ -67,7 +66,7 @@ class Player:
         self._max_steps = max(1, round(MAX_GAP_S / track.step))
         self._entry = track.moments[0].entries
         self._moment = 0
-        """The last state at or before this tick."""
+        """Index of the last state at or before the current tick."""
         self._is_mine = False
         self._is_foreign = False
         self._told = set[str]()
@@ -88,26 +87,29 @@ class Player:
         return self.track.end * self.track.step
 
     def seek(self, time: float) -> None:
-        """Go to the last step at a simulated time, s, or before it; beyond the ends, to
-        the first or last one.
+        """Go to the last step at or before a simulated time, s.
+
+        Beyond the ends it goes to the first or the last step.
 
         Raises
         ------
         BotyardError
-            The recorded state there cannot be restored, or a change cannot be done
-            again.
+            The recorded state cannot be restored, or a change cannot be repeated.
         """
         self.go(
             int((arguments.number(time, "time", unit="s") + _EPSILON) / self.track.step)
         )
 
     def go(self, tick: int) -> None:
-        """Go to the moment after so many steps; beyond the ends, to the first or last
-        one. Raises as `seek`.
+        """Go to the moment after a number of steps; for errors see `seek`.
+
+        Beyond the ends it goes to the first or the last moment.
         """
         track, sim = self.track, self.sim
         tick = min(max(tick, track.begin), track.end)
         index = track.before(tick)
+        # Going forward within the same state needs no restore, which is slower than a
+        # few steps.
         here = (
             self._moment == index
             and not self._is_foreign
@@ -120,7 +122,7 @@ class Player:
     # -- the recording
 
     def _mine(self, act: Callable[[], Any]) -> None:
-        """Do something that is part of the recording."""
+        """Carry out an action that belongs to the recording."""
         before, self._is_mine = self._is_mine, True
         try:
             act()
@@ -128,9 +130,7 @@ class Player:
             self._is_mine = before
 
     def _noticed(self, entry: Entry) -> None:
-        """The world was changed: by somebody else, that is taken back before the next
-        step.
-        """
+        """Note a change of the world; a foreign one is undone before the next step."""
         if self._is_mine:
             return
         self._is_foreign = True
@@ -159,7 +159,7 @@ class Player:
         self._moment, self._entry, self._is_foreign = index, moment.entries, False
 
     def _run_to(self, tick: int) -> None:
-        """Do the steps up to a tick, without those who are told of steps."""
+        """Simulate up to a tick, without a call of step listeners."""
         if tick - self.sim.tick > self._max_steps:
             raise RecordingError(
                 f"tick {self.sim.tick}: expected the next state within {self._max_steps} steps"
@@ -174,7 +174,7 @@ class Player:
         self._mine(act)
 
     def _changes(self) -> None:
-        """Do the changes of this tick."""
+        """Apply the changes of this tick."""
         track, sim = self.track, self.sim
         while self._entry < len(track.entries):
             try:
@@ -184,15 +184,15 @@ class Player:
                 if entry.tick == sim.tick:
                     with acting(entry.source):
                         apply(entry.change, sim, entry.source)
-            # a crafted entry can name what is not there in many ways; the next recorded
-            # state is right again
+            # A crafted entry can refer to missing objects in many forms. The next
+            # recorded state corrects the world again.
             except Exception as error:
-                self._corrected(f"a change cannot be done again: {error}")
+                self._corrected(f"a change cannot be repeated: {error}")
 
             self._entry += 1
 
     def _before(self) -> None:
-        """Before a step."""
+        """Prepare a step."""
         if self.sim.tick >= self.track.end:
             self._restore(0)
         elif self._is_foreign:
@@ -201,23 +201,19 @@ class Player:
         self._mine(self._changes)
 
     def _go_again(self) -> None:
-        """Show the present moment as it was recorded: what others have done to it is
-        taken back.
-        """
+        """Show the current moment as recorded, without foreign changes."""
         tick = self.sim.tick
         self._restore(self.track.before(tick))
         self._run_to(tick)
 
     def _after(self, snapshot: Snapshot) -> None:
-        """After a step."""
+        """Finish a step."""
         self._mine(self._compare)
         if self.sim.tick >= self.track.end and not self.loop:
             self.ended()
 
     def _compare(self) -> None:
-        """After a step: where a state is recorded, it must have come out again, or it
-        is shown.
-        """
+        """Compare the world with a recorded state; restore it if they differ."""
         moments, sim = self.track.moments, self.sim
         while (
             self._moment + 1 < len(moments)
@@ -226,7 +222,8 @@ class Player:
             index, moment = self._moment + 1, moments[self._moment + 1]
             self._moment = index
             if moment.tick < sim.tick:
-                # another state of the tick at which it began
+                # Several states can belong to one tick; only one of them comes after
+                # all its changes.
                 continue
 
             if not self._leads_to(moment):
@@ -234,15 +231,15 @@ class Player:
             elif moment.entries == self._entry and moment.digest != sim.digest():
                 self._restore(index)
                 self._corrected(
-                    "a recorded state does not come out again here; the recorded ones are shown"
+                    "the simulation does not reproduce a recorded state; the "
+                    "player shows the recorded ones"
                 )
 
     def _leads_to(self, moment: Moment) -> bool:
-        """Whether the changes that were recorded before a state are those that were
-        done so far, and some of its tick.
+        """Whether the changes recorded before a state are the changes applied so far.
 
-        They are not where a state was restored: what was taken back by that stands
-        between them.
+        Changes of the state's own tick may be missing. The result is False where a
+        state was restored: undone changes are recorded between the two states.
         """
         between = range(self._entry, moment.entries)
         return self._entry <= moment.entries and all(
@@ -257,7 +254,7 @@ class Player:
 
 
 def _nothing() -> None:
-    """Is told of nothing."""
+    """Do nothing at the end of a recording."""
 
 
 __all__ = ["Player"]

@@ -1,9 +1,9 @@
-"""Reads MCAP files of strangers: cut short, damaged, or made to cost much.
+"""Reader of MCAP files that can be cut short, damaged, or crafted to be expensive.
 
-`botyard.recording.mcap` has the layout. A file is read from its beginning, record by
-record, so that one whose end is missing can be read, too. Where a record makes no
-sense, reading goes on at the next chunk that does; `Reader.problems` says what was
-passed over. Each complete chunk has a checksum.
+`botyard.recording.mcap` has the layout. A file is read from its start, record by
+record, so that a file without its end can be read also. After a damaged record, reading
+goes on at the next valid chunk; `Reader.problems` names the skipped parts. Each
+complete chunk has a checksum.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from botyard.recording.mcap import (
 )
 
 MAX_CHUNKS: Final = 2_000_000
-"""Most chunks of a file: four weeks of a recording have as many."""
+"""Largest number of chunks of a file, as many as a recording of four weeks has."""
 MAX_ATTACHMENTS: Final = 100_000
 MAX_DESCRIPTIONS: Final = 64 * 2**20
-"""Most bytes of all schemas, channels and metadata together: they are kept in memory.
-"""
+"""Largest size of all schemas, channels and metadata in memory together, bytes."""
 MAX_DESCRIBED: Final = 262_144
-"""Most of them: each of 65,535 channels and schemas may be described twice."""
+"""Largest number of descriptions: 65,535 channels and schemas may each occur twice."""
 MAX_INDEX: Final = 64 * 2**20
-"""Longest record that is neither chunk, attachment nor description, bytes."""
+"""Longest record other than chunks, attachments and descriptions, bytes."""
 RECORDS_TOGETHER: Final = 10_000
-"""Records in a chunk are counted so many at a time."""
+"""Number of records in a chunk that are counted in one call."""
 MAX_WINDOW: Final = 2**27
-"""Most bytes that zstd looks back: it allocates so many for each chunk."""
+"""Largest window of zstd, bytes: it allocates this memory for each chunk."""
 MAX_FALSE: Final = 100_000
-"""Places that look like the beginning of a chunk and are none: bounds the time of
-looking for what is whole behind a damage.
+"""Largest number of false starts of chunks.
+
+It limits the time of the search for valid chunks after damage.
 """
 MAX_PROBLEMS: Final = 100
-"""Problems that are kept; of others only the number is."""
+"""Largest number of problems to keep; further ones are only counted."""
 _UNCHECKED: Final = frozenset(
     {
         Op.MESSAGE,
@@ -62,8 +62,9 @@ _UNCHECKED: Final = frozenset(
         *range(0x80, 0x100),
     }
 )
-"""Records whose length nothing in them confirms, and private ones: if there is a chunk
-in one, its length is wrong.
+"""Records whose contents do not confirm their length, and private ones.
+
+If such a record contains a chunk, its length is wrong.
 """
 _BLOCK: Final = 2**20
 _CHUNK_HEAD: Final = struct.Struct("<QQQI")
@@ -73,20 +74,20 @@ _U16, _U32, _U64 = (struct.Struct(f"<{c}") for c in "HIQ")
 
 
 class ChunkPlace(NamedTuple):
-    """Where a chunk is.
+    """Position of a chunk.
 
     Attributes
     ----------
     at, size : int
-        First byte of its record, and bytes of that.
+        Offset and bytes of its record.
     begin, end : int
         Earliest and latest time of a message, ns.
     raw : int
-        Bytes of its messages, unpacked.
+        Bytes of its messages, uncompressed.
     checksum : int
-        CRC-32 of these; 0: there is none.
+        CRC-32 of these bytes; 0 if there is none.
     packed_at, packed : int
-        Where the packed bytes are, and how many.
+        Offset and number of the compressed bytes.
     compression : str
         ``zstd``, or empty.
     """
@@ -103,7 +104,7 @@ class ChunkPlace(NamedTuple):
 
 
 class AttachmentPlace(NamedTuple):
-    """Where an attachment is: first byte of its record, bytes of that, and its name."""
+    """Position of an attachment: offset and bytes of its record, and its name."""
 
     at: int
     size: int
@@ -111,7 +112,7 @@ class AttachmentPlace(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message: its channel, its time (ns), its number in the channel, its bytes."""
+    """Message: its channel, time (ns), sequence number and bytes."""
 
     channel: Channel
     time: int
@@ -120,39 +121,37 @@ class Message(NamedTuple):
 
 
 class _Damage(Exception):
-    """A record makes no sense; reading may go on elsewhere."""
+    """Record that is not valid; reading can go on elsewhere."""
 
 
 class _CutShort(_Damage):
-    """A record goes beyond the end of the file."""
+    """Record that extends beyond the end of the file."""
 
 
 class _Fields:
-    """Reads values one after the other of a record's contents. Raises _Damage beyond
-    the end.
-    """
+    """Reads consecutive values of a record; raises _Damage beyond its end."""
 
     def __init__(self, data: memoryview) -> None:
         self._data, self._at = data, 0
 
     def number(self, kind: struct.Struct) -> int:
-        """A number."""
+        """Read a number."""
         return int(kind.unpack(self.take(kind.size))[0])
 
     def take(self, size: int) -> memoryview:
-        """So many bytes."""
+        """Read `size` bytes."""
         end = self._at + size
         if end > len(self._data):
-            raise _Damage("it is too short for what is in it")
+            raise _Damage("it is shorter than its contents")
         found, self._at = self._data[self._at : end], end
         return found
 
     def text(self) -> str:
-        """A text."""
+        """Read a string."""
         return bytes(self.take(self.number(_U32))).decode("utf-8", "replace")
 
     def map(self) -> dict[str, str]:
-        """A map of texts."""
+        """Read a map of strings."""
         inner, found = _Fields(self.take(self.number(_U32))), dict[str, str]()
         while inner.left:
             key = inner.text()
@@ -162,48 +161,49 @@ class _Fields:
 
     @property
     def left(self) -> int:
-        """Bytes that are left."""
+        """Number of remaining bytes."""
         return len(self._data) - self._at
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Check that no bytes remain."""
         if self.left:
-            raise _Damage(f"{self.left} bytes more than what is in it")
+            raise _Damage(f"{self.left} bytes follow its contents")
 
 
 class Reader:
-    """A file that is read; a context manager that closes it.
+    """File that is being read; a context manager that closes it.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Path of the file.
     budget : Budget
-        Limits: ``unpacked`` of one chunk or attachment, bytes; ``records`` and
-        ``recorded`` of the whole file.
+        Limits: ``unpacked`` for one chunk or attachment, bytes; ``records`` and
+        ``recorded``
+        for the whole file.
 
     Raises
     ------
     RecordingError
-        It cannot be opened, is no MCAP file, or has more chunks or descriptions than
-        are read.
+        The file cannot be opened, is not an MCAP file, or has too many chunks or
+        descriptions.
 
     Attributes
     ----------
     library, profile : str
-        What wrote it, and for whom.
+        Program that wrote it, and its profile.
     metadata : mapping of str to mappings
-        Records of metadata by their names.
+        Metadata records by name.
     channels : mapping of int to Channel
-        By their numbers.
+        Channels by number.
     chunks : list of ChunkPlace
         All chunks, in the order of the file.
     attachments : list of AttachmentPlace
         All attachments.
     is_complete, is_cut : bool
-        It ends as it should; or it was cut short, and is as it should be until there.
+        Whether it has a valid end; whether it was cut short, and is valid up to there.
     problems : list of str
-        What was passed over.
+        Parts that were skipped.
     """
 
     def __init__(self, path: str | PathLike[str], budget: Budget = Budget()) -> None:
@@ -230,7 +230,7 @@ class Reader:
             self._size = self._file.seek(0, 2)
             if self._read(0, len(MAGIC)) != MAGIC:
                 raise RecordingError(
-                    "expected a recording (MCAP), found something else", path
+                    "expected a recording (MCAP), found another file", path
                 )
 
             self._scan()
@@ -254,11 +254,11 @@ class Reader:
         self._file.close()
 
     def error(self, reason: str) -> RecordingError:
-        """An error about this file."""
+        """Return an error about this file."""
         return RecordingError(reason, self.path)
 
     def note(self, problem: str) -> None:
-        """Remember a problem."""
+        """Keep a problem."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
         else:
@@ -283,11 +283,12 @@ class Reader:
                 at = self._record(at)
             except _Damage as damage:
                 assert at is not None
+                # No chunk follows the cut, so the file simply ends here.
                 found = self._next_chunk(at + 1)
                 if found is None and isinstance(damage, _CutShort):
                     break
-                where = f"bytes {at} to {found or self._size} are passed over"
-                self.note(f"a record at byte {at} makes no sense: {damage}; {where}")
+                where = f"bytes {at} to {found or self._size} are skipped"
+                self.note(f"a record at byte {at} is not valid: {damage}; {where}")
                 at = found
 
         if not self.is_complete:
@@ -297,13 +298,13 @@ class Reader:
             )
             self.is_cut = not has_end and not self.problems
             self.note(
-                "it was cut short, or is being written: it ends at byte "
-                f"{at or self._size} with its last whole record"
+                "it was cut short, or is being written: its last whole record "
+                f"ends at byte {at or self._size}"
             )
             self._from_summary()
 
     def _head(self, at: int) -> tuple[int, int]:
-        """What a record is, and the length of its contents."""
+        """Return the type of a record, and the length of its contents."""
         head = self._read(at, RECORD.size)
         if len(head) < RECORD.size:
             raise _CutShort("it is cut short")
@@ -313,7 +314,7 @@ class Reader:
         return op, size
 
     def _record(self, at: int) -> int | None:
-        """Take in a record; returns where the next one is. None: nothing follows."""
+        """Process a record; return the offset of the next one, or None at the end."""
         op, size = self._head(at)
         behind = at + RECORD.size + size
         if op == Op.CHUNK:
@@ -342,7 +343,7 @@ class Reader:
             if len(rest) < len(MAGIC):
                 raise _CutShort("it is cut short")
             if not self.is_complete:
-                raise _Damage("behind the end there is something else")
+                raise _Damage("other data follow the end")
             return None
         elif op == Op.MESSAGE_INDEX:
             data = _Fields(
@@ -352,15 +353,15 @@ class Reader:
             )
             data.number(_U16)
             if data.number(_U32) + _U16.size + _U32.size != size:
-                raise _Damage("the lengths in an index contradict each other")
+                raise _Damage("the lengths in an index are inconsistent")
         elif (
             op not in _UNCHECKED
             or size > MAX_INDEX
             or self._next_chunk(at + RECORD.size, behind) is not None
         ):
-            raise _Damage(f"no record {op:#04x} of {size} bytes is expected there")
+            raise _Damage(f"expected another record, found {op:#04x} with {size} bytes")
         elif op == Op.MESSAGE:
-            self.note(f"a message at byte {at} is in no chunk")
+            self.note(f"a message at byte {at} is outside of a chunk")
 
         return behind
 
@@ -381,7 +382,10 @@ class Reader:
             data.end()
             schema_of = self._schemas.get(kind)
             if schema_of is None:
-                raise _Damage(f"a channel of the schema {kind}, which is not there")
+                raise _Damage(
+                    f"a channel has the schema {kind}, which the file does not define"
+                )
+
             self.channels[number] = Channel(
                 number, topic, encoding, schema_of, metadata
             )
@@ -391,19 +395,19 @@ class Reader:
             data.end()
 
     def _chunk(self, at: int, size: int) -> ChunkPlace:
-        """A chunk, if what is in its head fits together."""
+        """Read a chunk whose head is consistent."""
         data = _Fields(
             memoryview(self._read(at + RECORD.size, min(size, _CHUNK_HEAD.size + 64)))
         )
         begin, end, raw, checksum = _CHUNK_HEAD.unpack(data.take(_CHUNK_HEAD.size))
         length = data.number(_U32)
         if length > 32:
-            raise _Damage("the name of its compression is too long")
+            raise _Damage("the name of its compression is longer than 32 bytes")
         compression = bytes(data.take(length)).decode("ascii", "replace")
         packed = data.number(_U64)
         head = _CHUNK_HEAD.size + _U32.size + length + _U64.size
         if head + packed != size:
-            raise _Damage("the lengths in a chunk contradict each other")
+            raise _Damage("the lengths in a chunk are inconsistent")
         place = at + RECORD.size + head
         return ChunkPlace(
             at,
@@ -424,15 +428,14 @@ class Reader:
         name, _ = data.text(), data.text()
         length = data.number(_U64)
         if len(head) - data.left + length + _U32.size != size:
-            raise _Damage("the lengths in an attachment contradict each other")
+            raise _Damage("the lengths in an attachment are inconsistent")
         if len(self.attachments) >= MAX_ATTACHMENTS:
             raise self.error(f"expected at most {MAX_ATTACHMENTS} attachments")
         self.attachments.append(AttachmentPlace(at, RECORD.size + size, name))
 
     def _next_chunk(self, at: int, end: int | None = None) -> int | None:
-        """Where the next chunk is whose lengths fit together, from a byte on, and
-        before another; None: there is none.
-        """
+        """Return the offset of the next consistent chunk in a range, or None."""
+        # Blocks overlap, because the head of a chunk can lie across their border.
         overlap = _CHUNK_BEGIN + 8
         end = self._size if end is None else end
         while at < end:
@@ -449,8 +452,8 @@ class Reader:
                         self._false += 1
                         if self._false > MAX_FALSE:
                             raise self.error(
-                                f"expected at most {MAX_FALSE} false beginnings "
-                                "of chunks in damaged places"
+                                f"expected at most {MAX_FALSE} false starts of "
+                                "chunks in damaged parts"
                             ) from None
 
                         continue
@@ -462,9 +465,7 @@ class Reader:
         return None
 
     def _from_summary(self) -> None:
-        """Channels that are said again at the end, if that is there, for chunks whose
-        channels are lost.
-        """
+        """Read channels from the summary, for chunks whose channels are lost."""
         end = self._size - len(MAGIC) - 20
         if end < 0 or self._read(self._size - len(MAGIC), len(MAGIC)) != MAGIC:
             return
@@ -491,11 +492,17 @@ class Reader:
     # -- what is in them
 
     def attachment(self, place: AttachmentPlace) -> Attachment:
-        """An attachment. RecordingError: it is too large, or its checksum is wrong."""
+        """Read an attachment.
+
+        Raises
+        ------
+        RecordingError
+            It is too large, or its checksum is wrong.
+        """
         if place.size > self._budget.unpacked:
             raise self.error(
                 f'attachment "{shown(place.name)}": expected at most {self._budget.unpacked} bytes, found {place.size} '
-                "(budget.unpacked raises that)"
+                "(budget.unpacked raises this limit)"
             )
 
         data = memoryview(self._read(place.at + RECORD.size, place.size - RECORD.size))
@@ -504,7 +511,7 @@ class Reader:
             or zlib.crc32(data[: -_U32.size]) != _U32.unpack(data[-_U32.size :])[0]
         ):
             raise self.error(
-                f'attachment "{shown(place.name)}": it is damaged: its checksum is another one'
+                f'attachment "{shown(place.name)}": it is damaged: its checksum is wrong'
             )
 
         fields = _Fields(data[: -_U32.size])
@@ -515,18 +522,22 @@ class Reader:
         )
 
     def _meter(self) -> Meter:
-        """Counts what is read of the file in one go."""
+        """Return a meter for one pass through the file."""
         return Meter(self._budget, self.path, RecordingError)
 
     def _unpack(self, chunk: ChunkPlace, meter: Meter) -> bytes:
-        """The records in a chunk. RecordingError: it is damaged, too large, or packed
-        in an unknown way.
+        """Return the records of a chunk.
+
+        Raises
+        ------
+        RecordingError
+            It is damaged, too large, or has an unknown compression.
         """
         where = f"chunk at byte {chunk.at}"
         if chunk.raw > self._budget.unpacked:
             raise self.error(
                 f"{where}: expected at most {self._budget.unpacked} bytes, found "
-                f"{chunk.raw} (budget.unpacked raises that)"
+                f"{chunk.raw} (budget.unpacked raises this limit)"
             )
 
         meter.add("recorded", chunk.raw)
@@ -535,7 +546,7 @@ class Reader:
             data = self._decompress(packed, chunk.raw, where)
         elif chunk.compression:
             raise self.error(
-                f'{where}: no compression "{shown(chunk.compression)}" is known here'
+                f'{where}: expected the compression zstd or none, found "{shown(chunk.compression)}"'
             )
         else:
             data = packed
@@ -543,7 +554,7 @@ class Reader:
         if len(data) != chunk.raw or (
             chunk.checksum and zlib.crc32(data) != chunk.checksum
         ):
-            raise self.error(f"{where}: it is damaged: its checksum is another one")
+            raise self.error(f"{where}: it is damaged: its checksum is wrong")
 
         return data
 
@@ -553,11 +564,11 @@ class Reader:
         if self._decompressor is None:
             self._decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW)
         try:
-            # a frame may announce more than the chunk: the library would allocate that
-            # at once
+            # A frame can announce more bytes than the chunk, and the library would
+            # allocate them at once.
             if zstandard.frame_content_size(packed) not in (-1, raw):
                 raise self.error(
-                    f"{where}: it is packed from another number of bytes than it says"
+                    f"{where}: expected {raw} bytes in its frame, found another number"
                 )
 
             found: bytes = self._decompressor.decompress(packed, max_output_size=raw)
@@ -573,22 +584,23 @@ class Reader:
         end: int = 2**64 - 1,
         first: int = 0,
     ) -> Iterator[Message]:
-        """Messages in the order of the file. Chunks that are damaged are passed over,
-        and noted in `problems`.
+        """Yield messages in the order of the file.
+
+        Damaged chunks are skipped, and noted in `problems`.
 
         Parameters
         ----------
         topics : collection of str, optional
-            Only of these.
+            Topics to read; by default all.
         begin, end : int
-            Only of these times, ns, inclusive.
+            Range of times to read, ns, inclusive.
         first : int
-            Begin with this chunk.
+            Index of the first chunk to read.
 
         Raises
         ------
         BudgetError
-            There are more records, or more bytes of them, than the budget allows.
+            The file has more records, or more bytes of them, than the budget allows.
         """
         meter = self._meter()
         for chunk in self.chunks[first:]:
@@ -598,8 +610,9 @@ class Reader:
     def by_chunk(
         self, topics: Collection[str]
     ) -> Iterator[tuple[ChunkPlace, Iterator[Message]]]:
-        """The messages of these topics by chunks, in the order of the file; damaged
-        chunks as in `messages`.
+        """Yield the messages of topics by chunk, in the order of the file.
+
+        Damaged chunks are skipped as in `messages`.
         """
         meter = self._meter()
         for chunk in self.chunks:
@@ -613,7 +626,7 @@ class Reader:
         end: int,
         meter: Meter,
     ) -> Iterator[Message]:
-        """The messages of a chunk; what is damaged is passed over and noted."""
+        """Yield the messages of a chunk; damage is noted and skipped."""
         try:
             yield from self._messages(chunk, topics, begin, end, meter)
         except BudgetError:
@@ -669,9 +682,7 @@ class Reader:
         meter.add("records", count)
 
     def _is_news(self, op: int, data: bytes, at: int, size: int) -> bool:
-        """Whether a description in a chunk is to be read: many files have the same ones
-        in each chunk.
-        """
+        """Whether a description in a chunk is new: many files repeat them in each."""
         if (
             size < _U16.size
             or size > MAX_DESCRIPTIONS - self._descriptions
@@ -687,7 +698,7 @@ class Reader:
         channel = self.channels.get(number)
         if channel is None:
             self.note(
-                f"messages of the channel {number}, which is not described, are passed over"
+                f"messages of the channel {number}, which the file does not describe, are skipped"
             )
             return None
 
@@ -696,14 +707,12 @@ class Reader:
     # -- the whole file
 
     def verify(self) -> None:
-        """Compare all checksums: a file that passes is as it was written, to the last
-        byte.
+        """Compare all checksums: a file that passes is unchanged to the last byte.
 
         Raises
         ------
         RecordingError
-            A checksum is another one, something was passed over, or the file does not
-            end as it should.
+            A checksum is wrong, a part was skipped, or the file has no valid end.
         """
         if self.problems:
             raise self.error(self.problems[0])
@@ -728,13 +737,12 @@ class Reader:
         wanted = _U32.unpack(self._read(data_end + RECORD.size, _U32.size))[0]
         if self._checksum(0, data_end) != wanted:
             raise self.error(
-                f"a byte before byte {data_end} is another one than was written: "
-                "the checksum is wrong"
+                f"the data before byte {data_end} changed after writing: their checksum is wrong"
             )
 
         if self._checksum(start, end + RECORD.size + 16) != checksum:
             raise self.error(
-                f"a byte behind byte {start} is another one than was written: the checksum is wrong"
+                f"the data after byte {start} changed after writing: their checksum is wrong"
             )
 
     def _checksum(self, at: int, end: int) -> int:
@@ -742,7 +750,7 @@ class Reader:
         while at < end:
             block = self._read(at, min(_BLOCK, end - at))
             if not block:
-                raise self.error("it became shorter while it was read")
+                raise self.error("the file became shorter during reading")
             checksum, at = zlib.crc32(block, checksum), at + len(block)
 
         return checksum

@@ -1,35 +1,35 @@
-"""Records a run: what its robots said as ROS 2 messages, and all that is needed to
-repeat it.
+"""Recorder of a run: ROS 2 messages of its robots, and all data needed to repeat it.
 
-A `Recorder` listens to steps, to the journal and to the log. In the thread of the
-simulation it copies arrays; a thread of its own (`botyard.recording.writer`) makes
-messages of them and writes. Beside ROS's topics a recording has channels of its own:
+A `Recorder` listens to steps, to the journal and to the log. In the simulation thread
+it copies arrays; a writer thread (`botyard.recording.writer`) makes messages from them
+and writes them. Besides the ROS topics, a recording has botyard's own channels:
 
 `/botyard/states`
-    States of the world, see `botyard.recording.frames`: the first one stands before
-    everything else.
+    States of the world, see `botyard.recording.frames`; the first one precedes all
+    other
+    messages.
 `/botyard/journal`
-    Changes of the world from outside, see `botyard.recording.codec`.
+    External changes of the world, see `botyard.recording.codec`.
 `/botyard/checks`
     Checks of the state after every step, see `botyard.recording.checks`.
 `/botyard/digests`
-    JSON: steps done (``tick``), `Simulation.digest` as hexadecimal digits (``digest``),
-    number of the last change before it (``order``, see `botyard.sim.journal.Entry`; 0:
-    none), wall time (``wall``, s since the epoch).
+    JSON: number of steps (``tick``), `Simulation.digest` as hexadecimal digits
+    (``digest``), number of the last change before it (``order``, see
+    `botyard.sim.journal.Entry`; 0: none), wall time (``wall``, s since the epoch).
 `/botyard/events`
-    JSON: what happened, with its name as ``event``: ``stall``, ``branch`` (a state was
-    restored), ``gap`` (changes are missing before it), ``lost`` (what was left out),
-    ``end``.
+    JSON: events with their name as ``event``: ``stall``, ``branch`` (a state was
+    restored), ``gap`` (changes before it are missing), ``lost`` (records that were left
+    out), ``end``.
 `/botyard/packets`
-    JSON: bytes that have passed between a Pioneer client and a robot: ``robot``,
-    ``session`` (counted over all robots), ``order`` (how many pieces of that session
-    have passed before), ``sim`` (s), ``wall`` (s, since the recording began), ``from``
-    (``client`` or ``robot``), ``data`` (hexadecimal).
-    `botyard.interfaces.pioneer.tracefile` reads them.
+    JSON: bytes between a Pioneer client and a robot: ``robot``, ``session`` (counted
+    over
+    all robots), ``order`` (number of earlier pieces of the session), ``sim`` (s),
+    ``wall`` (s since the start of the recording), ``from`` (``client`` or ``robot``),
+    ``data`` (hexadecimal). `botyard.interfaces.pioneer.tracefile` reads them.
 
-Attachments are the scene, the models, and what the simulation was made with; metadata
-say of which run it is, and which program computed it (`botyard.recording.built`). Times
-are simulated.
+Attachments are the scene, the models, and the setup of the simulation. Metadata
+identify the run and the program that computed it (`botyard.recording.built`). Times are
+simulated.
 """
 
 from __future__ import annotations
@@ -90,38 +90,41 @@ BINARY: Final = "application/x-botyard"
 STATE_PERIOD_US: Final = 1_000_000
 """Simulated time between two states, and between two digests, µs."""
 SEGMENTS: Final = 10
-"""Segments of a ring: when it is full, the oldest of so many is dropped."""
+"""Number of segments of a ring; a full ring drops the oldest one."""
 MAX_RING_BYTES: Final = 500 << 20
-"""Most memory of a ring."""
+"""Largest memory of a ring, bytes."""
 ENTRY_BYTES: Final = 300
-"""What an entry of the journal is counted as while it waits to be written; a command to
-many bodies has its arrays besides.
+"""Size of a waiting journal entry for the queue limit, bytes.
+
+A command to many bodies also counts its arrays.
 """
 COMMANDS_TOGETHER: Final = 1000
-"""Commands that are handed over together at most; while time stands still, more may
-come than in a step.
+"""Largest number of commands in one work item.
+
+A step can bring more commands while the simulated time stands still.
 """
 CHECKED_BYTES: Final = 4 << 20
-"""Columns of steps are handed over to be checked when they are so large together, and
-at each state.
+"""Size of the columns of steps at which they are queued for checks, bytes.
+
+They are also queued at each state.
 """
 LINE_BYTES: Final = 200
 EVENT_BYTES: Final = 500
-"""What the message of a stall is counted as."""
+"""Size of the message of a stall for the queue limit, bytes."""
 PACKET_BYTES: Final = 300
 TAIL_US: Final = 2_000_000
-"""When a robot stalls, a ring is saved so much later, simulated µs."""
+"""Simulated time from the stall of a robot to the save of the ring, µs."""
 MAX_STALL_SAVES: Final = 20
-"""Most files that are written because robots stalled."""
+"""Largest number of files that stalls of robots can cause."""
 LOSS_WARNING_S: Final = 10.0
-"""Least wall time between two warnings of what was left out."""
+"""Minimum wall time between two warnings about lost records, s."""
 OWN_EVENTS: Final = ("stall", "branch", "gap", "lost", "end")
-"""Events that the recorder writes."""
+"""Events that the recorder writes itself."""
 MAX_LINE: Final = 1000
-"""Characters of a line of the log that are recorded."""
+"""Largest number of recorded characters of a log line."""
 _COMMANDS: Final = Submit, SubmitVelocities
 _ANY_SIZE: Final = Budget(bytes=2**62)
-"""For states of our own world, which may have any size."""
+"""Budget for states of the recorder's own world, which can have any size."""
 _SECRET: Final = re.compile(r"token|password|secret|key", re.IGNORECASE)
 _numbers = itertools.count(1)
 
@@ -130,29 +133,32 @@ log = logging.getLogger("botyard.recording")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What is recorded, and into what.
+    """Contents and target of a recording.
 
     Attributes
     ----------
     selection : Selection
         Topics, robots and rates.
     split_bytes : int
-        Size of a file from which on another one is begun; 0: never.
+        Size of a file at which the next one starts, bytes; 0: never.
     split_s : float
-        The same by simulated time; 0: never.
+        Simulated time after which the next file starts, s; 0: never.
     last_s : float
-        Keep only so much simulated time, in memory, until it is saved; 0: write all to
-        the file as it goes.
+        Simulated time to keep in memory until it is saved, s; 0: write all data to the
+        file
+        at once.
     on_stall : bool
-        Save what is kept when a robot stalls.
+        Save the kept data when a robot stalls.
     overwrite : bool
         Replace files that botyard did not write.
     patient : bool
-        Steps wait while the disk is slower than the simulation; else samples are left
+        Steps wait while the disk is slower than the simulation; otherwise samples are
+        left
         out.
     keep_files : bool
-        What is kept is saved to files with new names; else recordings of former runs
-        are replaced.
+        Save kept data to files with new names; otherwise they replace recordings of
+        former
+        runs.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -166,30 +172,31 @@ class Choices:
 
 
 class Recorder:
-    """A recording in progress; implements `botyard.sim.recordings.Recording`. Made in
-    the thread that steps the world.
+    """Recording in progress; implements `botyard.sim.recordings.Recording`.
+
+    Make it in the thread that steps the world.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     path : Path
-        The file; further parts get a number behind its name.
+        Path of the file; further parts get a number after its name.
     choices : Choices
-        What is recorded.
+        Contents and target of the recording.
 
     Raises
     ------
     KeptFileError
-        There is a file that botyard did not write, or one that is being written already
-        (BusyFileError).
+        The path is a file that botyard did not write, or a file that is being written
+        already (BusyFileError).
     OSError
-        It cannot be written.
+        The file cannot be written.
 
     Attributes
     ----------
     saved : set of Path
-        Where it has been saved, or will be soon: absolute paths.
+        Absolute paths of files that were saved, or will be soon.
     """
 
     def __init__(
@@ -230,6 +237,8 @@ class Recorder:
         self._warned_at = -LOSS_WARNING_S
         self._is_closed = False
         try:
+            # The first state and digest are written here, before the writer thread
+            # exists.
             output.begin(self._start(), self._channels[STATES])
             output.message(
                 self._channels[DIGESTS], self._part_us * 1000, self._digest()
@@ -254,23 +263,24 @@ class Recorder:
 
     @property
     def error(self) -> str:
-        """Why nothing is recorded any more; empty: all is well."""
+        """Reason why the recording failed; empty while it works."""
         return self._writer.error
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """How much was left out so far, by kinds."""
+        """Number of records left out so far, by kind."""
         return dict(self._writer.lost)
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is recorded any more."""
+        """Whether the recording has ended."""
         return self._is_closed
 
     @property
     def last(self) -> float:
-        """How much simulated time it keeps in memory, until that is saved, s; 0: all is
-        written to its file.
+        """Simulated time that it keeps in memory until a save, s.
+
+        The value 0 means that all data are written to the file at once.
         """
         return self._choices.last_s
 
@@ -280,8 +290,8 @@ class Recorder:
         """See `botyard.sim.recordings.Recording.save`."""
         if not self._choices.last_s:
             raise NotNowError(
-                "this recording is written to its file as it goes; one that "
-                "keeps the last seconds can be saved"
+                "this recording is written to its file continuously; only a "
+                "recording of the last seconds can be saved"
             )
 
         if self._is_closed:
@@ -299,9 +309,7 @@ class Recorder:
         return self._writer.call(save)
 
     def _next_path(self) -> Path:
-        """Where to save, when nobody says where: not where this recording has been
-        saved before.
-        """
+        """Return the default path of a save, new for each save of this recording."""
         while True:
             self._saves += 1
             path = (
@@ -331,9 +339,7 @@ class Recorder:
     def packet(
         self, robot: str, session: int, order: int, from_client: bool, data: bytes
     ) -> None:
-        """Record bytes that have passed between a Pioneer client and a robot, see
-        `/botyard/packets`.
-        """
+        """Record bytes between a Pioneer client and a robot, see `/botyard/packets`."""
         if not self._choices.selection.has_robot(robot):
             return
         time_us, wall, channel = (
@@ -357,14 +363,15 @@ class Recorder:
         self._put("packets", PACKET_BYTES + len(data), write)
 
     def close(self) -> None:
-        """Write what is left, and end the recording. Nothing happens if it has ended."""
+        """Write the remaining data, and end the recording; no effect after its end."""
         if not self._is_closed:
             self.stop()
             self.wait()
 
     def stop(self) -> None:
-        """Record nothing more; what is left is written in the background (`wait`).
-        Nothing happens if it has ended.
+        """End the recording; the remaining data are written in the background (`wait`).
+
+        It has no effect after the end.
         """
         if self._is_closed:
             return
@@ -379,7 +386,10 @@ class Recorder:
         self._writer.stop()
 
     def wait(self) -> None:
-        """After `stop`: wait until all is written, 10 s at most; in any thread."""
+        """Wait after `stop` until all data are written, at most 10 s.
+
+        Any thread may call it.
+        """
         if not self._writer.wait():
             log.error(
                 "the recording %s is not complete yet: the disk is slow", self._path
@@ -391,7 +401,7 @@ class Recorder:
             what = (
                 f"{self.files[0]}{more}"
                 if self.files
-                else "nothing was saved of what was kept in memory"
+                else "no file: the data in memory were not saved"
             )
             lacks = f", without {_words(self.lost)}" if self.lost else ""
             log.log(
@@ -410,10 +420,12 @@ class Recorder:
     # -- files
 
     def _start(self) -> Start:
-        """What a file begins with, in the present state."""
+        """Return the initial data of a file, with the present state."""
         sim, metadata = self._sim, dict(self._about())
         try:
             state = sim.save_state()
+        # A controller without a saved form must not prevent the recording of the
+        # topics.
         except StateError as error:
             state = None
             metadata["state"] = str(error)
@@ -453,7 +465,7 @@ class Recorder:
         yield "part", str(len(self.files) + 1)
 
     def _begin_part(self, why: str) -> None:
-        """Begin a file or a segment."""
+        """Start a file or a segment."""
         self._put_checks()
         start, said = self._start(), self._digest()
         size = len(start.state or b"") + sum(len(a.data) for a in start.attachments)
@@ -469,7 +481,7 @@ class Recorder:
                 self._put_event(why)
 
     def _is_over(self, time_us: int) -> bool:
-        """Whether the present file or segment is complete."""
+        """Whether the current file or segment is complete."""
         choices = self._choices
         span = choices.last_s / SEGMENTS if choices.last_s else choices.split_s
         is_large = (
@@ -486,13 +498,13 @@ class Recorder:
     # -- what happens
 
     def _put(self, kind: str, size: int, work: Work, *, vital: bool = False) -> bool:
-        """Hand work over, after the commands that were given before it."""
+        """Queue work after the commands that came before it."""
         if self._commands:
             self._put_commands()
         return self._writer.put(kind, size, work, vital=vital)
 
     def _step(self, snapshot: Snapshot) -> None:
-        """After a step."""
+        """Record a step."""
         time_us = snapshot.time_us
         if self._writer.error:
             self.stop()
@@ -500,7 +512,7 @@ class Recorder:
 
         if self._commands:
             self._put_commands()
-        # a restored state is of an earlier time
+        # A restored state can have an earlier time.
         if time_us < self._last_us:
             self._next_sample = self._next_state = time_us
         self._last_us = time_us
@@ -512,6 +524,8 @@ class Recorder:
             self._put_sample()
 
         tick = snapshot.tick
+        # A change after the step has altered the state, so its columns no longer belong
+        # to the step.
         if not tick % self._check_every and tick != self._changed_at:
             columns = self._columns.copy()
             self._checked.append((tick, columns))
@@ -537,12 +551,12 @@ class Recorder:
         self._put("samples", sample.size, work)
 
     def _digest(self) -> bytes:
-        """The message about the present state."""
+        """Return the message about the present state."""
         sim = self._sim
         return _said(sim.tick, sim.digest(), self._order, time.time())
 
     def _put_checks(self) -> None:
-        """Write the checks of the steps since the last time."""
+        """Write the checks of the steps since the last call."""
         if not self._checked:
             return
         found, size = self._checked, self._checked_bytes
@@ -568,7 +582,8 @@ class Recorder:
         try:
             moment = sim.save_moment(0)
         except StateError:
-            return  # it was said at the beginning
+            # The log already has this error, from the start of the recording.
+            return
 
         def work(output: Output) -> None:
             state = sealed(moment)
@@ -597,12 +612,11 @@ class Recorder:
         self._put("maps", 0, lambda output: self._scribe.map(scene, time_us, output))
 
     def _entry(self, entry: Entry) -> None:
-        """A change of the world."""
+        """Record a change of the world."""
         change = entry.change
         self._order = entry.order
-        if isinstance(
-            change, _COMMANDS
-        ):  # there may be thousands in a second: all of a step are handed over together
+        # A step can bring thousands of commands, so they are queued together.
+        if isinstance(change, _COMMANDS):
             commands = self._commands
             if not commands:
                 self._commanded = self._sim.snapshot.time_us, self._sim.engine.rows
@@ -613,14 +627,13 @@ class Recorder:
 
         time_us = self._sim.snapshot.time_us
         if isinstance(change, JUMPS):
-            # the snapshot is already that of the other state
+            # After a jump, the snapshot already shows the other state.
             time_us = self._last_us
             self._put_checks()
 
-        self._changed_at = (
-            entry.tick
-        )  # the state may no longer be that with which this step ended
-        # encoded now: what it refers to may change
+        # The state may differ from the state at the end of the step.
+        self._changed_at = entry.tick
+        # Encode at once: the objects of the entry can change later.
         data, channel = pack_bytes(codec.encode_entry(entry)), self._channels[JOURNAL]
         if not self._put(
             "changes",
@@ -640,7 +653,7 @@ class Recorder:
     def _drive(
         self, tick: int, order: int, source: str, name: str, command: SetVelocity
     ) -> None:
-        """A velocity that a body was given."""
+        """Record a velocity command to a body."""
         self._order = order
         commands = self._commands
         if not commands:
@@ -650,7 +663,7 @@ class Recorder:
             self._put_commands()
 
     def _put_commands(self) -> None:
-        """Hand over the commands that were given since the last time."""
+        """Queue the commands since the last call."""
         commands, self._commands = self._commands, []
         (time_us, rows), scribe, channel = (
             self._commanded,
@@ -681,7 +694,7 @@ class Recorder:
             self._wants_part = "gap"
 
     def _line(self, level: int, text: str) -> None:
-        """A line of the log, from any thread."""
+        """Record a log line, from any thread."""
         time_us = self._last_us
         self._writer.put(
             "lines",
@@ -708,7 +721,7 @@ class Recorder:
             self.save().add_done_callback(_say_saved)
 
     def _put_stalls(self, stalled: Stalled, snapshot: Snapshot) -> None:
-        """Write which robots have begun to stall, if any."""
+        """Write the names of robots that started to stall, if any."""
         tick, time_ns, channel = (
             snapshot.tick,
             snapshot.time_us * 1000,
@@ -727,12 +740,11 @@ class Recorder:
         self._put("events", len(stalled.now) + EVENT_BYTES, work, vital=True)
 
     def _report_losses(self) -> None:
-        """Say in the file and in the log what was left out, as soon as there is room
-        again.
-        """
+        """Report lost records in the file and in the log when the queue has room."""
         lost = self._writer.lost
         if not lost or lost.total() == sum(self._reported.values()):
             return
+        # A warning for each loss would flood the log while the disk is slow.
         now = time.monotonic()
         if now - self._warned_at < LOSS_WARNING_S:
             return
@@ -749,23 +761,25 @@ class Recorder:
 
 
 class _Lines(logging.Handler):
-    """Hands lines of the log on."""
+    """Log handler that forwards lines."""
 
     def __init__(self, take: Callable[[int, str], None]) -> None:
         super().__init__(logging.INFO)
         self._take = take
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A line of the log. Those about recordings are left out: a full queue would
-        beget more of them.
+        """Forward a log line, but not lines about recordings.
+
+        A full queue would otherwise cause more and more of them.
         """
         if record.name != log.name:
             self._take(record.levelno, record.getMessage()[:MAX_LINE])
 
 
 def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]]:
-    """Commands in their order, those to one body that can be one entry of the journal
-    together: of one tick and source.
+    """Group commands to single bodies with one tick and source; keep the order.
+
+    Each group becomes one entry of the journal.
     """
     several: list[Driven] = []
     for one in commands:
@@ -789,11 +803,11 @@ def _say_saved(saved: Future[Path]) -> None:
     if error is None:
         log.info("recorded: %s", saved.result())
     else:
-        log.error("what was recorded cannot be saved: %s", error)
+        log.error("the recorded data cannot be saved: %s", error)
 
 
 def _said(tick: int, digest: int, order: int, wall: float) -> bytes:
-    """A message of the channel of digests."""
+    """Return a message of the channel of digests."""
     return pack_json(
         {
             "tick": tick,
@@ -809,7 +823,7 @@ def _words(lost: Mapping[str, int]) -> str:
 
 
 def _without_secrets(command: Sequence[str]) -> list[str]:
-    """A command line without the values of options that are secret."""
+    """Return a command line without the values of secret options."""
     found, hides = list[str](), False
     for word in command:
         name, equals, _ = word.partition("=")

@@ -1,8 +1,8 @@
-"""The ROS 2 messages of a recording, made in the thread that writes.
+"""Encoder of the ROS 2 messages of a recording, in the writer thread.
 
-The thread of the simulation copies columns and readings (`botyard.recording.samples`);
-this one shows them to the same makers of topics that ROS's transports use, through
-ports and a fleet that stand for the robots as they were.
+The simulation thread copies columns and readings (`botyard.recording.samples`). This
+module gives them to the topic encoders of the ROS transports, through ports and a fleet
+that represent the robots at the time of the copy.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ from botyard.recording.output import Output
 from botyard.recording.samples import Key, Plan, Sample, Selection, Sensor, ros_names
 
 MAP_CELL_M: Final = 0.05
-"""Edge of a cell of the map, m; doubled until there are at most `MAX_MAP_CELLS`."""
+"""Edge of a map cell, m; doubled until the map has at most `MAX_MAP_CELLS`."""
 MAX_MAP_CELLS: Final = 4_000_000
 MAX_MAP_SHAPES: Final = 200_000
-"""A map with more walls and points is not recorded as cells: that would take seconds.
+"""Largest number of walls and points of a map to record as cells.
+
+More of them would take seconds.
 """
 NODE: Final = "/botyard"
 LATCHED_QOS: Final = """- history: 1
@@ -50,8 +52,9 @@ LATCHED_QOS: Final = """- history: 1
   liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
   avoid_ros_namespace_conventions: false
 """
-"""``offered_qos_profiles`` of a latched topic, as rosbag2 writes them: reliable,
-transient local.
+"""``offered_qos_profiles`` of a latched topic as rosbag2 writes them.
+
+They say: reliable, transient local.
 """
 
 
@@ -59,7 +62,7 @@ _TWIST: Final = struct.Struct("<6d")
 
 
 class _Fleet:
-    """The robots as they were; stands for `botyard.model.robotport.Fleet`."""
+    """Robots at the time of a sample; replaces `botyard.model.robotport.Fleet`."""
 
     layout = 0
     is_exact = True
@@ -74,11 +77,11 @@ class _Fleet:
         self._ages_us: Mapping[Hashable, int] = {}
 
     def age_us(self, key: Hashable) -> int:
-        """How long before the sample a reading was measured, µs."""
+        """Return the age of a reading at the time of the sample, µs."""
         return self._ages_us.get(key, 0)
 
     def show(self, sample: Sample) -> None:
-        """Show a step."""
+        """Take over the data of a step."""
         self.state = cast(BodyColumns, sample.columns)
         self.rows = sample.plan.rows
         self._ages_us = sample.ages_us
@@ -106,9 +109,7 @@ class _Fleet:
 
 
 class _Reader:
-    """A device as it was when it was set; stands for
-    `botyard.model.robotport.DeviceReader`.
-    """
+    """Device with fixed settings; replaces `botyard.model.robotport.DeviceReader`."""
 
     def __init__(self, live: Any, reading: Any) -> None:
         self.spec: DeviceSpec = live.spec
@@ -116,13 +117,14 @@ class _Reader:
         self._reading = reading
 
     def read(self) -> Any:
-        """The reading of then."""
+        """Return the reading of the sample."""
         return self._reading
 
 
 class _Port:
-    """A robot as it was; has of `botyard.model.robotport.RobotPort` what its topics
-    need.
+    """Robot at the time of a sample.
+
+    It has the part of `botyard.model.robotport.RobotPort` that its topics need.
     """
 
     gripper = None
@@ -135,9 +137,10 @@ class _Port:
 
 @dataclass(slots=True, eq=False)
 class _Line:
-    """A topic that is recorded: its channel, its encoder, its sensor, the least time
-    between two messages, the time of the next, and the number of its sensor among all
-    (−1: it has none).
+    """Recorded topic.
+
+    Fields: channel, encoder, sensor, minimum time between two messages, time of the
+    next one, and number of the sensor among all (−1: no sensor).
     """
 
     channel: int
@@ -148,22 +151,21 @@ class _Line:
     sensor: int = -1
 
     def is_due(self, time_us: int) -> bool:
-        """Whether there is a message at a time; the next one is due a period later."""
+        """Whether a message is due at a time; the next one is due a period later."""
         period = self.period_us
         if not period:
             return True
-        if (
-            0 < self.next_us - time_us <= period
-        ):  # when time has gone back, the difference is larger
+        # If time went back, the difference is larger than a period.
+        if 0 < self.next_us - time_us <= period:
             return False
-
         self.next_us = (time_us // period + 1) * period
         return True
 
 
 class _Rank:
-    """Topics without a sensor that have the same period: most of the time none of them
-    is due, which is asked once for all.
+    """Topics with the same period and without a sensor.
+
+    Mostly none of them is due, and one comparison decides this for all.
     """
 
     def __init__(self, period_us: int) -> None:
@@ -171,7 +173,7 @@ class _Rank:
         self._period_us, self._next_us = period_us, 0
 
     def due(self, time_us: int) -> list[_Line]:
-        """Those of which a message is due."""
+        """Return the topics with a due message."""
         if 0 < self._next_us - time_us <= self._period_us:
             return []
         found = [line for line in self.lines if line.is_due(time_us)]
@@ -181,9 +183,7 @@ class _Rank:
 
 @dataclass(slots=True, eq=False)
 class _Member:
-    """A robot's topics, as long as its description and its sensors are the same
-    objects.
-    """
+    """Topics of a robot, valid until its description or a sensor is replaced."""
 
     topics: RobotTopics
     lines: list[_Line]
@@ -192,14 +192,14 @@ class _Member:
 
 
 class RosEncoder:
-    """Makes messages of samples and commands; lives in the thread that writes.
+    """Makes messages from samples and commands, in the writer thread.
 
     Parameters
     ----------
     types : Types
         Message types.
     selection : Selection
-        What is recorded.
+        Topics and robots to record.
     range_step : float
         See `Simulation`.
     """
@@ -227,7 +227,7 @@ class RosEncoder:
     def channel(
         self, output: Output, topic: str, type_name: str, *, latched: bool = False
     ) -> int:
-        """The channel of a topic."""
+        """Return the number of a topic's channel."""
 
         def define() -> tuple[str, bytes]:
             return "ros2msg", self._types.definition2(type_name).encode()
@@ -261,7 +261,7 @@ class RosEncoder:
                     output.message(line.channel, time_ns, line.encode("cdr", stamp))
 
     def _arrange(self, plan: Plan, output: Output, time_us: int) -> None:
-        """Robots have come or gone, or sensors were set."""
+        """Adapt to a new plan, after a change of robots or sensors."""
         self._plan = plan
         self._command_channels.clear()
         self._names = dict(zip(plan.robots, ros_names(list(plan.robots)), strict=True))
@@ -280,6 +280,8 @@ class RosEncoder:
             members[name] = self._member(name, spec, devices, plan, output, version)
             if old is not None:
                 old.topics.close()
+                # A new encoder for the same topic keeps its rate: the next message is
+                # due as before.
                 due = {line.channel: line.next_us for line in old.lines}
                 for line in members[name].lines:
                     line.next_us = due.get(line.channel, 0)
@@ -294,7 +296,7 @@ class RosEncoder:
         self._sort(lines, plan)
 
     def _sort(self, lines: list[_Line], plan: Plan) -> None:
-        """Sort topics by what is asked before a message of them is made."""
+        """Group topics by the test that decides whether a message is due."""
         ranks = dict[int, _Rank]()
         self._scans = []
         for line in lines:
@@ -344,9 +346,7 @@ class RosEncoder:
         return _Line(number, topic.quick, key, self._selection.period_us(topic.name))
 
     def _transforms(self, output: Output, time_us: int) -> list[_Line]:
-        """The topic of what moves, if it is recorded. What does not move is written
-        here, if it has changed.
-        """
+        """Return the topic of moving transforms; write changed static ones."""
         moving, fixed = self._moving.topics()
         if self._selection.has(fixed.name):
             known = [t for robot in self._robots for t in robot.static_transforms()]
@@ -377,8 +377,9 @@ class RosEncoder:
         time_ns: int,
         output: Output,
     ) -> None:
-        """Write velocities that a robot was given (m/s, m/s, rad/s) as ``cmd_vel``;
-        what is None has its last value.
+        """Write a velocity command of a robot (m/s, m/s, rad/s) as ``cmd_vel``.
+
+        A component that is None keeps its last value.
         """
         number = self._command_channels.get(name)
         if number is None:
@@ -401,7 +402,7 @@ class RosEncoder:
         )
 
     def _command_channel(self, name: str, output: Output) -> int:
-        """Number of the channel of a robot's commands; 0: they are not recorded."""
+        """Return the channel of a robot's commands; 0 if they are not recorded."""
         names = self._names.get(name)
         topic = "" if names is None else names.topic("cmd_vel")
         return (
@@ -417,8 +418,9 @@ class RosEncoder:
         time_ns: int,
         output: Output,
     ) -> None:
-        """Write a command to many bodies; `rows`: the row of each body when it was
-        given.
+        """Write a command to many bodies.
+
+        `rows` has the row of each body at the time of the command.
         """
         if self._bodies[0] is not rows:
             self._bodies = rows, sorted(rows, key=rows.__getitem__)
@@ -454,7 +456,7 @@ class RosEncoder:
         )
 
     def line(self, level: int, text: str, time_us: int, output: Output) -> None:
-        """Write a line of the log; `level` as in Python's logging."""
+        """Write a log line; `level` as in Python's logging."""
         if self._selection.has("/rosout"):
             kind = self._types.two("rcl_interfaces/Log")
             message = self._m.log2(kind, Stamp.of_us(time_us), level, NODE, text)

@@ -1,5 +1,6 @@
-"""What the thread of the simulation copies of a step for the ROS topics of a recording:
-columns and readings.
+"""Copies of a step for the ROS topics of a recording: columns and readings.
+
+The simulation thread makes them.
 """
 
 from __future__ import annotations
@@ -27,22 +28,20 @@ PROFILE: Final = replace(
     robot=frozenset({"pose", "odom", "base_pose_ground_truth"}),
     world=frozenset(),
 )
-"""Names are those of the profile ``default``. Wheels and paddles are left out of the
-transforms.
-"""
+"""Profile of topic names: ``default``, without wheels and paddles in the transforms."""
 RATES_HZ: Final[Mapping[str, float]] = {
     "*/odom": 1.0,
     "*/base_pose_ground_truth": 1.0,
     "/tf": 3.0,
     "*": 10.0,
 }
-"""Most messages of a topic for each simulated second, unless somebody says otherwise,
-by patterns of topics: 100 robots without scans take 50 kB for each. The transforms have
-true poses and those of odometry, so they come more often than the topics of single
-robots.
+"""Default rates by patterns of topics, messages per simulated second.
+
+100 robots without scans take 50 kB per simulated second. The transforms have true poses
+and poses by odometry, so they come more often than the topics of single robots.
 """
 SPARE_READINGS: Final = 8
-"""Arrays of readings that are kept to be used again."""
+"""Number of arrays of readings to keep for reuse."""
 USUAL: Final = (
     "*/odom",
     "*/base_pose_ground_truth",
@@ -52,24 +51,22 @@ USUAL: Final = (
     "/map",
     "/rosout",
 )
-"""The topics of a recording when nobody names any, beside scans of lasers that somebody
-reads.
-"""
+"""Default topics of a recording, besides scans of lasers with a subscriber."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which topics of which robots are recorded.
+    """Topics and robots to record.
 
     Attributes
     ----------
     topics : tuple of str or None
-        Patterns of topics (``*``, ``?``, ``[…]``; ``*`` takes slashes, too); None:
-        those that are `USUAL`.
+        Patterns of topics (``*``, ``?``, ``[…]``; ``*`` also matches slashes); None:
+        `USUAL`.
     robots : tuple of str
-        Patterns of names of robots.
+        Patterns of robot names.
     rates : mapping of str to float
-        Most messages a simulated second, by patterns of topics; the first that fits
+        Maximum messages per simulated second, by patterns of topics; the first match
         counts.
     """
 
@@ -93,8 +90,9 @@ class Selection:
         return self.topics is not None and self.has(topic)
 
     def period_us(self, topic: str) -> int:
-        """Least time between two messages of a topic, simulated µs; 0: one for every
-        step.
+        """Return the minimum simulated time between two messages of a topic, µs.
+
+        The value 0 means one message for every step.
         """
         for pattern, rate in self.rates.items():
             if fnmatchcase(topic, pattern):
@@ -104,13 +102,13 @@ class Selection:
 
     @property
     def shortest_us(self) -> int:
-        """Least time between two samples; 0: one for every step."""
+        """Minimum simulated time between two samples, µs; 0: one for every step."""
         rates = self.rates.values()
         return round(1e6 / max(rates)) if "*" in self.rates and all(rates) else 0
 
 
 class Columns(NamedTuple):
-    """Copies of the columns of all bodies that messages are made of, see `BodyColumns`."""
+    """Copies of the columns of all bodies that messages need, see `BodyColumns`."""
 
     pose: NDArray[np.float64]
     odom: NDArray[np.float64]
@@ -119,11 +117,11 @@ class Columns(NamedTuple):
 
 
 Key = tuple[str, str, int]
-"""Of a range sensor: robot, kind and index."""
+"""Key of a range sensor: robot, kind and index."""
 
 
 class Version:
-    """The beams of a sensor; equal if they are the same objects."""
+    """Beams of a sensor; equal if they are the same objects."""
 
     __slots__ = ("_bundles",)
 
@@ -139,8 +137,10 @@ class Version:
 
 
 class Sensor(NamedTuple):
-    """A range sensor whose topics are recorded: its number among all, its slice of the
-    readings, and a reading of it as it is set.
+    """Range sensor whose topics are recorded.
+
+    Fields: its number among all sensors, its slice of the readings, and a reading with
+    its current settings.
     """
 
     number: int
@@ -150,8 +150,9 @@ class Sensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The robots that are recorded, and the layout of the arrays of each step, until
-    robots come or go or sensors are set.
+    """Recorded robots, and the layout of the arrays of each step.
+
+    A plan is valid until robots appear or disappear, or sensors are configured.
 
     Attributes
     ----------
@@ -160,9 +161,9 @@ class Plan:
     rows : mapping
         Row of each body.
     sensors : mapping
-        Those whose readings are recorded, by their keys.
+        Sensors with recorded readings, by key.
     versions : mapping
-        By key, what changes when a sensor is set anew.
+        Value by key that changes when a sensor is configured.
     """
 
     robots: Mapping[str, tuple[RobotSpec, Mapping[str, Any]]]
@@ -172,8 +173,9 @@ class Plan:
 
 
 class Readings(NamedTuple):
-    """Copies of the readings of all range sensors, m, with what was seen, and which
-    sensors were measured in this step.
+    """Copies of the readings of all range sensors, m.
+
+    Further fields: laser returns, and which sensors were measured in this step.
     """
 
     ranges: NDArray[np.float64]
@@ -183,21 +185,20 @@ class Readings(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """What a step has left, as copies.
+    """Copies of the results of a step.
 
     Attributes
     ----------
     time_us : int
-        Simulated time.
+        Simulated time, µs.
     plan : Plan
         The layout.
     columns : Columns
         Columns of all bodies.
     readings : Readings or None
-        Of all range sensors; None: no sensor is recorded.
+        Readings of all range sensors; None if no sensor is recorded.
     ages_us : mapping
-        How long ago readings of sensors were measured whose readings come late or
-        seldom, µs, by their keys.
+        Age of readings that come late or seldom, µs, by key of the sensor.
     """
 
     time_us: int
@@ -223,14 +224,14 @@ def _is_recorded(robot: Robot, selection: Selection) -> bool:
 
 
 class Watcher:
-    """Copies what is recorded of a step; lives in the thread of the simulation.
+    """Copies the recorded data of a step, in the simulation thread.
 
     Parameters
     ----------
     sim : Simulation
         The world.
     selection : Selection
-        What is recorded.
+        Topics and robots to record.
     source : str
         Its name as a subscriber of sensors.
     """
@@ -246,7 +247,7 @@ class Watcher:
         self._spare: deque[Readings] = deque(maxlen=SPARE_READINGS)
 
     def close(self) -> None:
-        """Subscribe to no sensor any more."""
+        """Unsubscribe from all sensors."""
         for robot, names in self._subscribed.items():
             if self._sim.robots.get(robot.name) is robot:
                 for name in names:
@@ -255,15 +256,15 @@ class Watcher:
         self._subscribed.clear()
 
     def sample(self) -> Sample:
-        """Copies of what the last step has left."""
+        """Return copies of the results of the last step."""
         fleet = self._sim.fleet
         taken = None
         if fleet.layout != self._layout:
             self._survey()
         if self._places:
             taken = fleet.taken
-            # the same sensors as in the step before are mostly measured: to compare
-            # that is sooner done than to look for new ones
+            # Mostly the same sensors are measured as in the previous step. Comparing
+            # the flags is faster than looking for new ones.
             if self._unread.size and self._taken != (bits := taken.tobytes()):
                 self._taken = bits
                 if taken[self._unread].any():
@@ -290,14 +291,17 @@ class Watcher:
         )
 
     def release(self, sample: Sample) -> None:
-        """A sample is not needed any more; from any thread. Its arrays are used again:
-        new ones of that size cost page faults each time.
+        """Give a sample back for reuse of its arrays; from any thread.
+
+        New arrays of this size would cause page faults each time.
         """
         if sample.readings is not None:
             self._spare.append(sample.readings)
 
     def _copied(self, live: Readings) -> Readings:
         try:
+            # Another thread may have taken the last one since a check, so take it and
+            # see.
             spare = self._spare.pop()
         except IndexError:
             spare = None
@@ -315,8 +319,9 @@ class Watcher:
         return spare
 
     def _survey(self) -> None:
-        """Robots have come or gone, or a sensor was set: find the sensors that are
-        recorded, and subscribe to those that are named.
+        """Find the recorded sensors, and subscribe to the named ones.
+
+        Call it after robots appear or disappear, or after a sensor is configured.
         """
         places, fleet = dict[Key, int](), self._sim.fleet
         subscribed = dict[Robot, list[str]]()
@@ -350,9 +355,7 @@ class Watcher:
         self._unread, self._taken = np.array(list(places.values()), np.int64), b""
 
     def _planned(self, taken: NDArray[np.bool_] | None) -> Plan:
-        """The layout; of sensors those that were measured at least once since it is
-        this one.
-        """
+        """Return the layout, with the sensors that it has measured at least once."""
         sim, fleet = self._sim, self._sim.fleet
         known = {} if self._plan is None else self._plan.sensors
         spans = fleet.placed[1]
@@ -394,7 +397,7 @@ def _has(selection: Selection, ros: RosMessage[Any, Any], topic: str) -> bool:
 
 
 def ros_names(robots: Sequence[str]) -> list[Names]:
-    """Names of robots in ROS's terms: two that would get the same get numbers."""
+    """Return ROS names of robots; equal names get numbers."""
     found, taken = [], set[str]()
     for robot in robots:
         first = name = graph_name(robot)

@@ -1,4 +1,4 @@
-"""Which robots have begun to stall since the step before."""
+"""Robots that started to stall in a step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from botyard.sim.simulation import Simulation
 
 
 class Stalled(NamedTuple):
-    """The column ``stall`` after a step and before it, when they differ.
+    """Column ``stall`` after and before a step in which it changed.
 
     Attributes
     ----------
     rows : mapping
         Row of each body.
     robots : frozenset of str
-        Which of them are robots.
+        Names of the bodies that are robots.
     before, now : bytes
         The column: a byte for each row, 0 or 1.
     """
@@ -30,7 +30,7 @@ class Stalled(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The robots that have begun to stall, in the order of their rows."""
+        """Robots that started to stall, in the order of their rows."""
         begun = np.flatnonzero(
             np.frombuffer(self.now, np.int8) > np.frombuffer(self.before, np.int8)
         ).tolist()
@@ -39,11 +39,12 @@ class Stalled(NamedTuple):
 
 
 class Stalls:
-    """Compares the stalls of each step with those of the step before; lives in the
-    thread of the simulation.
+    """Compares the stalls of each step with the previous step.
 
-    Names are found out by who needs them: where many robots drive, one or the other
-    stalls in most steps.
+    It belongs to the simulation thread.
+
+    The writer thread looks up names: with many robots, some of them stall in most
+    steps.
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -53,9 +54,9 @@ class Stalls:
         self._before = b""
 
     def look(self) -> Stalled | None:
-        """What has changed in this step; None: nothing, or bodies have come or gone."""
-        # not the snapshot that listeners are given: one before us may have removed a
-        # robot
+        """Return the changes of this step; None without any, or if bodies changed."""
+        # Do not use the snapshot passed to listeners: an earlier listener may have
+        # removed a robot.
         now, rows = self._sim.snapshot.state.stall.tobytes(), self._sim.engine.rows
         before, self._before = self._before, now
         if rows is not self._rows:

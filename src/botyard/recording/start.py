@@ -1,4 +1,4 @@
-"""`Simulation.record`: checks what a program asks for, and begins a recording."""
+"""Implementation of `Simulation.record`: check the arguments and start a recording."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ def choose(
     patient: bool = True,
     keep_files: bool = False,
 ) -> Choices:
-    """What is recorded, of the arguments of `Simulation.record`; `patient`,
-    `keep_files`: see `Choices`.
+    """Return the choices that the arguments of `Simulation.record` make.
+
+    `patient` and `keep_files`: see `Choices`.
 
     Raises
     ------
     ArgumentError
-        One is out of its range or of another type, or two do not go together.
+        An argument is out of its range or has another type, or two exclude each other.
     """
     selection = Selection(
         topics=None if topics is None else _topics(topics),
@@ -56,10 +57,10 @@ def choose(
     )
     on_stall = arguments.flag(on_stall, "on_stall")
     if last and (split or split_mb):
-        raise ArgumentError("last: what is kept in memory is not split into files")
+        raise ArgumentError("last: a recording in memory cannot be split into files")
     if on_stall and not last:
         raise ArgumentError(
-            "on_stall: expected `last`, how many seconds are kept and saved then"
+            "on_stall: expected `last`, the number of seconds to keep and save at a stall"
         )
 
     return Choices(
@@ -99,14 +100,10 @@ def _topics(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _topic(pattern: str, what: str) -> str:
-    if pattern[:1] not in {
-        "/",
-        "*",
-        "?",
-        "[",
-    }:  # it would fit no topic, and have no effect
+    # Such a pattern would match no topic, and have no effect.
+    if pattern[:1] not in {"/", "*", "?", "["}:
         raise ArgumentError(
-            f"{what}: expected patterns of topics, which begin with a slash, "
+            f"{what}: expected topic patterns that start with / or a wildcard, "
             f"such as */odom, found {arguments.found(pattern)}"
         )
 
@@ -128,12 +125,13 @@ def _rates(rate: float | Mapping[str, float] | None) -> Mapping[str, float]:
             hertz, "rate", low=0.0, high=MAX_RATE_HZ, unit="Hz"
         )
 
+    # The given patterns come before the defaults, because the first match counts.
     return found if "*" in found else {**found, **RATES_HZ, **found}
 
 
 @simulation.record.implementation
 def _record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
-    """Begin to record; see `Simulation.record`."""
+    """Start to record; see `Simulation.record`."""
     return Recorder(sim, Path(path), choose(**choices))
 
 

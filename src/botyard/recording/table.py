@@ -1,4 +1,4 @@
-"""Recordings as tables, a row for each time and robot: CSV, Parquet, Arrow (Feather)."""
+"""Recordings as tables with a row for each time and robot: CSV, Parquet, Arrow."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ from botyard.processes.safefile import replacing
 from botyard.recording.arrays import Recording
 
 ROWS_AT_ONCE: Final = 20_000
-"""Rows of CSV that are made at once: bounds the memory."""
+"""Number of CSV rows to make at once; it limits the memory."""
 _AXES: Final = {
     "poses": ("x [m]", "y [m]", "heading [rad]"),
     "velocities": ("vx [m/s]", "vy [m/s]", "yaw rate [rad/s]"),
     "odometry": ("odom x [m]", "odom y [m]", "odom heading [rad]"),
     "commands": ("command vx [m/s]", "command vy [m/s]", "command yaw rate [rad/s]"),
 }
-"""Names of the columns of each array of a `Recording`."""
+"""Column names of each array of a `Recording`."""
 
 
 def columns_of(run: Recording) -> dict[str, NDArray[Any]]:
-    """The columns of the table by their names, with units. Robots that are not in the
-    world at a time have no row there.
+    """Return the columns of the table by name, with units.
+
+    A robot has no row for a time at which it is not in the world.
 
     Returns
     -------
     mapping
-        ``time [s]``, ``robot`` (its name), and the numbers of the arrays of the
-        recording; NaN: it was not recorded.
+        ``time [s]``, ``robot`` (its name), and the numbers of the recording's arrays;
+        NaN if
+        a number was not recorded.
     """
     there = ~np.isnan(
         np.concatenate([run.poses, run.velocities, run.odometry], axis=2)
@@ -55,7 +57,7 @@ def columns_of(run: Recording) -> dict[str, NDArray[Any]]:
 
 
 def _csv(columns: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
-    """RFC 4180; numbers with all their digits, nothing where one is missing."""
+    """Write RFC 4180: numbers with all digits, missing ones empty."""
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     writer = csv.writer(text)
     writer.writerow(columns)
@@ -72,11 +74,12 @@ def _csv(columns: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
 
 def _written(values: NDArray[Any]) -> list[Any]:
     if values.dtype == object:
-        # a spreadsheet would take such a name for a formula
+        # A spreadsheet would read such a name as a formula, so it gets an apostrophe.
         return [
             f"'{name}" if name[:1] in "=+-@\t\r" else name for name in values.tolist()
         ]
 
+    # Only NaN differs from itself.
     return ["" if value != value else value for value in values.tolist()]
 
 
@@ -104,7 +107,8 @@ def _parquet(
 ) -> None:
     import pyarrow.parquet
 
-    parquet: Any = pyarrow.parquet  # which has no types
+    # pyarrow has no type annotations.
+    parquet: Any = pyarrow.parquet
     parquet.write_table(_table(columns, run), file, compression="zstd")
 
 
@@ -131,34 +135,34 @@ NEED_PYARROW: Final = (".parquet", ".arrow", ".feather")
 def export(
     run: Recording, path: str | PathLike[str], *, overwrite: bool = False
 ) -> int:
-    """Write a recording as a table; its format is that of the file's suffix. Returns
-    the number of rows.
+    """Write a recording as a table in the format of the suffix; return the row count.
 
     Parameters
     ----------
     run : Recording
         The recording.
     path : path-like
-        The file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but the first
-        need the extra ``tables``.
+        Path of the file: ``.csv``, ``.parquet``, ``.arrow`` or ``.feather``; all but
+        the
+        first need the extra ``tables``.
     overwrite : bool
         Replace a file that botyard did not write.
 
     Raises
     ------
     ArgumentError
-        The suffix is another one.
+        The suffix is not one of these.
     KeptFileError
-        There is a file that botyard did not write.
+        The path is a file that botyard did not write.
     OSError
-        It cannot be written.
+        The file cannot be written.
     ImportError
         The extra is missing.
     """
     write = _WRITERS.get(Path(path).suffix.lower())
     if write is None:
         raise ArgumentError(
-            f'path: expected a suffix out of {" ".join(SUFFIXES)}, found "{Path(path).suffix}"'
+            f'path: expected one of the suffixes {" ".join(SUFFIXES)}, found "{Path(path).suffix}"'
         )
 
     columns = columns_of(run)

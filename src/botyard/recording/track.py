@@ -1,9 +1,8 @@
-"""A recording in memory, to go to any moment of it: its states, the changes between
-them, its maps and models, and what happened.
+"""Recording in memory with access to any moment.
 
-The file is read once. States are kept as keyframes and deltas, one a second as the
-recorder writes them; changes as the bytes of their entries, which are read when they
-are needed.
+It has the states, the changes between them, maps, models and events. The file is read
+once. States are kept as keyframes and deltas, one per second as the recorder writes
+them. Changes are kept as the bytes of their entries, which are decoded on demand.
 """
 
 from __future__ import annotations
@@ -47,18 +46,21 @@ from botyard.sim.journal import (
 )
 
 FRAMES_PER_KEYFRAME: Final = 32
-"""Frames from one keyframe to the next: to go to a moment, half of them are put
-together on average.
+"""Number of frames between keyframes.
+
+Access to a moment decodes half of them on average.
 """
 MAX_MARKS: Final = 2000
-"""Most events that are kept: of more, every second one of the kind that is most
-frequent goes.
+"""Largest number of events to keep.
+
+Beyond it, every second event of the most frequent kind is dropped.
 """
 MAX_NAMED: Final = 3
-"""Robots that the text of an event names; of more, it says how many."""
+"""Number of robots that the text of an event names; it counts the others."""
 SILENCE_S: Final = 5.0
-"""Commands are an event where nobody has commanded anything for so long before,
-simulated s; so are stalls of a robot.
+"""Simulated time without commands after which a command is an event, s.
+
+The same time applies to stalls of a robot.
 """
 ROSOUT: Final = "/rosout"
 WARN: Final = 30
@@ -77,13 +79,14 @@ _READ: Final = tuple(
         RemoveRobots,
     )
 )
-"""Changes that are read with the file: they bring maps and models, or are events."""
-_COMMAND: Final = Submit.__name__.encode()  # of many bodies, too
+"""Changes that are decoded with the file: they bring maps and models, or are events."""
+# The name also occurs in commands to many bodies.
+_COMMAND: Final = Submit.__name__.encode()
 Progress = Callable[[float], None]
 
 
 class Mark(NamedTuple):
-    """An event: simulated time, s; its kind; a line of text.
+    """Event: simulated time, s; its kind; a line of text.
 
     Kinds: ``stall``, ``client``, ``map``, ``command``, ``robot``, ``branch``,
     ``warning``, ``error``.
@@ -95,20 +98,20 @@ class Mark(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A recorded state.
+    """Recorded state.
 
     Attributes
     ----------
     tick : int
-        Steps done.
+        Number of steps.
     time : float
         Simulated time, s.
     entries : int
-        Changes that were made before it.
+        Number of changes before it.
     scene : int
-        Its map: index of `Track.scenes`.
+        Its map: index in `Track.scenes`.
     digest : int
-        `Simulation.digest` of it.
+        Its `Simulation.digest`.
     """
 
     tick: int
@@ -120,27 +123,27 @@ class Moment(NamedTuple):
 
 @dataclass(slots=True)
 class Track:
-    """A recording.
+    """Recording in memory.
 
     Attributes
     ----------
     start : Beginning
-        What the run begins with.
+        Initial data of the run.
     step : float
         Simulated time of a step, s.
     moments : list of Moment
         All states, oldest first; ticks never go back.
     entries : list of bytes
-        All changes, in their order; see `entry`.
+        All changes in order; see `entry`.
     scenes, models : list
-        All maps, and the models that come later.
+        All maps, and models that come later.
     marks : list of Mark
-        What happened, oldest first.
+        Events of the run, oldest first.
     said : list of bytes
-        All events of programs and of traffic, oldest first, as messages of `EVENTS`:
-        `botyard.recording.own_channels.unpack_json` reads them.
+        All events of programs and of traffic, oldest first, as messages of `EVENTS`;
+        `botyard.recording.own_channels.unpack_json` decodes them.
     problems : list of str
-        What could not be read.
+        Parts that could not be read.
     """
 
     start: Beginning
@@ -157,24 +160,28 @@ class Track:
 
     @property
     def begin(self) -> int:
-        """The first tick."""
+        """First tick."""
         return self.moments[0].tick
 
     @property
     def end(self) -> int:
-        """The last tick."""
+        """Last tick."""
         return self.moments[-1].tick
 
     def before(self, tick: int) -> int:
-        """Index of the last state at a tick or before it; the first one if there is
-        none.
-        """
+        """Return the index of the last state at or before a tick, or of the first."""
         return max(
             0, bisect_right(self.moments, tick, key=lambda moment: moment.tick) - 1
         )
 
     def state(self, index: int) -> bytes:
-        """A state. StateError: it is damaged."""
+        """Return a state.
+
+        Raises
+        ------
+        StateError
+            It is damaged.
+        """
         first = index
         while not frames.is_keyframe(self.frames[first]):
             first -= 1
@@ -185,7 +192,13 @@ class Track:
         return state
 
     def entry(self, index: int) -> Entry:
-        """A change. RecordingError: it cannot be read."""
+        """Return a change.
+
+        Raises
+        ------
+        RecordingError
+            It cannot be read.
+        """
         return decode_entry(self.entries[index], self.budget)
 
 
@@ -194,22 +207,23 @@ def read_track(
     budget: Budget = Budget(),
     progress: Progress = lambda part: None,
 ) -> Track:
-    """Read a recording. Of a damaged or unfinished one, all complete chunks are read.
+    """Read a recording; of a damaged or unfinished one, all complete chunks.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        Path of the file.
     budget : Budget
-        Limits: ``bytes`` is what states and changes may have together, ``robots``,
-        ``beams`` and so on are of all that come later together.
+        Limits: ``bytes`` limits states and changes together; ``robots``, ``beams`` and
+        so on
+        limit all later additions together.
     progress : callable
-        Called with the part of the file that was read, 0 to 1.
+        Called with the fraction of the file that was read, 0 to 1.
 
     Raises
     ------
     RecordingError
-        It cannot be read, is larger than the budget allows, or has no states.
+        The file cannot be read, is larger than the budget allows, or has no states.
     """
     with Reader(path, budget) as file:
         first = first_state(file, file.messages((STATES,)))
@@ -218,7 +232,7 @@ def read_track(
 
 
 class _Maker:
-    """Reads the file."""
+    """Reader of the file."""
 
     def __init__(self, file: Reader, start: Beginning, budget: Budget) -> None:
         self._file, self._budget = file, budget
@@ -227,14 +241,14 @@ class _Maker:
         )
         self._meter = Meter(budget, file.path, RecordingError)
         self._worlds = Meter(budget, file.path, RecordingError)
-        """Robots and maps that come later, all together."""
+        """Meter of all robots and maps that come later."""
         self._state: bytes | None = None
         self._decoded: bytes | None = None
         self._since_keyframe = 0
         self._commanded = -SILENCE_S
         self._stalled: dict[str, float] = {}
         self._said_at: list[float] = []
-        """Simulated time of each of `Track.said`, s."""
+        """Simulated time of each entry of `Track.said`, s."""
         self._handlers: dict[str, Callable[[Message], None]] = {
             STATES: self._take_state,
             JOURNAL: self._take_entry,
@@ -243,7 +257,7 @@ class _Maker:
         }
 
     def make(self, progress: Progress) -> Track:
-        """Read all."""
+        """Read all chunks."""
         track, last = self._track, self._file.chunks[-1].at if self._file.chunks else 1
         for chunk, messages in self._file.by_chunk(tuple(self._handlers)):
             progress(chunk.at / last)
@@ -258,7 +272,7 @@ class _Maker:
                     )
 
         if not track.moments:
-            raise self._file.error("there is no state in it that can be read")
+            raise self._file.error("expected at least one readable state, found none")
         track.problems = list(self._file.problems)
         return track
 
@@ -272,11 +286,10 @@ class _Maker:
 
         self._state = state
         tick = tick_of(state, self._budget)
-        if (
-            track.moments and tick < track.moments[-1].tick
-        ):  # a state was restored: what was before is taken back
+        # A restored state takes back the states after its tick.
+        if track.moments and tick < track.moments[-1].tick:
             self._drop_from(tick)
-
+        # States are encoded anew, because keyframes of the file can be far apart.
         last = (
             self._decoded
             if track.moments and self._since_keyframe < FRAMES_PER_KEYFRAME
@@ -310,12 +323,13 @@ class _Maker:
             self._said_at.pop()
             track.said.pop()
 
-        self._note(time, "branch", "the world has gone on from here")
+        self._note(time, "branch", "the run continues from a restored state")
         self._since_keyframe = FRAMES_PER_KEYFRAME
 
     def _take_entry(self, message: Message) -> None:
         data, time = unpack_bytes(message.data), message.time / 1e9
         self._meter.add("bytes", len(data))
+        # A search for names in the bytes is faster than decoding every entry.
         if any(name in data for name in _READ):
             self._take_change(decode_entry(data, self._budget), time)
         elif _COMMAND in data:
@@ -387,18 +401,17 @@ class _Maker:
             )
         elif what in ("lost", "gap"):
             self._note(
-                message.time / 1e9, "warning", "the recorder had to leave something out"
+                message.time / 1e9, "warning", "the recorder had to leave data out"
             )
-        elif isinstance(what, str) and isinstance(
-            said.get("text"), str
-        ):  # of a program, or of traffic
+        # Such an event comes from a program, or from traffic.
+        elif isinstance(what, str) and isinstance(said.get("text"), str):
             self._meter.add("bytes", len(message.data))
             self._track.said.append(message.data)
             self._said_at.append(message.time / 1e9)
             self._note(message.time / 1e9, "event", shown(said["text"] or what, 200))
 
     def _stalls(self, name: str, time: float) -> bool:
-        """Whether a robot that stalls is an event: it has not stalled lately."""
+        """Whether a stall of a robot is an event: it has not stalled recently."""
         before, self._stalled[name] = self._stalled.get(name, -SILENCE_S), time
         return not 0.0 <= time - before < SILENCE_S
 
@@ -407,7 +420,8 @@ class _Maker:
         if len(data) <= _LEVEL_AT or data[_LEVEL_AT] < WARN:
             return
         texts, at = list[str](), _LEVEL_AT + 1
-        for _ in range(2):  # the node's name, the text
+        # The strings are the name of the node and the text.
+        for _ in range(2):
             at = 4 + (at - 4 + 3) // 4 * 4
             if at + _U32.size > len(data):
                 return
@@ -429,6 +443,7 @@ class _Maker:
         track = self._track
         track.marks.append(Mark(time, kind, text))
         if len(track.marks) > MAX_MARKS:
+            # Dropping every second one of the most frequent kind keeps rare events.
             often, kept, of_kind = (
                 Counter(mark.kind for mark in track.marks).most_common(1)[0][0],
                 list[Mark](),
@@ -443,7 +458,7 @@ class _Maker:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a sentence."""
+    """Return names as part of a sentence."""
     found: Sequence[str] = tuple(names)
     more = len(found) - MAX_NAMED
     return ", ".join(shown(name, 40) for name in found[:MAX_NAMED]) + (

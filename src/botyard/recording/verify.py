@@ -1,8 +1,8 @@
-"""Proves that a recorded run comes out again: from its first state and its journal,
-every digest and every state on the way.
+"""Verification of a recorded run: it is simulated again and compared.
 
-Nothing that a recording names is run: of programs that drove robots only the commands
-count, which are in the journal.
+The run starts from its first state and its journal; every digest and every state must
+be the same. The recording cannot run code here: only the commands of programs that
+drove robots count, and the journal holds them.
 """
 
 from __future__ import annotations
@@ -58,18 +58,19 @@ from botyard.sim.resimulation import apply
 from botyard.sim.simulation import Simulation
 
 MAX_GAP_S: Final = 3600.0
-"""Longest simulated time between two records of a run, s; the recorder writes one every
-second.
+"""Longest simulated time between two records of a run, s.
+
+The recorder writes one record every second.
 """
 MAX_NAMED: Final = 3
-"""Values that the text about a step names."""
+"""Number of values that the text about a step names."""
 MAX_DIFFERENCES: Final = 20
-"""Differences of a state that are kept; all are counted."""
+"""Largest number of differences of a state to keep; all are counted."""
 Progress = Callable[[int], None]
 
 
 class Digest(msgspec.Struct):
-    """A message of the channel of digests."""
+    """Message of the channel of digests."""
 
     tick: int
     digest: str
@@ -82,16 +83,16 @@ class _Event(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """What a recorded run begins with.
+    """Initial data of a recorded run.
 
     Attributes
     ----------
     setup : Setup
-        How the simulation was set up.
+        Setup of the simulation.
     scene : Scene
         The map.
     models : sequence of Model
-        The models that the first state refers to.
+        Models that the first state refers to.
     """
 
     setup: Setup
@@ -101,27 +102,25 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """The first record that did not come out again.
+    """First record that was not reproduced.
 
     Attributes
     ----------
     after, tick : int
-        Steps done at the last record that came out the same, and at this one.
+        Numbers of steps at the last record that was the same, and at this one.
     first : tuple of Difference
-        What differs in this step, as far as a check told that; at most
-        `MAX_DIFFERENCES`.
+        Differences of this step that a check revealed; at most `MAX_DIFFERENCES`.
     is_all : bool
-        Whether nothing else differs in it.
+        Whether these are all differences of the step.
     at : int
-        Steps done at the first state from there on, with which all values were
-        compared.
+        Number of steps at the next state, whose values were all compared.
     found : tuple of Difference
-        What differs in that one, at most `MAX_DIFFERENCES`; empty: the recording has
+        Differences of this state, at most `MAX_DIFFERENCES`; empty if the recording has
         none.
     count : int
-        How many values differ in it.
+        Number of values that differ in it.
     lost : mapping of str to int
-        What the recorder had left out until then.
+        Numbers of records that the recorder had left out until then.
     """
 
     after: int
@@ -146,7 +145,7 @@ class Divergence:
                 if not self.is_all
                 else f"{len(self.first) - MAX_NAMED} more values"
             )
-            parts[0] += f" ({more} differ, too)"
+            parts[0] += f" ({more} also differ)"
 
         if self.found:
             more = f" ({self.count - 1} more values differ)" if self.count > 1 else ""
@@ -156,8 +155,8 @@ class Divergence:
 
         if not parts:
             return (
-                f"{when}: another digest than recorded; which value differs "
-                "is not in the recording"
+                f"{when}: the digest differs from the recorded one; the "
+                "recording does not show which value differs"
             )
 
         lost = (
@@ -171,19 +170,20 @@ class Divergence:
 
 @dataclass(slots=True, kw_only=True)
 class Proof:
-    """What was found out about a recorded run.
+    """Result of the verification of a recorded run.
 
     Attributes
     ----------
     begin, end : int
-        Steps done at its beginning and at its end.
+        Numbers of steps at its start and at its end.
     steps, changes, digests, states, checks : int
-        Steps done again, changes done again, and digests, states, and checks of a step
-        that were compared.
+        Numbers of repeated steps and changes, and of compared digests, states, and
+        checks of
+        a step.
     divergence : Divergence or None
-        The first difference; None: all is the same.
+        First difference; None if there is none.
     notes : list of str
-        What restricts the proof: another program computed the run, the file was cut
+        Restrictions of the result: another program computed the run, the file was cut
         short.
     """
 
@@ -203,22 +203,22 @@ def resimulate(
     budget: Budget = Budget(),
     progress: Progress = lambda tick: None,
 ) -> Proof:
-    """Do the run of a recording again, up to the first difference.
+    """Simulate the run of a recording again, up to the first difference.
 
     Parameters
     ----------
     path : path-like
         The recording.
     budget : Budget
-        Limits of what is read and of the worlds in it.
+        Limits of reading, and of the worlds in the recording.
     progress : callable
         Called with the tick of each record.
 
     Raises
     ------
     RecordingError
-        It is damaged (each changed byte is noticed), of another version, or cannot be
-        done again; the message says what cannot be read.
+        The recording is damaged (each changed byte is noticed), has another version, or
+        cannot be repeated; the message says which part cannot be read.
     """
     with Reader(path, budget) as file:
         notes, programs = list[str](), computed_elsewhere(file.metadata)
@@ -229,6 +229,8 @@ def resimulate(
             )
 
         if file.is_cut:
+            # A file without its end has no checksum of the whole; its chunks have their
+            # own.
             notes += file.problems
         else:
             file.verify()
@@ -241,7 +243,7 @@ def resimulate(
             run = _Run(start, first, file.path, budget)
         except BotyardError as error:
             raise file.error(
-                f"the world at its beginning cannot be made: {_reason(error)}{_version(file)}"
+                f"the world at its start cannot be restored: {_reason(error)}{_version(file)}"
             ) from None
 
         run.proof.notes += notes
@@ -256,8 +258,12 @@ def resimulate(
 
 
 def first_state(file: Reader, records: Iterable[Message]) -> bytes:
-    """The state that a run begins with, out of its records. RecordingError: there is
-    none, or something before it is damaged.
+    """Return the first state of a run from its records.
+
+    Raises
+    ------
+    RecordingError
+        The recording has no state, or data before it are damaged.
     """
     known = len(file.problems)
     first = next((m for m in records if m.channel.topic == STATES), None)
@@ -265,9 +271,10 @@ def first_state(file: Reader, records: Iterable[Message]) -> bytes:
         raise file.error(file.problems[known])
     if first is None:
         why = file.metadata.get("botyard", {}).get(
-            "state", "it has none of our channels, or was cut short before the first"
+            "state",
+            "it has none of botyard's channels, or was cut short before the first state",
         )
-        raise file.error(f"there is no first state in it: {shown(why, 200)}")
+        raise file.error(f"expected a first state, found none: {shown(why, 200)}")
 
     try:
         return frames.decode(unpack_bytes(first.data), None)
@@ -281,12 +288,12 @@ def _version(file: Reader) -> str:
 
 
 def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginning:
-    """Setup, scene and models of a recording.
+    """Read setup, scene and models of a recording.
 
     Raises
     ------
     RecordingError
-        Something of it is missing or cannot be read; the message names all of that.
+        Some of them are missing or cannot be read; the message names all of these.
     """
     decoders: dict[str, Callable[[bytes, Budget], Any]] = {
         "setup": decode_setup,
@@ -304,13 +311,13 @@ def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginnin
                 failed.append(f"{shown(place.name, 40)}: {error.reason}")
 
     failed += [
-        f"{what}: there is none"
+        f"{what}: not found"
         for what in ("setup", "scene")
         if not found[what] and not any(f.startswith(what) for f in failed)
     ]
     if failed:
         raise file.error(
-            f"of this recording cannot be read{_version(file)}: {'; '.join(failed)}"
+            f"parts of this recording cannot be read{_version(file)}: {'; '.join(failed)}"
         )
 
     try:
@@ -318,6 +325,7 @@ def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginnin
     except StateError as error:
         raise file.error(f"{error}{_version(file)}") from None
 
+    # A recording that ran for long has models of robots that are gone.
     wanted = {roster.described, *(body.digest for body in roster.bodies)}
     models = tuple(model for model in found["model"] if object_digest(model) in wanted)
     specs = {
@@ -336,8 +344,12 @@ def beginning(file: Reader, first: bytes, budget: Budget = Budget()) -> Beginnin
 
 
 def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulation:
-    """A simulation in a recorded state, without its programs. BotyardError: the state
-    is damaged or does not fit.
+    """Return a simulation in a recorded state, without its programs.
+
+    Raises
+    ------
+    BotyardError
+        The state is damaged or does not fit.
     """
     setup = start.setup
     sim = Simulation(
@@ -358,7 +370,7 @@ def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulatio
 
 
 class _Run:
-    """A run that is done again, record by record, in the order of the file."""
+    """Repeated run, record by record in the order of the file."""
 
     def __init__(
         self, start: Beginning, first: bytes, path: str, budget: Budget
@@ -375,7 +387,7 @@ class _Run:
         self._max_steps = max(1, round(MAX_GAP_S * 1e6 / self.sim.engine.clock.step_us))
 
     def take(self, message: Message) -> bool:
-        """Take a record in; False: enough is known."""
+        """Process a record. Returns False when the result is complete."""
         topic, data = message.channel.topic, message.data
         if topic == JOURNAL:
             try:
@@ -417,7 +429,7 @@ class _Run:
         ) from None
 
     def _step_to(self, tick: int) -> bool:
-        """Step up to a tick; False: more steps have been done already."""
+        """Step up to a tick. Returns False if the run is already past it."""
         sim = self.sim
         if tick - sim.tick > self._max_steps:
             raise RecordingError(
@@ -427,6 +439,8 @@ class _Run:
             )
 
         while sim.tick < tick:
+            # Step the engine directly: listeners of steps do not belong to the recorded
+            # run.
             sim.engine.step()
             if self._kept.wants(sim.tick):
                 self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)
@@ -440,7 +454,7 @@ class _Run:
         what = f"{type(change).__name__} of {shown(entry.source, 60)}"
         if not self._step_to(entry.tick):
             raise RecordingError(
-                f"tick {sim.tick}: {what} is of tick {entry.tick}, which is over",
+                f"tick {sim.tick}: {what}: expected a tick from {sim.tick}, found {entry.tick}",
                 self._path,
             )
 
@@ -458,16 +472,17 @@ class _Run:
         try:
             with acting(entry.source):
                 apply(change, sim, entry.source)
-        # a crafted entry can name what is not there in many ways: tables, rows, robots,
-        # lasers
+        # A crafted entry can refer to missing objects in many forms: tables, rows,
+        # robots, lasers.
         except Exception as error:
-            self._fail(f"{what} cannot be done again", error)
+            self._fail(f"{what} cannot be repeated", error)
 
         self.proof.changes += 1
 
     def _check(self, data: bytes) -> None:
-        """Compare the columns of the last steps: go on until the next state, which says
-        more.
+        """Compare the columns of the last steps.
+
+        After a difference the run goes on to the next state, which shows more.
         """
         try:
             check = checks.decode(unpack_bytes(data))
@@ -515,9 +530,8 @@ class _Run:
             self._fail("a state", error)
 
         suspect = self._suspect or Divergence(after=self._same, tick=tick)
-        if (
-            not found and not suspect.first
-        ):  # the state came out again, but the digest before it did not
+        # The state is the same, but the digest before it was not.
+        if not found and not suspect.first:
             found = [
                 Difference("", "digest", "another one", f"{self.sim.digest():016x}")
             ]
@@ -532,7 +546,10 @@ class _Run:
         return False
 
     def _is_same(self, same: bool) -> bool:
-        """A digest was compared: go on until the next state, which says more."""
+        """Note the comparison of a digest.
+
+        After a difference the run goes on to the next state, which shows more.
+        """
         if same and self._suspect is None:
             self._same = self.sim.tick
         elif self._suspect is None:
@@ -550,7 +567,7 @@ class _Run:
         return False
 
     def finish(self) -> Proof:
-        """What was found."""
+        """Return the result."""
         if self.proof.divergence is None:
             self.proof.divergence = self._suspect
         return self.proof

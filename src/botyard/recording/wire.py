@@ -1,23 +1,24 @@
-"""Descriptions and changes (frozen dataclasses with arrays) as bytes and back. Bytes
-are data: they name no code.
+"""Codec of descriptions and changes: frozen dataclasses with arrays.
 
-Layout of a message: length of the head (4 bytes, little-endian); the head, which is
-MessagePack: version, kind, type and shape of each array, and the body; then the arrays'
-numbers (little-endian, in C order). In the body
+Bytes are pure data: they name no code. Layout of a message: length of the head (4
+bytes, little-endian); the head in MessagePack: version, kind, type and shape of each
+array, and the body; then the numbers of the arrays (little-endian, in C order). In the
+body
 
 - a dataclass is a map of all its fields by name, so that a later version can add a
-  field with a default;
-- a tuple with names (a pose) is a list, a member of an enumeration its number;
+  field
+  with a default;
+- a named tuple (a pose) is a list, a member of an enumeration its number;
 - an array is its index in the head;
-- a value of one of several classes is a list of two: the class's name and its fields;
+- a value of one of several classes is a list with the name of the class and its fields;
   the kind of a device is its field ``type``.
 
-Floats keep their bits, and a whole number that stands where a float is declared stays
-one: a model has the same digest as before.
+Floats keep their bits. An integer in the place of a declared float stays an integer, so
+that a model keeps its digest.
 
-Readers take bytes from strangers. msgspec refuses by type what does not belong there
-before it becomes an object, so what a message costs is bounded by its length;
-`MAX_HEAD` and `Budget.bytes` bound that, and `MAX_FREE` what has no declared type.
+Readers get bytes from outside. msgspec rejects wrong types before it makes objects, so
+the length of a message limits its cost. `MAX_HEAD` and `Budget.bytes` limit the length,
+and `MAX_FREE` limits values without a declared type.
 """
 
 from __future__ import annotations
@@ -53,33 +54,35 @@ from botyard.names import shown
 
 VERSION: Final = 1
 MAX_HEAD: Final = 32 * 2**20
-"""Longest head, bytes: what is not an array. The largest worlds that can be read
-(`Budget.robots`) have a quarter of that.
+"""Longest head (all data except arrays), bytes.
+
+The largest readable worlds (`Budget.robots`) need a quarter of it.
 """
 MAX_FREE: Final = 4 * 2**20
-"""Most bytes of a message whose type is not declared (options, values of columns): any
-objects can be made of them.
+"""Largest size of values without a declared type in a message, bytes.
+
+Such values (options, values of columns) can become any objects.
 """
 MAX_ARRAYS: Final = 100
-"""Most arrays of a message; a scene has two, the velocities of a fleet four."""
+"""Largest number of arrays of a message; a scene has two, fleet velocities four."""
 MAX_NESTING: Final = 100
-"""Depth of values whose type is not declared."""
+"""Largest depth of values without a declared type."""
 _LENGTH: Final = struct.Struct("<I")
 _NUMBERS: Final = frozenset(np.dtype(c).newbyteorder("<").str for c in "bBhHiIqQfd?")
-"""Types of arrays that a message may have."""
+"""Types of arrays that a message can have."""
 
 Classes = Mapping[str, Any]
-"""Classes that may stand in one place, by their names."""
+"""Allowed classes by name."""
 
 
 class _Version(msgspec.Struct, array_like=True):
-    """The first value of a head, which all versions have; what follows is passed over."""
+    """First value of a head, which all versions have; the rest is ignored."""
 
     version: int
 
 
 class _Kind(msgspec.Struct):
-    """The kind of a device; its other fields are passed over."""
+    """Kind of a device; its other fields are ignored."""
 
     type: str
 
@@ -94,20 +97,21 @@ class _Head(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class _Reader:
-    """The arrays of a message, and what may still be read of it."""
+    """Arrays of a message, and the remaining budget for free values."""
 
     def __init__(self, arrays: Sequence[NDArray[Any]]) -> None:
         self.arrays = arrays
         self._free = MAX_FREE
 
     def free(self, raw: msgspec.Raw) -> Any:
-        """A value whose type is not declared: numbers, texts, bytes, lists and
-        mappings.
+        """Decode a value without a declared type.
+
+        It consists of numbers, strings, bytes, lists and mappings.
         """
         self._free -= len(raw)
         if self._free < 0:
             raise ValueError(
-                f"more than {MAX_FREE} bytes of values without a declared type"
+                f"expected at most {MAX_FREE} bytes of values without a declared type, found more"
             )
 
         value = msgspec.msgpack.decode(raw)
@@ -117,12 +121,15 @@ class _Reader:
 
 def _check_plain(value: Any, depth: int) -> None:
     if depth < 0:
-        raise ValueError(f"values are nested deeper than {MAX_NESTING}")
+        raise ValueError(
+            f"expected values nested at most {MAX_NESTING} deep, found deeper ones"
+        )
+
     if isinstance(value, dict):
         for key, one in value.items():
             if not isinstance(key, str):
                 raise ValueError(
-                    f"expected texts as keys, found {shown(repr(key), 40)}"
+                    f"expected strings as keys, found {shown(repr(key), 40)}"
                 )
 
             _check_plain(one, depth - 1)
@@ -134,23 +141,23 @@ def _check_plain(value: Any, depth: int) -> None:
 
 
 def _plain_number(value: object) -> object:
-    """A number of NumPy as one of Python."""
+    """Convert a number of NumPy to Python."""
     if isinstance(value, np.generic):
         return value.item()
     raise NotImplementedError(f"{type(value).__qualname__} is not data")
 
 
 class _Form(NamedTuple):
-    """How values of a declared type are written and read.
+    """Encoding of the values of a declared type.
 
     Attributes
     ----------
     wire : type
-        Its type in the message, for msgspec.
+        Type in the message, for msgspec.
     write : callable or None
-        Makes of a value what msgspec writes; None: it writes the value itself.
+        Converts a value for msgspec; None: msgspec writes it directly.
     read : callable or None
-        Makes a value of what msgspec has read; None: that is the value.
+        Converts a value from msgspec; None: no conversion.
     """
 
     wire: Any
@@ -162,9 +169,7 @@ _declared: dict[Any, Callable[[], Classes]] = {}
 
 
 def declare(hint: Any, classes: Callable[[], Classes]) -> None:
-    """Say which classes may stand where `hint` is declared: a protocol, a base class,
-    or object.
-    """
+    """Register the classes allowed for `hint`: a protocol, a base class or object."""
     _declared[hint] = classes
 
 
@@ -172,29 +177,29 @@ def declare(hint: Any, classes: Callable[[], Classes]) -> None:
 
 
 def encode(kind: str, body: Any, form: Any) -> bytes:
-    """A message.
+    """Encode a message.
 
     Parameters
     ----------
     kind : str
-        What it is, such as ``scene``.
+        Kind of the message, such as ``scene``.
     body : value
         A value of the type `form`.
 
     Raises
     ------
     RecordingError
-        Something in it cannot be written as data.
+        A value in it cannot be written as data.
     """
     arrays: list[NDArray[Any]] = []
     write = _form(form).write
 
     def plain(value: object) -> object:
-        """What msgspec does not know."""
+        """Convert a value of a type that msgspec does not know."""
         if isinstance(value, np.ndarray):
             array = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
             if array.dtype.str not in _NUMBERS:
-                raise NotImplementedError(f"an array of {value.dtype}")
+                raise NotImplementedError(f"arrays of {value.dtype} are not supported")
             arrays.append(array)
             return len(arrays) - 1
 
@@ -222,10 +227,10 @@ def encode(kind: str, body: Any, form: Any) -> bytes:
 
 
 def encode_plain(kind: str, body: Any) -> bytes:
-    """A message whose body is given as numbers, texts, lists and mappings, as the form
-    of its type writes them: for what is written often.
+    """Encode a message whose body is already plain data, for frequent messages.
 
-    RecordingError: see `encode`.
+    The body has numbers, strings, lists and mappings in the form of its type. For
+    errors see `encode`.
     """
     try:
         inside = _beginning(kind) + _encode_plain(body)
@@ -243,7 +248,7 @@ def encode_plain(kind: str, body: Any) -> bytes:
 
 @cache
 def _beginning(kind: str) -> bytes:
-    """The bytes of a head without arrays that stand before its body."""
+    """Return the bytes of a head without arrays, up to its body."""
     nothing = msgspec.msgpack.encode(None)
     return msgspec.msgpack.encode(
         _Head(VERSION, kind, [], msgspec.Raw(nothing))
@@ -256,26 +261,26 @@ _encode_plain: Final = msgspec.msgpack.Encoder(enc_hook=_plain_number).encode
 def decode(
     data: bytes | memoryview, kind: str, form: Any, budget: Budget = Budget()
 ) -> Any:
-    """The body of a message, a value of the type `form`.
+    """Decode the body of a message, a value of the type `form`.
 
     Raises
     ------
     RecordingError
-        The bytes are no such message, are damaged, of a newer version, or more than
-        `budget.bytes`; the description in them makes no sense.
+        The bytes are not such a message, are damaged, have a newer version, exceed
+        `budget.bytes`, or contain a description that is not valid.
     """
     if len(data) > budget.bytes:
         raise RecordingError(
             f"{kind}: expected at most {budget.bytes} bytes, found {len(data)} "
-            "(budget.bytes raises that)"
+            "(budget.bytes raises this limit)"
         )
 
     try:
         return _decode(memoryview(data), kind, form)
     except RecordingError:
         raise
-    # msgspec's errors and those of the descriptions' own checks, of plug-ins' devices,
-    # too
+    # Catch errors of msgspec and of the checks of descriptions, also of devices in
+    # plug-ins.
     except Exception as error:
         raise RecordingError(f"{kind}: {error or type(error).__name__}") from None
 
@@ -287,7 +292,7 @@ def _decode(data: memoryview, kind: str, form: Any) -> Any:
     ):
         raise RecordingError(
             f"{kind}: expected a message with a head of at most {MAX_HEAD} "
-            f"bytes, found {len(data)} bytes of something else"
+            f"bytes, found {len(data)} other bytes"
         )
 
     version = msgspec.msgpack.decode(data[begin : begin + size], type=_Version).version
@@ -299,7 +304,10 @@ def _decode(data: memoryview, kind: str, form: Any) -> Any:
 
     head = msgspec.msgpack.decode(data[begin : begin + size], type=_Head)
     if head.kind != kind:
-        raise RecordingError(f'{kind}: found "{shown(head.kind, 40)}" instead')
+        raise RecordingError(
+            f'{kind}: expected a message of this kind, found "{shown(head.kind, 40)}"'
+        )
+
     return _value(head.body, form, _Reader(_arrays(data[begin + size :], head.arrays)))
 
 
@@ -314,18 +322,19 @@ def _arrays(
             or any(not 0 <= n < 2**48 for n in shape)
         ):
             raise ValueError(
-                f"an array of {shown(dtype, 20)} with the shape {shown(str(shape), 40)}"
+                f"expected an array of numbers, found {shown(dtype, 20)} with "
+                f"the shape {shown(str(shape), 40)}"
             )
 
         kind = np.dtype(dtype)
         size = math.prod(shape) * kind.itemsize
         if at + size > len(data):
-            raise ValueError("it is cut short")
+            raise ValueError("the data of its arrays are cut short")
         arrays.append(np.frombuffer(data[at : at + size], kind).reshape(shape).copy())
         at += size
 
     if at != len(data):
-        raise ValueError(f"{len(data) - at} bytes more than its arrays have")
+        raise ValueError(f"{len(data) - at} bytes follow its arrays")
     return arrays
 
 
@@ -367,11 +376,11 @@ def _cached_form(hint: Any) -> _Form:
         return _Form(msgspec.Raw, _write_device, _read_device)
     if is_dataclass(hint):
         return _fields(cast(type[Any], hint))
-    raise TypeError(f"no form of {hint} as bytes")
+    raise TypeError(f"{hint} has no form as bytes")
 
 
 def _plain(value: Any) -> Any:
-    """A value without a declared type, as numbers, texts, lists and mappings."""
+    """Convert a value without a declared type to plain data."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -400,16 +409,15 @@ def _value(raw: msgspec.Raw, hint: Any, reader: _Reader) -> Any:
 
 def _one_of(classes: Callable[[], Classes]) -> _Form:
     checked: dict[type[Any], Callable[[Any], Any] | None] = {}
-    known: dict[
-        str, type[Any]
-    ] = {}  # to look for all of them for each value takes longer than to read it
+    # Collecting all classes for each value takes longer than reading the value.
+    known: dict[str, type[Any]] = {}
 
     def write(value: Any) -> Any:
         kind = type(value)
         if kind not in checked:
             if classes().get(kind.__name__) is not kind:
                 raise NotImplementedError(
-                    f"{kind.__qualname__} is none of {', '.join(classes())}"
+                    f"{kind.__qualname__} is not one of {', '.join(classes())}"
                 )
 
             checked[kind] = _form(kind).write
@@ -441,7 +449,7 @@ def _read_array(index: int, reader: _Reader) -> NDArray[Any]:
 
 
 def _optional(forms: Sequence[_Form]) -> _Form:
-    """One of several types, of which at most one needs more than msgspec."""
+    """Return the form of a union, of which at most one type needs a conversion."""
     wire = Union.__getitem__(tuple(f.wire for f in forms))
     (special,) = [f for f in forms if f.read or f.write] or [_Form(None, None, None)]
     write, read = special.write, special.read
@@ -475,7 +483,7 @@ def _generic(kind: Any, *parameters: Any) -> Any:
 
 
 def _row(kind: Any, forms: Sequence[_Form]) -> _Form:
-    """Values of different types in a row, whose class is `kind`."""
+    """Return the form of a tuple with different types, whose class is `kind`."""
     wire = _generic(tuple, *(f.wire for f in forms))
     writes = [f.write for f in forms]
     reads = [f.read for f in forms]
@@ -509,8 +517,9 @@ def _mapping(form: _Form) -> _Form:
 
 
 def _member(name: str, wire: Any, is_needed: bool) -> Any:
-    """Declaration of a field of a structure; msgspec knows no union with Raw, of which
-    an empty one is what is missing.
+    """Return the declaration of a struct field.
+
+    msgspec has no union with Raw, so an empty Raw stands for a missing value.
     """
     if is_needed:
         return name, wire
@@ -522,8 +531,9 @@ def _member(name: str, wire: Any, is_needed: bool) -> Any:
 
 
 def _fields(kind: type[Any]) -> _Form:
-    """A dataclass as a map of its fields. Fields that its constructor does not take
-    must have their one value.
+    """Return the form of a dataclass: a map of its fields.
+
+    Fields that its constructor does not accept must have their fixed value.
     """
     hints = get_type_hints(kind)
     forms = {f.name: _form(hints[f.name]) for f in fields(kind)}

@@ -1,5 +1,6 @@
-"""The thread that writes a recording: a bounded queue of work, so that a slow disk
-never holds up the simulation, nor an error ends it.
+"""Writer thread of a recording, with a bounded queue of work.
+
+A slow disk never delays the simulation, and an error never ends it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from typing import Final, NamedTuple
 from botyard.recording.output import Output
 
 MAX_QUEUED_BYTES: Final = 64 << 20
-"""What waits to be written, bytes. Samples beyond it are left out, and counted."""
+"""Largest size of waiting work, bytes; samples beyond it are left out and counted."""
 RESERVE_BYTES: Final = 64 << 20
-"""So much more may wait of what a run cannot be repeated without: changes, states."""
+"""Additional size for data without which a run cannot be repeated: changes, states."""
 POLL_S: Final = 0.1
-"""The thread looks for work so often, wall time, s; it is not woken for each item,
-which would cost the simulation's thread more.
+"""Wall time between looks at the queue, s.
+
+Waking the thread for each item would cost the simulation thread more.
 """
 MAX_WAIT_S: Final = 30.0
-"""A program whose steps wait for the thread waits at most so long without any progress.
-"""
+"""Longest wait of a simulation for the writer thread without progress, s."""
 CLOSE_TIMEOUT_S: Final = 10.0
-"""Time-out of writing what waits when the recording ends."""
+"""Timeout of the remaining writes at the end of a recording, s."""
 
 Work = Callable[[Output], None]
 
@@ -42,27 +43,27 @@ class _Item(NamedTuple):
 
 
 class Writer:
-    """Writes a recording in a thread of its own.
+    """Writes a recording in its own thread.
 
     Parameters
     ----------
     output : Output
-        What it writes to; from now on only that thread uses it.
+        Target; from now on only the writer thread uses it.
     name : str
-        What is recorded to, for the log.
+        Name of the recording, for the log.
     patient : bool
-        `put` waits while the queue is full, instead of leaving out.
+        Whether `put` waits while the queue is full, instead of leaving data out.
 
     Attributes
     ----------
     error : str
-        Why nothing is written any more; empty: all is well.
+        Reason why the recording failed; empty while it works.
     lost : Counter
-        How much was left out so far, by kinds.
+        Number of records left out so far, by kind.
     size : int
-        Bytes of the present file, or of the ring, a moment ago.
+        Recent size of the current file, or of the ring, bytes.
     is_full : bool
-        Whether another file should be begun.
+        Whether the next file should start.
     """
 
     def __init__(self, output: Output, name: str, *, patient: bool) -> None:
@@ -84,21 +85,22 @@ class Writer:
     def put(
         self, kind: str, size: int, work: Work, *, vital: bool = False, count: int = 1
     ) -> bool:
-        """Queue work; False: it was left out, and counted.
+        """Queue work. Returns False if it was left out and counted.
 
         Parameters
         ----------
         kind : str
-            What it is, for the count.
+            Kind of the work, for the count.
         size : int
             Bytes that it holds.
         vital : bool
-            A run cannot be repeated without it.
+            Whether the run cannot be repeated without it.
         count : int
-            How many of the kind it is.
+            Number of records of the kind.
         """
         limit = MAX_QUEUED_BYTES + (RESERVE_BYTES if vital else 0)
-        # of the condition, whose own methods are slower: this is called by each step
+        # Use the lock of the condition directly: its own methods are slower, and each
+        # step calls this.
         with self._lock:
             if self._patient and self._queued + size > limit:
                 self._await_room(limit // 2)
@@ -121,12 +123,13 @@ class Writer:
         before = self._queued
         while self._queued > limit and not self.error and not self._is_closing:
             self._changed.notify_all()
+            # A disk without any progress must not stop the simulation for ever.
             if not self._changed.wait(MAX_WAIT_S) and self._queued >= before:
                 return
             before = self._queued
 
     def call(self, work: Callable[[Output], Path]) -> Future[Path]:
-        """Queue work whose result somebody waits for."""
+        """Queue work whose result a caller waits for."""
         future: Future[Path] = Future()
 
         def act(output: Output) -> None:
@@ -143,19 +146,21 @@ class Writer:
         return future
 
     def wake(self) -> None:
-        """Let the thread look for work now."""
+        """Make the thread look for work at once."""
         with self._changed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Take no more work; what waits is written, and the file is ended."""
+        """Accept no more work; write the queue, and finish the file."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
 
     def wait(self, timeout: float = CLOSE_TIMEOUT_S) -> bool:
-        """After `stop`: wait until the file has ended; False: that takes longer than
-        the time-out, s, and goes on in the background.
+        """Wait after `stop` until the file is finished.
+
+        Returns False if it takes longer than the timeout, s; it then goes on in the
+        background.
         """
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
@@ -168,6 +173,8 @@ class Writer:
             with self._changed:
                 if not self._queue and not self._is_closing:
                     self._changed.wait(self._pause())
+                # Take the whole queue under the lock, so that the simulation thread
+                # waits only briefly.
                 items = list(self._queue)
                 self._queue.clear()
                 is_last = self._is_closing
@@ -205,11 +212,12 @@ class Writer:
                 self._changed.notify_all()
 
     def _try(self, act: Callable[[], None]) -> None:
-        """An error ends the recording, and nothing else."""
+        """Run an action; an error ends the recording, and nothing else."""
         try:
             act()
         except OSError as error:
             self._end(error.strerror or str(error))
+        # A defect of the recorder must not end the simulation.
         except Exception as error:
             log.exception("internal error: the recording %s ends", self._name)
             self._end(repr(error))
@@ -218,7 +226,7 @@ class Writer:
         if not self.error:
             self.error = why
             log.error(
-                "the recording %s ends here, and the simulation goes on: %s",
+                "the recording %s ends here, but the simulation continues: %s",
                 self._name,
                 why,
             )

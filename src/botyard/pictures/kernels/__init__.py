@@ -1,1 +1,1 @@
-"""Kernels that draw: work on each pixel of a picture."""
+"""Kernels for drawing: work on each pixel of a picture."""

@@ -1,4 +1,4 @@
-"""The decorators of the kernels that draw; see `botyard.native.kernels`."""
+"""Decorators of the drawing kernels; see `botyard.native.kernels`."""
 
 from __future__ import annotations
 

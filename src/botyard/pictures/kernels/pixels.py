@@ -1,5 +1,6 @@
-"""Kernels over the pixels of pictures, which are words of four bytes, see
-`botyard.pictures.frame`; pictures are opaque.
+"""Kernels over the pixels of opaque pictures.
+
+Pixels are words of four bytes, see `botyard.pictures.frame`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ I8 = NDArray[np.int64]
 
 @inline_kernel
 def mixed(below: int, above: int, opacity: int) -> int:
-    """A colour above another one: both as words of four bytes; the opacity is 0 … 256.
-    Two channels are done at a time.
+    """Return one colour over another, both as words of four bytes.
+
+    The opacity is 0 to 256. Two channels are computed at a time.
     """
     rest = 256 - opacity
+    # A mask of two channels leaves 8 free bits above each for the product; 0x80 rounds.
     even = ((below & 0xFF00FF) * rest + (above & 0xFF00FF) * opacity + 0x800080) >> 8
     odd = (
         ((below >> 8) & 0xFF00FF) * rest
@@ -33,22 +36,22 @@ def mixed(below: int, above: int, opacity: int) -> int:
 
 @entry_kernel
 def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
-    """Mark where the rows of pixels enter and leave polygons, from left to right, so
-    that sums along a row are numbers of polygons.
+    """Mark the pixels at which rows enter and leave polygons, from left to right.
 
-    A pixel is in a polygon if its middle is. In a polygon that overlaps itself it is as
-    often as its edge goes round it.
+    Sums along a row are then numbers of polygons. A pixel is in a polygon if its centre
+    is. A polygon that overlaps itself counts as often as its edge winds around the
+    pixel.
 
     Parameters
     ----------
     places : (n, 2) array
         Corners of all polygons, pixels; the last one of each is joined to its first.
     begins : (m + 1,) array
-        Where each polygon begins in `places`, and the last one ends.
+        Index of each polygon's first corner in `places`, and the end of the last one.
     turns : (m,) array
-        Which way each goes round in the picture: 1 clockwise, −1 the other way.
+        Direction of each polygon in the picture: 1 clockwise, −1 counter-clockwise.
     marks : (height, width) array
-        Gets them, modulo 256; it is 0 before.
+        Output, modulo 256; it is 0 before.
     """
     height, width = marks.shape
     for m in range(len(turns)):
@@ -61,8 +64,8 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
             step = -turns[m]
             if ay > by:
                 ax, ay, bx, by, step = bx, by, ax, ay, -step
-            # the rows whose middle is in [ay, by), so that rows through a corner are
-            # counted once
+            # Take the rows whose centre is in [ay, by), so that rows through a corner
+            # count once.
             low = int(np.ceil(min(max(ay - 0.5, 0.0), float(height))))
             high = int(np.ceil(min(max(by - 0.5, 0.0), float(height))))
             slope = (bx - ax) / (by - ay)
@@ -76,18 +79,18 @@ def mark_fields(places: F8, begins: I8, turns: I8, marks: U1) -> None:
 
 @entry_kernel
 def tint_fields(marks: U1, rows: I8, color: int, opacities: I8, pixels: U4) -> None:
-    """Lay a colour on a picture, more of it where more fields overlap.
+    """Lay a colour over a picture, more opaque where more fields overlap.
 
     Parameters
     ----------
     marks : (height, width) array
-        Of `mark_fields`; it is 0 afterwards.
+        Output of `mark_fields`; it is 0 afterwards.
     rows : (2,) array
-        The first row in which there may be marks, and the one after the last.
+        First row that can have marks, and the row after the last.
     color : int
         The colour, an opaque pixel.
     opacities : (256,) array
-        Its opacity for each number of fields, 0 … 256.
+        Its opacity for each number of fields, 0 to 256.
     pixels : (height, width) array
         The picture.
     """
@@ -105,17 +108,16 @@ def tint_fields(marks: U1, rows: I8, color: int, opacities: I8, pixels: U4) -> N
 
 @entry_kernel
 def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
-    """Lay a part of an image with transparency on a picture: the part that begins at
-    `left`, `top` and is as large.
+    """Lay a part of an image with transparency over a picture of the same size.
 
     Parameters
     ----------
     above : (h, w) array
         The image.
     runs : (n, 3) array
-        What is seen of it: row, first column, and the column after the last.
+        Visible runs of pixels: row, first column, and the column after the last.
     left, top : int
-        Where the part begins; it is inside of the image.
+        Start of the part; it is inside the image.
     pixels : (height, width) array
         The picture.
     """
@@ -128,6 +130,7 @@ def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
             ):
                 word = int(above[top + row, left + column])
                 opacity = word >> 24
+                # An opacity of 255 must become 256, the full share of `mixed`.
                 pixels[row, column] = mixed(
                     int(pixels[row, column]),
                     word | 0xFF000000,
@@ -137,22 +140,23 @@ def lay_over(above: U4, runs: I4, left: int, top: int, pixels: U4) -> None:
 
 @entry_kernel
 def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
-    """The picture as video has it: brightness of each pixel, and the two differences of
-    colour of each two by two.
+    """Convert a picture to the planes of video: luma, and two chroma differences.
+
+    Each chroma value covers two by two pixels.
 
     Parameters
     ----------
     pixels : (height, width) array
-        The picture. Where a side is odd, its last row or column is repeated.
+        The picture. If a side is odd, its last row or column is repeated.
     luma : (2 ⌈height / 2⌉, ≥ 2 ⌈width / 2⌉) array
-        Gets Y′, 16 … 235, of ITU-R BT.601, in fixed point with 16 bits.
+        Output Y′, 16 to 235, of ITU-R BT.601, in fixed point with 16 bits.
     blue, red : (⌈height / 2⌉, ≥ ⌈width / 2⌉) arrays
-        Get C_B and C_R, 16 … 240, of the mean of four pixels.
+        Output C_B and C_R, 16 to 240, of the mean of four pixels.
     """
     height, width = pixels.shape
     for row in range(luma.shape[0]):
         y = min(row, height - 1)
-        # 219 / 255 · (0.299, 0.587, 0.114)
+        # The weights are 219 / 255 · (0.299, 0.587, 0.114).
         for x in range(width):
             word = int(pixels[y, x])
             luma[row, x] = (
@@ -171,12 +175,12 @@ def to_yuv420(pixels: U4, luma: U1, blue: U1, red: U1) -> None:
             x0, x1 = 2 * x, min(2 * x + 1, width - 1)
             a0, a1 = int(pixels[y0, x0]), int(pixels[y0, x1])
             b0, b1 = int(pixels[y1, x0]), int(pixels[y1, x1])
-            # red and blue in one
+            # Add red and blue in one word.
             both = (a0 & 0xFF00FF) + (a1 & 0xFF00FF) + (b0 & 0xFF00FF) + (b1 & 0xFF00FF)
             g = (a0 >> 8 & 255) + (a1 >> 8 & 255) + (b0 >> 8 & 255) + (b1 >> 8 & 255)
             r, b = both & 0xFFFF, both >> 16
-            # 224 / 255 / 2 of (B − Y) / (1 − 0.114) and (R − Y) / (1 − 0.299); of the
-            # sum of four pixels
+            # The weights are 224 / 255 / 2 of (B − Y) / (1 − 0.114) and (R − Y) / (1 −
+            # 0.299), for a sum of four pixels.
             blue[row, x] = (-9714 * r - 19070 * g + 28784 * b + 0x2020000) >> 18
             red[row, x] = (28784 * r - 24103 * g - 4681 * b + 0x2020000) >> 18
 
