@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 # simulation load slowly.
 _MODULE_OF = {
     "Event": "arrays",
-    "Proof": "proof",
+    "Proof": "verify",
     "Recording": "arrays",
     "Scans": "arrays",
     "export": "table",
     "load": "arrays",
-    "resimulate": "proof",
+    "resimulate": "verify",
 }
 
 __all__ = ["Event", "Proof", "Recording", "Scans", "export", "load", "resimulate"]
