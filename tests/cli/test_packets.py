@@ -350,7 +350,7 @@ def test_the_player_waits_for_the_handshake_and_keeps_the_times() -> None:
     assert player.is_over
     silent = TracePlayer(trace)
     silent.send(0.0)
-    with pytest.raises(PeerError, match="did not answer packet 0"):
+    with pytest.raises(PeerError, match="an answer to packet 0"):
         silent.send(silent.next_time(0.0))
 
 

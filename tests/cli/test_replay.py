@@ -125,7 +125,7 @@ def test_a_recording_that_cannot_be_read_is_an_error(
     bad = tmp_path / "bad.mcap"
     bad.write_bytes(run.read_bytes()[:3000])
     for path, said in (
-        (bad, "there is no first state"),
+        (bad, "expected a first state, found none"),
         (tmp_path / "none.mcap", "No such file"),
         (Path(__file__), "expected a recording"),
     ):

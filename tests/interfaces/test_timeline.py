@@ -243,7 +243,7 @@ def test_what_happens_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
         steps(parts, 1)
         assert said() == [
             ("robot", "r0, r1, r2 and 2 more are added"),
-            ("branch", "the world has gone on from here"),
+            ("branch", "the run continues from a restored state"),
         ]
         for k in range(8):
             sim.replace_scene(Scene(name=f"map{k}"))

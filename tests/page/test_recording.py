@@ -239,7 +239,7 @@ def test_the_choice_is_made_by_keys_and_wrong_patterns_are_told(
         patterns.fill("/tf odom")
         keyboard.press("Enter")
         one.tab.get_by_text(
-            "which begin with a slash, such as */odom, found 'odom'"
+            "start with / or a wildcard, such as */odom, found 'odom'"
         ).wait_for()
         assert (
             dialog.is_visible()

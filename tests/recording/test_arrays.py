@@ -226,7 +226,7 @@ def test_a_table_has_a_row_for_each_time_and_robot(
     with pytest.raises(KeptFileError):
         export(read, path)
     export(read, path, overwrite=True)
-    with pytest.raises(ArgumentError, match=r"expected a suffix out of \.csv"):
+    with pytest.raises(ArgumentError, match=r"expected one of the suffixes \.csv"):
         export(read, tmp_path / "run.xls")
 
 

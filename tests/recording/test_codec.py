@@ -697,7 +697,7 @@ def test_the_budget_is_said_and_can_be_raised() -> None:
     data = encode_scene(Scene(segments=np.zeros((1000, 4))))
     with pytest.raises(
         RecordingError,
-        match=r"at most 1000 bytes, found \d+ \(budget.bytes raises that\)",
+        match=r"at most 1000 bytes, found \d+ \(budget.bytes raises this limit\)",
     ):
         decode_scene(data, Budget(bytes=1000))
 

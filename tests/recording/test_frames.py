@@ -147,8 +147,8 @@ def test_what_is_no_frame_is_said() -> None:
     for frame, before, text in (
         (b"", one, "expected a keyframe or a delta"),
         (b"Kabc", one, "expected bytes of save_state"),
-        (delta, None, "the state before is not known"),
-        (delta, two, "a delta to another state"),
+        (delta, None, "a delta to an unknown state"),
+        (delta, two, "found one to another state"),
         (delta[:12], one, "a delta of"),
         (delta[:30], one, "too short"),
     ):

@@ -160,7 +160,7 @@ def test_a_state_that_does_not_come_out_again_is_shown_as_it_was_recorded(
         assert (player.sim.digest() == digests[tick]) == (tick < 14 or tick >= 20), tick
 
     assert player.corrections == 1
-    assert "tick 20: a recorded state does not come out again" in caplog.text
+    assert "tick 20: the simulation does not reproduce a recorded state" in caplog.text
 
 
 def test_a_ring_with_a_state_that_was_restored_has_no_way_back(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_the_budget_counts(tmp_path: Path) -> None:
     ]
     with pytest.raises(RecordingError, match=r"150 robots.*max-read robots"):
         read_track(crafted(tmp_path / "crowd.mcap", crowd), Budget(robots=149))
-    with pytest.raises(RecordingError, match="there is no first state"):
+    with pytest.raises(RecordingError, match="expected a first state, found none"):
         read_track(crafted(tmp_path / "none.mcap", [], state=None))
 
 

@@ -666,7 +666,7 @@ def test_a_full_disk_costs_the_recording_only(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.split(maxsplit=1) == ["210", "File too large\n"]
-    assert "ends here, and the simulation goes on: File too large" in done.stderr
+    assert "ends here, but the simulation continues: File too large" in done.stderr
     messages, _, _, reader = read(path)
     assert path.stat().st_size <= limit
     assert reader.is_complete or (reader.is_cut and len(reader.problems) == 1), (

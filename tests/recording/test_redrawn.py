@@ -72,7 +72,7 @@ def test_robots_are_where_they_were(
     player = open_player(path)
     sim, track = player.sim, player.track
     assert (
-        "it is drawn from its ros messages" in track.problems[0].lower()
+        "it is shown from its ros messages" in track.problems[0].lower()
         and "--resimulate" in track.problems[0]
     )
     assert list(sim.robots) == ["ann", "bob"]

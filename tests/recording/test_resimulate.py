@@ -445,31 +445,31 @@ MADE_UP: dict[str, tuple[list[tuple[str, bytes]], str]] = {
     ),
     "a change of the past": (
         [digest(5), entry(RemoveBox("b"), tick=1)],
-        "is of tick 1, which is over",
+        ", found 1",
     ),
     "a box that is not there": (
         [entry(RemoveBox("b"))],
-        "RemoveBox of stranger cannot be done again",
+        "RemoveBox of stranger cannot be repeated",
     ),
     "a table that is not there": (
         [entry(WriteDevice("nothing", 0, {}))],
-        "WriteDevice of stranger cannot be done again",
+        "WriteDevice of stranger cannot be repeated",
     ),
     "a row that is not there": (
         [entry(WriteDevice("battery", 77, {"charge": 1.0}))],
-        "WriteDevice of stranger cannot be done again",
+        "WriteDevice of stranger cannot be repeated",
     ),
     "a column that is not there": (
         [entry(WriteDevice("battery", 0, {"volume": 1.0}))],
-        "WriteDevice of stranger cannot be done again",
+        "WriteDevice of stranger cannot be repeated",
     ),
     "a robot that is not there": (
         [entry(Claim("ghost", True))],
-        "Claim of stranger cannot be done again",
+        "Claim of stranger cannot be repeated",
     ),
     "a command for nobody": (
         [entry(Submit("ghost", cmd.Stop()))],
-        "Submit of stranger cannot be done again",
+        "Submit of stranger cannot be repeated",
     ),
     "too many robots": (
         [
@@ -540,9 +540,8 @@ def test_what_was_made_up_is_refused(what: str, tmp_path: Path) -> None:
 def test_another_digest_without_a_state_is_told_as_such(tmp_path: Path) -> None:
     found = resimulate(crafted(tmp_path / "r.mcap", [digest(3), digest(4)])).divergence
     assert (
-        str(found)
-        == "between tick 0 and tick 3: another digest than recorded; which value "
-        "differs is not in the recording"
+        str(found) == "between tick 0 and tick 3: the digest differs from the recorded "
+        "one; the recording does not show which value differs"
     )
 
 
@@ -558,7 +557,7 @@ def test_all_that_cannot_be_read_is_said_with_the_version_that_wrote_it(
         resimulate(path)
 
     assert "scene: scene: expected version 1, found 99" in str(caught.value)
-    with pytest.raises(RecordingError, match="there is no first state in it"):
+    with pytest.raises(RecordingError, match="expected a first state, found none"):
         resimulate(crafted(tmp_path / "r.mcap", [], state=None))
     with pytest.raises(RecordingError, match=r"9\.9 wrote it"):
         resimulate(crafted(tmp_path / "r.mcap", [], state=world().save_state()))

@@ -450,7 +450,7 @@ def test_two_names_for_two_things_and_objects_that_come_later(newest: Run) -> No
     c = newest.client
     assert c.get_obj_handle("nobody") is None
     assert c.get_obj_handle("wheel") is None, "several have it in their names"
-    with pytest.raises(PeerError, match="there is no object nobody"):
+    with pytest.raises(PeerError, match="name of an object, found nobody"):
         c.get_obj_pose("nobody")
     assert len(c.get_obj_pose("/ambf/env/box1")) == 6
     c.refresh()

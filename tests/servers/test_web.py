@@ -242,7 +242,7 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         (
             "start_recording",
             {"topics": ["/tf", "odom"]},
-            "begin with a slash, such as */odom, found 'odom'",
+            "start with / or a wildcard, such as */odom, found 'odom'",
         ),
         ("start_recording", {"topics": ["/tf"] * 101}, "length <= 100"),
         ("start_recording", {"topics": ["/" * 201]}, "length <= 200"),
@@ -253,7 +253,7 @@ def test_robots_that_come_and_go_change_the_schema(run: Served) -> None:
         (
             "start_recording",
             {"rates": [["odom", 1.0]]},
-            "begin with a slash, such as */odom, found 'odom'",
+            "start with / or a wildcard, such as */odom, found 'odom'",
         ),
         ("start_recording", {"rates": [["/tf", 1.0]] * 101}, "length <= 100"),
         ("start_recording", {"on_stall": True}, "on_stall: expected `last`"),

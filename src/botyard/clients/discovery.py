@@ -1,5 +1,7 @@
-"""Discovers simulators and robots in the network, as client libraries do: UDP
-broadcast, then a port scan (pioneer-protocol §14).
+"""Discovery of simulators and robots in the network.
+
+It works as in client libraries: a UDP broadcast, then a port scan (pioneer-protocol
+§14).
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from botyard.protocols.discovery import PORT, REQUEST, is_reply
 from botyard.protocols.pioneer.packet import Parser, command
 
 MAX_HOSTS: Final = 256
-"""Most hosts that are listed; anybody may answer a broadcast, under any address."""
+"""Largest number of hosts to list.
+
+Any machine can answer a broadcast, under any address.
+"""
 
 
 @dataclass(slots=True)
 class FoundRobot:
-    """A robot: its port, and its names from the handshake, which are empty if it has a
-    client already.
+    """Robot with its port, and with its names from the handshake.
+
+    The names are empty if the robot already has a client.
     """
 
     port: int
@@ -31,13 +37,13 @@ class FoundRobot:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it has a client already."""
+        """Whether it already has a client."""
         return not self.subclass
 
 
 @dataclass(slots=True)
 class FoundHost:
-    """A host that answered, and its robots."""
+    """Host that answered, and its robots."""
 
     address: str
     robots: list[FoundRobot] = field(default_factory=list)
@@ -49,7 +55,7 @@ def find_hosts(
     port: int = PORT,
     targets: tuple[str, ...] = ("<broadcast>", "127.0.0.1"),
 ) -> list[str]:
-    """Addresses of the hosts that answer a broadcast within `seconds`.
+    """Return the addresses of the hosts that answer a broadcast within `seconds`.
 
     Raises
     ------
@@ -62,9 +68,8 @@ def find_hosts(
         sock.bind(("", 0))
         sent = 0
         for target in targets:
-            with contextlib.suppress(
-                OSError
-            ):  # a machine without network cannot broadcast, but it has a loopback
+            # A machine without a network cannot broadcast, but it has a loopback.
+            with contextlib.suppress(OSError):
                 sock.sendto(REQUEST, (target, port))
                 sent += 1
 
@@ -76,7 +81,7 @@ def find_hosts(
             try:
                 data, address = sock.recvfrom(512)
             except OSError:
-                # time-out, or the port is closed
+                # The wait timed out, or the port is closed.
                 continue
 
             if is_reply(data) and len(found) < MAX_HOSTS:
@@ -88,8 +93,9 @@ def find_hosts(
 def probe(
     host: str, *, first: int = 8101, max_ports: int = 32, timeout: float = 2.0
 ) -> list[FoundRobot]:
-    """Robots on at most `max_ports` successive ports of a host, up to the first closed
-    port. `timeout` in s for each port.
+    """Find robots on successive ports of a host, up to the first closed port.
+
+    It tries at most `max_ports` ports; `timeout` in s is for each port.
     """
     robots = []
     for port in range(first, first + max_ports):
@@ -97,9 +103,13 @@ def probe(
         try:
             with socket.create_connection((host, port), timeout) as sock:
                 sock.settimeout(timeout)
+                # A robot that does not answer is listed also: its open port shows that
+                # it exists.
                 with contextlib.suppress(OSError):
                     _handshake(sock, robot)
         except OSError:
+            # Simulators use successive ports, so the first closed one is behind the
+            # last robot.
             break
 
         robots.append(robot)
@@ -108,7 +118,7 @@ def probe(
 
 
 def _handshake(sock: socket.socket, robot: FoundRobot) -> None:
-    """Send SYNC0 to SYNC2 to learn the robot's names, without opening the robot."""
+    """Send SYNC0 to SYNC2 to get the robot's names, without opening the robot."""
     parser = Parser()
     for number in range(3):
         sock.sendall(command(number))

@@ -1,5 +1,7 @@
-"""A client of the Pioneer serial protocol over TCP, for robots of botyard, of AMRISim,
-and real ones behind a serial server.
+"""Client of the Pioneer serial protocol over TCP.
+
+It works with robots of botyard and of AMRISim, and with real ones behind a serial
+server.
 
     with PioneerClient("127.0.0.1", 8101) as robot:
         robot.enable()
@@ -7,9 +9,9 @@ and real ones behind a serial server.
         while robot.update():
             print(robot.x_mm, robot.y_mm, robot.sonar_mm)
 
-Blocking, plain sockets, no threads: `update` waits for the next report. Units are the
-protocol's: mm, degrees, mm/s, deg/s. Knows only the protocol's codecs (pioneer-protocol
-§1–8).
+The client uses blocking sockets and no threads: `update` waits for the next report.
+Units follow the protocol: mm, degrees, mm/s, deg/s. The client knows only the codecs of
+the protocol (pioneer-protocol §1–8).
 """
 
 from __future__ import annotations
@@ -34,20 +36,22 @@ from botyard.protocols.pioneer.reports import Config, LaserPart, Sip
 from botyard.protocols.pioneer.simreports import MapChanged, SimInfo, SimStat
 
 PULSE_INTERVAL_S = 0.5
-"""Keep-alive: a PULSE is sent when nothing else was sent for this long, s, so that the
-robot's watchdog does not trip.
+"""Keep-alive interval, s.
+
+After this time without another command a PULSE is sent, so that the robot's watchdog
+does not trip.
 """
 
 
 class PioneerClient:
-    """A connection to one robot.
+    """Connection to one robot.
 
     Parameters
     ----------
     host, port : str, int
         Address of the robot.
     timeout : float
-        Time-out of answers, s.
+        Timeout of answers, s.
     dist_conv, angle_conv, vel_conv, range_conv : float
         Scales of the robot's SIP (pioneer-protocol §16): mm, rad, mm/s, mm per unit.
         The ``-sh`` models use 1 for all but the angle.
@@ -57,14 +61,13 @@ class PioneerClient:
     name, class_name, subclass : str
         Names of the robot from the handshake.
     sip : Sip
-        The last standard information packet, as on the wire.
+        Last standard information packet, as on the wire.
     x_mm, y_mm, th_deg : float
         Pose by odometry, mm and degrees, unwrapped from the packets' 16-bit counters.
     sonar_mm : dict of int to float
         Latest range of each transducer, mm.
     scan_mm : list of int
-        Ranges of the last complete laser scan, in the order in which the robot sends
-        them.
+        Ranges of the last complete laser scan, in the order of the robot.
     reflectance : list of int
         Strength of reflectors in that scan (packets 0x61 only).
     scans : int
@@ -78,8 +81,8 @@ class PioneerClient:
     map_changes : list of MapChanged
         All MAPCHANGED packets.
     encoders, gyro, io, gripper, joystick
-        Last packet of that kind, None before the first (commands 19, 58, 40, 37 and 17
-        ask for them).
+        Last packet of its kind, None before the first (commands 19, 58, 40, 37 and 17
+        request them).
 
     Raises
     ------
@@ -162,11 +165,11 @@ class PioneerClient:
                 return packet
 
         raise PeerError(
-            f"the robot did not answer packet {packet_id} within {self.timeout:g} s"
+            f"expected an answer to packet {packet_id} within {self.timeout:g} s, found none"
         )
 
     def _next_packet(self, deadline: float) -> Packet | None:
-        """The next packet, or None at the deadline."""
+        """Return the next packet, or None at the deadline."""
         while not self._packets:
             wait = deadline - time.monotonic()
             if wait <= 0.0:
@@ -212,8 +215,10 @@ class PioneerClient:
     # -- reading
 
     def update(self, timeout: float | None = None) -> bool:
-        """Process packets until the next SIP. Returns False if none came within
-        `timeout`, s (default: the client's time-out).
+        """Process packets until the next SIP.
+
+        Returns False if none came within `timeout`, s; the default is the client's
+        timeout.
 
         Raises
         ------
@@ -248,8 +253,11 @@ class PioneerClient:
         if self._last_xy is None:
             self.x_mm, self.y_mm = sip.x * self.dist_conv, sip.y * self.dist_conv
         elif sip.x == sip.y == 0:
-            self.x_mm = self.y_mm = 0.0  # odometry was reset
+            # The robot has reset its odometry.
+            self.x_mm = self.y_mm = 0.0
         else:
+            # Positions have 16 bits and wrap after some tens of metres; add the
+            # difference.
             self.x_mm += _wrapped(sip.x - self._last_xy[0]) * self.dist_conv
             self.y_mm += _wrapped(sip.y - self._last_xy[1]) * self.dist_conv
 
@@ -267,7 +275,9 @@ class PioneerClient:
             or part.total != whole.total
         ):
             if part.first:
-                self._part = None  # joined in the middle of a scan
+                # The client joined in the middle of a scan, so it waits for the next
+                # one.
+                self._part = None
                 return
 
             whole = self._part = LaserPart(
@@ -322,7 +332,7 @@ class PioneerClient:
         self.send_raw(command(number, argument))
 
     def send_raw(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         try:
             self._socket.sendall(data)
         except OSError as error:
@@ -371,11 +381,13 @@ class PioneerClient:
         increment_deg: float = 1.0,
         mode: int = 2,
     ) -> None:
-        """Request laser scans from `start_deg` to `end_deg`, in packets 0x60 (mode 1)
-        or 0x61 (mode 2).
+        """Request laser scans from `start_deg` to `end_deg`.
+
+        They come in packets 0x60 (mode 1) or 0x61 (mode 2).
         """
         self.send(C.SIM_LRF_SET_FOV_START, start_deg)
         self.send(C.SIM_LRF_SET_FOV_END, end_deg)
+        # The protocol sends the resolution in hundredths of a degree.
         self.send(C.SIM_LRF_SET_RES, round(increment_deg * 100))
         self.send(C.SIM_LRF_ENABLE, mode)
 
@@ -385,7 +397,7 @@ class PioneerClient:
         Raises
         ------
         PeerError
-            No answer in time.
+            No answer arrived in time.
         """
         self.send(C.CONFIG, 1)
         deadline = time.monotonic() + self.timeout
@@ -394,10 +406,10 @@ class PioneerClient:
             if packet.id == P.CONFIG and self.config is not None:
                 return self.config
 
-        raise PeerError(f"no CONFIG packet within {self.timeout:g} s")
+        raise PeerError(f"expected a CONFIG packet within {self.timeout:g} s, found none")
 
 
-# packets of which only the last one is kept: attribute and layout
+# Packets whose latest value is kept: attribute and layout.
 _LATEST: dict[int, tuple[str, Any]] = {
     P.SIMSTAT: ("simstat", SimStat),
     P.SIMINFO: ("siminfo", SimInfo),
@@ -410,12 +422,12 @@ _LATEST: dict[int, tuple[str, Any]] = {
 
 
 def _wrapped(difference: int) -> int:
-    """Difference of two 16-bit counters."""
+    """Return the difference of two 16-bit counters."""
     return (difference + 0x8000) % 0x10000 - 0x8000
 
 
-# mm per position unit of models whose clients' parameter files say anything but 1
-# (pioneer-protocol §16)
+# Size of a position unit, mm, for models whose parameter files do not say 1
+# (pioneer-protocol §16).
 _DIST_CONV = {
     "p3dx": 0.485,
     "p3at": 0.465,

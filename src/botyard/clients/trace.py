@@ -1,6 +1,4 @@
-"""A recorded session of a Pioneer client (``--record-packets``), played as a client
-against any robot.
-"""
+"""Replay of a recorded Pioneer client session (``--record-packets``) on any robot."""
 
 from __future__ import annotations
 
@@ -16,13 +14,14 @@ from botyard.protocols.pioneer.packet import Packet, Parser, command, frame
 from botyard.protocols.pioneer.session import Stage, in_handshake, stage_after
 
 PULSE_AFTER_S: Final = 1.0
-"""A PULSE is sent when the recorded client was silent for so long, s: it may have been
-paused, and the robot's watchdog is 2 s.
+"""Silence of the recorded client after which a PULSE is sent, s.
+
+The client may have been paused, and the robot's watchdog is 2 s.
 """
 HANDSHAKE: Final = 3
-"""Packets of the handshake: SYNC0, SYNC1, SYNC2."""
+"""Number of packets in the handshake: SYNC0, SYNC1, SYNC2."""
 ANSWER_TIMEOUT_S: Final = 5.0
-"""Time-out of an answer in the handshake, s."""
+"""Timeout of an answer in the handshake, s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,13 @@ class Passed:
     session : int
         Number of the session, counted over all robots.
     sim, wall : float
-        Simulated time, and wall time since the recording began, s.
+        Simulated time, and wall time since the start of the recording, s.
     from_client : bool
         Whether the client sent them.
     data : bytes
-        What was sent.
+        The bytes.
     order : int
-        How many pieces of the session have passed before, as far as that is known.
+        Number of earlier pieces of the session, if known.
     """
 
     robot: str
@@ -56,14 +55,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What the client of one session did after the handshake.
+    """Packets that the client of one session sent after the handshake.
 
     Attributes
     ----------
     sent : tuple of (float, bytes)
         Simulated time since the handshake, s, and a packet.
     lasts : float
-        When the recording of the session ends, s.
+        Length of the recorded session, s.
     """
 
     sent: tuple[tuple[float, bytes], ...]
@@ -71,19 +70,20 @@ class Trace:
 
 
 def stage_before(first: Passed) -> Stage:
-    """Stage of a session before the first of its bytes that were recorded; a recording
-    may begin while it is open.
+    """Return the stage of a session before its first recorded bytes.
+
+    A recording can start while the session is open.
     """
     return Stage.OPEN if first.order else Stage.SYNC0
 
 
 def trace_of(passed: Iterable[Passed]) -> Trace:
-    """What the client of one session did.
+    """Return the trace of one session.
 
     Parameters
     ----------
     passed : iterable of Passed
-        Of one session.
+        Bytes of one session.
     """
     parser, sent = Parser(), []
     stage: Stage | None = None
@@ -103,23 +103,25 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
 
 
 class TracePlayer:
-    """Plays what a client sent, sans-I/O: the handshake waits for the robot's answers,
-    the rest keeps the recorded times.
+    """Sends the packets of a trace, without I/O.
+
+    The handshake waits for the robot's answers; the other packets keep their recorded
+    times.
 
     Parameters
     ----------
     trace : Trace
-        What it did.
+        The session.
     speed : float
-        Recorded time per time of `now`; times are simulated ones, so that 1 is right
-        for a robot at normal speed.
+        Recorded time per time of `now`. The recorded times are simulated, so 1 is right for a
+        robot at normal speed.
 
     Attributes
     ----------
     is_over : bool
-        Whether the recorded time is over; everything has been sent.
+        Whether the recorded time is over and everything has been sent.
     answers : list of Packet
-        What the robot has answered after the handshake.
+        Packets of the robot after the handshake.
     """
 
     def __init__(self, trace: Trace, speed: float = 1.0) -> None:
@@ -135,11 +137,12 @@ class TracePlayer:
         self.answers: list[Packet] = []
 
     def receive(self, data: bytes, now: float) -> list[Packet]:
-        """Process bytes of the robot. Returns the packets in them."""
+        """Process bytes of the robot, and return the packets in them."""
         packets = self._parser.receive(data)
         for packet in packets:
             if self._began is not None:
                 self.answers.append(packet)
+            # Only the echo of the last SYNC counts; a robot may send others late.
             elif self._asked_at is not None and packet.id == self._asked:
                 self._asked, self._asked_at = self._asked + 1, None
                 if self._asked == HANDSHAKE:
@@ -148,7 +151,7 @@ class TracePlayer:
         return packets
 
     def send(self, now: float) -> bytes:
-        """What must be sent now.
+        """Return the bytes that are due now.
 
         Raises
         ------
@@ -162,7 +165,7 @@ class TracePlayer:
 
             if now >= self._asked_at + ANSWER_TIMEOUT_S:
                 raise PeerError(
-                    f"the robot did not answer packet {self._asked} within {ANSWER_TIMEOUT_S:g} s"
+                    f"expected an answer to packet {self._asked} within {ANSWER_TIMEOUT_S:g} s, found none"
                 )
 
             return b""
@@ -180,13 +183,13 @@ class TracePlayer:
         return found
 
     def next_time(self, now: float) -> float:
-        """When `send` must be called again, s."""
+        """Return the time at which `send` must be called again, s."""
         if self._began is None:
             return now if self._asked_at is None else self._asked_at + ANSWER_TIMEOUT_S
         return min(self._due(), self._quiet_since + PULSE_AFTER_S)
 
     def _due(self) -> float:
-        """When the next packet must be sent, or the end has come."""
+        """Return the time of the next packet, or of the end of the trace."""
         assert self._began is not None
         at = self._sent[self._next][0] if self._next < len(self._sent) else self._lasts
         return self._began + at / self._speed
@@ -200,29 +203,29 @@ def play(
     speed: float = 1.0,
     told: Callable[[bool, Packet, float], None] | None = None,
 ) -> TracePlayer:
-    """Play a session against a robot over TCP.
+    """Replay a session on a robot over TCP.
 
     Parameters
     ----------
     trace : Trace
-        What its client did.
+        The session.
     host, port : str, int
-        The robot.
+        Address of the robot.
     speed : float
         Recorded time per wall time.
     told : callable, optional
-        Called with each packet: whether it is ours, the packet, and the time since the
-        connection, s.
+        Called with each packet: whether this client sent it, the packet, and the time since
+        the connection, s.
 
     Returns
     -------
     TracePlayer
-        With the robot's answers.
+        The player, with the robot's answers.
 
     Raises
     ------
     PeerError
-        There is no robot; it does not answer in the handshake, or ends the connection
+        No robot listens; it does not answer in the handshake, or it closes the connection
         before the end of the trace.
     """
     player, ours = TracePlayer(trace, speed), Parser()
@@ -235,6 +238,7 @@ def play(
 
     began = time.monotonic()
     with connection:
+        # Small packets must leave at once, or their recorded times are lost.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             while not player.is_over:
@@ -246,6 +250,7 @@ def play(
                         for packet in ours.receive(data):
                             told(True, packet, now - began)
 
+                # A timeout of 0 would make the socket non-blocking.
                 connection.settimeout(
                     max(1e-3, player.next_time(now) - time.monotonic())
                 )

@@ -1,5 +1,4 @@
-"""A client for AMBF's objects that needs no ROS: the API of AMBF's own Python client,
-over a plain TCP connection.
+"""Client for AMBF objects without ROS: the API of AMBF's Python client over plain TCP.
 
     from botyard.clients.ambf import Client
 
@@ -8,10 +7,10 @@ over a plain TCP connection.
     robot = client.get_obj_handle("robot1")
     robot.set_force(3.0, 0.0, 0.0)
 
-As in the original, a thread keeps sending the last command of every object of which a
-handle was taken, so that the simulator's watchdog does not trip; a wrench ends 0.1 s
-after the last call that set it (ambf-messages.md §8). Start the simulator with ``--ambf
-2.0``, or another generation of the messages.
+As in the original, a thread repeats the last command of every object with a handle, so
+that the simulator's watchdog does not trip. A wrench ends 0.1 s after the last call
+that set it (ambf-messages.md §8). Start the simulator with ``--ambf 2.0``, or with
+another generation of the messages.
 """
 
 from botyard.clients.ambf.client import Client

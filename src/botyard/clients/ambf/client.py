@@ -1,5 +1,6 @@
-"""`Client`: a TCP connection to the simulator's AMBF interface, and a handle for each
-object.
+"""TCP connection to the AMBF interface of a simulator (`Client`).
+
+The client has a handle for each object.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from botyard.protocols.ambf.messages import definitions
 from botyard.protocols.ros_messages.types import Types
 
 RATES: Final = {"master": 1000.0, "1.0": 1000.0, "2.0": 120.0}
-"""Rate at which commands are sent, Hz, by generation of the messages (§8)."""
+"""Rate of commands, Hz, by generation of the messages (§8)."""
 
 
 class Client:
-    """A connection to a simulator.
+    """Connection to a simulator.
 
     Parameters
     ----------
     client_name : str
-        Name of the client, for people only.
+        Name of the client, only for people.
     host, port : str, int
         Address of the simulator's ``--ambf-port``.
     timeout : float
-        Time-out of the connection, s.
+        Timeout of the connection, s.
     """
 
     def __init__(
@@ -72,13 +73,12 @@ class Client:
         Parameters
         ----------
         default_publish_rate : float, optional
-            Rate at which commands are sent, Hz; by default that of the generation's own
-            client (`RATES`).
+            Rate of commands, Hz; by default the rate of the generation's own client (`RATES`).
 
         Raises
         ------
         PeerError
-            Nothing listens at the address, or it does not speak this protocol.
+            No program listens at the address, or it does not speak this protocol.
         """
         try:
             self._socket = socket.create_connection(self._address, self._timeout)
@@ -89,14 +89,15 @@ class Client:
             ) from None
 
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # The receiver looks at the stop event every 0.2 s.
         self._socket.settimeout(0.2)
         self._stop.clear()
         self._begin(self._receive)
         if not self._known.wait(self._timeout):
             self.clean_up()
             raise PeerError(
-                f"{self._address[0]}:{self._address[1]} has not announced its "
-                f"topics within {self._timeout:g} s"
+                f"{self._address[0]}:{self._address[1]}: expected an announcement of "
+                f"topics within {self._timeout:g} s, found none"
             )
 
         self.refresh()
@@ -115,9 +116,11 @@ class Client:
         return self._socket is not None and not self._stop.is_set()
 
     def clean_up(self) -> None:
-        """Close the connection, and end the threads."""
+        """Close the connection, and stop the threads."""
         self._stop.set()
         for thread in self._threads:
+            # A handle can call this in a thread of the client, which cannot join
+            # itself.
             if thread is not threading.current_thread():
                 thread.join(2.0)
 
@@ -165,41 +168,43 @@ class Client:
             self._known.set()
         elif found.kind is Kind.MESSAGE:
             handle = self._by_number.get(found.number)
+            # A message can arrive after its object is gone from the list.
             if handle is not None and self._types is not None:
                 handle.on_state(
                     self._types.decode_ros1(found.data, handle.topic.type_name)
                 )
 
     def _publish(self, rate: float) -> None:
-        """Send the last command of every active object."""
+        """Send the last command of every active object periodically."""
         due = time.monotonic()
         while not self._stop.is_set():
             now = time.monotonic()
             try:
                 self._repeat_all(now)
-            except (
-                PeerError
-            ):  # the connection is lost; the next call of the user raises the error
+            # The connection is lost; the next call of the user raises the error.
+            except PeerError:
                 return
 
+            # A late thread skips missed periods instead of sending a burst.
             due = max(due + 1.0 / rate, now)
             time.sleep(max(0.0, due - time.monotonic()))
 
     def _repeat_all(self, now: float) -> None:
         for handle in tuple(self._handles.values()):
             if handle.is_active():
-                # before `expire`, so that each command is sent at least once, however
-                # late this thread runs
+                # Repeat before `expire`, so that each command is sent at least once,
+                # however late this thread runs.
                 handle.repeat()
-                # while the client steps the world `update` looks, so that commands end
-                # with the same step in each run
+                # While the client steps the world, `update` checks the watchdog
+                # instead, so that commands end at the same step in each run.
                 if self.stepped_time is None:
                     handle.expire(now)
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while this client steps the world; None: time passes by
-        itself.
+        """Simulated time, s, while this client steps the world.
+
+        It is None while time passes on its own.
         """
         world = self._world
         return (
@@ -207,7 +212,7 @@ class Client:
         )
 
     def expire(self) -> None:
-        """End commands whose watchdog has expired, before the world is stepped.
+        """End commands whose watchdog has expired, before a step of the world.
 
         Raises
         ------
@@ -242,14 +247,14 @@ class Client:
         Raises
         ------
         PeerError
-            There is no such topic, or the connection is lost.
+            The topic does not exist, or the connection is lost.
         """
         topic = next(
             (t for t in self._topics if t.name == name and not t.is_state), None
         )
         if topic is None:
             raise PeerError(
-                f"there is no {name}: only the newest generation of messages has resets"
+                f"expected the topic {name}, found none: only the newest generation of messages has resets"
             )
 
         self._write(frame(Kind.MESSAGE, topic.number))
@@ -275,13 +280,14 @@ class Client:
     # -- objects
 
     def refresh(self) -> None:
-        """Update the list of objects; existing handles stay valid."""
+        """Update the list of objects; existing handles remain valid."""
         topics = list(self._topics)
         commands = {t.name: t for t in topics if not t.is_state}
         states = [t for t in topics if t.is_state]
         objects = [t for t in states if not t.type_name.endswith("/WorldState")]
         names = [t.name.removesuffix("/State") for t in objects]
-        self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071  # character by character, as in the original
+        # commonprefix compares character by character, as the original client does.
+        self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071
         old, self._handles = {h.ros_name: h for h in self._handles.values()}, {}
         self._by_number = {}
         for topic in states:
@@ -308,11 +314,11 @@ class Client:
             self._write(frame(Kind.READ, topic.number))
 
     def get_obj_names(self) -> list[str]:
-        """Names of all objects; in the newer generations including the world."""
+        """Return the names of all objects; newer generations include the world."""
         return list(self._handles)
 
     def get_common_namespace(self) -> str:
-        """Common prefix of the names of all objects."""
+        """Return the common prefix of the names of all objects."""
         return self._common
 
     def get_world_handle(self) -> World:
@@ -324,14 +330,14 @@ class Client:
             The simulator has announced no world.
         """
         if self._world is None:
-            raise PeerError("there is no world")
+            raise PeerError("the simulator has announced no world")
         return self._world
 
     def get_obj_handle(self, a_name: str) -> Any:
-        """Return an object by its name, the last part of its name, or a unique part of
-        its name; None if none or several match.
+        """Return an object by its name; None if no object or several match.
 
-        From now on its last command is sent periodically.
+        The last part of the name, or a unique part of it, is enough. From now on the
+        object's last command is sent periodically.
         """
         handle = self._handles.get(a_name)
         for fits in (lambda n: n.rpartition("/")[2] == a_name, lambda n: a_name in n):
@@ -352,7 +358,7 @@ class Client:
             No object has this name.
         """
         if name not in self._handles:
-            raise PeerError(f"there is no object {name}")
+            raise PeerError(f"expected the name of an object, found {name}")
         return self._handles[name].get_pose()
 
 

@@ -1,5 +1,6 @@
-"""Handles of AMBF objects: the last state received, and the command that is sent
-periodically (ambf-messages.md §8).
+"""Handles of AMBF objects: the last state, and the command that is sent periodically.
+
+See ambf-messages.md §8.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ from botyard.protocols.ambf.link import LinkTopic
 from botyard.protocols.ambf.messages import FORCE, POSITION, VELOCITY
 
 WRENCH_TIMEOUT_S: Final = 0.1
-"""Client-side watchdog: a wrench ends this long after the last call, s of wall time; of
-simulated time while the client steps the world.
+"""Client-side watchdog: a wrench ends this long after the last call, s.
+
+It is wall time, or simulated time while the client steps the world.
 """
 TIME_TOLERANCE_S: Final = 1e-4
-"""Simulated times of states have 24 bits: this much of them does not count, s."""
+"""Tolerance of simulated times in states, s; their mantissa has only 24 bits."""
 
 
 class Sender(Protocol):
-    """What handles use of their client."""
+    """Part of the client that handles use."""
 
     generation: str
 
     @property
     def stepped_time(self) -> float | None:
-        """Simulated time, s, while this client steps the world; None: time passes by
-        itself.
+        """Simulated time, s, while this client steps the world.
+
+        It is None while time passes on its own.
         """
         ...
 
@@ -57,6 +60,7 @@ class Sender(Protocol):
 def rpy_of(q: Any) -> tuple[float, float, float]:
     """Convert a quaternion to roll, pitch and yaw, rad (about fixed axes x, y, z)."""
     roll = atan2(2.0 * (q.w * q.x + q.y * q.z), 1.0 - 2.0 * (q.x * q.x + q.y * q.y))
+    # Rounding can put the sine slightly outside of its range.
     pitch = asin(max(-1.0, min(1.0, 2.0 * (q.w * q.y - q.z * q.x))))
     return roll, pitch, yaw_of_quaternion(q.x, q.y, q.z, q.w)
 
@@ -64,8 +68,9 @@ def rpy_of(q: Any) -> tuple[float, float, float]:
 def quaternion_of(
     roll: float, pitch: float, yaw: float
 ) -> tuple[float, float, float, float]:
-    """Convert roll, pitch and yaw, rad (about fixed axes x, y, z), to a quaternion (x,
-    y, z, w).
+    """Convert roll, pitch and yaw, rad, to a quaternion (x, y, z, w).
+
+    The rotations are about the fixed axes x, y, z.
     """
     cr, sr, cp, sp = cos(roll / 2), sin(roll / 2), cos(pitch / 2), sin(pitch / 2)
     cy, sy = cosine_sine(yaw / 2)
@@ -78,7 +83,7 @@ def quaternion_of(
 
 
 class Handle:
-    """An object: its last state, and the command that is sent periodically."""
+    """Object with its last state, and with the command that is sent periodically."""
 
     def __init__(
         self,
@@ -106,13 +111,13 @@ class Handle:
     # -- read
 
     def get_name(self) -> str:
-        """Name of the object in the last state."""
+        """Return the name of the object in the last state."""
         return (
             str(self._state.name.data) if hasattr(self._state, "name") else self._name
         )
 
     def get_identifier(self) -> str:
-        """Identifier of the object (only in the newest generation)."""
+        """Return the identifier of the object (only in the newest generation)."""
         return (
             str(self._state.identifier.data)
             if hasattr(self._state, "identifier")
@@ -120,7 +125,7 @@ class Handle:
         )
 
     def get_parent_name(self) -> str:
-        """Name of the body that carries it; empty if there is none."""
+        """Return the name of the body that carries it; empty without one."""
         return (
             str(self._state.parent_name.data)
             if hasattr(self._state, "parent_name")
@@ -128,32 +133,33 @@ class Handle:
         )
 
     def get_sim_step(self) -> int:
-        """Number of simulation steps so far."""
+        """Return the number of simulation steps so far."""
         return int(self._state.sim_step)
 
     def get_sim_time(self) -> float:
-        """Simulated time, s."""
+        """Return the simulated time, s."""
         return float(self._state.sim_time)
 
     def get_wall_time(self) -> float:
-        """Wall time since the simulator's start, s."""
+        """Return the wall time since the simulator's start, s."""
         return float(self._state.wall_time)
 
     def get_pos(self) -> Any:
-        """Position, with x, y, z in m."""
+        """Return the position, with x, y, z in m."""
         return self._state.pose.position
 
     def get_rot(self) -> Any:
-        """Orientation, a quaternion with x, y, z, w."""
+        """Return the orientation, a quaternion with x, y, z, w."""
         return self._state.pose.orientation
 
     def get_rpy(self) -> tuple[float, float, float]:
-        """Roll, pitch, yaw, rad."""
+        """Return roll, pitch, yaw, rad."""
         return rpy_of(self._state.pose.orientation)
 
     def get_pose(self) -> list[float]:
-        """x, y, z (m) and roll, pitch, yaw (rad); yaw, pitch, roll in the older
-        generations (§8).
+        """Return x, y, z (m) and roll, pitch, yaw (rad).
+
+        Older generations return yaw, pitch, roll (§8).
         """
         p = self._state.pose.position
         roll, pitch, yaw = self.get_rpy()
@@ -172,7 +178,7 @@ class Handle:
     # -- write
 
     def set_active(self) -> None:
-        """Send commands from now on."""
+        """Start to send commands."""
         self._active = True
 
     def is_active(self) -> bool:
@@ -183,11 +189,11 @@ class Handle:
         self._last_call = time.monotonic(), self._client.stepped_time
 
     def expire(self, now: float) -> bool:
-        """Client-side watchdog: clear the command if `WRENCH_TIMEOUT_S` has passed
-        since the last call; whether it has.
+        """Clear the command if `WRENCH_TIMEOUT_S` has passed since the last call.
 
-        While the client steps the world that is simulated time, so that a loop may take
-        as long as it likes.
+        This is the client-side watchdog. While the client steps the world, it measures
+        simulated time, so that a loop of the user can take any time. Returns whether it
+        has expired.
         """
         if self._last_call is None:
             return False
@@ -196,12 +202,14 @@ class Handle:
         if time_now is None:
             passed = now - wall
         elif stepped is None:
-            # the client has taken hold of time since
+            # The client started to step the world after the call, so the watchdog
+            # starts anew.
             self._last_call = wall, time_now
             return False
         else:
             passed = time_now - stepped
 
+        # A negative time means that the world was reset.
         if 0.0 <= passed <= WRENCH_TIMEOUT_S + TIME_TOLERANCE_S:
             return False
         self._last_call = None
@@ -212,8 +220,9 @@ class Handle:
         """Clear the parts of the command that end with the watchdog."""
 
     def send(self) -> None:
-        """Send the command now. Like a call that sets it, that starts the watchdog
-        anew.
+        """Send the command now.
+
+        Like a call that sets the command, this restarts the watchdog.
         """
         if self._last_call is not None:
             self._note_call()
@@ -225,13 +234,13 @@ class Handle:
             self._client.send(self.command_topic, self._cmd)
 
     def on_state(self, state: Any) -> None:
-        """A state has come."""
+        """Store a received state."""
         self._state = state
         self._heard += 1
 
 
 class Pose(Handle):
-    """Objects whose pose can be commanded: bodies, cameras, lights."""
+    """Object with a commandable pose: a body, a camera or a light."""
 
     def _position_mode(self) -> None:
         self._cmd.enable_position_controller = True
@@ -240,8 +249,9 @@ class Pose(Handle):
         return bool(self._cmd.enable_position_controller)
 
     def _enter_position_mode(self) -> None:
-        """Switch to position control; on the first command, components that are not set
-        are taken from the last state.
+        """Switch to position control.
+
+        At the first command, components that are not set come from the last state.
         """
         if not self._is_positioned():
             p, q = self._state.pose.position, self._state.pose.orientation
@@ -291,8 +301,10 @@ class Pose(Handle):
         yaw: float,
         *joints: float,
     ) -> None:
-        """Go to a pose; the first of the three angles is the rotation about z, as in
-        the original (§8). Further numbers command joints.
+        """Go to a pose.
+
+        The first of the three angles is the rotation about z, as in the original (§8).
+        Further numbers command joints.
         """
         self.set_pos(px, py, pz)
         self.set_rpy(yaw, pitch, roll)
@@ -306,7 +318,7 @@ class Pose(Handle):
 
 
 class Body(Pose):
-    """A body."""
+    """Body."""
 
     @property
     def _is_first_generation(self) -> bool:
@@ -343,33 +355,31 @@ class Body(Pose):
     # read
 
     def get_mass(self) -> float:
-        """Mass, kg; 0: kinematic."""
+        """Return the mass, kg; 0 for a kinematic body."""
         return float(self._state.mass)
 
     def get_inertia(self) -> Any:
-        """Moments of inertia x, y, z, kg·m²."""
+        """Return the moments of inertia x, y, z, kg·m²."""
         return self._state.pInertia
 
     def get_children_names(self) -> list[str]:
-        """Names of the bodies that its joints move."""
+        """Return the names of the bodies that its joints move."""
         return list(self._state.children_names)
 
     def get_num_of_children(self) -> int:
-        """Number of children."""
+        """Return the number of children."""
         return len(self._state.children_names)
 
     def get_joint_names(self) -> list[str]:
-        """Names of all joints below it."""
+        """Return the names of all joints below it."""
         return list(self._state.joint_names)
 
     def get_num_joints(self) -> int:
-        """Number of joint positions in the state."""
+        """Return the number of joint positions in the state."""
         return len(self._state.joint_positions)
 
     def get_joint_idx_from_name(self, name: str) -> int | None:
-        """Index of a joint by its name, or by a unique part of it; None if there is
-        none.
-        """
+        """Return the index of a joint by its name or a unique part of it, or None."""
         names = self.get_joint_names()
         found = [k for k, n in enumerate(names) if n == name] or [
             k for k, n in enumerate(names) if name in n
@@ -386,38 +396,38 @@ class Body(Pose):
             self.get_num_joints(), len(self._state.joint_names)
         ):
             raise PeerError(
-                f"{self._name}: expected a joint out of "
+                f"{self._name}: expected one of the joints "
                 f"{', '.join(self.get_joint_names())}, found {joint!r}"
             )
 
         return index
 
     def get_joint_pos(self, joint_name_or_idx: int | str) -> float:
-        """Position of a joint, rad or m."""
+        """Return the position of a joint, rad or m."""
         return float(self._state.joint_positions[self._index(joint_name_or_idx)])
 
     def get_all_joint_pos(self) -> list[float]:
-        """Positions of all joints."""
+        """Return the positions of all joints."""
         return [float(v) for v in self._state.joint_positions]
 
     def get_joint_vel(self, joint_name_or_idx: int | str) -> float:
-        """Velocity of a joint, rad/s or m/s."""
+        """Return the velocity of a joint, rad/s or m/s."""
         return float(self._state.joint_velocities[self._index(joint_name_or_idx)])
 
     def get_joint_effort(self, joint_name_or_idx: int | str) -> float:
-        """Effort of a joint, N·m or N."""
+        """Return the effort of a joint, N·m or N."""
         return float(self._state.joint_efforts[self._index(joint_name_or_idx)])
 
     def get_linear_vel(self) -> Any:
-        """Velocity, m/s, with x, y, z."""
+        """Return the velocity, m/s, with x, y, z."""
         return self._state.twist.linear
 
     def get_angular_vel(self) -> Any:
-        """Turn rates, rad/s, with x, y, z."""
+        """Return the turn rates, rad/s, with x, y, z."""
         return self._state.twist.angular
 
     def get_wrench(self) -> Any:
-        """Net force, N, and torque, N·m."""
+        """Return the net force, N, and torque, N·m."""
         return self._state.wrench
 
     # write
@@ -461,6 +471,7 @@ class Body(Pose):
                 f"{self._name}: the oldest generation of messages has no velocities"
             )
 
+        # Components that are not set keep their current velocity instead of stopping.
         if self._cmd.cartesian_cmd_type != VELOCITY:
             now, t = self._state.twist, self._cmd.twist
             for part, given in ((t.linear, now.linear), (t.angular, now.angular)):
@@ -503,6 +514,7 @@ class Body(Pose):
             if self._is_first_generation
             else self._cmd.joint_cmds_types,
         )
+        # The command covers all joints; joints without a new value keep their command.
         cmds[: len(old)] = old[:n]
         kinds[: len(old_kinds)] = old_kinds[:n]
         for joint, value in zip(joints, values, strict=True):
@@ -516,7 +528,7 @@ class Body(Pose):
         self._note_call()
 
     def set_joint_pos(self, joint: int | str, pos: float) -> None:
-        """Take a joint to a position, rad or m."""
+        """Move a joint to a position, rad or m."""
         self._joints_command([self._index(joint)], [pos], POSITION)
 
     def set_joint_effort(self, joint: int | str, effort: float) -> None:
@@ -535,57 +547,57 @@ class Body(Pose):
     def set_multiple_joint_pos(
         self, joints: Sequence[int | str], values: Sequence[float]
     ) -> None:
-        """Take joints to positions."""
+        """Move joints to positions, rad or m."""
         self._joints_command([self._index(j) for j in joints], values, POSITION)
 
     def set_multiple_joint_effort(
         self, joints: Sequence[int | str], values: Sequence[float]
     ) -> None:
-        """Drive joints with efforts."""
+        """Drive joints with efforts, N·m or N."""
         self._joints_command([self._index(j) for j in joints], values, FORCE)
 
     def set_multiple_joint_vel(
         self, joints: Sequence[int | str], values: Sequence[float]
     ) -> None:
-        """Move joints with velocities."""
+        """Move joints with velocities, rad/s or m/s."""
         for joint, value in zip(joints, values, strict=True):
             self.set_joint_vel(joint, value)
 
 
 class Sensor(Handle):
-    """A ray sensor."""
+    """Ray sensor."""
 
     def get_count(self) -> int:
-        """Number of rays."""
+        """Return the number of rays."""
         return int(self._state.count)
 
     def is_triggered(self, idx: int) -> bool:
-        """Whether a ray hits something."""
+        """Return whether a ray hits an object."""
         return bool(self._state.triggered[idx])
 
     def get_range(self, idx: int = 0) -> float:
-        """Length of the rays, m."""
+        """Return the length of the rays, m."""
         return float(self._state.range[min(idx, len(self._state.range) - 1)])
 
     def get_measurement(self, idx: int) -> float:
-        """1 − distance/range of a ray."""
+        """Return 1 − distance/range of a ray."""
         return float(self._state.measurement[idx])
 
     def get_all_measurements(self) -> list[float]:
-        """1 − distance/range of all rays."""
+        """Return 1 − distance/range of all rays."""
         return [float(v) for v in self._state.measurement]
 
     def get_sensed_object(self, idx: int) -> str:
-        """Name of the object that a ray hits; empty if none."""
+        """Return the name of the object that a ray hits; empty without a hit."""
         return str(self._state.sensed_objects[idx].data)
 
     def get_type(self) -> str:
-        """``PROXIMITY`` or ``RESISTANCE``."""
+        """Return ``PROXIMITY`` or ``RESISTANCE``."""
         return str(self._state.type.data)
 
 
 class Actuator(Handle):
-    """An actuator that can grasp bodies."""
+    """Actuator that can grasp bodies."""
 
     def actuate(self, body_name: str) -> None:
         """Grasp a body by its name."""
@@ -606,12 +618,12 @@ class Actuator(Handle):
         self._note_call()
 
     def is_actuated(self) -> bool:
-        """Whether it holds a body."""
+        """Return whether it holds a body."""
         return bool(self._state.actuated)
 
 
 class Vehicle(Handle):
-    """A vehicle with wheels."""
+    """Vehicle with wheels."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -619,7 +631,7 @@ class Vehicle(Handle):
         self._steered: list[int] | None = None
 
     def get_wheel_count(self) -> int:
-        """Number of wheels."""
+        """Return the number of wheels."""
         return int(self._state.wheel_count)
 
     def _set(self, field: str, indices: Sequence[int], value: float) -> None:
@@ -632,35 +644,35 @@ class Vehicle(Handle):
         self._note_call()
 
     def set_wheel_power(self, idx: int, value: float) -> None:
-        """Power of one wheel."""
+        """Set the power of one wheel."""
         self._set("wheel_power", [idx], value)
 
     def set_wheel_brake(self, idx: int, value: float) -> None:
-        """Brake of one wheel."""
+        """Set the brake of one wheel."""
         self._set("wheel_brake", [idx], value)
 
     def set_wheel_steering(self, idx: int, value: float) -> None:
-        """Angle of one wheel, rad."""
+        """Set the steering angle of one wheel, rad."""
         self._set("wheel_steering", [idx], value)
 
     def set_powered_wheel_indices(self, indices: Sequence[int]) -> None:
-        """Which wheels `set_vehicle_power` drives."""
+        """Set the wheels that `set_vehicle_power` drives."""
         self._powered = list(indices)
 
     def set_steered_wheel_indices(self, indices: Sequence[int]) -> None:
-        """Which wheels `set_vehicle_steering` turns."""
+        """Set the wheels that `set_vehicle_steering` turns."""
         self._steered = list(indices)
 
     def set_vehicle_power(self, value: float) -> None:
-        """Power of all driven wheels."""
+        """Set the power of all driven wheels."""
         self._set("wheel_power", self._all(self._powered), value)
 
     def set_vehicle_steering(self, value: float) -> None:
-        """Angle of all wheels that steer, rad."""
+        """Set the angle of all steered wheels, rad."""
         self._set("wheel_steering", self._all(self._steered), value)
 
     def set_vehicle_brake(self, value: float) -> None:
-        """Brake of all wheels."""
+        """Set the brake of all wheels."""
         self._set("wheel_brake", self._all(None), value)
 
     def _all(self, chosen: list[int] | None) -> list[int]:
@@ -668,29 +680,31 @@ class Vehicle(Handle):
 
 
 class World(Handle):
-    """The world. Only `update` and the resets send messages."""
+    """The world; only `update` and the resets send messages."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._done = threading.Event()
         self.is_throttled = False
-        """Time passes by `update` alone."""
+        """Whether time passes only by `update`."""
 
     def enable_throttling(self, check: bool) -> None:
-        """Lockstep: hold time, and step it with `update`; or let it run free. Takes
-        effect with the next `update`.
+        """Switch between lockstep, with time steps by `update`, and free running.
+
+        It takes effect with the next `update`.
         """
         self._cmd.enable_step_throttling = bool(check)
 
     def set_num_step_skips(self, num: int) -> None:
-        """Set the number of steps of each `update`, 1 … 100."""
+        """Set the number of steps of each `update`, 1 to 100."""
         if not 1 <= num <= 100:
-            raise PeerError(f"expected 1 … 100 steps, found {num}")
+            raise PeerError(f"n_skip_steps: expected 1 to 100 steps, found {num}")
         self._cmd.n_skip_steps = int(num)
 
     def update(self) -> None:
-        """Toggle the step clock: the simulator makes the set number of steps. Commands
-        whose watchdog has expired end before.
+        """Toggle the step clock: the simulator makes the set number of steps.
+
+        Commands with an expired watchdog end before the steps.
         """
         self.is_throttled = bool(self._cmd.enable_step_throttling)
         self._client.expire()
@@ -698,28 +712,30 @@ class World(Handle):
         self.send()
 
     def update_and_wait(self, timeout: float = 5.0) -> None:
-        """Call `update`, and wait up to `timeout`, s, until the steps are done and all
-        states are there (the original has only polling).
+        """Call `update`, and wait until the steps finish and all states arrive.
+
+        It waits at most `timeout`, s. The original client offers only polling.
 
         Raises
         ------
         PeerError
-            The steps were not done in time.
+            The steps did not finish in time.
         """
         want = self.get_sim_step() + self._cmd.n_skip_steps
         self._done.clear()
+        # Clear before the update: a fast answer must not be lost.
         self.update()
         end = time.monotonic() + timeout
         while self.get_sim_step() < want:
             if not self._done.wait(max(0.0, end - time.monotonic())):
                 raise PeerError(
-                    f"the world has not made its steps within {timeout:g} s"
+                    f"expected step {want} within {timeout:g} s, found step {self.get_sim_step()}"
                 )
 
             self._done.clear()
 
     def on_state(self, state: Any) -> None:
-        """A state has come."""
+        """Store a received state, and wake `update_and_wait`."""
         super().on_state(state)
         self._done.set()
 

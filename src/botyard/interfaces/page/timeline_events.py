@@ -104,7 +104,7 @@ class Marks:
         self._robots, self._clients = self._now()
         self._scene = self._sim.scene
         self._stalled.clear()
-        self._note("branch", "the world has gone on from here")
+        self._note("branch", "the run continues from a restored state")
 
     def look(self, first: float) -> None:
         """Look for robots that stall, and forget events before a time, s."""
