@@ -215,7 +215,7 @@ def test_recordings_are_read(file: Path, tmp_path: Path) -> None:
         assert not [
             problem
             for problem in player.track.problems
-            if "drawn from its ROS messages" in problem
+            if "shown from its ROS messages" in problem
         ]
 
     for robot, (x, y, _) in zip(about["robots"], about["last"], strict=True):

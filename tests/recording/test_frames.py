@@ -149,13 +149,13 @@ def test_what_is_no_frame_is_said() -> None:
         (b"Kabc", one, "expected bytes of save_state"),
         (delta, None, "a delta to an unknown state"),
         (delta, two, "found one to another state"),
-        (delta[:12], one, "a delta of"),
-        (delta[:30], one, "too short"),
+        (delta[:12], one, "a complete delta, found"),
+        (delta[:30], one, "found a shorter one"),
     ):
         with pytest.raises(StateError, match=text):
             frames.decode(frame, before)
 
     with pytest.raises(StateError, match="expected bytes of save_state"):
         frames.encode(b"nothing", None)
-    with pytest.raises(StateError, match="its head ends"):
+    with pytest.raises(StateError, match="the end of its head"):
         frames.encode(MAGIC + struct.pack("<I", 100) + bytes(20), None)

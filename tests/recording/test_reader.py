@@ -231,7 +231,7 @@ def test_looking_for_what_is_whole_ends(
     """Thousands of false beginnings of chunks."""
     monkeypatch.setattr(reader, "MAX_FALSE", 1000)
     head = struct.pack("<BQQQQI", Op.CHUNK, 500_000, 0, 0, 100, 1) + mcap.text("zstd")
-    with pytest.raises(RecordingError, match="at most 1000 false beginnings"):
+    with pytest.raises(RecordingError, match="at most 1000 false starts"):
         read(path, MAGIC + head * 20_000)
 
 

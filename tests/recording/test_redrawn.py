@@ -128,7 +128,7 @@ def test_movies_and_the_command_line(
         path, tmp_path / "run.gif", PictureOptions(size=200), film_options()
     )
     assert (
-        "drawn from its ROS messages" in notes[0]
+        "shown from its ROS messages" in notes[0]
         and (tmp_path / "run.gif").stat().st_size > 1000
     )
     result = CliRunner().invoke(program, ["replay", str(path), "--resimulate"])

@@ -566,7 +566,7 @@ def test_all_that_cannot_be_read_is_said_with_the_version_that_wrote_it(
 def test_the_budget_counts(tmp_path: Path) -> None:
     path = tmp_path / "run.mcap"
     recorded(path, lambda sim: sim.step(2))
-    with pytest.raises(RecordingError, match=r"budget\.unpacked raises that|max-read"):
+    with pytest.raises(RecordingError, match=r"budget\.unpacked raises this|max-read"):
         resimulate(path, Budget(unpacked=100))
     with pytest.raises(RecordingError, match="max-read robots"):
         resimulate(path, Budget(robots=3))

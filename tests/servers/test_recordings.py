@@ -253,7 +253,7 @@ def test_ros_chooses_rates_by_topics(tmp_path: Path) -> None:
             ),
             (
                 {"rate_topics": ["odom"], "rates": [1.0]},
-                "rate: .*begin with a slash.*found 'odom'",
+                "rate: .*start with / or a wildcard.*found 'odom'",
             ),
             ({"on_stall": True}, "on_stall: expected `last`"),
         ):

@@ -406,7 +406,9 @@ class PioneerClient:
             if packet.id == P.CONFIG and self.config is not None:
                 return self.config
 
-        raise PeerError(f"expected a CONFIG packet within {self.timeout:g} s, found none")
+        raise PeerError(
+            f"expected a CONFIG packet within {self.timeout:g} s, found none"
+        )
 
 
 # Packets whose latest value is kept: attribute and layout.
