@@ -90,6 +90,7 @@ class _Bag:
 
     def take(self, one: BagMessage) -> None:
         message = one.message
+        # Odometry messages contain both a pose and a twist.
         if one.type == _ODOMETRY:
             self.poses.setdefault(one.topic, []).append(
                 (_stamp(one), _pose(message.pose.pose))
@@ -125,6 +126,8 @@ def read_bag(path: Path, choice: Choice, budget: Budget) -> Log:
     ):
         bag.take(one)
 
+    # Simulators and localisation publish the truth as Odometry, motion capture as
+    # poses.
     every = {**bag.others, **bag.poses}
     # The truth is chosen first: its topic may also publish Odometry, and must not count
     # as one of the robot's.
@@ -189,10 +192,13 @@ def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> Scan
                 path,
             )
 
+        # The driver may write any value for a missing range: only the limits of the
+        # message tell valid ones.
         ranges = np.asarray(one.ranges, np.float64).copy()
         ranges[ranges >= one.range_max] = np.inf
         ranges[ranges < one.range_min] = np.nan
         rows.append(ranges)
+        # LaserScan permits an empty array of intensities.
         has = len(one.intensities) == len(one.ranges)
         returns.append(
             np.asarray(one.intensities, np.float64)
@@ -201,6 +207,8 @@ def _scans_of(messages: list[tuple[float, Any]], path: Path, topic: str) -> Scan
         )
 
     times = np.array([at for at, _ in messages])
+    # Recorders write messages in the order of arrival, which may differ from their
+    # stamps.
     order = np.argsort(times, kind="stable")
     intensities = np.array(returns)[order]
     return ScanSeries(

@@ -200,6 +200,9 @@ def calibrate(
             f'odometry_law: expected {" or ".join(ODOMETRY_LAWS)}, found "{shown(str(odometry_law), 60)}"'
         )
 
+    # else None"
+    # The fits take the step only for the original model: variances per metre do not
+    # depend on it.
     drawn_in = step if odometry_law == "step" else None
     logs = [log.checked() for log in logs]
     _check_different(logs)
@@ -219,6 +222,8 @@ def calibrate(
         )
     ]
     logs = [one.log for one in prepared]
+    # The order matters: scans are placed with the clock offsets and the markers' pose
+    # that the fit of odometry finds, and reflectors use the laser's errors.
     odometry = _odometry(prepared, spec, drawn_in, notes)
     motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
@@ -230,10 +235,12 @@ def calibrate(
     ranges = _ranges(placed, notes)
     reflectors = _reflectors(placed, ranges, scene, spec, notes)
     held_out = _held_out(prepared, odometry, spec, step, drawn_in) if hold_out else ()
+    # Each matcher holds a simulation, which must be closed.
     for matcher in matchers:
         if matcher is not None:
             matcher.close()
 
+    # The report draws the paths of the first log that has true poses.
     lines = None
     if odometry is not None:
         first = next(one for one in prepared if len(one.truth) > 1)
@@ -388,6 +395,7 @@ def _placed(
         return None
 
     some = [i for i, one in enumerate(prepared) if len(one.truth) > 1]
+    # Values 3 to 5 of the fit are the pose of the markers in the robot's frame.
     markers: F8 = np.zeros(3) if odometry is None else odometry.fit.values[3:6]
     offsets = [_clocks(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
     return placed_scans(
@@ -458,6 +466,7 @@ def _untold(found: Calibration) -> list[str]:
 
 def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepared]]:
     """Return the data to fit, and the data to hold out."""
+    # A whole log is independent of the others; parts of one log share its conditions.
     if len(prepared) > 1:
         return list(prepared[:-1]), list(prepared[-1:])
     one = prepared[0]

@@ -28,12 +28,15 @@ def _motion(poses: Series) -> tuple[F8, float]:
     Each column has mean 0 and standard deviation 1, or is 0 if it does not vary.
     """
     twists = twist_of(between(poses.values[:-1], poses.values[1:]))
+    # The limit bounds the memory for the grid.
     duration = poses.time[-1] - poses.time[0]
     if not 0.0 < duration <= GRID_S * MAX_GRID:
         raise CalibrationError(
             f"expected poses of at most {GRID_S * MAX_GRID:g} s, found {duration:g} s"
         )
 
+    # Differences of the cumulative path are averages over the window, for any rate of
+    # poses.
     path = np.concatenate(
         [
             np.zeros((1, 2)),
@@ -53,6 +56,7 @@ def _motion(poses: Series) -> tuple[F8, float]:
     rates = np.abs(rates) * np.array([1.0, 0.0]) + rates * np.array([0.0, 1.0])
     rates -= rates.mean(axis=0)
     spread = rates.std(axis=0)
+    # Below 1 mm/s and 1 mrad/s, motion is noise, which must not be amplified.
     floor = np.array([1e-3, 1e-3]) * SMOOTHING_S
     return np.where(spread > floor, rates / np.maximum(spread, 1e-12), 0.0), float(
         grid[0]
@@ -77,6 +81,8 @@ def clock_offset(odometry: Series, truth: Series) -> float:
             "the clocks cannot be compared: the robot moves at a constant velocity, or not at all"
         )
 
+    # By FFT, because the time of a direct correlation grows with the square of the
+    # length.
     likeness = sum(
         signal.correlate(a[:, k], b[:, k], mode="full", method="fft") for k in range(2)
     )
@@ -86,6 +92,7 @@ def clock_offset(odometry: Series, truth: Series) -> float:
     common = np.maximum(
         signal.correlate(ones_a, ones_b, mode="full", method="fft"), 1.0
     )
+    # A short overlap correlates well by chance.
     least = min(MIN_OVERLAP_S / GRID_S, 0.5 * min(len(a), len(b)))
     kinds = float((a.any(axis=0) & b.any(axis=0)).sum())
     likeness = np.where(common >= least, likeness / (max(1.0, kinds) * common), -np.inf)
@@ -97,6 +104,7 @@ def clock_offset(odometry: Series, truth: Series) -> float:
             f"{likeness[best]:.2f} at best, expected at least {MIN_LIKENESS:g}"
         )
 
+    # Index len(b) − 1 of a full correlation is lag 0.
     lag = best - (len(b) - 1)
     return begin_a + lag * GRID_S - begin_b
 

@@ -204,6 +204,7 @@ def compare(
     both = tuple(
         measure(one.checked(), spec, scene, start, step) for one in (real, simulated)
     )
+    # A quantity that only one log determines is listed as well.
     keys = list(dict.fromkeys([*both[0].quantities, *both[1].quantities]))
     keys.sort(key=lambda key: GROUPS.index(key[0]))
     quantities = tuple(
@@ -249,6 +250,7 @@ def measure(
     else:
         notes.append("drift: there are no true poses")
 
+    # Timing needs neither map nor true poses.
     found |= _timing(log)
     motion = fit_motion([log], spec.limits, step)
     if motion is None:
@@ -266,6 +268,7 @@ def measure(
 def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
     """Return the errors of odometry per metre and per turn: means and scatter."""
     ways = ways_of(log, truth, 0.0)
+    # The offset is 0: the truth of a log, or from its scans, has the log's own clock.
     pieces = cut(ways, 0.0)
     real = between(ways.truth[:-1], ways.truth[1:])
     odometry = between(
@@ -314,6 +317,7 @@ def _deviation(values: F8) -> Interval:
     The interval follows from the fourth moment.
     """
     n = len(values)
+    # The sample variance's own variance follows from the spread of the squares.
     squares = (values - values.mean()) ** 2
     variance = float(squares.sum()) / (n - 1)
     spread = math.sqrt(
@@ -407,6 +411,7 @@ def write_comparison(found: Comparison, path: Path, *, force: bool = False) -> N
     CommandLineError
         See `botyard.calibration.report.write_report`.
     """
+    # Checked first, so that no half-written report remains.
     if not is_there("matplotlib"):
         raise CommandLineError(lacking("a report", "calibrate"))
     parts = [

@@ -45,6 +45,7 @@ class Covariance:
 
     def only(self, parts: Sequence[int]) -> Covariance:
         """Return the covariance with only these matrices."""
+        # `__init__` would compute all bands again.
         found = Covariance.__new__(Covariance)
         found.bands = self.bands[list(parts)]
         return found
@@ -106,6 +107,7 @@ def _minimum(
         sizes, vectors = np.linalg.eigh(hessian)
         while True:
             step = vectors @ ((vectors.T @ -gradient) / (np.abs(sizes) + damping))
+            # The damping grows until the step improves the cost, or no step does.
             there = np.clip(at + step, *bounds)
             then = function(there)
             if then <= value or damping > 1e8:
@@ -169,6 +171,7 @@ def bands_of(
     """
     starts, middles, ends = chain(pieces, twists)
     k = len(ends)
+    # An error of the heading in a piece rotates the rest of its segment.
     rest = ends[pieces.way, :2] - starts[:, :2]
     forward = np.stack(
         [np.cos(middles), np.sin(middles), np.zeros(len(middles))], axis=1

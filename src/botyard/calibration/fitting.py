@@ -210,6 +210,8 @@ class Fit:
         def at(values: F8) -> float:
             return of(dict(zip(names, values.tolist(), strict=True)))
 
+        # Undetermined parameters have no covariance, so their derivatives do not
+        # matter.
         gradient = np.zeros(len(names))
         for i, one in enumerate(self.parameters):
             if self.told[i]:
@@ -265,6 +267,8 @@ def least_squares(
     values = (
         np.array([one.start for one in parameters]) if start is None else start.copy()
     )
+    # All parameters are scaled by their priors, so that one step size fits metres and
+    # radians.
     prior = np.array([one.prior for one in parameters])
     low, high = (
         np.array([one.low for one in parameters]),
@@ -273,7 +277,7 @@ def least_squares(
     told = np.ones(len(parameters), bool)
     directions: tuple[Direction, ...] = ()
     while True:
-
+        # Defaults bind the current arrays: the function is used within this round only.
         def some(part: F8, told: Any = told, values: F8 = values) -> F8:
             whole = values.copy()
             whole[told] = part
@@ -317,6 +321,7 @@ def least_squares(
             freedom = max(1, len(r))
             break
 
+    # Back from units of the priors to units of the parameters.
     covariance = np.zeros((len(parameters),) * 2)
     if told.any():
         found = np.linalg.inv(information) * np.outer(prior[told], prior[told])
@@ -331,6 +336,7 @@ def _variance(r: F8, freedom: int) -> float:
     """Return the variance of residuals without outliers."""
     # 1.4826 times the median deviation is the standard deviation of a normal
     # distribution.
+    # The median ignores up to half of the residuals as outliers.
     spread = 1.4826 * float(np.median(np.abs(r)))
     inside = r[np.abs(r) <= 5.0 * spread] if spread else r
     return max(

@@ -59,6 +59,7 @@ class Series:
         time, values = time[good], values[good]
         order = np.argsort(time, kind="stable")
         time, values = time[order], values[order]
+        # Interpolation needs strictly ascending times.
         last = np.append(np.diff(time) > 0.0, True) if len(time) else np.zeros(0, bool)
         return cls(time[last], values[last])
 
@@ -186,6 +187,7 @@ class Log:
                 f"{self.source}: expected at least 2 poses of odometry, found {len(self.odometry)}"
             )
 
+        # Checked for all series at once, so that the message names the wrong one.
         for what, rows in (
             ("odometry", self.odometry),
             ("velocities", self.velocities),

@@ -88,6 +88,8 @@ class Matcher:
                 f"{scene.name}: expected a map with walls, found none"
             )
 
+        # The simulation casts rays by the same code as a simulated laser, so both agree
+        # exactly.
         self._sim = Simulation(scene, warn=None)
         self.laser, self.bearings = laser, bearings
         self.mount = np.array(laser.pose, np.float64)
@@ -107,6 +109,7 @@ class Matcher:
     def expect(self, poses: F8) -> Expected:
         """Return the expected scans at poses (n, 3) of the laser."""
         directions = poses[:, 2, None] + self.bearings
+        # Three rays per beam: two neighbours give the slope of the wall.
         fan = directions[..., None] + np.array([-PROBE_RAD, 0.0, PROBE_RAD])
         places = np.broadcast_to(poses[:, None, None, :2], (*fan.shape, 2))
         before, ranges, after = np.moveaxis(
@@ -155,11 +158,15 @@ class Matcher:
             Residual with half the weight in each iteration, m.
         """
         first = poses
+        # A tiny prior keeps the equations solvable in a corridor, where a scan does not
+        # determine the position along it.
         prior = np.diag(1.0 / (PRIOR * PRIOR)) if has_prior else np.eye(3) * 1e-6
         usable = self.usable(measured)
         for spread in spreads:
             expected = self.expect(poses)
             r = np.where(usable & expected.good, measured - expected.ranges, 0.0)
+            # Cauchy weights fall with the square of the residual, so a moved object
+            # hardly counts.
             weights = np.where(
                 usable & expected.good, 1.0 / (1.0 + (r / spread) ** 2), 0.0
             ) / (spread * spread)
@@ -183,6 +190,7 @@ class Matcher:
 
     def usable(self, measured: F8) -> NDArray[np.bool_]:
         """Return which ranges hit an object."""
+        # Missing ranges are NaN, and compare as False.
         with np.errstate(invalid="ignore"):
             found: NDArray[np.bool_] = (measured > self.laser.range_min) & (
                 measured < self.laser.range_max - 1e-3

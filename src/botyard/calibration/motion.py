@@ -116,6 +116,7 @@ def ramped(
             goal = 0.0 if turns else target
             slows = turns or abs(target) < abs(velocity)
             needed = abs(goal - velocity) / (decel if slows else accel)
+            # The next command arrives before the target is reached.
             if now + needed > end:
                 velocity += (goal - velocity) * (end - now) / needed
                 now = end
@@ -124,6 +125,8 @@ def ramped(
 
             knots.append(now)
             values.append(velocity)
+            # The simulation sets the velocity once per step: after reaching 0 it waits
+            # for the next.
             if turns and velocity == 0.0 and now < end:
                 over = (
                     now + 0.5 * step
@@ -134,6 +137,7 @@ def ramped(
                 knots.append(now)
                 values.append(0.0)
 
+        # The velocity is constant until the next command.
         if end < np.inf and knots[-1] < end:
             knots.append(end)
             values.append(velocity)
@@ -144,6 +148,7 @@ def ramped(
 def _changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
     """Return only commands that change the target, limited to the robot's top speed."""
     targets = np.clip(targets, -limit, limit)
+    # Clients repeat commands: repetitions change nothing, and would slow the fit.
     new = np.append(True, np.abs(np.diff(targets)) > SAME_COMMAND)
     return times[new], targets[new]
 
@@ -157,6 +162,7 @@ class _Problem:
         for log in logs:
             measured = measured_velocities(log)
             begin = log.commands.time[0]
+            # Velocities before the first command are not caused by it.
             measured = measured.between(begin, np.inf)
             if len(measured) < 2:
                 continue
@@ -222,6 +228,7 @@ def fit_motion(
     if problem.count < MIN_ROWS:
         return None
     before = [latency, limits.accel.x, limits.decel.x, limits.accel.a, limits.decel.a]
+    # A ramp of 0 in the model means immediate, which is no start for a search.
     starts = [0.0] + [value or USUAL_RAMP[k // 2] for k, value in enumerate(before[1:])]
     names = (
         (
@@ -249,6 +256,8 @@ def fit_motion(
         Parameter(*name, start, 0.5 * start, MIN_RAMP, MAX_RAMP)
         for name, start in zip(names[1:], starts[1:], strict=True)
     ]
+    # The cost has many local minima in the latency, so the fit starts from a grid
+    # search.
     values = _search(problem, np.array(starts))
     # The noise of both axes is estimated from the residuals of the previous round.
     for _ in range(2):
@@ -366,6 +375,7 @@ def _refined(problem: _Problem, fit: Fit) -> Fit:
 
 def _search(problem: _Problem, starts: F8) -> F8:
     """Return the best of some latencies and ramps."""
+    # Both axes count equally, whatever their units.
     usual = [max(float(np.std(part)), 1e-3) for part in problem.residuals(starts)]
     best, least = starts, np.inf
     for latency in FIRST_LATENCIES_S:

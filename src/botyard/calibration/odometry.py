@@ -215,6 +215,7 @@ class _Problem:
         """
         matrix, found = self.matrix(values), []
         for one, pieces in zip(self.ways, self.pieces(values), strict=True):
+            # The markers are measured, but odometry describes the robot's centre.
             robot = compose(one.truth, inverse(values[3:6]))
             found.append(
                 (
@@ -244,6 +245,7 @@ class _Problem:
         """
         dropped = 0
         deviations, at = self.deviations(values).reshape(-1, 3), 0
+        # The median keeps the outliers from raising the threshold.
         usual = 1.4826 * np.median(np.abs(deviations), axis=0) + 1e-6
         for n, one in enumerate(self.ways):
             own = deviations[at : at + len(one.knots) - 1] / usual
@@ -318,6 +320,7 @@ def fit_odometry(
             f"expected at least {MIN_WAYS} segments between true poses, found {count}"
         )
 
+    # Before the fit, which would otherwise find absurd scales.
     for log, one, offset in zip(logs, ways, offsets, strict=True):
         _check_scale(log, one, offset)
     nominal = spec.kinematics.track
@@ -327,6 +330,7 @@ def fit_odometry(
         (*(USUAL_BY_DISTANCE if step is None else USUAL_BY_STEP), *USUAL_MEASURED)
     )
     variances, outliers = usual, 0
+    # Each round drops the worst of neighbouring poses, so several rounds may be needed.
     for _ in range(MAX_OUTLIER_ROUNDS):
         dropped = problem.drop_outliers(values)
         outliers += dropped
@@ -370,6 +374,7 @@ def fit_odometry(
             math.sqrt(float((rows[:, 2] ** 2).mean())),
         ]
     )
+    # The last two variances belong to the true poses, not to the robot.
     told = dict[int, tuple[float, float]]()
     for k, part in enumerate(parts[:-2]):
         if (spread := _spread(logs_covariance, k)) <= MAX_VARIANCE_SPREAD:
@@ -415,6 +420,7 @@ def _told_variances(
         worst = max(range(len(spreads)), key=spreads.__getitem__)
         if spreads[worst] <= MAX_VARIANCE_SPREAD:
             break
+        # The others are fitted again, because they now absorb its errors.
         del parts[worst]
         variances = np.delete(variances, worst)
         variances, logs_covariance = covariance.only(parts).fit(
@@ -553,6 +559,7 @@ def _by_step(
             0.5 * (error.a - low.a),
         ),
     )
+    # The model's errors multiply odometry's own displacements, before the correction.
     factors, found = (1.0 / fit["scale"], fit["separation"] / fit["scale"]), []
     for k, (name, about, before) in enumerate(rows):
         if k not in told:
@@ -612,6 +619,7 @@ def _random(
 
     `spread` is the standard deviation of its logarithm.
     """
+    # The logarithm is approximately normal, so the interval is symmetric in it.
     factor = math.exp(1.96 * spread)
     return Value(name, unit, about, value, value / factor, value * factor, before)
 

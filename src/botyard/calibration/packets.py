@@ -53,6 +53,7 @@ def read_packets(path: Path, spec: RobotSpec, robot: str | None) -> Log:
             f"{path}: robots: expected {robot or 'one'}, found {found}; choose with --of"
         )
 
+    # Bytes of other robots have counters and sessions of their own.
     session = _Sessions(spec)
     for one in passed:
         if one.robot == (robot or names[0]):
@@ -101,6 +102,7 @@ class _Sessions:
             self._target[2] = from_deg(value)
         elif packet.id == C.LATVEL:
             self._target[1] = from_mm(value)
+        # VEL2 carries both wheels as signed bytes, the left one in the high byte.
         elif packet.id == C.VEL2:
             right, left = (
                 (byte - 256 if byte > 127 else byte) * self._scales.vel2_div
@@ -129,6 +131,8 @@ class _Sessions:
             sip.left_vel * self._scales.vel_conv,
             sip.right_vel * self._scales.vel_conv,
         )
+        # 0 may mean that the report lacks the rotational velocity: the wheels'
+        # difference replaces it.
         turn = (
             from_deg(sip.rot_vel10 / 10.0)
             if sip.rot_vel10
@@ -139,6 +143,8 @@ class _Sessions:
         )
 
     def _scan(self, part: LaserPart, at: float) -> None:
+        # Only the first laser, and only parts in sequence: a lost packet spoils the
+        # whole scan.
         if part.device or part.first != (0 if part.first == 0 else len(self._part)):
             return
         # Packets 0x61 report 0 for an ordinary return, otherwise the return minus 1.

@@ -143,6 +143,7 @@ def placed_scans(
         scans = _thinned(log, truth, offset)
         if scans is None:
             continue
+        # `offset` converts the truth's times into the log's.
         robot = compose(truth.at(scans.time - offset), inverse(markers))
         poses = matcher.match(
             matcher.laser_poses(robot),
@@ -196,6 +197,7 @@ class _Sums:
         where = usable & expected.good
         r = np.where(where, measured - expected.ranges, 0.0)
         near = r[where & (np.abs(r) < UNEXPLAINED_M)]
+        # The median absolute deviation ignores objects that the map does not have.
         spread = (
             1.4826 * float(np.median(np.abs(near - np.median(near))))
             if len(near)
@@ -225,6 +227,7 @@ class _Sums:
 
         count = sum(len(row[0]) for row in self._rows)
         left = np.concatenate([row[0] - bias for row in self._rows])
+        # Weighted by the number of scans of each log.
         share = sum(a * n for a, n in self._unexplained) / sum(
             n for _, n in self._unexplained
         )
@@ -255,6 +258,8 @@ class _Sums:
         """
         upper, lower = np.zeros(len(self._rows)), np.zeros(len(self._rows))
         for i, (r, g, _, _) in enumerate(self._rows):
+            # The pose absorbs most of a bias: only the component that it cannot produce
+            # counts.
             rest = _projected(g, np.ones(len(r)))
             upper[i], lower[i] = rest @ r, rest @ rest
 
@@ -283,6 +288,7 @@ class _Sums:
         for i, (row, weight) in enumerate(zip(self._rows, weights, strict=True)):
             r, g = row[0] - bias, row[1]
             q, _ = np.linalg.qr(g)
+            # Projector onto the complement of the pose's derivatives.
             m = np.eye(len(r)) - q @ q.T
             features = (m * m) @ self._features(row)
             scale = weight * weight

@@ -55,6 +55,8 @@ def read_log(
     """
     if path.suffix.lower() == ".csv":
         return read_csv(path, spec, choice, budget)
+    # A recording of botyard and a ROS 2 bag may both be MCAP files: the metadata
+    # decides.
     if path.is_dir() or (
         path.suffix.lower() in BAGS and not _is_recording(path, budget)
     ):
@@ -83,6 +85,8 @@ def _is_recording(path: Path, budget: Budget) -> bool:
 
 def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     run = load(path, budget=budget)
+    # A damaged file may have lost its robots: the problems explain more than their
+    # absence.
     if not run.robots and run.problems:
         raise FormatError(
             f"expected a robot, found none: {'; '.join(map(shown, run.problems[:3]))}",

@@ -131,6 +131,7 @@ def edges_of(scene: Scene) -> Edges:
             returns += [wall.returns.laser] * (wall.last - wall.first)
 
     for box in scene.boxes:
+        # Lasers do not see such boxes.
         if box.returns.laser <= 0:
             continue
         c, s = math.cos(box.pose.th), math.sin(box.pose.th)
@@ -179,6 +180,8 @@ def first_hits(edges: Edges, poses: F8, bearings: F8) -> Hits:
         across = ux * ey - uy * ex
         with np.errstate(divide="ignore", invalid="ignore"):
             at, along = (ax * ey - ay * ex) / across, (ax * uy - ay * ux) / across
+            # A beam parallel to an edge divides by 0; the comparisons with NaN are
+            # false.
             nearer = (along >= 0.0) & (along <= 1.0) & (at >= 0.0) & (at < ranges)
 
         ranges = np.where(nearer, at, ranges)
@@ -257,6 +260,8 @@ def fit_reflectors(
         return None, "the scans have no intensities"
     bias = errors.value("range_bias")
     shift = 0.0
+    # A bias shifts all ranges, and with them the limit of the range. Its uncertainty
+    # widens the interval.
     if bias.is_told:
         placed, shift = without_bias(placed, bias.value), 0.5 * (bias.high - bias.low)
     beams = _beams_on_reflectors(placed, edges, errors)
@@ -274,6 +279,8 @@ def fit_reflectors(
             "logs do not determine the laser's rule",
         )
 
+    # The limits are fitted one after the other, with beams that are well within the
+    # other limit.
     far, wide = _corner(beams)
     rows = (
         (
@@ -377,6 +384,7 @@ def _beams_on_reflectors(
     columns = [np.concatenate(column) for column in zip(*found, strict=True)]
     for column in columns[1], columns[4]:
         np.maximum(column, MIN_ERROR, out=column)
+    # The scale of intensities differs between lasers, so ordinary walls define it.
     walls = np.concatenate(ordinary)
     level = float(np.quantile(walls, 1.0 - LAPSE)) if len(walls) else 1.0
     returns, bright, scan = (
@@ -456,6 +464,8 @@ def _limit(
     if not seen.any():
         return unknown, "too few beams on reflectors are well within the other limit"
     begin, end = _bracket(of, seen)
+    # The likelihood may be flat or have steps, so a grid is searched instead of a
+    # gradient.
     limits = np.linspace(begin, end, POINTS)
     for _ in range(ZOOMS):
         profile, scales = _profile(of, seen, limits)
@@ -471,6 +481,8 @@ def _limit(
             limits[max(first - 1, 0)], limits[min(last + 1, POINTS - 1)], POINTS
         )
 
+    # The interval reaches the end of the bracket: no beam contradicts an arbitrarily
+    # small limit.
     if is_below:
         return unknown, "beams near to it and far from it were reported alike"
     if is_above:
@@ -483,6 +495,7 @@ def _limit(
     near = np.abs(of.x - best) <= NEAR * scale * of.deviation
     if not near.any():
         near |= True
+    # Errors of a pose are common to its scan: only the number of scans reduces them.
     shared = scale * float(np.median(of.common[near]))
     half = math.hypot(common, NORMAL * shared / math.sqrt(len(np.unique(scan[near]))))
     low, high = (
@@ -550,6 +563,8 @@ def _strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
         return unknown("no beam on a reflector of return 2 was reported as one")
     levels, counts = np.unique(plain, return_counts=True)
     mode = float(levels[counts.argmax()])
+    # A real strength is one constant: without a majority the laser reports something
+    # else.
     if 2 * counts.max() < len(plain):
         return unknown("no return is common to most beams on reflectors")
     if not STRENGTHS[0] <= mode <= STRENGTHS[1]:

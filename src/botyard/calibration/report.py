@@ -104,10 +104,12 @@ def _identifiability(fit: Fit) -> str:
     """Return a table of the information matrix's eigenvalues and their parameters."""
     rows = []
     for one in fit.directions:
+        # Three parameters name a combination well enough.
         main = sorted(one.weights.items(), key=lambda item: -item[1])[:3]
         mix = ", ".join(
             f"{name} {100 * weight:.0f} %" for name, weight in main if weight > 0.05
         )
+        # Posterior by prior standard deviation.
         known = 1.0 / math.sqrt(1.0 + one.information)
         rows.append(
             (
@@ -151,6 +153,7 @@ def _figures(found: Calibration) -> Any:
                 f"residuals of {name} in standard deviations",
             )
             figure, axes = _axes(label, "number")
+            # Outliers collect in the outer bins instead of stretching the axis.
             axes.hist(np.clip(values, -6.0, 6.0), BINS)
         elif isinstance(fit, ReflectorFit):
             continue

@@ -55,6 +55,7 @@ def calibrated(
         spec = replace(spec, limits=replace(spec.limits, accel=accel, decel=decel))
         latency = motion.value("latency")
         if latency.is_told:
+            # The model demands a jitter of at most the latency.
             jitter = min(spec.commands.jitter, latency.value)
             spec = replace(
                 spec,
@@ -68,9 +69,11 @@ def calibrated(
             range_noise=_told(ranges.value("range_noise"), first.range_noise),
             angle_noise=_told(ranges.value("angle_noise"), first.angle_noise),
             range_share=_significant(ranges.value("range_share")),
+            # The fitted noise contains all errors: a second one would count twice.
             range_deviation=0.0,
         )
         spec = replace(spec, lasers=(first, *spec.lasers[1:]))
+        # A bias needs a device of its own, which is added only if the data demand it.
         bias = _significant(ranges.value("range_bias"))
         others = tuple(d for d in spec.devices if d.type != "normal_errors")
         if bias:
@@ -176,6 +179,7 @@ def robot_text(
         table = whole
 
     lines = [f"# {MARK}", *(f"# {line}" for line in remarks)]
+    # TOML: values of the root must precede the first table.
     tables = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     lines += [
         f"{key} = {_toml(value)}" for key, value in table.items() if key not in tables

@@ -92,6 +92,7 @@ def ways_of(log: Log, truth: Series, offset: float) -> Segments:
             f"{truth.time[0] + offset:.3f} to {truth.time[-1] + offset:.3f} s"
         )
 
+    # Long logs get longer segments, so that the time of a fit stays bounded.
     period = max(WAY_S, (inside.time[-1] - inside.time[0]) / MAX_WAYS)
     chosen = [0]
     for i, at in enumerate(inside.time.tolist()):
@@ -114,6 +115,8 @@ def cut(ways: Segments, offset: float) -> Pieces:
     inner = ways.time[(ways.time > knots[0]) & (ways.time < knots[-1])]
     grid = np.concatenate([inner, knots])
     is_knot = np.concatenate([np.zeros(len(inner), bool), np.ones(len(knots), bool)])
+    # Rows of odometry are first among equal times, so that a knot never precedes its
+    # row.
     order = np.argsort(grid, kind="stable")
     grid, is_knot = grid[order], is_knot[order]
     path = np.stack(
@@ -132,6 +135,7 @@ def chain(pieces: Pieces, twists: F8) -> tuple[F8, F8, F8]:
     """
     turned = np.cumsum(twists[:, 2])
     before = turned - twists[:, 2]
+    # Each segment starts with heading 0.
     heading = before - before[pieces.first][pieces.way]
     steps = rotate(arc(twists), heading)
     places = np.cumsum(steps, axis=0)
@@ -214,6 +218,8 @@ def end_errors(
     )
     errors = []
     for first in range(0, len(odometry) - STRETCH + 1, STRETCH):
+        # Both paths start at the same pose, so the difference at the end is odometry's
+        # error.
         a = b = np.zeros(3)
         for k in range(first, first + STRETCH):
             a, b = compose(a, odometry[k]), compose(b, true_ways[k])

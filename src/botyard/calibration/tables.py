@@ -86,6 +86,7 @@ def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
         if name not in _COLUMNS:
             continue
         usual = _COLUMNS[name]
+        # The unit of another quantity is an error: a wrong column would pass unnoticed.
         kind, size = _UNITS.get((match[2] or usual).strip(), ("", 0.0))
         if kind != usual:
             units = ", ".join(
@@ -134,6 +135,7 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
         for row in rows:
             if not row:
                 continue
+            # Counted per row, so that a huge file stops early.
             meter.add("cells", len(columns), rows.line_num)
             if len(row) < len(header):
                 raise FormatError(
@@ -195,6 +197,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
         )
 
     odometry = series("odom x", "odom y", "odom heading")
+    # Travel of the wheels is more exact than poses derived from it.
     if {"left wheel", "right wheel"} <= {*table}:
         odometry = _of_wheels(
             time, table["left wheel"], table["right wheel"], spec.kinematics.track

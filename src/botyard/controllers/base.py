@@ -142,6 +142,7 @@ class YieldToClients:
             self.rest()
             return
 
+        # Cycles count simulated time, so they repeat with any speed of the simulation.
         if self._rate:
             sim = self._robot.simulation
             if not is_cycle(sim.tick, self._rate, sim.dt):
@@ -161,6 +162,7 @@ class YieldToClients:
         """Stop driving the robot, and let the controller unsubscribe once."""
         self._drives = False
         if not self._is_resting:
+            # Set first: a controller that raises an exception must not be asked again.
             self._is_resting = True
             self._rest()
 
@@ -194,6 +196,7 @@ class YieldToClients:
         TypeError, ValueError
             The state is not valid. The controller may raise other exceptions.
         """
+        # The controller validates its state first: if it raises, nothing has changed.
         drives, own = state
         self._controller.set_state(own)  # type: ignore[attr-defined]
         self._drives = bool(drives)
@@ -266,6 +269,7 @@ def call_in(frame: FrameType | None) -> Call | None:
 
     None means that the thread is not in a controller.
     """
+    # The user's code may be many calls deep.
     while frame is not None:
         robot = _CALLERS.get(frame.f_code)
         if robot is not None:

@@ -109,6 +109,7 @@ class CrowdController(GoalDriver, ABC):
         )
         top = robot.spec.limits.max_speed.x
         self._speed = min(self._goals.speed, top)
+        # The reserve above the preferred speed lets a robot evade.
         self._top = min(self._speed * self.speed_factor, top)
         self._aside = SIDESTEP * self._goals.draw_sign()
         self._standing_since = 0.0
@@ -145,6 +146,7 @@ class CrowdController(GoalDriver, ABC):
             )
 
         disc = (radius + ahead)[None]
+        # Only the own disc grows: if all grew, robots would keep twice the clearance.
         disc[0, row] += self._safety
         walls = sim.near_walls(
             position[0, row : row + 1],
@@ -201,6 +203,7 @@ class CrowdController(GoalDriver, ABC):
         if not is_standing:
             self._standing_since = now
         elif now - self._standing_since >= STANDING_S:
+            # Random, so that two robots that block each other choose differently.
             self._turned = math.pi * self._goals.draw_sign()
             self._gives_way_until = self._standing_since = now + GIVING_WAY_S * abs(
                 self._goals.draw_sign()
@@ -401,6 +404,8 @@ class SocialForce(CrowdController):
         self, position: F8, velocity: F8, radius: F8, preferred: F8, row: int, walls: F8
     ) -> F8:
         """Return the new velocity, see `CrowdController`."""
+        # A robot that followed the last command continues with the model's own
+        # velocity.
         velocity[0, row] = crowds.continued(velocity[0, row], *self._asked)
         ends = np.empty((1, 2))
         wanted = crowds.social_force(

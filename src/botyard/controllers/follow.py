@@ -50,6 +50,7 @@ class Follow:
         """Drive towards the leader, or wait while it does not exist."""
         robot = self._robot
         others = robot.simulation.robots
+        # Chosen at the first step, because the other robots may be added later.
         if not self._leader:
             self._leader = self._nearest()
         ahead = others.get(self._leader)
@@ -63,6 +64,7 @@ class Follow:
             halt(robot)
             return
 
+        # The speed falls with the gap, so that the robot stops at the right distance.
         steer(robot, goal.x, goal.y, min(self._speed, gap))
 
     def _nearest(self) -> str:

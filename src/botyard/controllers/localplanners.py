@@ -62,6 +62,7 @@ class LaserController(GoalDriver, ABC):
         area: Sequence[float] | None = None,
         safety: float = 0.05,
     ) -> None:
+        # Refused at once: without a scan the robot would drive blindly.
         if not robot.lasers:
             raise WorldError(
                 f"expected a robot with a laser, found {robot.name}, which has none"
@@ -245,6 +246,7 @@ class FieldHistogram(LaserController):
         robot = self._robot
         goal = hypot(goal_x, goal_y)
         found = local.vector_field_histogram(
+            # Obstacles behind the goal do not matter.
             local.before(points, np.array([goal + self._radius])),
             np.array([atan2(goal_y, goal_x)]),
             np.array([robot.truth.th]),
@@ -270,6 +272,7 @@ class FieldHistogram(LaserController):
     def set_state(self, state: Any) -> None:
         """Restore a state, see `botyard.controllers.base.Controller`."""
         goals, blocked, last = state
+        # A state of a version with another number of sectors cannot be restored.
         if len(blocked) != self._memory.blocked.shape[1]:
             raise ValueError(
                 f"expected {self._memory.blocked.shape[1]} sectors, found {len(blocked)}"

@@ -89,14 +89,18 @@ class PurePursuit:
             self._path, np.array([tuple(robot.truth)]), self._lookahead, self._progress
         )[0].tolist()
         if self._loops:
+            # The path has two rounds: back to the same point of the first one.
             if self._progress[0] >= self._round:
                 self._progress[0] -= self._round
+        # The end may be near the start of the path: the robot must be on the last
+        # segment.
         elif end <= self._reached and self._progress[0] > self._path.shape[1] - 2:
             self._is_at_end = True
             halt(robot)
             return
 
         turn = robot.spec.limits.max_speed.a
+        # Pure pursuit has no arc to a point behind the robot.
         off = atan2(left, ahead)
         if abs(off) > BEHIND:
             robot.command(v=0.0, w=max(-turn, min(turn, HEADING_GAIN * off)))

@@ -227,6 +227,8 @@ def random_destination(
             away, bearing = draw.uniform(1.0, 10.0), draw.uniform(-math.pi, math.pi)
             x, y = pose.x + away * cos(bearing), pose.y + away * sin(bearing)
             b = sim.scene.bounds
+            # Outside of the map there is free space as well, but no robot belongs
+            # there.
             if b is not None and not (b[0] <= x <= b[2] and b[1] <= y <= b[3]):
                 continue
 
@@ -297,6 +299,8 @@ class Goals:
         # Checked even without points, so that a wrong option is never ignored.
         arguments.one_of(order, "order", ORDERS)
         self._robot = robot
+        # A generator for each robot and controller: other robots do not change its
+        # draws.
         self._random = random.Random(f"{seed} {name} {robot.name}")
         self._route = None if points is None else Route(points, order)
         self._pause, self._reached, self.speed = (
@@ -345,10 +349,13 @@ class Goals:
             return None
 
         if place is None or self._robot.stalled or now > self._give_up_at:
+            # A stalled robot, or one that is out of time, needs another destination.
             self._place = place = random_destination(
                 self._robot, self._random, self._area
             )
             if place is None:
+                # The search is expensive: an enclosed robot does not repeat it in every
+                # step.
                 self._rest_until = now + ENCLOSED_S
                 return None
 

@@ -50,6 +50,7 @@ class TaskBatch:
         # object.
         self._owner = task._owner = object()
         task._begin(self.worlds)
+        # After `begin`: bounds may depend on the arrays that it makes.
         low, high = task.observation_bounds(self.worlds)
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         low, high = task.action_bounds(self.worlds)
@@ -112,6 +113,7 @@ class TaskBatch:
             The task's info is not a dict of arrays with one row for each world.
         """
         infos, n = self.task.info(self.worlds), len(self.worlds)
+        # Checked here, where the message can name the task.
         if not isinstance(infos, dict):
             raise ArgumentError(
                 f"{type(self.task).__name__}.info: expected a dict, found {arguments.found(infos)}"
@@ -129,6 +131,7 @@ class TaskBatch:
                 )
 
         if self._faults:
+            # Infos need a row for each world, also for the worlds without a fault.
             reasons = np.full(n, None, object)
             reasons[list(self._faults)] = list(self._faults.values())
             infos = {**infos, "fault": reasons}
@@ -154,6 +157,7 @@ class TaskBatch:
             self.worlds.step(mask=mask)
         except WorldFaultError as error:
             log.warning("%s; its episode ends", error)
+            # The other worlds have finished their step: only these start again.
             self._faults = error.faults
             self._restart(np.array(sorted(error.faults)))
 
@@ -210,6 +214,7 @@ class TaskBatch:
         """
         self._check_owner()
         self._restart(chosen, seeds)
+        # The draws of a task depend on the episode's seed, so they repeat with it.
         self.task.on_reset(self.worlds, chosen, EpisodeDraws(self.worlds.seeds[chosen]))
         self.has_begun = True
 
@@ -238,6 +243,7 @@ class TaskBatch:
         if not math.isfinite(given.sum()) and not np.isfinite(given).all():
             raise ArgumentError("actions: expected finite numbers")
         low, high = self._bounds
+        # Gymnasium's environments clip actions: a learner explores beyond the bounds.
         found = self.task.act(self.worlds, np.minimum(np.maximum(given, low), high))
         if found is not None:
             raise ArgumentError(
@@ -263,6 +269,7 @@ class TaskBatch:
         All images have one size, because encoders of video need it.
         """
         marks = self.task.marks(world)
+        # Without scans, which would cover the marks.
         image = self.worlds.world(world).render(
             size=(PICTURE_PIXELS, PICTURE_PIXELS), scans=False, goals=marks
         )

@@ -251,6 +251,7 @@ def run(
     count = arguments.whole(count, "count", low=1, high=MAX_WORLDS)
     seed = arguments.whole(seed, "seed", low=0, high=2**31)
     first = arguments.whole(first, "first", low=0, high=MAX_WORLDS)
+    # Each world has a map of its own, which depends on its number only.
     task = task_of(kind, range(first, first + count))
     w = Worlds(
         task.scenes,
@@ -294,6 +295,7 @@ class _Trial:
         """Let the policy drive until all episodes have ended."""
         w, task = self._w, self._task
         n = len(w)
+        # Made for each class: a policy may adapt to the number of worlds.
         driver = policy(self._setup())
         if not callable(getattr(driver, "act", None)):
             raise ArgumentError(
@@ -304,6 +306,7 @@ class _Trial:
         observed = np.zeros((n, *task.observation_bounds(w)[0].shape), np.float32)
         rewards, ended, cut = np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         active = np.ones(n, np.bool_)
+        # An episode that is truncated has timed out.
         outcomes, times = np.full(n, "timeout", dtype="U9"), np.zeros(n)
         while active.any():
             task.observe(w, observed)
@@ -342,6 +345,8 @@ class _Trial:
     def _setup(self) -> Setup:
         spec = self._task.robots[0]
         laser, speed = spec.lasers[0], spec.limits.max_speed
+        # As the lidar measures them: from the right to the left end of the field of
+        # view.
         angles = np.array(
             [-0.5 * laser.fov + laser.increment * k for k in range(laser.samples)]
         )
@@ -392,6 +397,7 @@ class _Trial:
             )[:, 0]
             - self._radius
         )
+        # Pedestrians are not walls: their distance comes from the task.
         if isinstance(self._task, SocialNavigate):
             gap = np.minimum(gap, self._task.gap(w))
         self._clearance = np.where(

@@ -76,6 +76,7 @@ def find_task(task: str | Task | type[Task], **options: Any) -> Task:
         kind = getattr(
             importlib.import_module(f"botyard.learning.tasks.{TASKS[task]}"), task
         )
+    # Built-in names come first: a package cannot replace a task of botyard.
     elif isinstance(task, str):
         kind = PACKAGED.find(task)
 

@@ -85,6 +85,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             num_envs, "num_envs", low=1, high=MAX_WORLDS
         )
         self.autoreset_mode: AutoresetMode = _mode_of(autoreset_mode)
+        # Gymnasium's `make_vec` passes this argument to the environment instead of
+        # wrapping it.
         self._limit = (
             None
             if max_episode_steps is None
@@ -147,6 +149,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         mask = None if options is None else options.get("reset_mask")
         chosen = batch.everyone
         if mask is not None:
+            # The type matters: numbers of worlds would pass as a mask of the wrong
+            # meaning.
             mask = np.asarray(mask)
             if mask.shape != (n,) or mask.dtype != np.bool_ or not mask.any():
                 raise ArgumentError(
@@ -154,6 +158,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                     f"{arguments.found(mask)}"
                 )
 
+            # A world without an episode has no goal, and its observation would be
+            # undefined.
             if not (batch.has_begun or mask.all()):
                 raise ArgumentError(
                     f"reset_mask: expected all {n} worlds the first time, found {mask.sum()}"
@@ -312,6 +318,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             The number of values is not the number of worlds, or they differ; or the
             attribute was used to make the worlds, or changes the spaces.
         """
+        # The worlds have copied these attributes, so a change would have no effect.
         if name in _FIXED:
             raise ArgumentError(
                 f"{name}: expected an attribute that can change, found one that "
@@ -332,6 +339,8 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                     f"worlds, found {len(values)}"
                 )
 
+            # Worlds share one task: different values for them would overwrite each
+            # other.
             if any(not np.array_equal(one, values[0]) for one in values):
                 raise ArgumentError(
                     f"{name}: expected one value for all worlds, which share the "

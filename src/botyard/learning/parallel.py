@@ -75,9 +75,11 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
             "render_fps": self._fps,
             "name": f"botyard_{type(found).__name__}_v0",
         }
+        # PettingZoo fixes the agents for the lifetime of an environment.
         self.possible_agents: list[str] = list(self.worlds.names)
         self.agents: list[str] = []
         self._random = np.random.default_rng()
+        # One space per agent: a slice of the batch's space.
         seen, done = self._batch.observation_space, self._batch.action_space
         self.observation_spaces = {
             name: gymnasium.spaces.Box(seen.low[k], seen.high[k], dtype=np.float32)
@@ -156,6 +158,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         if not self.agents and self._batch.has_begun:
             return {}, {}, {}, {}, {}
         agents, team = self.agents, self._team
+        # Actions for other names are ignored.
         if missing := [name for name in agents if name not in actions]:
             raise ArgumentError(
                 f"actions: expected one for each agent, found none for {', '.join(missing)}"

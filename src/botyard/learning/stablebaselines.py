@@ -97,6 +97,8 @@ class VecEnvMethods:
                 # stable-baselines3 logs the success rate from this key.
                 rows[i]["is_success"] = rows[i]["success"]
 
+        # Learners bootstrap from the last observation only if the episode was
+        # truncated.
         for i, cut in enumerate((truncated & ~terminated).tolist()):
             rows[i]["TimeLimit.truncated"] = cut
         return observed, rewards.astype(np.float32), ended, rows

@@ -193,6 +193,8 @@ def build(
         There is no linker, or it failed.
     """
     symbols = {entry.signature: symbol_of(entry) for entry in entries}
+    # The check of the processor has the attribute target-cpu x86-64, because it must
+    # run on any processor.
     common = _optimised(_common(target), target, COMMON_SYMBOLS)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as work:
@@ -309,6 +311,7 @@ def linker(target: Target) -> list[str]:
     RuntimeError
         There is neither.
     """
+    # The system's compiler links for this machine only.
     system = shutil.which("cc")
     if system and sys.platform == "linux" and target.platform == this_platform():
         return [system]
@@ -329,6 +332,7 @@ def _link(objects: Sequence[bytes], target: Target, work: Path) -> Path:
         path.write_bytes(code)
     # Kernels call no function of the C library, so the link needs no system root.
     options = ["-shared", "-nostdlib", "-s"]
+    # macOS links shared libraries with other options.
     if target.platform.startswith("darwin"):
         options = ["-dynamiclib", "-undefined", "dynamic_lookup"]
     command = [*linker(target), *options, "-o", str(made), *map(str, sources)]

@@ -59,11 +59,13 @@ def cache_of(package: Package) -> Cache:
         is_used = folder.is_absolute()
         if is_used:
             folder.mkdir(parents=True, exist_ok=True)
+            # An existing folder may belong to another user.
             is_used = os.access(folder, os.W_OK)
     except OSError:
         is_used = False
 
     if not is_used:
+        # The watch explains slow starts to the user.
         watch.unwritable_cache = str(folder)
     return Cache(folder, is_used)
 

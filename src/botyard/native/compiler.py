@@ -167,6 +167,8 @@ def _dispatcher(function: Any, names: dict[str, Any]) -> Any:
         function.__closure__,
     )
     twin.__qualname__, twin.__module__ = function.__qualname__, function.__module__
+    # Kernels are called by address, so Numba's wrappers for Python and C would only
+    # cost time.
     options: dict[str, Any] = {
         "_nrt": False,
         "error_model": "numpy",
@@ -324,6 +326,7 @@ def _value(context: Any, builder: Any, words: Any, at: int, kind: Kind) -> Any:
         )
 
     if isinstance(kind, PackKind):
+        # A pack is the address of another row of words.
         inside = builder.inttoptr(word(at), _INT64.as_pointer())
         return _value(context, builder, inside, 0, kind.of)
 
@@ -342,6 +345,7 @@ def _array(context: Any, builder: Any, words: list[Any], kind: ArrayKind) -> Any
     array = context.make_array(type_of(kind))(context, builder)
     size = np.dtype(kind.dtype).itemsize
     shape = words[1:]
+    # C order: the last axis is contiguous.
     strides = [_INT64(size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))

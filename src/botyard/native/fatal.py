@@ -124,6 +124,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
     if code is None:
         return lambda: None
     words, handler, keep = code
+    # The C library's own functions: Python's wrappers are not async-signal-safe.
     system = ctypes.CDLL(None)
     parameters: dict[str, Any] = {
         name: getattr(system, name) for name in ("open", "read", "write", "_exit")
@@ -159,6 +160,7 @@ def exit_at_fatal_signals(status: int, log_file: str | None) -> Callable[[], Non
 
     system.signal.restype = ctypes.c_void_p
     system.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    # signal(2) and not Python's `signal.signal`, which defers to the interpreter.
     before = {number: system.signal(number, handler) for number in SIGNALS}
     keep += [parameters]
 
@@ -176,6 +178,7 @@ def _code() -> tuple[Any, int, list[Any]] | None:
     None means that neither the shipped library nor LLVM is available.
     """
     kind = ctypes.c_int64 * len(WORDS)
+    # Preferred, because it needs no LLVM at program start.
     shipped = library().code if mode() in ("auto", "native") else None
     if shipped is not None:
         handler = ctypes.cast(shipped.botyard_fatal_handler, ctypes.c_void_p).value

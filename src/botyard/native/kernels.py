@@ -160,6 +160,7 @@ class Entry(Generic[R]):
 
     def _in_python(self) -> Function:
         assert self.kinds is not None
+        # Packs and unsigned numbers have another form in Python than in machine code.
         packs = [k for k, kind in enumerate(self.kinds) if isinstance(kind, PackKind)]
         unsigned = [
             k for k, kind in enumerate(self.kinds) if kind == SCALARS[np.uint64]
@@ -325,6 +326,8 @@ class RowsEntry(Entry[None]):
         made = partial(
             self._native, _ROWS.pack(*table.where, address_of(numbers), len(numbers))
         )
+        # The machine code reads their memory, so they must live as long as the
+        # function.
         vars(made)["kept"] = table, numbers
         return made
 
@@ -448,12 +451,14 @@ def _address(entry: Entry[Any]) -> int | None:
     chosen = mode()
     if chosen == "python":
         return None
+    # The shipped library has precedence: it costs no compilation.
     if chosen != "jit":
         from botyard.native.shipped import library
 
         address = library().address(entry.package, entry.signature)
         if address is not None:
             return address
+        # For tests and installations that must not compile.
         if chosen == "native":
             why = library().why_not or (
                 f"{entry.name} is not among them as it is called"
@@ -467,6 +472,7 @@ def _address(entry: Entry[Any]) -> int | None:
     try:
         from botyard.native.compiler import address_of_compiled
     except ModuleNotFoundError as error:
+        # Another missing module is a bug, and not a missing extra.
         if not _is_of_the_compiler(error.name):
             raise
         from botyard.native.shipped import library

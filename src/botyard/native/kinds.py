@@ -257,6 +257,8 @@ class Pack(Generic[T]):
 
     def __init__(self, value: T) -> None:
         parts: tuple[Any, ...] = value  # type: ignore[assignment]
+        # The type of a class of tuples never changes, and finding it costs more than
+        # the encoding.
         kind = _PACKED.get(type(value))
         if kind is None:
             kind = _tuple_kind(parts)

@@ -38,6 +38,8 @@ def read_table(folder: Path) -> dict[str, Any] | None:
     except (OSError, RecursionError) as error:
         raise ValueError(f"{TABLE} cannot be read: {error}") from None
 
+    # The file may be of another version, or damaged: each key is checked before its
+    # use.
     texts, tables = (
         ("platform", "cpu", "file", "library", "convention"),
         ("sources", "entries"),
@@ -95,6 +97,7 @@ class Library:
         if self._table["platform"] != this_platform():
             return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
         try:
+            # Code with another calling convention would read arguments as addresses.
             if self._table["convention"] != digest_of(CONVENTION):
                 return "compiled kernels are of another version"
             file = folder / self._table["file"]
@@ -110,6 +113,7 @@ class Library:
         except OSError as error:
             return f"compiled kernels cannot be loaded: {error}"
 
+        # An unsupported instruction would end the process with SIGILL.
         if not code.botyard_processor_fits():
             return f"compiled kernels need a processor of kind {self._table['cpu']}"
         self.code = code

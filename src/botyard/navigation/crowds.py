@@ -241,6 +241,7 @@ def social_force(
         float(reach),
         float(dt),
     )
+    # This kernel also returns the final velocities, in columns 2 and 3.
     agents = agents._replace(result=np.empty((len(agents.chosen), 4)))
     social_force_kernel(agents, rules)
     if ends is not None:
@@ -304,6 +305,7 @@ def _agents(
             )
 
     k = len(numbers)
+    # A disc that does not exist has no meaningful position either.
     if np.isnan(np.asarray(radius)[numbers[:, 0], numbers[:, 1]]).any():
         raise ArgumentError(
             "chosen: a body of radius NaN does not exist and cannot be an agent"

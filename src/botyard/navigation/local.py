@@ -119,6 +119,7 @@ def dynamic_window(
         )
 
     heading, clearance, velocity = weights
+    # The kernel divides by decelerations, so 0 must become a large number.
     limits = [float(a) if a > 0.0 else IMMEDIATE for a in (*accel, *brake)]
     rules = WindowRules(
         float(heading),
@@ -263,6 +264,7 @@ def before(points: F8, reach: F8) -> F8:
     Obstacles behind the goal do not block the path to it.
     """
     away2 = points[..., 0] * points[..., 0] + points[..., 1] * points[..., 1]
+    # Missing points are NaN, and stay NaN.
     with np.errstate(invalid="ignore"):
         near = away2 <= (reach * reach)[:, None]
     return np.where(near[..., None], points, np.nan)
@@ -290,6 +292,7 @@ def histogram_velocities(found: F8, top: F8, max_w: float) -> tuple[F8, F8]:
     w = np.where(
         blocked, LOOK_AROUND * max_w, np.clip(TURN_GAIN * direction, -max_w, max_w)
     )
+    # At a right angle the robot turns in place.
     turned = 1.0 - np.minimum(np.abs(direction) / (0.5 * math.pi), 1.0)
     v = np.where(blocked, 0.0, top * np.maximum(1.0 - ahead, SLOWEST) * turned)
     return v, w
@@ -339,6 +342,7 @@ def pure_pursuit(
         raise ArgumentError(f"counts: expected {k} numbers from 2 to {found[1]}")
 
     at = _array(progress, "progress", (k,))
+    # The kernel uses it as an index.
     if not ((at >= 0.0) & (at <= numbers - 1)).all():
         raise ArgumentError(
             "progress: expected positions on the paths, from 0 to the number of segments"

@@ -32,6 +32,7 @@ def distances_to(walls: F8, places: F8) -> F8:
     )
     x, y = dx - along * ex, dy - along * ey
     away = np.sqrt(x * x + y * y)
+    # Unused rows are infinitely far away.
     nearest: F8 = np.where(np.isnan(away), math.inf, away).min(axis=-1)
     return nearest
 

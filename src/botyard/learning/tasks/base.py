@@ -93,6 +93,7 @@ class EpisodeDraws:
         """
         low = arguments.whole(low, "low", low=-MAX_INTEGER, high=MAX_INTEGER)
         high = arguments.whole(high, "high", low=low + 1, high=low + MAX_SPAN)
+        # Exact, because the span has at most 32 bits of the draw's 53.
         return low + np.floor(self.uniform() * (high - low)).astype(np.int64)
 
 
@@ -226,6 +227,8 @@ class TeamTask(Task):
     def reward(self, w: Worlds, out: F8) -> None:
         """Write the mean of the robots' rewards, 0 in worlds that have just started."""
         ask(self, self.rewards, w, self.of_robots)
+        # A world at tick 0 was reset in this step: the distances of before belong to
+        # the last episode.
         self.of_robots[w.tick == 0] = 0.0
         out[:] = mean_of(self.of_robots)
 

@@ -55,6 +55,8 @@ class Coverage(Task):
     ) -> None:
         size = arguments.number(size, "size", low=1.0, high=100.0, unit="m")
         self.cells: int = round(size / CELL_M)
+        # Cells must fill the room exactly: partial cells at a wall could not be
+        # covered.
         if abs(size - self.cells * CELL_M) > 1e-9:
             raise ArgumentError(
                 f"size: expected a multiple of {CELL_M:g} m, found {size:g}"

@@ -94,6 +94,7 @@ class Dock(Task):
             within_rad, "within_rad", low=0.0, high=1.5, above=True, unit="rad"
         )
         self.max_steps = arguments.whole(max_steps, "max_steps", low=1)
+        # A fixed seed of its own: maps do not depend on the seeds of worlds.
         places = draws(DOCK_SEED, 0, 0, 0, maps) * (WIDTH_M / 2 - GAP_M)
         self.scenes = [dock_room(float(y)) for y in places]
         self._docks: F8 = np.stack(
@@ -137,6 +138,7 @@ class Dock(Task):
         slow = (np.abs(w.vel[:, 0, 0]) < self.SLOW[0]) & (
             np.abs(w.vel[:, 0, 2]) < self.SLOW[1]
         )
+        # A robot that leans on an arm is not docked.
         docked: B1 = (
             (self._far < self.within_m) & aligned & slow & (w.contact[:, 0] == 0)
         )

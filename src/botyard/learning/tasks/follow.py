@@ -122,6 +122,7 @@ class Follow(Task):
             ],
             axis=-1,
         )
+        # Towards the centre, so that the follower never starts in a wall.
         inward = elementwise.atan2(-leader[:, 1], -leader[:, 0]) + draws.uniform(
             -0.5, 0.5
         )
@@ -174,6 +175,8 @@ class Follow(Task):
         self._next[:] = np.where(far < NEAR_M, self._next + 1, self._next) % WAYPOINTS
         ahead = np.maximum(to[:, 0] / np.maximum(far, 1e-9), 0.0)
         other = between(leader, w.pose[:, 0])
+        # Otherwise the leader would push a follower that blocks it, which ends the
+        # episode.
         waits = (other[:, 0] > 0.0) & (self._far < self._blocked)
         w.command[:, 1, 0] = np.where(waits, 0.0, self.leader_speed * ahead)
         w.command[:, 1, 2] = np.clip(

@@ -112,6 +112,8 @@ class Formation(TeamTask):
         Headings are random.
         """
         rng, count = EpisodeDraws(seeds, START_STREAM), len(self.robots)
+        # 0.3 to 1.3 m outside of the polygon: neighbours start apart, and progress is
+        # possible.
         share = 1.0 + rng.uniforms(count, 0.3, 1.3) / self.radius
         places = self._polygon * share[..., None]
         return np.concatenate(
@@ -150,6 +152,7 @@ class Formation(TeamTask):
         self._look(w)
 
     def _look(self, w: Worlds) -> None:
+        # The places follow from the tick, so that they repeat in any copy of the world.
         middle = self._velocity * (w.tick * w.dt)[:, None]
         self.places = middle[:, None] + self._polygon
         self._far = distances(w.pose, self.places)

@@ -74,6 +74,7 @@ def seen_others(w: Worlds, count: int, unit: float) -> F8:
     row = np.arange(n)[:, None, None]
     place = between(pose[:, :, None], pose[row, which]) / unit
     c, s = elementwise.cosine_sine(pose[..., 2])
+    # First into the frame of the world, because each robot has axes of its own.
     world = np.stack(
         [c * w.vel[..., 0] - s * w.vel[..., 1], s * w.vel[..., 0] + c * w.vel[..., 1]],
         axis=-1,

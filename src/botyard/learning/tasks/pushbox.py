@@ -195,6 +195,7 @@ class PushBox(TeamTask):
         """Reward progress of the box and towards it, and the goal; charge each step."""
         self._look(w)
         far, away = self._before
+        # The box's progress is the same for all robots, because they push together.
         progress = far - self._far + self.GOAL_REWARD * self._is_there()
         out[:] = (
             progress[:, None] + self.APPROACH * (away - self._away) - self.STEP_COST

@@ -59,6 +59,7 @@ def lidar_robot(
         if rays
         else None
     )
+    # Accelerations of 0 mean immediate changes.
     limits = MotionLimits(max_speed=Axes(1.0, 0.0, 2.0), accel=Axes(), decel=Axes())
     return RobotSpec(
         name="lidar_robot",

@@ -102,6 +102,7 @@ class SocialNavigate(Navigate):
 
     def hit(self, w: Worlds) -> B1:
         """Return whether robot and obstacle, or a pedestrian, touched, (n,)."""
+        # `contact` of the robot is 0 if a pedestrian ran into it while it stood.
         touched: B1 = (w.other[:, 1:] == 0).any(axis=1)
         return super().hit(w) | touched
 

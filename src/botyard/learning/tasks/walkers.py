@@ -61,6 +61,8 @@ class Walkers:
         self._speed: F8 = np.ones((n, m - 1))
         self._aside: F8 = np.zeros((n, m - 1))
         self._radius: F8 = np.full((n, m), WALKER_RADIUS_M + SAFETY_M)
+        # Walkers avoid the robot by its real radius: their own radius includes the
+        # margin.
         self._radius[:, 0] = radius
         self._asked: F8 = np.zeros((2, n, m - 1, 2))
         self._none: F8 = np.zeros((n, m))
@@ -75,6 +77,7 @@ class Walkers:
         self._aside[mask] = rng.uniforms(count, -SIDESTEP, SIDESTEP)
         self.goals[mask] = w.sample_free(mask)[:, 1:, :2]
         self._due[mask] = self._patience
+        # The last command belongs to the episode that has ended.
         self._asked[:, mask] = 0.0
 
     def act(self, w: Worlds) -> None:
@@ -121,6 +124,7 @@ class Walkers:
     def _choose(self, w: Worlds) -> None:
         """Choose new goals for walkers that have arrived or have run out of time."""
         there = distances(w.pose[:, 1:], self.goals) < REACHED_M
+        # A goal behind pillars may be unreachable for a method without a planner.
         new = there | (w.tick[:, None] >= self._due)
         worlds = np.flatnonzero(new.any(axis=1))
         if len(worlds):

@@ -68,6 +68,7 @@ def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
     for i in range(pose.shape[0]):
         for j in range(pose.shape[1]):
             c, s = cosine_sine(pose[i, j, 2])
+            # A point ahead of the axle also moves sideways when the body turns.
             vx, vy = vel[i, j, 0], vel[i, j, 1] + ahead[i, j] * vel[i, j, 2]
             position[i, j, 0], position[i, j, 1] = (
                 pose[i, j, 0] + ahead[i, j] * c,

@@ -135,6 +135,7 @@ def heading_of(
     c, s = cosine_sine(0.5 * turn)
     reach = v * rules.dt
     x, y = goal_x - reach * c, goal_y - reach * s
+    # The angle of braking from w to 0, with the sign of w.
     turned = turn + 0.5 * w * abs(w) / rules.brake_w
     c, s = cosine_sine(turned)
     return 1.0 - abs(atan2(c * y - s * x, c * x + s * y)) / math.pi
@@ -157,6 +158,7 @@ def window(
 
     The upper speed lets the robot stop at the goal.
     """
+    # v² = 2 a s: the speed from which the robot stops at the goal.
     stopping = math.sqrt(
         2.0 * rules.brake_v * math.sqrt(goal_x * goal_x + goal_y * goal_y)
     )
@@ -193,6 +195,7 @@ def rate(
         v = sample(v0, v1, i, a)
         for j in range(b):
             w = sample(w0, w1, j, b)
+            # A robot that stands has clearance 0, see the module.
             way = 0.0
             if v > STANDING:
                 way = free_way(points, w / v, rules.radius, rules.far)

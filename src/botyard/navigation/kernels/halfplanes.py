@@ -145,6 +145,7 @@ def least_violating(
         if violation <= worst + SLACK:
             continue
         used = hard
+        # Hard half-planes hold without any violation.
         for j in range(hard):
             for c in range(3):
                 work[j, c] = planes[j, c]
@@ -159,6 +160,7 @@ def least_violating(
         # Otherwise rounding alone leaves no point, and the previous point is as good.
         if ended == used:
             vx, vy = px, py
+        # The worst violation never falls: later half-planes only constrain more.
         worst = max(worst, planes[i, 2] - (planes[i, 0] * vx + planes[i, 1] * vy))
 
     return vx, vy

@@ -84,6 +84,7 @@ def change_of(
         size = apart / time - w
         return size * nx, size * ny, nx, ny
 
+    # Length of the tangent from the robot to the disc: the edge of the cone.
     leg = math.sqrt(away2 - apart * apart)
     # The left edge of the cone is the nearer one.
     if rx * wy - ry * wx > 0.0:
@@ -139,6 +140,7 @@ def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
         radius = agents.radius[world, me]
         count = 0
         for w in range(agents.walls.shape[1]):
+            # Unused rows are the last ones.
             if math.isnan(agents.walls[k, w, 0]):
                 break
             wall_plane(
@@ -146,6 +148,8 @@ def orca(agents: Agents, rules: OrcaRules, planes: F8, work: F8) -> None:
             )
             count += 1
 
+        # Walls do not evade, so their half-planes are never relaxed in favour of
+        # robots.
         hard = count
         for other in range(agents.radius.shape[1]):
             rx, ry = (

@@ -53,6 +53,7 @@ def nearest_place(
         ax, ay = path[k, 0], path[k, 1]
         ex, ey = path[k + 1, 0] - ax, path[k + 1, 1] - ay
         length2 = ex * ex + ey * ey
+        # On the first segment, positions before `at` are behind the robot's progress.
         first = max(at - k, 0.0)
         t = first
         if length2 > 0.0:

@@ -81,6 +81,7 @@ def push(
     """
     size = rules.strength * exp(min(-gap / rules.range, EXPONENT_LIMIT))
     slide = 0.0
+    # Contact: the bodies overlap, which adds stiffness and friction.
     if gap < 0.0:
         size += rules.stiffness * -gap
         slide = rules.friction * -gap * (vy * nx - vx * ny)
@@ -197,6 +198,7 @@ def social_force(agents: Agents, rules: ForceRules) -> None:
             vx += grow * (ax + (agents.preferred[k, 0] - vx) / rules.relaxation)
             vy += grow * (ay + (agents.preferred[k, 1] - vy) / rules.relaxation)
             speed = math.sqrt(vx * vx + vy * vy)
+            # The limit of the model, see `Agents.max_speed`.
             if speed > top:
                 vx, vy = vx * (top / speed), vy * (top / speed)
             x, y = x + 0.5 * h * (was_x + vx), y + 0.5 * h * (was_y + vy)

@@ -84,6 +84,7 @@ def fill_histogram(
         if not away2 <= rules.window * rules.window:
             continue
         away = math.sqrt(away2)
+        # A point within the radius blocks the whole half plane in its direction.
         reach = 0.5 * math.pi if away <= rules.radius else asin(rules.radius / away)
         bearing = atan2(y, x) + heading
         magnitude = 1.0 + rules.window * rules.window - away2
@@ -110,6 +111,7 @@ def mask_turns(
     """
     sectors = blocked.shape[0]
     width = 2.0 * math.pi / sectors
+    # Limits of the directions that a turn to the right, or to the left, can reach.
     right, left = -math.pi, math.pi
     limit = turn_radius + rules.radius
     for p in range(points.shape[0]):
@@ -161,6 +163,7 @@ def best_direction(
             border = s
             break
 
+    # Nothing is blocked: the goal itself is the best direction.
     if border < 0:
         return goal
     best, chosen = math.inf, math.nan

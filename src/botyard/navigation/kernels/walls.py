@@ -38,6 +38,7 @@ def insert(
     farther than all of a full list, are skipped.
     """
     count = away.shape[0]
+    # The list is full of nearer walls.
     if not near < away[count - 1]:
         return
     at = 0
@@ -85,6 +86,7 @@ def near_walls(
     away : (k, w) float64
         Workspace: squared distances, in units of cells.
     """
+    # Distances are in units of cells, and squared, which saves divisions and roots.
     limit = reach / grid.h * (reach / grid.h)
     for k in range(xy.shape[0]):
         walls[k] = math.nan
