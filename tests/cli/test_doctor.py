@@ -89,7 +89,7 @@ def test_what_is_said_of_kernels(
         (
             "native",
             1,
-            "no compiled kernels, and BOTYARD_KERNELS=native lets nothing else be used",
+            "no compiled kernels, and BOTYARD_KERNELS=native excludes all other code",
         ),
         ("python", 0, "the compiler is off"),
     ):

@@ -302,7 +302,7 @@ def test_another_program_replaces_the_first_and_both_go_with_the_robot() -> None
         (
             "waypoints",
             {"points": []},
-            "controller waypoints: points: expected at least 1 of them, found 0",
+            "controller waypoints: points: expected at least 1, found 0",
         ),
         (
             "waypoints",

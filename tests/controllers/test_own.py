@@ -511,7 +511,7 @@ def test_a_controller_that_cannot_begin_anew_leaves_no_half_reset(
     (record,) = [r for r in caplog.records if r.name == "botyard.controllers"]
     said = record.getMessage()
     assert (
-        "robot one cannot begin anew" in said
+        "robot one cannot start again" in said
         and "RuntimeError: no second life" in said
         and "test_own.py" in said
     )
@@ -696,7 +696,7 @@ def test_the_seed_goes_to_the_parameter_of_that_name() -> None:
 
     with pytest.raises(
         WorldError,
-        match='expected the option "number", found none; only a parameter called "seed"',
+        match='expected the option "number", found none; only a parameter named "seed"',
     ):
         robot.set_controller(Needs)
 

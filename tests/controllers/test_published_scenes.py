@@ -377,7 +377,7 @@ def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
             "p3dx",
             "orca",
             {"points": []},
-            "points: expected at least 1 of them, found 0",
+            "points: expected at least 1, found 0",
         ),
         ("p3dx", "orca", {"order": "forth"}, "order: expected one of loop, back, once"),
         (
@@ -415,7 +415,7 @@ def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
             "p3dx",
             "purepursuit",
             {"points": [[0, 0]]},
-            "points: expected at least 2 of them, found 1",
+            "points: expected at least 2, found 1",
         ),
         (
             "p3dx",
@@ -471,7 +471,7 @@ def test_pure_pursuit_of_a_line_converges_and_stops_at_its_end() -> None:
             "p3dx",
             "dwa",
             {"heading": 0, "clearance": 0, "velocity": 0},
-            "expected one that is greater than 0",
+            "expected at least one above 0",
         ),
         (
             "p3dx",

@@ -409,7 +409,7 @@ def test_refused_actions_use_no_set_of_arrays_up() -> None:
 
 def test_the_first_reset_is_of_all_worlds() -> None:
     envs = vector(2, autoreset_mode="Disabled")
-    with pytest.raises(ArgumentError, match="all 2 worlds the first time, found 1"):
+    with pytest.raises(ArgumentError, match="all 2 worlds in the first reset, found 1"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     assert (envs.reset(seed=np.array([4, 5]))[0] == vector(2).reset(seed=4)[0]).all(), (
         "an array of seeds"

@@ -84,7 +84,7 @@ def test_what_is_wrong() -> None:
     team = ParallelEnvironment("Exchange", robots=2)
     team.reset(seed=1)
     first, second = team.agents
-    with pytest.raises(ArgumentError, match=f"found none for {second}"):
+    with pytest.raises(ArgumentError, match=f"found none of {second}"):
         team.step({first: np.zeros(2)})
     with pytest.raises(
         ArgumentError,

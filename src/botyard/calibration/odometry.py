@@ -301,7 +301,7 @@ def fit_odometry(
     """
     if not spec.kinematics.has_two_wheels:
         raise CalibrationError(
-            f"{spec.name}: expected a robot with two driven wheels on an axis "
+            f"{spec.name}: expected a robot with two driven wheels on one axle "
             f"(drive diff), found drive {spec.drive.name.lower()}"
         )
 

@@ -269,7 +269,7 @@ def fit_reflectors(
     if count < MIN_BEAMS:
         return (
             None,
-            f"too few beams met one: expected at least {MIN_BEAMS}, found {count}",
+            f"too few beams hit a reflector: expected at least {MIN_BEAMS}, found {count}",
         )
 
     if not returned:
@@ -297,7 +297,7 @@ def fit_reflectors(
             before.max_incidence,
             0.0,
             "rad",
-            "and up to this angle of incidence: lasers[0].reflector.max_incidence (there in °)",
+            "reflectors are recognised up to this angle of incidence: lasers[0].reflector.max_incidence (there in °)",
         ),
     )
     limits, reasons = [], {}
@@ -487,7 +487,7 @@ def _limit(
         return unknown, "beams near to it and far from it were reported alike"
     if is_above:
         why = (
-            "all beams on reflectors were reported as such, as far as there "
+            "all beams on reflectors were reported as such, where there "
             f"are any; it is at least {low:.4g} {unknown.unit}"
         )
         return replace(unknown, value=max(unknown.before, low), low=low), why

@@ -90,7 +90,7 @@ def _page(found: Calibration) -> str:
             for one in found.held_out
         ]
         parts += [
-            "<h2>Held out</h2><p>Errors (root mean squares) in a part of the "
+            "<h2>Held out</h2><p>RMS errors in a part of the "
             "logs that was not used, before and with the values fitted to "
             "the rest.</p>",
             plain_table(("error", "unit", "before", "after"), rows),

@@ -97,12 +97,12 @@ def _of_kernels() -> Iterator[Finding]:
         yield Finding("ok", f"kernels come compiled for {library().target}{rest}")
         return
 
-    why = library().why_not or "compiled kernels are of other sources"
+    why = library().why_not or "compiled kernels were built from other sources"
     if chosen == "jit":
         why = "BOTYARD_KERNELS=jit"
     if chosen == "native":
         yield Finding(
-            "bad", f"{why}, and BOTYARD_KERNELS=native lets nothing else be used"
+            "bad", f"{why}, and BOTYARD_KERNELS=native excludes all other code"
         )
         return
 

@@ -30,7 +30,7 @@ class Unreturned(BaseException):
     """
 
     def __init__(self) -> None:
-        super().__init__("it did not return when the simulator was to end")
+        super().__init__("it did not return when the simulator had to end")
 
 
 CRASHES: Final = (Exception, SystemExit, Unreturned)

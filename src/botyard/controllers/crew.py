@@ -37,7 +37,7 @@ def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
     except BotyardError as error:
         if not anew:
             raise
-        failed(robot, error.__cause__ or error, "cannot begin anew")
+        failed(robot, error.__cause__ or error, "cannot start again")
 
 
 def _employ(robot: Robot, program: Program) -> None:

@@ -173,7 +173,7 @@ class DynamicWindow(LaserController):
         )
         if not max(self._weights) > 0.0:
             raise ArgumentError(
-                "heading, clearance, velocity: expected one that is greater than 0, found 0, 0, 0"
+                "heading, clearance, velocity: expected at least one above 0, found 0, 0, 0"
             )
 
     def choose(self, points: F8, goal_x: float, goal_y: float) -> tuple[float, float]:

@@ -122,7 +122,7 @@ class PurePursuit:
         """Restore a state, see `botyard.controllers.base.Controller`."""
         progress, is_at_end = state
         if not 0.0 <= progress <= self._path.shape[1] - 1:
-            raise ValueError(f"expected a place on the path, found {progress}")
+            raise ValueError(f"expected a position on the path, found {progress}")
         self._progress[0], self._is_at_end = float(progress), bool(is_at_end)
 
     def rest(self) -> None:

@@ -180,7 +180,7 @@ def _check_function(code: Callable[..., Any], name: str) -> None:
         )
     ):
         raise CommandLineError(
-            f"{where} that is called before every step and returns, found one with async or yield"
+            f"{where} that returns at every step, found one with async or yield"
         )
 
     try:
@@ -317,7 +317,7 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
             hint = (
                 ""
                 if SEED in options or program.name not in _GIVEN
-                else f'; only a parameter called "{SEED}" gets the seed'
+                else f'; only a parameter named "{SEED}" gets the seed'
             )
             raise WorldError(f'{where}: expected the option "{name}", found none{hint}')
 

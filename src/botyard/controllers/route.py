@@ -127,9 +127,7 @@ def checked_points(
         )
 
     if len(found) < least:
-        raise ArgumentError(
-            f"points: expected at least {least} of them, found {len(found)}"
-        )
+        raise ArgumentError(f"points: expected at least {least}, found {len(found)}")
 
     return found
 

@@ -154,7 +154,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             mask = np.asarray(mask)
             if mask.shape != (n,) or mask.dtype != np.bool_ or not mask.any():
                 raise ArgumentError(
-                    f"reset_mask: expected {n} bools of which one is True, found "
+                    f"reset_mask: expected {n} bools, at least one of them True, found "
                     f"{arguments.found(mask)}"
                 )
 
@@ -162,7 +162,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
             # undefined.
             if not (batch.has_begun or mask.all()):
                 raise ArgumentError(
-                    f"reset_mask: expected all {n} worlds the first time, found {mask.sum()}"
+                    f"reset_mask: expected all {n} worlds in the first reset, found {mask.sum()}"
                 )
 
             chosen = np.flatnonzero(mask)
@@ -355,7 +355,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not self._batch.has_its_spaces():
             setattr(self.task, name, before)
             raise ArgumentError(
-                f"{name}: expected an attribute that the spaces do not depend on"
+                f"{name}: expected an attribute that does not change the spaces"
             )
 
     def _of_one(self, name: str) -> Any:

@@ -161,7 +161,7 @@ class ParallelEnvironment(OfBatch, pettingzoo.ParallelEnv[str, Any, Any]):  # ty
         # Actions for other names are ignored.
         if missing := [name for name in agents if name not in actions]:
             raise ArgumentError(
-                f"actions: expected one for each agent, found none for {', '.join(missing)}"
+                f"actions: expected an action of each agent, found none of {', '.join(missing)}"
             )
 
         self._batch.act(self._stacked(actions))

@@ -244,7 +244,7 @@ def object_of(
     symbol = symbol_of(entry)
     if entry.kinds is None:
         raise ValueError(
-            f"{entry.name} was not called: its argument types are not known"
+            f"{entry.name} was not called, so its argument types are unknown"
         )
 
     stage("lower")

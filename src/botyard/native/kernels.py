@@ -461,12 +461,12 @@ def _address(entry: Entry[Any]) -> int | None:
         # For tests and installations that must not compile.
         if chosen == "native":
             why = library().why_not or (
-                f"{entry.name} is not among them as it is called"
+                f"compiled kernels lack {entry.name} with these argument types"
                 if library().fits(entry.package)
-                else "compiled kernels are of other sources"
+                else "compiled kernels were built from other sources"
             )
             raise KernelsError(
-                f"{why}, and BOTYARD_KERNELS=native lets nothing else be used"
+                f"{why}, and BOTYARD_KERNELS=native excludes all other code"
             )
 
     try:
@@ -478,7 +478,7 @@ def _address(entry: Entry[Any]) -> int | None:
         from botyard.native.shipped import library
 
         raise KernelsError(
-            f"{library().why_not or 'compiled kernels are of other sources'}; "
+            f"{library().why_not or 'compiled kernels were built from other sources'}; "
             f"{lacking('compiling them', 'jit')}"
         ) from None
 

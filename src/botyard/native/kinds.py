@@ -122,7 +122,7 @@ def kind_of(value: Any) -> Kind:
     if isinstance(value, np.ndarray):
         dtype = _DTYPES.get(value.dtype)
         if dtype is None:
-            raise TypeError(f"kernels take no arrays of {value.dtype}")
+            raise TypeError(f"kernels do not accept arrays of {value.dtype}")
         return ArrayKind(dtype, value.ndim)
 
     if isinstance(value, Pack):
@@ -141,13 +141,13 @@ def kind_of(value: Any) -> Kind:
             return SCALARS[number]
 
     raise TypeError(
-        f"kernels take arrays, numbers and named tuples of them, not {type(value).__name__}"
+        f"kernels accept arrays, numbers and named tuples of them, not {type(value).__name__}"
     )
 
 
 def _tuple_kind(value: tuple[Any, ...]) -> TupleKind:
     if not hasattr(value, "_fields"):
-        raise TypeError("kernels take named tuples only")
+        raise TypeError("kernels accept named tuples only")
     return TupleKind(type(value), tuple(map(kind_of, value)))
 
 

@@ -95,11 +95,11 @@ class Library:
             return "this installation has no compiled kernels"
         self._table = table
         if self._table["platform"] != this_platform():
-            return f"compiled kernels are for {self._table['platform']}, this is {this_platform()}"
+            return f"compiled kernels are for {self._table['platform']}, and this platform is {this_platform()}"
         try:
             # Code with another calling convention would read arguments as addresses.
             if self._table["convention"] != digest_of(CONVENTION):
-                return "compiled kernels are of another version"
+                return "compiled kernels belong to another version"
             file = folder / self._table["file"]
             # The system's loader reads only the start of the file. A truncated library
             # would load, and end the process when it is called.

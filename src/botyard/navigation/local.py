@@ -115,7 +115,7 @@ def dynamic_window(
         raise ArgumentError(f"samples: expected at least 2 of each, found {samples}")
     if not (max_v > 0.0 and max_w > 0.0 and radius >= 0.0 and far > 0.0 and dt > 0.0):
         raise ArgumentError(
-            "max_v, max_w, far, dt: expected positive numbers, and radius not negative"
+            "max_v, max_w, far, dt: expected positive numbers, and a radius of at least 0"
         )
 
     heading, clearance, velocity = weights

@@ -84,7 +84,9 @@ class Navigate(Task):
             )
 
         if not spec.lasers:
-            raise ArgumentError(f"robot: expected one with a laser, found {spec.name}")
+            raise ArgumentError(
+                f"robot: expected a robot with a laser, found {spec.name}"
+            )
         self.robots: tuple[RobotSpec, ...] = (spec,)
         self._spec = spec
         maps = arguments.whole(maps, "maps", low=1)

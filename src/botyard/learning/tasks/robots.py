@@ -122,7 +122,7 @@ class Driving:
         speed = spec.limits.max_speed
         if not (speed.x > 0.0 and speed.a > 0.0):
             raise ArgumentError(
-                f"robot: expected one that drives and turns, found {spec.name}: "
+                f"robot: expected a robot that drives and turns, found {spec.name}: "
                 f"at most {speed.x:g} m/s, {speed.a:g} rad/s"
             )
 
