@@ -155,6 +155,7 @@ class PioneerClient:
 
         r = answer.reader()
         self.name, self.class_name, self.subclass = r.text(), r.text(), r.text()
+        # The robot sends reports only after OPEN.
         self.send(C.OPEN, 1)
 
     def _wait_for(self, packet_id: int) -> Packet:
@@ -196,6 +197,7 @@ class PioneerClient:
     def close(self) -> None:
         """Send CLOSE, and close the connection."""
         try:
+            # The robot may be gone already, and closing must not fail.
             self._socket.sendall(command(C.CLOSE))
             self._socket.close()
         except OSError:
@@ -307,6 +309,7 @@ class PioneerClient:
     @property
     def stalled(self) -> bool:
         """Whether a wheel is stalled."""
+        # The lowest bit of each byte is the stall flag of one wheel.
         return bool(self.sip.stall_bumpers & 0x0101)
 
     @property

@@ -96,6 +96,7 @@ def trace_of(passed: Iterable[Passed]) -> Trace:
             is_handshake = in_handshake(stage, packet.id)
             stage = stage_after(stage, packet.id)
             if not is_handshake:
+                # Times count from the first packet after the handshake.
                 begin = one.sim if begin is None else begin
                 sent.append((max(0.0, one.sim - begin), frame(packet.id, packet.data)))
 

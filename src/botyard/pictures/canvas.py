@@ -130,6 +130,7 @@ def fit(bounds: Box, size: Size, margin: float = 0.5) -> View:
             )
 
         scale = min(size / wide, MAX_ASPECT * size / high)
+        # A picture with too many pixels shrinks in both directions.
         scale *= min(1.0, math.sqrt(MAX_PIXELS / (wide * scale) / (high * scale)))
         return View(
             x0, y1, scale, max(1, round(wide * scale)), max(1, round(high * scale))
@@ -259,6 +260,7 @@ class Mask:
         `edge` is their length, m; a square is at least one pixel large.
         """
         places = self._places(corners)
+        # A cell smaller than a pixel would vanish.
         side = max(edge * self._view.scale, 1.0) * self._over
         boxes = np.stack(
             [
@@ -392,6 +394,7 @@ def _font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
+# Labels repeat in every frame of a movie.
 @lru_cache(maxsize=512)
 def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]:
     """Return a text and its background; the baseline starts at (4, 4 + size)."""
@@ -399,6 +402,7 @@ def _text(words: str, ground: int, size: int) -> tuple[Image.Image, Image.Image]
     wide = math.ceil(font.getlength(words)) + 8
     masks = []
     for halo in (True, False):
+        # The margin of 4 pixels has room for the halo around the letters.
         mask = Image.new("L", (wide, size + 12))
         ImageDraw.Draw(mask).text(
             (4, 4 + size),
@@ -430,6 +434,7 @@ def clip_line(a: Point, b: Point, box: Box) -> tuple[Point, Point] | None:
         (a[0], b[0] - a[0], box[0], box[2]),
         (a[1], b[1] - a[1], box[1], box[3]),
     ):
+        # A line parallel to an edge never crosses it.
         if way == 0.0:
             if not low <= origin <= high:
                 return None

@@ -37,6 +37,7 @@ def render_scene(
 def render_robot(spec: RobotSpec, *, size: int = 400) -> Image.Image:
     """Draw one robot model with its sensors, `size` pixels wide."""
     colors = theme("light")
+    # The margin around the body shows the cones of its sonar.
     reach = max(spec.radius * 1.6, 0.5)
     view = fit((-reach, -reach, reach, reach), size, 0.0)
     image = Image.new("RGBA", (view.width, view.height), colors.ground)

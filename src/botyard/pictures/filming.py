@@ -293,6 +293,7 @@ def render_recording(
             source,
         )
 
+    # The simulation computes readings only for subscribers.
     if picture.scans is True:
         _read_recorded_sensors(player.sim, source, budget)
     # Sensors measure in steps, so at least one step before the first frame is

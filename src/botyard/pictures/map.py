@@ -99,6 +99,7 @@ def draw_walls(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     """Draw the points and walls of a scene."""
     mask = Mask(view, theme.wall)
     mask.squares(scene.points, scene.resolution)
+    # Walls are 5 cm wide, but stay visible in small scales.
     width = min(3.0, max(1.25, 0.05 * view.scale))
     x0, y0, x1, y1 = view.bounds
     rim = 4.0 / view.scale
@@ -172,6 +173,7 @@ def _places(scene: Scene, view: View, theme: Theme) -> list[Layer]:
     names: list[Layer] = []
     for place in scene.places[:MAX_PLACES]:
         x, y = view.pixel(place.pose.x, place.pose.y)
+        # Symbols and names extend up to 50 pixels from their position.
         if -50 <= x <= view.width + 50 and -50 <= y <= view.height + 50:
             _draw_place(mask, place.kind.lower(), x, y)
             if place.has_heading:
@@ -218,6 +220,7 @@ def _name(
     theme: Theme,
 ) -> list[Layer]:
     x, y = view.pixel(at[0], at[1])
+    # A long name can start left of the picture and still reach into it.
     is_seen = -1000 <= x <= view.width and 0 <= y <= view.height + 50
     if not of.name or view.scale <= _NAMES_FROM or not is_seen:
         return []

@@ -140,6 +140,7 @@ def writing_movie(path: StrPath, fps: float, *, force: bool = False) -> Iterator
         The file cannot be written.
     """
     check_movie(path, fps)
+    # Codecs need a rational rate, and the exact fraction of a float is huge.
     rate = Fraction(fps).limit_denominator(1000)
     kinds: dict[str, Any] = {".gif": _Gif, ".webp": _WebP, ".mp4": _Mp4}
     with replacing(path, force=force) as file:
@@ -227,6 +228,7 @@ class _Deltas(ABC):
             self._flush()
             left, top = (box[0] & ~1, box[1] & ~1) if self._even else box[:2]
             part = np.s_[top : box[3], left : box[2]]
+            # The caller may change its frame afterwards.
             self._last[part] = frame[part]
             self._part = image_of(frame[part].copy()).convert("RGB"), (left, top)
 
@@ -262,6 +264,7 @@ class _Gif(_Deltas):
 
     def _start(self, size: tuple[int, int]) -> None:
         mark = MARK.encode()
+        # 0x70: no global palette, 8 bits per colour; each frame has its own palette.
         self._file.write(b"GIF89a" + struct.pack("<HHBBB", *size, 0x70, 0, 0))
         # The NETSCAPE extension makes players repeat the movie without end.
         self._file.write(b"\x21\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00")
@@ -281,6 +284,7 @@ class _Gif(_Deltas):
             duration -= now
             if not duration:
                 return
+            # A repetition only extends the time, and one pixel is enough for it.
             flat = flat.crop((0, 0, 1, 1))
 
     def _end(self) -> None:
@@ -306,12 +310,14 @@ class _WebP(_Deltas):
             + _u24(size[0] - 1)
             + _u24(size[1] - 1),
         )
+        # White background, and 0 repetitions, which means an endless loop.
         self._chunk(b"ANIM", b"\xff\xff\xff\xff" + struct.pack("<H", 0))
 
     def _write(self, part: Image.Image, at: tuple[int, int], duration: int) -> None:
         found = io.BytesIO()
         # Quality 20 and method 0 are the fastest settings of the lossless encoder.
         part.save(found, "WEBP", lossless=True, quality=20, method=0)
+        # Parts are opaque, so blending would only cost time.
         do_not_blend = 0x02
         head = b"".join(
             _u24(n)

@@ -100,6 +100,7 @@ def picture_options(
 
 def _goals(goals: Any) -> tuple[Place, ...]:
     columns = (arguments.numbers(goals, "goals").shape or (0,))[-1]
+    # Goals with three numbers have a heading.
     rows = arguments.array(goals, "goals", 3 if columns == 3 else 2)
     return tuple(
         Place(
@@ -119,6 +120,7 @@ def _area(area: Any, *, is_around: bool) -> tuple[float, ...]:
         if is_around
         else "smallest x, smallest y, largest x, largest y"
     )
+    # A string has a length, but no numbers.
     if isinstance(area, str) or not hasattr(area, "__len__") or len(area) != count:
         raise ArgumentError(
             f"area: expected {count} numbers, {form} (m), found {arguments.found(area)}"

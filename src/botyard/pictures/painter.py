@@ -108,6 +108,7 @@ class Painter:
         view = self._view = self._view_of(still)
         self._check(view.width, view.height)
         chart, dx, dy = self._chart(still.scene, view)
+        # Reuse the memory, because a new large frame costs page faults.
         if self._frame is None or self._frame.image.size != (view.width, view.height):
             self._frame = Frame(view.width, view.height)
         words, image = self._frame.words, self._frame.image
@@ -128,6 +129,7 @@ class Painter:
     def _view_of(self, still: Still) -> View:
         o = self._options
         if o.follow is None:
+            # All frames of a fixed view have the size of the first one.
             if self._view is None:
                 self._view = (
                     fit(extent(still), o.size)
@@ -240,6 +242,7 @@ def extent(still: Still) -> Box:
     if bounds is None:
         half = 10.0
         cx, cy = (float(x.mean()), float(y.mean())) if len(x) else (0.0, 0.0)
+        # Without a map, show a square of at least 20 m around the robots.
         spread = max(
             half,
             float(abs(x - cx).max(initial=0)) + 2,
@@ -321,6 +324,7 @@ def _fill_fans(frame: Frame, fans: Sequence[Fan], view: View, colors: Theme) -> 
         boxes[:, 2:].max(axis=0).tolist(),
     )
     begins = np.cumsum([0, *(len(at) for _, at, _ in fans)])
+    # Bearings grow counter-clockwise, also as seen in the picture.
     turns = np.array([-1 if beams.step > 0.0 else 1 for beams, _, _ in fans])
     marks = np.zeros((view.height, view.width), np.uint8)
     mark_fields(np.concatenate([at for _, at, _ in fans]), begins, turns, marks)
@@ -409,6 +413,7 @@ def draw_body(
 
     ends_at = list(accumulate((len(shape) for shape in shapes), initial=0))
     drawn = [places[first:last] for first, last in pairwise(ends_at)]
+    # Small bodies need finer edges; for large ones these would take much memory.
     over = 4 if (box[2] - box[0]) * (box[3] - box[1]) <= _FINE else 2
     edge = Mask(view, line, box, over)
     # Fill without an edge; the line that follows covers the edge.

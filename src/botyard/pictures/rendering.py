@@ -48,6 +48,7 @@ def render(
     if checked.trails:
         _look_back(sim, checked.trails, painter)
     still = take(sim, checked.scans)
+    # Given goals are drawn like places of the map.
     if checked.goals:
         still = replace(
             still, scene=replace(still.scene, places=still.scene.places + checked.goals)

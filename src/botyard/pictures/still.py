@@ -166,6 +166,7 @@ def take(sim: Simulation, scans: Scans = True) -> Still:
     names = [*sim.robots, *sim.box_names]
     at = [rows[name] for name in names]
     poses: Array = state.pose[at] if at else np.zeros((0, 3))
+    # A mask of 0 hides a body from all sensors.
     unseen = (state.mask[at] == 0).tolist() if at else []
     stalled = state.stall[at].astype(bool).tolist() if at else []
     robots = list(sim.robots.values())

@@ -265,6 +265,8 @@ class _Bad(Exception):
 
 def _behind_texts(data: bytes, count: int, align: int) -> int:
     """Return the offset of the numbers after a time stamp and `count` strings."""
+    # Recorders write the byte order of their machine, and all supported ones are
+    # little-endian.
     if data[:2] != _LITTLE_ENDIAN:
         raise _Bad("it is not little-endian CDR")
     # The CDR header has four bytes, and the time stamp eight.
@@ -274,6 +276,7 @@ def _behind_texts(data: bytes, count: int, align: int) -> int:
         at = 4 + (at - 4 + 3) // 4 * 4
         if at + 4 > len(data):
             raise _Bad("it is cut short")
+        # The length counts the terminating zero byte.
         at += 4 + _U32.unpack_from(data, at)[0]
 
     return 4 + (at - 4 + align - 1) // align * align
@@ -290,6 +293,7 @@ def odometry_of(
     if at + _POSE.size + _SIX.size + 2 * _COVARIANCE > len(data):
         raise _Bad("it is cut short")
     x, y, _, *quaternion = _POSE.unpack_from(data, at)
+    # The twist follows the 6 x 6 covariance of the pose.
     vx, vy, _, _, _, w = _SIX.unpack_from(data, at + _POSE.size + _COVARIANCE)
     return (x, y, yaw_of_quaternion(*quaternion)), (vx, vy, w)
 
@@ -393,6 +397,7 @@ class _Rows:
             for name, one in zip(robots, ros_names(robots), strict=True):
                 self._topics[one.topic("")] = self._number(name), ""
 
+        # The last part names the device; the rest belongs to the robot.
         prefix, slash, name = topic.rpartition("/")
         found = self._topics.get(prefix + slash)
         return None if found is None else (found[0], name)
@@ -404,6 +409,8 @@ class _Rows:
 
     def _set(self, bodies: list[str]) -> None:
         """Set the bodies in the world, in the order of their rows."""
+        # A ROS name depends on all robots together, so a new set of bodies makes new
+        # topics.
         if bodies != self._bodies:
             self._bodies, self._topics = bodies, None
 
@@ -446,6 +453,7 @@ class _Rows:
                 self._file.note(f"a command at {message.time} ns: {error}")
         elif isinstance(change, SubmitVelocities):
             try:
+                # A crafted command can refer to rows that do not exist.
                 many = change.command.checked(len(self._bodies))
             except BotyardError as error:
                 self._file.note(f"a command at {message.time} ns: {error}")
@@ -471,6 +479,8 @@ class _Rows:
         last = self.commands.setdefault(name, [0.0, 0.0, 0.0])
         for axis, value in enumerate((command.v, command.vy, command.w)):
             if value is not None:
+                # A component that a command leaves out keeps its value, as in the
+                # simulation.
                 last[axis] = float(value)
 
         self._told(name, time_ns, last)
@@ -490,6 +500,7 @@ class _Loader:
 
     def load(self) -> Recording:
         """Read the file."""
+        # Without topics of robots, the states are the only source of poses.
         has_rows = any(
             channel.schema.name in (ODOMETRY, SCAN)
             for channel in self._file.channels.values()
@@ -586,6 +597,7 @@ class _Loader:
             self._file.note(f"an event at {message.time} ns: {error}")
             return
 
+        # Events have no fixed size, so their bytes count towards the same limit.
         self._rows.meter.add("cells", len(message.data))
         self._events.append(event)
 
@@ -636,6 +648,7 @@ class _Scanner:
 
             returns = returns[: len(ranges) if intensities else 0]
             self._rows.meter.add("cells", len(ranges) + len(returns))
+            # Views would keep whole chunks in memory, so copy the numbers.
             found.append((one.number, one.robot, ranges.copy(), returns.copy()))
             beams = max(beams, len(ranges))
 
@@ -646,6 +659,7 @@ class _Scanner:
 
         shape = (len(self._run.time), n, beams)
         self._rows.meter.add("cells", (2 if intensities else 1) * shape[0] * n * beams)
+        # Lasers can have different numbers of beams; the rest of a row stays NaN.
         ranges = np.full(shape, np.nan, np.float32)
         every = np.full(shape, np.nan, np.float32) if intensities else None
         for row, robot, values, returns in found:

@@ -81,6 +81,8 @@ class Cells:
                 (level == levels - 1) & ((mixed >> np.uint64(k)) & np.uint64(1) == 1)
             ] = k
 
+        # With few words, two cells of each size leave too many cells with several
+        # differences.
         width = 3 if count < FEW_WORDS else 2
         cell = width * level + ((mixed >> _HALF) * np.uint64(width) >> _HALF).astype(
             np.int64
@@ -89,6 +91,7 @@ class Cells:
         self.begins: NDArray[np.intp] = np.flatnonzero(
             np.diff(cell[self.order], prepend=-1)
         )
+        # Sort the salt like the words, so that the same slices fit both.
         self._salt = self._salt[self.order]
 
     def sums(self, words: Words) -> tuple[Words, NDArray[np.uint32]]:
@@ -97,6 +100,7 @@ class Cells:
         The words are (steps, count), both results (steps, cells).
         """
         sorted_words = words[:, self.order]
+        # Sums wrap modulo 2⁶⁴, so the difference of two sums stays exact.
         sums = np.add.reduceat(sorted_words, self.begins, axis=1)
         hashes = np.add.reduceat(_hash(sorted_words, self._salt), self.begins, axis=1)
         low: NDArray[np.uint32] = (hashes & _LOW).astype(np.uint32)
@@ -124,8 +128,10 @@ class Cells:
         )
         numbers, salt = self.order[part], self._salt[part]
         now = words[numbers]
+        # If only one word differs, the difference of the sums is its own difference.
         then = now + more
         grown = (_hash(then, salt) - _hash(now, salt)) & _LOW
+        # Try each word of the cell; the hash tells the right one.
         hits = np.flatnonzero((grown == np.uint64(more_hash)) & (then != now))
         return (int(numbers[hits[0]]), then[hits[0]]) if len(hits) == 1 else None
 
@@ -195,6 +201,7 @@ def encode(ticks: Sequence[int], columns: Sequence[bytes]) -> Iterator[bytes]:
     begin, step = 0, 1
     for i in range(1, len(ticks) + 1):
         if i < len(ticks) and len(columns[i]) == len(columns[begin]):
+            # The head of a message stores only one distance between steps.
             gap = ticks[i] - ticks[i - 1]
             if gap == step or (i == begin + 1 and gap > 0):
                 step = gap
@@ -316,9 +323,11 @@ class Kept:
         while self._steps and self._steps[0].tick <= check.ticks[-1]:
             step = self._steps.popleft()
             self._size -= len(step.columns)
+            # The recorder skips a step whose state was changed afterwards.
             if step.tick not in check.ticks:
                 continue
             self.compared += 1
+            # With other rows the words do not correspond, so no value can be named.
             if len(step.columns) != check.size:
                 return Apart(self._same, step.tick, (), is_all=False)
             i, words = check.ticks.index(step.tick), words_of(step.columns)

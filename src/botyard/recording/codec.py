@@ -69,6 +69,7 @@ thousands may wait for the writer. Python's garbage collector visits objects tha
 other objects again and again, but not tuples of numbers and strings.
 """
 
+# Packages can add classes at any time, so each use looks them up.
 wire.declare(Change, changes)
 wire.declare(Command, lambda: COMMANDS)
 wire.declare(

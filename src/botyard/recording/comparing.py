@@ -144,6 +144,7 @@ class Columns:
             )
             for column in columns_of(engine):
                 self._parts.append(np.ascontiguousarray(column).data)
+                # Zeros fill the last word, so that no word holds two columns.
                 if rest := column.nbytes % WORD:
                     self._parts.append(_ZEROS[rest:])
 
@@ -261,6 +262,7 @@ def body_columns(
     bodies = roster.bodies
     columns, at = dict[str, NDArray[Any]](), 0
     for name, empty in allocate_state(0)[0]._asdict().items():
+        # Names of bodies determine these columns, so states leave them out.
         if name in UNSAVED:
             continue
         shape = (len(bodies), *empty.shape[1:])
@@ -324,6 +326,8 @@ def differences(
 
 
 def _present(sim: Simulation) -> _Parts:
+    # A recording holds commands of controllers, not their programs, so these cannot be
+    # compared.
     head, _ = split(sim.save_state(programs=False), Head, 2**62)
     names = [
         one.name for one in declared(sim.engine, masses=sim.engine.dynamics is not None)

@@ -66,6 +66,7 @@ class _Way:
 
     def add(self, time: float, pose: Pose) -> None:
         """Add a pose, unless it is too late or a second one of the same time."""
+        # A crafted pose can be infinite, or far outside of any map.
         is_sound = all(
             math.isfinite(value) and abs(value) < _EXTENT_M for value in pose
         )
@@ -143,6 +144,7 @@ def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | Non
 
     if not run.ways:
         return None
+    # A recording of this version needs no other support in viewers.
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
         target = Path(folder, "run.mcap")
         run.write(target)
@@ -213,6 +215,7 @@ class _Run:
     def _way(self, name: str) -> _Way:
         name = name.strip("/") or "robot"
         if name not in self.ways:
+            # Names come from the file, so a limit applies to their number.
             self._meter.add("robots", 1)
         return self.ways.setdefault(name, _Way())
 

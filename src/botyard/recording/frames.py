@@ -95,6 +95,7 @@ def decode(frame: bytes, before: bytes | None) -> bytes:
             f"frame of a state: expected a keyframe or a delta, found {kind!r}"
         )
 
+    # Reading can start in the middle of a file, where the previous state is unknown.
     if before is None:
         raise StateError(
             "frame of a state: expected a keyframe, found a delta to an unknown state"
@@ -131,6 +132,7 @@ def _delta(old: _Parts, new: _Parts, limit: int) -> bytes | None:
 
     It is also None if the columns have another length.
     """
+    # Rows appeared or disappeared, so the words no longer correspond.
     if len(old.columns) != len(new.columns):
         return None
     first, last = _common(old.head, new.head)
@@ -159,6 +161,7 @@ def _common(old: bytes, new: bytes) -> tuple[int, int]:
     size = min(len(old), len(new))
     one, two = np.frombuffer(old, np.uint8), np.frombuffer(new, np.uint8)
     first = _run(one[:size], two[:size])
+    # The common start and end must not overlap, or a delta would copy bytes twice.
     rest = size - first
     return first, _run(one[len(one) - rest :][::-1], two[len(two) - rest :][::-1])
 

@@ -114,6 +114,7 @@ class History(ReadOnly):
         )
         is_new = not self.is_on
         self._limits = (60.0 * minutes, 1e6 * megabytes)
+        # A second call changes only the limits.
         if is_new:
             self._end = self._sim.after_step(self._stepped)
             self._next = self._sim.tick
@@ -156,6 +157,7 @@ class History(ReadOnly):
             self._count += 1
             self._append(self._sim.save_moment(self._count))
         except StateError as error:
+            # The simulation goes on, and a later moment may be possible to save.
             self.problem = str(error)
         else:
             self.problem = ""
@@ -188,6 +190,7 @@ class History(ReadOnly):
         """Forget the oldest moments beyond the limits; the last part always stays."""
         seconds, size = self._limits
         latest = self._parts[-1].moments[-1].time
+        # Drop whole parts, because a delta is useless without its keyframe.
         while len(self._parts) > 1 and (
             self.size + self._map_bytes > size
             or latest - self._parts[1].moments[0].time >= seconds

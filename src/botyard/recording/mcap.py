@@ -68,6 +68,7 @@ class Compressor(Protocol):
 
 def text(value: str) -> bytes:
     """Return a string with its length."""
+    # Lone surrogates cannot be encoded; a replacement keeps the file valid.
     data = value.encode("utf-8", "replace")
     return _U32.pack(len(data)) + data
 
@@ -147,6 +148,7 @@ class Attachment:
             _PAIR.pack(self.time, self.time) + text(self.name) + text(self.media_type)
         )
         body = head + _U64.pack(len(self.data)) + self.data
+        # The checksum covers all fields, not only the data.
         return record(Op.ATTACHMENT, body, _U32.pack(zlib.crc32(body)))
 
 
@@ -346,6 +348,7 @@ class Summary:
             len(self._indexes[Op.ATTACHMENT_INDEX]),
             len(self._indexes[Op.METADATA_INDEX]),
             len(self._indexes[Op.CHUNK_INDEX]),
+            # The specification requires 0 for a file without messages.
             self._begin if self._counts else 0,
             self._end,
         )

@@ -124,6 +124,7 @@ class McapFile:
         view = memoryview(data)
         try:
             while view:
+                # A raw file can write a part only, for example on a full disk.
                 view = view[self._file.raw.write(view) :]
         # A reader must never find half a record, for example after the disk was full.
         except OSError:
@@ -134,6 +135,7 @@ class McapFile:
             raise
 
         self.size += len(data)
+        # The end of the data holds the checksum of all bytes before it.
         self._checksum = zlib.crc32(data, self._checksum)
         return len(data)
 
@@ -267,6 +269,7 @@ class Output:
         force: bool = False,
         began: Callable[[Path], None] = lambda _: None,
     ) -> None:
+        # Most simulations record nothing, so load the library only here.
         import zstandard
 
         self._path, self._ring, self._force, self._began = path, ring, force, began
@@ -426,6 +429,7 @@ class Output:
         """
         if not self._builder:
             return
+        # This empties the builder, so an error below loses only this chunk.
         chunk = self._builder.build(self._compressor)
         if self._ring is not None:
             self._ring.write(chunk)

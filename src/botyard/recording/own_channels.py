@@ -88,6 +88,8 @@ def unpack_json(message: bytes) -> dict[str, Any]:
         raise RecordingError("expected a std_msgs/String, found other bytes")
 
     try:
+        # Crafted JSON can nest too deep for the parser, which then raises
+        # RecursionError.
         value = json.loads(message[_STRING.size : -1])
     except (ValueError, RecursionError) as error:
         raise RecordingError(f"expected JSON: {error}") from None

@@ -227,6 +227,7 @@ class Reader:
             raise RecordingError(error.strerror or str(error), path) from None
 
         try:
+            # The recorder can still be writing; bytes after this point are not read.
             self._size = self._file.seek(0, 2)
             if self._read(0, len(MAGIC)) != MAGIC:
                 raise RecordingError(
@@ -292,6 +293,7 @@ class Reader:
                 at = found
 
         if not self.is_complete:
+            # A file that ends with the magic bytes is damaged inside, not cut short.
             has_end = (
                 self._size > len(MAGIC)
                 and self._read(self._size - len(MAGIC), len(MAGIC)) == MAGIC
@@ -345,6 +347,7 @@ class Reader:
             if not self.is_complete:
                 raise _Damage("other data follow the end")
             return None
+        # A second length inside an index confirms the length of the record.
         elif op == Op.MESSAGE_INDEX:
             data = _Fields(
                 memoryview(
@@ -401,6 +404,7 @@ class Reader:
         )
         begin, end, raw, checksum = _CHUNK_HEAD.unpack(data.take(_CHUNK_HEAD.size))
         length = data.number(_U32)
+        # Names of compressions are short; a long one means that this is not a chunk.
         if length > 32:
             raise _Damage("the name of its compression is longer than 32 bytes")
         compression = bytes(data.take(length)).decode("ascii", "replace")
@@ -424,6 +428,7 @@ class Reader:
     def _attachment(self, at: int, size: int) -> None:
         head = memoryview(self._read(at + RECORD.size, min(size, 2**16)))
         data = _Fields(head)
+        # Skip the log time and the creation time, 8 bytes each.
         data.take(16)
         name, _ = data.text(), data.text()
         length = data.number(_U64)
@@ -540,6 +545,7 @@ class Reader:
                 f"{chunk.raw} (budget.unpacked raises this limit)"
             )
 
+        # Count the announced size before unpacking: a small chunk can announce much.
         meter.add("recorded", chunk.raw)
         packed = self._read(chunk.packed_at, chunk.packed)
         if chunk.compression == ZSTD:
@@ -604,6 +610,7 @@ class Reader:
         """
         meter = self._meter()
         for chunk in self.chunks[first:]:
+            # The head of a chunk has its time range, so chunks outside stay compressed.
             if chunk.end >= begin and chunk.begin <= end:
                 yield from self._sound(chunk, topics, begin, end, meter)
 
@@ -651,6 +658,7 @@ class Reader:
         at, count, wanted = 0, 0, dict[int, Channel | None]()
         while at < len(data):
             count += 1
+            # Count in groups, because the meter is slow compared with this loop.
             if count == RECORDS_TOGETHER:
                 meter.add("records", count)
                 count = 0

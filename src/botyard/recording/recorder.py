@@ -208,6 +208,8 @@ class Recorder:
         selection = choices.selection
         ring = Ring(choices.last_s, MAX_RING_BYTES) if choices.last_s else None
         if ring is not None:
+            # A ring writes its file only at a save, so report a file that must stay
+            # now.
             check_replaceable(path, force=choices.overwrite)
         self._watcher = Watcher(sim, selection, f"recording {next(_numbers)}")
         self._scribe = RosEncoder(types(), selection, sim.range_step)
@@ -255,6 +257,7 @@ class Recorder:
             sim.after_step(self._step),
             sim.on_close(lambda _: self.close()),
         ]
+        # A program that ends without a call of close must not lose the waiting data.
         atexit.register(self.close)
         self._put_map()
         self._step(sim.snapshot)
@@ -433,6 +436,7 @@ class Recorder:
                 "the recording %s cannot be simulated again: %s", self._path, error
             )
 
+        # Encoding a large map takes long, so all parts share the result.
         if self._encoded is None or self._encoded[0] is not sim.scene:
             scene = Attachment("scene", BINARY, codec.encode_scene(sim.scene))
             self._encoded = sim.scene, scene
@@ -506,6 +510,7 @@ class Recorder:
     def _step(self, snapshot: Snapshot) -> None:
         """Record a step."""
         time_us = snapshot.time_us
+        # Nothing can be written any more, so further samples would only cost time.
         if self._writer.error:
             self.stop()
             return
@@ -594,6 +599,7 @@ class Recorder:
                 _said(tick, state_digest(state, _ANY_SIZE), order, wall),
             )
 
+        # Deltas after a missing state are unreadable, so start a part with a keyframe.
         if not self._put("states", len(moment), work, vital=True):
             self._wants_part = "gap"
 
@@ -673,6 +679,7 @@ class Recorder:
         time_ns, size = time_us * 1000, ENTRY_BYTES * len(commands)
         for one in commands:
             if isinstance(one, Entry) and isinstance(one.change, SubmitVelocities):
+                # A command has the rows and up to three velocities for each.
                 size += 4 * one.change.command.rows.nbytes
 
         def work(output: Output) -> None:
@@ -711,6 +718,7 @@ class Recorder:
                 and self._stall_saves < MAX_STALL_SAVES
                 and stalled.names
             ):
+                # Wait, so that the file also shows the time after the stall.
                 self._save_at = snapshot.time_us + TAIL_US
 
             self._put_stalls(stalled, snapshot)
@@ -830,6 +838,7 @@ def _without_secrets(command: Sequence[str]) -> list[str]:
         if hides:
             found.append("…")
             hides = False
+        # Recordings are shared, but tokens on the command line must stay private.
         elif word.startswith("-") and _SECRET.search(name):
             found.append(name + ("=…" if equals else ""))
             hides = not equals

@@ -88,6 +88,8 @@ class _Fleet:
         if sample.readings is not None:
             ranges, returns, taken = sample.readings
             sensors, which = sample.plan.sensors, taken.tobytes()
+            # Most steps measure the same sensors as the previous one, so reuse the
+            # result.
             if self._of[0] is not sensors or self._of[1] != which:
                 self._of = sensors, which
                 self._measured = {
@@ -97,6 +99,8 @@ class _Fleet:
                 }
 
             if self._range_step > 0.0:
+                # The arrays hold exact ranges; live readings are rounded when they are
+                # read.
                 ranges = np.rint(ranges / self._range_step) * self._range_step
             self.readings = ranges, returns
         else:
@@ -221,6 +225,7 @@ class RosEncoder:
         self._command_channels: dict[str, int] = {}
         self._bodies: tuple[object, list[str]] = None, []
         twist = self._m.twist(Twist(1.0, 1.0, 1.0))
+        # Only the six numbers differ between commands, so encode the rest once.
         self._twist = types.encode_cdr(twist, "geometry_msgs/Twist")[: -_TWIST.size]
         self._moving = Transforms(types, self._m, "/tf", lambda: self._robots)
 
@@ -274,6 +279,7 @@ class RosEncoder:
             )
             old = self._members.pop(name, None)
             if old is not None and old.spec is spec and old.version == version:
+                # Encoders are costly to make, so unchanged robots keep them.
                 members[name] = old
                 continue
 
@@ -446,6 +452,7 @@ class RosEncoder:
 
         (width, height), cell = extent(scene), MAP_CELL_M
         while (width / cell + 3.0) * (height / cell + 3.0) > MAX_MAP_CELLS:
+            # A large map gets coarser cells instead of a huge message.
             cell *= 2.0
         message = self._m.map(Stamp.of_us(time_us), rasterise(scene, cell), "map")
         number = self.channel(output, "/map", "nav_msgs/OccupancyGrid", latched=True)

@@ -103,6 +103,7 @@ class Selection:
     @property
     def shortest_us(self) -> int:
         """Minimum simulated time between two samples, µs; 0: one for every step."""
+        # Without a rate for all topics, or with a rate of 0, each step needs a sample.
         rates = self.rates.values()
         return round(1e6 / max(rates)) if "*" in self.rates and all(rates) else 0
 
@@ -274,6 +275,8 @@ class Watcher:
         if plan is None:
             plan = self._plan = self._planned(taken)
         state = self._sim.snapshot.state
+        # The next step overwrites these arrays while the writer thread still reads
+        # them.
         columns = Columns(
             state.pose.copy(), state.odom.copy(), state.vel.copy(), state.path.copy()
         )
@@ -400,6 +403,7 @@ def ros_names(robots: Sequence[str]) -> list[Names]:
     """Return ROS names of robots; equal names get numbers."""
     found, taken = [], set[str]()
     for robot in robots:
+        # ROS allows fewer characters, so two different names can become equal.
         first = name = graph_name(robot)
         n = 2
         while name in taken:

@@ -45,6 +45,7 @@ def choose(
         robots=_patterns(robots, "robots"),
         rates=_rates(rate),
     )
+    # From here on, 0 means that a limit is not set.
     split_mb, split, last = (
         0.0
         if value is None

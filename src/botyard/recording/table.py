@@ -69,6 +69,7 @@ def _csv(columns: Mapping[str, NDArray[Any]], file: BinaryIO) -> None:
         ]
         writer.writerows(zip(*some, strict=True))
 
+    # Closing the wrapper would close the caller's file.
     text.detach()
 
 
@@ -91,6 +92,7 @@ def _table(columns: Mapping[str, NDArray[Any]], run: Recording) -> Any:
         for name, values in columns.items()
         if name != "robot"
     }
+    # Names repeat in every row; a dictionary stores each of them once.
     robots = pa.array(columns["robot"].tolist(), pa.string()).dictionary_encode()
     fields = [
         ("robot", robots) if name == "robot" else (name, arrays[name])

@@ -184,6 +184,7 @@ class Track:
         """
         first = index
         while not frames.is_keyframe(self.frames[first]):
+            # A delta can be decoded only from its keyframe on.
             first -= 1
         state: bytes | None = None
         for frame in self.frames[first : index + 1]:
@@ -280,6 +281,7 @@ class _Maker:
         track = self._track
         try:
             state = frames.decode(unpack_bytes(message.data), self._state)
+        # The next delta cannot refer to this state, so reading waits for a keyframe.
         except (RecordingError, StateError):
             self._state = None
             raise
@@ -333,6 +335,8 @@ class _Maker:
         if any(name in data for name in _READ):
             self._take_change(decode_entry(data, self._budget), time)
         elif _COMMAND in data:
+            # Robots get commands in nearly every step; only the first after a pause is
+            # an event.
             if time - self._commanded >= SILENCE_S:
                 entry = decode_entry(data, self._budget)
                 name = getattr(entry.change, "name", "")
@@ -417,11 +421,13 @@ class _Maker:
 
     def _take_line(self, message: Message) -> None:
         data = message.data
+        # The level is at a fixed offset, so most lines need no decoding.
         if len(data) <= _LEVEL_AT or data[_LEVEL_AT] < WARN:
             return
         texts, at = list[str](), _LEVEL_AT + 1
         # The strings are the name of the node and the text.
         for _ in range(2):
+            # CDR aligns lengths to 4 bytes, relative to the end of its header.
             at = 4 + (at - 4 + 3) // 4 * 4
             if at + _U32.size > len(data):
                 return

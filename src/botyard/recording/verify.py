@@ -221,6 +221,7 @@ def resimulate(
         cannot be repeated; the message says which part cannot be read.
     """
     with Reader(path, budget) as file:
+        # Another build can compute other bits, so a difference need not be a defect.
         notes, programs = list[str](), computed_elsewhere(file.metadata)
         if programs:
             notes.append(
@@ -246,6 +247,7 @@ def resimulate(
                 f"the world at its start cannot be restored: {_reason(error)}{_version(file)}"
             ) from None
 
+        # The file may end anywhere; problems up to here are already in the notes.
         run.proof.notes += notes
         for message in records:
             progress(run.sim.tick)
@@ -363,6 +365,7 @@ def make(start: Beginning, state: bytes, budget: Budget = Budget()) -> Simulatio
         warn=lambda text: None,
     )
     sim.know(start.models)
+    # A recording comes from outside, so its programs must not run.
     sim.restore(
         state, programs=False, budget=replace(budget, robots=max(budget.robots, 0))
     )
@@ -408,6 +411,7 @@ class _Run:
             return self._compare_state(data)
         event = self._decoded(data, _Event)
         if event.event == "lost":
+            # A crafted file could name any number of kinds.
             self._lost = {
                 shown(k, 20): self._lost.get(k, 0) + n
                 for k, n in list(event.lost.items())[:20]
@@ -443,6 +447,7 @@ class _Run:
             # run.
             sim.engine.step()
             if self._kept.wants(sim.tick):
+                # The check of this step comes later in the file.
                 self._kept.add(sim.tick, self._columns.copy(), self._columns.layout)
             self.proof.steps += 1
 
@@ -464,6 +469,7 @@ class _Run:
                 PlacedRobot(spec=change.spec, name=n, pose=p)
                 for n, p in zip(change.names, change.poses, strict=False)
             ]
+            # Robots that are in the world already count towards the same limit.
             meter.add("robots", len(sim.robots))
             check_world(World(scene=Scene(), robots=tuple(placed)), meter)
         elif isinstance(change, ReplaceScene):
@@ -569,6 +575,7 @@ class _Run:
     def finish(self) -> Proof:
         """Return the result."""
         if self.proof.divergence is None:
+            # A check or a digest differed, but no state followed that shows all values.
             self.proof.divergence = self._suspect
         return self.proof
 

@@ -108,6 +108,7 @@ class _Reader:
 
         It consists of numbers, strings, bytes, lists and mappings.
         """
+        # Few bytes of MessagePack can become many objects, so limit them.
         self._free -= len(raw)
         if self._free < 0:
             raise ValueError(
@@ -197,6 +198,7 @@ def encode(kind: str, body: Any, form: Any) -> bytes:
     def plain(value: object) -> object:
         """Convert a value of a type that msgspec does not know."""
         if isinstance(value, np.ndarray):
+            # The file has one byte order, whatever the machine.
             array = np.asarray(value, value.dtype.newbyteorder("<"), order="C")
             if array.dtype.str not in _NUMBERS:
                 raise NotImplementedError(f"arrays of {value.dtype} are not supported")
@@ -295,6 +297,7 @@ def _decode(data: memoryview, kind: str, form: Any) -> Any:
             f"bytes, found {len(data)} other bytes"
         )
 
+    # Read the version alone first, because a later version can have another head.
     version = msgspec.msgpack.decode(data[begin : begin + size], type=_Version).version
     if version != VERSION:
         raise RecordingError(
@@ -330,6 +333,7 @@ def _arrays(
         size = math.prod(shape) * kind.itemsize
         if at + size > len(data):
             raise ValueError("the data of its arrays are cut short")
+        # A view would be read-only, and would keep the whole message in memory.
         arrays.append(np.frombuffer(data[at : at + size], kind).reshape(shape).copy())
         at += size
 
@@ -350,6 +354,7 @@ def _cached_form(hint: Any) -> _Form:
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return _Form(msgspec.Raw, _plain, lambda raw, reader: reader.free(raw))
+    # An integer in the place of a float must stay one, or the digest changes.
     if hint is float:
         return _Form(int | float, None, None)
     if hint in (int, str, bool, bytes, NoneType):
@@ -562,6 +567,7 @@ def _fields(kind: type[Any]) -> _Form:
         values = {}
         for name, form in forms.items():
             value = getattr(found, name)
+            # The writer did not know this field yet, so its default applies.
             if value is UNSET or (isinstance(value, msgspec.Raw) and not value):
                 continue
             if name not in fixed:

@@ -118,6 +118,7 @@ class Writer:
         return True
 
     def _await_room(self, limit: int) -> None:
+        # The writer thread would wait for itself.
         if threading.current_thread() is self._thread:
             return
         before = self._queued

@@ -144,6 +144,7 @@ def search(
             if free:
                 after = (*state[:i], at + 1, *state[i + 1 :])
                 if after not in seen:
+                    # The set of states fills the memory, so its size is the limit.
                     if len(seen) >= limit:
                         return None, len(seen)
                     seen.add(after)

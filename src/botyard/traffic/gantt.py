@@ -232,6 +232,7 @@ def _figure(chart: Chart) -> Any:
     longest: dict[tuple[int, int], float] = {}
     for i, sector, begin, end in chart.sectors:
         longest[i, sector] = longest.get((i, sector), 0.0) + end - begin
+    # Choose the sectors by duration, then order them by number for the reader.
     listed = sorted(sorted(longest, key=lambda s: -longest[s])[:MAX_SECTORS])
     rows = {s: n for n, s in enumerate(listed)}
     # A figure of many thousand rows would be larger than matplotlib can write.

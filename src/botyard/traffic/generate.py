@@ -223,6 +223,7 @@ def warehouse(n: int, random: np.random.Generator) -> list[Route]:
         + [(-1, k) for k in rim]
         + [(size + 1, k) for k in rim]
     )
+    # Draw all bays at once, so that no two robots share a start or a goal.
     chosen = [bays[k] for k in random.permutation(len(bays))[: 2 * n].tolist()]
     routes = []
     for start, goal in zip(chosen[:n], chosen[n:], strict=True):

@@ -182,6 +182,7 @@ class _Reader:
                     state,
                 )
 
+            # A segment can start in the middle of a move.
             agent.counter = int(counter)
             for part in filter(None, moves.split(",")):
                 move = _MOVES.fullmatch(part)

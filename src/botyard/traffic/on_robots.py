@@ -178,6 +178,7 @@ class RobotTraffic:
             _limited(find_robot(model), v), f"traffic{i}", pose=start
         )
         tail, head = v.occupied()
+        # The answer takes steps to arrive, and the robot stops before the border.
         late = STOP_MARGIN + RESPONSE_STEPS * v.velocity * self.sim.dt
         points = point_list(points_from_start(v, v.braking_distance + late))
         inside = set(range(tail, head + 1))

@@ -43,6 +43,7 @@ def read_plan(path: str | Path, budget: Budget = Budget()) -> list[list[Cell]]:
     except UnicodeDecodeError:
         raise TaskError("expected text in UTF-8, found other bytes", path) from None
 
+    # Count the lines before parsing makes objects of them.
     meter.add("entities", text.count("\n"))
     # No line of the text form starts with a brace.
     if text.lstrip().startswith("{"):

@@ -109,6 +109,7 @@ def write_recording(outcome: Outcome, path: Path, *, overwrite: bool = False) ->
     )
     names = robot_names(task)
     for i, vehicle in enumerate(task.vehicles):
+        # A polygon of 24 corners looks like the disk of the engine.
         disc = tuple(
             (
                 vehicle.radius * cos(2.0 * math.pi * k / _CORNERS),

@@ -412,6 +412,7 @@ def parse_task(
     r = _Reader(name)
     top = r.table(data, "the file")
     count = top.get("NumberOfVehicles")
+    # isinstance would accept True, which is also an int.
     if type(count) is not int or not 0 <= count <= MAX_VEHICLES:
         raise r.fail(
             "NumberOfVehicles", f"a number of vehicles from 0 to {MAX_VEHICLES}", count

@@ -161,6 +161,8 @@ class Client:
         if found.kind is Kind.TOPICS:
             generation, topics = parse_topics(found.data)
             if self._types is None:
+                # The first announcement decides the generation for the whole
+                # connection.
                 self.generation = generation
                 self._types = Types(more=definitions(generation))
 
@@ -263,6 +265,7 @@ class Client:
         sock = self._socket
         if sock is None or self._stop.is_set():
             raise PeerError("the connection to the simulator is closed")
+        # The user's thread and the periodic one both send.
         with self._lock:
             try:
                 sock.sendall(data)
@@ -288,6 +291,7 @@ class Client:
         names = [t.name.removesuffix("/State") for t in objects]
         # commonprefix compares character by character, as the original client does.
         self._common = os.path.commonprefix(names) if names else ""  # noqa: RUF071
+        # Handles that a user holds must stay valid after a refresh.
         old, self._handles = {h.ros_name: h for h in self._handles.values()}, {}
         self._by_number = {}
         for topic in states:
@@ -311,6 +315,7 @@ class Client:
             if kind != "World" or self.generation != "master":
                 self._handles[name] = handle
             self._by_number[topic.number] = handle
+            # The simulator sends only states that a client has requested.
             self._write(frame(Kind.READ, topic.number))
 
     def get_obj_names(self) -> list[str]:

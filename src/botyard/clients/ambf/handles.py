@@ -327,6 +327,7 @@ class Body(Pose):
     def set_active(self) -> None:
         """Send commands, and request all lists in the states (§5)."""
         super().set_active()
+        # The simulator leaves these lists out of states unless a command requests them.
         for flag in (
             "publish_children_names",
             "publish_joint_names",
@@ -637,6 +638,7 @@ class Vehicle(Handle):
     def _set(self, field: str, indices: Sequence[int], value: float) -> None:
         values = np.zeros(self.get_wheel_count(), np.float32)
         old = getattr(self._cmd, field)
+        # Wheels without a new value keep theirs.
         values[: len(old)] = old[: len(values)]
         for k in indices:
             values[k] = value
@@ -721,6 +723,8 @@ class World(Handle):
         PeerError
             The steps did not finish in time.
         """
+        # Compare step numbers, because an older state can still arrive after the
+        # update.
         want = self.get_sim_step() + self._cmd.n_skip_steps
         self._done.clear()
         # Clear before the update: a fast answer must not be lost.
