@@ -172,7 +172,7 @@ numbers = st.floats(-1e9, 1e9) | st.sampled_from([math.nan, math.inf])
 def test_a_way_is_between_its_poses(
     found: list[tuple[float, float, float, float]], time: float
 ) -> None:
-    way = fallback._Way()
+    way = fallback._Trajectory()
     for t, *pose in found:
         way.add(t, botyard.Pose(*pose))
     assert way.times == sorted(set(way.times))

@@ -114,7 +114,8 @@ class TracePlayer:
     trace : Trace
         The session.
     speed : float
-        Recorded time per time of `now`. The recorded times are simulated, so 1 is right for a
+        Recorded time per time of `now`. The recorded times are simulated, so 1 is right
+        for a
         robot at normal speed.
 
     Attributes
@@ -166,7 +167,8 @@ class TracePlayer:
 
             if now >= self._asked_at + ANSWER_TIMEOUT_S:
                 raise PeerError(
-                    f"expected an answer to packet {self._asked} within {ANSWER_TIMEOUT_S:g} s, found none"
+                    f"expected an answer to packet {self._asked} within "
+                    f"{ANSWER_TIMEOUT_S:g} s, found none"
                 )
 
             return b""
@@ -215,7 +217,8 @@ def play(
     speed : float
         Recorded time per wall time.
     told : callable, optional
-        Called with each packet: whether this client sent it, the packet, and the time since
+        Called with each packet: whether this client sent it, the packet, and the time
+        since
         the connection, s.
 
     Returns
@@ -226,7 +229,8 @@ def play(
     Raises
     ------
     PeerError
-        No robot listens; it does not answer in the handshake, or it closes the connection
+        No robot listens; it does not answer in the handshake, or it closes the
+        connection
         before the end of the trace.
     """
     player, ours = TracePlayer(trace, speed), Parser()

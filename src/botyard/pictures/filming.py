@@ -164,7 +164,7 @@ class Camera:
         return True
 
 
-class _Last:
+class _FinalFrame:
     """Keeps the last frame that is due, for a picture of the end."""
 
     def __init__(self, picture: PictureOptions, end: float) -> None:
@@ -199,7 +199,7 @@ def picture_after(
         if name not in sim.robots:
             raise arguments.unknown(name, sim.robots, "robot")
 
-    last = _Last(picture, math.inf)
+    last = _FinalFrame(picture, math.inf)
     last.look(sim, sim.time)
     for _ in range(round(seconds / sim.dt)):
         sim.step()
@@ -310,7 +310,7 @@ def render_recording(
     else:
         end = min(film.end, player.end)
         player.seek(end - before)
-        last = _Last(picture, end)
+        last = _FinalFrame(picture, end)
         _play(player, source, picture, last.look, progress)
         save_picture(last.picture(player.sim), target, force=force)
 

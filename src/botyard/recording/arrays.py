@@ -340,7 +340,8 @@ class _Rows:
     """Finder of rows and robots of messages, in the order of the file.
 
     Rows are the times at which samples were recorded. A message with a new time starts
-    the next row. `told` is called with each velocity command: the robot's name, the
+    the next row. `on_command` is called with each velocity command: the robot's name,
+    the
     time, ns, and the resulting command.
     """
 
@@ -348,9 +349,9 @@ class _Rows:
         self,
         file: Reader,
         budget: Budget,
-        told: Callable[[str, int, list[float]], object] = lambda *_: None,
+        on_command: Callable[[str, int, list[float]], object] = lambda *_: None,
     ) -> None:
-        self._file, self._budget, self._told = file, budget, told
+        self._file, self._budget, self._on_command = file, budget, on_command
         self.robots: dict[str, int] = {}
         self.times: list[int] = []
         self.commands: dict[str, list[float]] = {}
@@ -483,7 +484,7 @@ class _Rows:
                 # simulation.
                 last[axis] = float(value)
 
-        self._told(name, time_ns, last)
+        self._on_command(name, time_ns, last)
 
 
 class _Loader:

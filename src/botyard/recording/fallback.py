@@ -58,7 +58,7 @@ _SAME_M: Final = 1e-9
 
 
 @dataclass(slots=True)
-class _Way:
+class _Trajectory:
     """Trajectory of a robot: times, s, in order, and poses."""
 
     times: list[float] = field(default_factory=list)
@@ -142,7 +142,7 @@ def redrawn(path: str | PathLike[str], budget: Budget = Budget()) -> Track | Non
         run.read()
         problems = list(file.problems)
 
-    if not run.ways:
+    if not run.trajectories:
         return None
     # A recording of this version needs no other support in viewers.
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:
@@ -168,7 +168,7 @@ class _Run:
         self._frames: dict[str, tuple[str, Pose]] = {}
         self._events: list[tuple[float, bytes]] = []
         self._scene: Scene | None = None
-        self.ways: dict[str, _Way] = {}
+        self.trajectories: dict[str, _Trajectory] = {}
         self.first = 0.0
 
     def read(self) -> None:
@@ -197,8 +197,15 @@ class _Run:
                 except Exception as error:
                     self._file.note(f"{topic} at {message.time / 1e9:g} s: {error!r}")
 
-        self.ways = {name: way for name, way in self.ways.items() if way.times}
-        self.first = min((way.times[0] for way in self.ways.values()), default=0.0)
+        self.trajectories = {
+            name: trajectory
+            for name, trajectory in self.trajectories.items()
+            if trajectory.times
+        }
+        self.first = min(
+            (trajectory.times[0] for trajectory in self.trajectories.values()),
+            default=0.0,
+        )
 
     def _attached(self) -> Scene | None:
         for place in self._file.attachments:
@@ -212,16 +219,16 @@ class _Run:
 
         return None
 
-    def _way(self, name: str) -> _Way:
+    def _trajectory(self, name: str) -> _Trajectory:
         name = name.strip("/") or "robot"
-        if name not in self.ways:
+        if name not in self.trajectories:
             # Names come from the file, so a limit applies to their number.
             self._meter.add("robots", 1)
-        return self.ways.setdefault(name, _Way())
+        return self.trajectories.setdefault(name, _Trajectory())
 
     def _take_truth(self, message: Message) -> None:
         pose, _ = odometry_of(message.data)
-        self._way(message.channel.topic.rpartition("/")[0]).add(
+        self._trajectory(message.channel.topic.rpartition("/")[0]).add(
             message.time / 1e9, Pose(*pose)
         )
 
@@ -241,7 +248,7 @@ class _Run:
         for frame in moved:
             pose = self._in_map(frame)
             if pose is not None:
-                self._way(frame.rpartition("/")[0]).add(message.time / 1e9, pose)
+                self._trajectory(frame.rpartition("/")[0]).add(message.time / 1e9, pose)
 
     def _in_map(self, frame: str) -> Pose | None:
         """Return the pose of a frame in the map; None without a chain of transforms."""
@@ -270,7 +277,7 @@ class _Run:
         RecordingError
             The run is too long.
         """
-        last = max(way.times[-1] for way in self.ways.values())
+        last = max(trajectory.times[-1] for trajectory in self.trajectories.values())
         count = max(1, math.ceil((last - self.first) / STEP_S - 1e-9))
         if count > MAX_STEPS:
             most, found = MAX_STEPS * STEP_S, last - self.first
@@ -287,9 +294,9 @@ class _Run:
         )
         outline = tuple(_corners())
         names = {}
-        for key, way in self.ways.items():
+        for key, trajectory in self.trajectories.items():
             names[key] = shown(key, 60)
-            sim.add_robot(thing(outline), names[key], pose=way.at(self.first))
+            sim.add_robot(thing(outline), names[key], pose=trajectory.at(self.first))
 
         events = iter([*self._events, (math.inf, b"")])
         time, data = next(events)
@@ -299,17 +306,17 @@ class _Run:
                 self._put(sim, names, now)
                 sim.step()
                 while time <= now:
-                    _tell(recording, data)
+                    _write_event(recording, data)
                     time, data = next(events)
 
     def _put(self, sim: Simulation, names: Mapping[str, str], now: float) -> None:
-        for key, way in self.ways.items():
-            pose, before = way.at(now), way.at(now - STEP_S)
+        for key, trajectory in self.trajectories.items():
+            pose, before = trajectory.at(now), trajectory.at(now - STEP_S)
             if any(abs(a - b) > _SAME_M for a, b in zip(pose, before, strict=True)):
                 sim.put(names[key], pose)
 
 
-def _tell(recording: Any, data: bytes) -> None:
+def _write_event(recording: Any, data: bytes) -> None:
     """Write an event of a program again.
 
     Events of the recorder are left out: they describe states that are missing here.

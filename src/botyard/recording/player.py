@@ -67,10 +67,10 @@ class Player:
         self._entry = track.moments[0].entries
         self._moment = 0
         """Index of the last state at or before the current tick."""
-        self._is_mine = False
+        self._is_replaying = False
         self._is_foreign = False
-        self._told = set[str]()
-        self.sim.journal(self._noticed)
+        self._warned = set[str]()
+        self.sim.journal(self._note_change)
         self.sim.before_step(self._before)
         self.sim.after_step(self._after)
 
@@ -121,24 +121,24 @@ class Player:
 
     # -- the recording
 
-    def _mine(self, act: Callable[[], Any]) -> None:
+    def _replay(self, act: Callable[[], Any]) -> None:
         """Carry out an action that belongs to the recording."""
-        before, self._is_mine = self._is_mine, True
+        before, self._is_replaying = self._is_replaying, True
         try:
             act()
         finally:
-            self._is_mine = before
+            self._is_replaying = before
 
-    def _noticed(self, entry: Entry) -> None:
+    def _note_change(self, entry: Entry) -> None:
         """Note a change of the world; a foreign one is undone before the next step."""
-        if self._is_mine:
+        if self._is_replaying:
             return
         self._is_foreign = True
         if (
             isinstance(entry.change, (Submit, SubmitEach, SubmitVelocities))
-            and entry.source not in self._told
+            and entry.source not in self._warned
         ):
-            self._told.add(entry.source)
+            self._warned.add(entry.source)
             log.warning(
                 "a recording is shown: commands of %s have no effect",
                 shown(entry.source, 60),
@@ -155,7 +155,7 @@ class Player:
                 sim.replace_scene(scene)
             sim.restore(state, programs=False, budget=track.budget)
 
-        self._mine(act)
+        self._replay(act)
         self._moment, self._entry, self._is_foreign = index, moment.entries, False
 
     def _run_to(self, tick: int) -> None:
@@ -171,7 +171,7 @@ class Player:
                 self.sim.engine.step()
                 self._compare()
 
-        self._mine(act)
+        self._replay(act)
 
     def _changes(self) -> None:
         """Apply the changes of this tick."""
@@ -187,7 +187,7 @@ class Player:
             # A crafted entry can refer to missing objects in many forms. The next
             # recorded state corrects the world again.
             except Exception as error:
-                self._corrected(f"a change cannot be repeated: {error}")
+                self._count_correction(f"a change cannot be repeated: {error}")
 
             self._entry += 1
 
@@ -196,11 +196,11 @@ class Player:
         if self.sim.tick >= self.track.end:
             self._restore(0)
         elif self._is_foreign:
-            self._go_again()
+            self._undo_foreign()
 
-        self._mine(self._changes)
+        self._replay(self._changes)
 
-    def _go_again(self) -> None:
+    def _undo_foreign(self) -> None:
         """Show the current moment as recorded, without foreign changes."""
         tick = self.sim.tick
         self._restore(self.track.before(tick))
@@ -208,7 +208,7 @@ class Player:
 
     def _after(self, snapshot: Snapshot) -> None:
         """Finish a step."""
-        self._mine(self._compare)
+        self._replay(self._compare)
         if self.sim.tick >= self.track.end and not self.loop:
             self.ended()
 
@@ -230,7 +230,7 @@ class Player:
                 self._restore(index)
             elif moment.entries == self._entry and moment.digest != sim.digest():
                 self._restore(index)
-                self._corrected(
+                self._count_correction(
                     "the simulation does not reproduce a recorded state; the "
                     "player shows the recorded ones"
                 )
@@ -247,7 +247,7 @@ class Player:
             for k in (*between[:1], *between[-1:])
         )
 
-    def _corrected(self, what: str) -> None:
+    def _count_correction(self, what: str) -> None:
         self.corrections += 1
         if self.corrections == 1:
             log.warning("tick %d: %s", self.sim.tick, shown(what, 300))

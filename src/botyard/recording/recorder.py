@@ -250,7 +250,7 @@ class Recorder:
             raise
 
         self._writer = Writer(output, str(path), patient=choices.patient)
-        self._lines = _Lines(self._line)
+        self._lines = _LogLines(self._line)
         logging.getLogger("botyard").addHandler(self._lines)
         self._ends = [
             sim._journal_of_driving(self._entry, self._drive),
@@ -406,7 +406,7 @@ class Recorder:
                 if self.files
                 else "no file: the data in memory were not saved"
             )
-            lacks = f", without {_words(self.lost)}" if self.lost else ""
+            lacks = f", without {_list_counts(self.lost)}" if self.lost else ""
             log.log(
                 logging.WARNING if lacks else logging.INFO,
                 "recorded: %s%s",
@@ -558,7 +558,7 @@ class Recorder:
     def _digest(self) -> bytes:
         """Return the message about the present state."""
         sim = self._sim
-        return _said(sim.tick, sim.digest(), self._order, time.time())
+        return _digest_message(sim.tick, sim.digest(), self._order, time.time())
 
     def _put_checks(self) -> None:
         """Write the checks of the steps since the last call."""
@@ -596,7 +596,7 @@ class Recorder:
             output.message(
                 self._channels[DIGESTS],
                 time_ns,
-                _said(tick, state_digest(state, _ANY_SIZE), order, wall),
+                _digest_message(tick, state_digest(state, _ANY_SIZE), order, wall),
             )
 
         # Deltas after a missing state are unreadable, so start a part with a keyframe.
@@ -726,7 +726,7 @@ class Recorder:
         if self._save_at is not None and snapshot.time_us >= self._save_at:
             self._save_at = None
             self._stall_saves += 1
-            self.save().add_done_callback(_say_saved)
+            self.save().add_done_callback(_log_saved)
 
     def _put_stalls(self, stalled: Stalled, snapshot: Snapshot) -> None:
         """Write the names of robots that started to stall, if any."""
@@ -764,11 +764,13 @@ class Recorder:
         if self._put_event("lost", **{"lost": new}):
             self._warned_at, self._reported = now, dict(lost)
             log.warning(
-                "the recording %s is too slow; left out: %s", self._path, _words(new)
+                "the recording %s is too slow; left out: %s",
+                self._path,
+                _list_counts(new),
             )
 
 
-class _Lines(logging.Handler):
+class _LogLines(logging.Handler):
     """Log handler that forwards lines."""
 
     def __init__(self, take: Callable[[int, str], None]) -> None:
@@ -806,7 +808,7 @@ def _joined(commands: Sequence[Entry | Driven]) -> Iterator[Entry | list[Driven]
         yield several
 
 
-def _say_saved(saved: Future[Path]) -> None:
+def _log_saved(saved: Future[Path]) -> None:
     error = saved.exception()
     if error is None:
         log.info("recorded: %s", saved.result())
@@ -814,7 +816,7 @@ def _say_saved(saved: Future[Path]) -> None:
         log.error("the recorded data cannot be saved: %s", error)
 
 
-def _said(tick: int, digest: int, order: int, wall: float) -> bytes:
+def _digest_message(tick: int, digest: int, order: int, wall: float) -> bytes:
     """Return a message of the channel of digests."""
     return pack_json(
         {
@@ -826,7 +828,7 @@ def _said(tick: int, digest: int, order: int, wall: float) -> bytes:
     )
 
 
-def _words(lost: Mapping[str, int]) -> str:
+def _list_counts(lost: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {kind}" for kind, n in lost.items())
 
 

@@ -64,7 +64,8 @@ class NavGraph:
         if name.isdigit() and int(name) < len(self.places):
             return int(name)
         raise TaskError(
-            f'place: expected a name of the graph or a number from 0 to {len(self.places) - 1}, found "{name}"'
+            "place: expected a name of the graph or a number from 0 to "
+            f'{len(self.places) - 1}, found "{name}"'
         )
 
     def shortest_path(self, start: int, goal: int) -> list[int]:

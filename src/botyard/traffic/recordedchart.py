@@ -89,10 +89,10 @@ def _row(event: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
     row = {"t": time, "robot": robot, "kind": kind, "sector": sector}
-    told = event.get("waits_for")
-    if isinstance(told, list) and kind == "stop":
+    given = event.get("waits_for")
+    if isinstance(given, list) and kind == "stop":
         row["waits_for"] = [
-            other for other in told[:MAX_HOLDERS] if _is_index(other, MAX_ROBOTS)
+            other for other in given[:MAX_HOLDERS] if _is_index(other, MAX_ROBOTS)
         ]
 
     return row
@@ -110,18 +110,18 @@ def _is_index(value: Any, limit: int) -> bool:
 
 def _names(robots: Any, least: int) -> tuple[str, ...]:
     """Return at least `least` names of robots; missing names are the numbers."""
-    told = robots[:MAX_ROBOTS] if isinstance(robots, list) else []
+    given = robots[:MAX_ROBOTS] if isinstance(robots, list) else []
     found = [
         shown(name, MAX_NAME) if isinstance(name, str) else f"robot {i}"
-        for i, name in enumerate(told)
+        for i, name in enumerate(given)
     ]
     return (*found, *(f"robot {i}" for i in range(len(found), least)))
 
 
 def _spans(occupied: Any, robots: int) -> list[tuple[int, int]]:
     """Return the first and the last sector that each robot occupies at the start."""
-    told = occupied if isinstance(occupied, list) else []
-    return [_span(told[i]) if i < len(told) else (0, 0) for i in range(robots)]
+    given = occupied if isinstance(occupied, list) else []
+    return [_span(given[i]) if i < len(given) else (0, 0) for i in range(robots)]
 
 
 def _span(value: Any) -> tuple[int, int]:

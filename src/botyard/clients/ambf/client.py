@@ -73,7 +73,8 @@ class Client:
         Parameters
         ----------
         default_publish_rate : float, optional
-            Rate of commands, Hz; by default the rate of the generation's own client (`RATES`).
+            Rate of commands, Hz; by default the rate of the generation's own client
+            (`RATES`).
 
         Raises
         ------
@@ -256,7 +257,8 @@ class Client:
         )
         if topic is None:
             raise PeerError(
-                f"expected the topic {name}, found none: only the newest generation of messages has resets"
+                f"expected the topic {name}, found none: only the newest generation "
+                "of messages has resets"
             )
 
         self._write(frame(Kind.MESSAGE, topic.number))

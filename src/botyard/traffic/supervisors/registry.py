@@ -76,7 +76,8 @@ def find_supervisor(name: str) -> Supervisor:
     kind = None if is_code(name) else PACKAGED.find(name)
     if not is_code(name) and kind is None:
         raise SupervisorError(
-            f'supervisor: expected file.py:Class, module:Class or one of {", ".join(supervisor_names())}, found "{name}"'
+            "supervisor: expected file.py:Class, module:Class or one of "
+            f'{", ".join(supervisor_names())}, found "{name}"'
         )
 
     try:
