@@ -672,11 +672,11 @@ def test_files_of_robots_say_all_of_it() -> None:
         ),
         (
             'drive = "omni"\n[odometry]\nwheel_ratio = 1.1',
-            "odometry.wheel_ratio is of robots with two driven wheels",
+            "odometry.wheel_ratio needs two driven wheels",
         ),
         (
             'lasers = [{ type = "urg", missing = 2 }]',
-            "missing must be a share of 0 … 1, found 2",
+            "missing must be from 0 to 1, found 2",
         ),
         (
             'lasers = [{ type = "urg", jitter = 1 }]',

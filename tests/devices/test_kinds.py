@@ -664,7 +664,7 @@ def test_a_spec_must_say_its_kind(known: None) -> None:
 
 
 def test_names_of_the_package_cannot_be_taken(known: None) -> None:
-    with pytest.raises(ModelError, match="a name of its own"):
+    with pytest.raises(ModelError, match="a name that no device of botyard has"):
         register(dataclasses.replace(BUMPERS))
     with pytest.raises(ModelError, match="expected a Device"):
         register("beacon")  # type: ignore[arg-type]

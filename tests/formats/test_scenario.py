@@ -214,7 +214,7 @@ def test_everything_that_a_scenario_can_say(tmp_path: Path) -> None:
         (
             "sonar: {rays: 0}",
             4,
-            "rays must be 1 … 1000, found 0",
+            "rays must be from 1 to 1000, found 0",
         ),  # of the whole: the line of the model
     ],
 )

@@ -522,7 +522,7 @@ def test_models_of_our_library_can_be_changed() -> None:
         ),
         (
             "define mine position ( laser ( samples 0 ) )",
-            "samples must be 1 … 100000, found 0",
+            "samples must be from 1 to 100000, found 0",
         ),
         (
             "define mine position ( laser ( update_interval 0 ) )",

@@ -264,7 +264,7 @@ def test_models_of_packages_that_extend_each_other_in_a_circle(
 ) -> None:
     install_rover(tmp_path, monkeypatch, 'extends = "rover2"\n')
     with pytest.raises(
-        ModelError, match="extends: expected at most 20 models that extend each other"
+        ModelError, match="extends: expected a chain of at most 20 models"
     ):
         models.load_robot("rover")
 

@@ -92,7 +92,7 @@ def test_a_room_and_its_doors() -> None:
         sorted(reached(MapBuilder().room(1, 2, 6, 4).scene(), Pose(3, 4, 0)))
     ) * 0.25 + [3, 4]
     assert closed[:, 0].min() > 1.0 and closed[:, 0].max() < 7.0
-    with pytest.raises(WorldError, match='no side "up"'):
+    with pytest.raises(WorldError, match='found "up"'):
         MapBuilder().room(0, 0, 3, 3, doors={"up": []})
 
 

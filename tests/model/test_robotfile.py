@@ -669,7 +669,7 @@ def test_errors_tell_devices_of_one_kind_apart() -> None:
     one = '[[devices]]\ntype = "normal_errors"\n'
     with pytest.raises(
         ModelError,
-        match=r'the 2\. normal_errors: normal_errors: there is no key "x" here',
+        match=r'normal_errors number 2: normal_errors: there is no key "x" here',
     ):
         parse_robot(f'extends = "p3dx"\n{one}{one}x = 1', "r")
 

@@ -183,7 +183,7 @@ def test_walls_that_are_no_longer_the_outlines_are_walls() -> None:
                 other.to_array(0.05).solid, other.to_array(0.05, filled=False).solid
             )
         else:
-            with pytest.raises(WorldError, match="nothing to draw"):
+            with pytest.raises(WorldError, match="found an empty map"):
                 other.to_array(0.05)
 
     moved = replace(
@@ -255,5 +255,5 @@ def test_what_is_no_array_of_cells() -> None:
 
     with pytest.raises(ArgumentError):
         Scene.from_array(np.ones((2, 2), np.bool_), 0.1, (math.inf, 0.0))
-    with pytest.raises(WorldError, match="nothing to draw"):
+    with pytest.raises(WorldError, match="found an empty map"):
         Scene().to_array(0.1)

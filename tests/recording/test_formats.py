@@ -355,7 +355,7 @@ def test_pickles_keep_descriptions_by_the_names_of_their_fields() -> None:
     assert again(kind, dict(reversed(values.items()))) == box.returns
     assert again(kind, {}) == kind()
     with pytest.raises(
-        StateError, match=f"{kind.__name__} has no doors here: another version"
+        StateError, match=f"{kind.__name__} has no field doors: another version"
     ):
         again(kind, {**values, "doors": 2})
 

@@ -1,4 +1,4 @@
-"""The gripper of a robot; a frozen description in SI units."""
+"""Description of a robot's gripper: a frozen dataclass in SI units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from botyard.model.devices import DeviceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GripperSpec(DeviceSpec):
-    """A two-paddle gripper with a lift, in front of the body.
+    """Two-paddle gripper with a lift, mounted in front of the body.
 
     Attributes
     ----------
@@ -19,9 +19,14 @@ class GripperSpec(DeviceSpec):
     opening : float
         Distance between the open paddles, m.
     thickness : float
-        Of a paddle, m.
+        Thickness of a paddle, m.
     paddle_time, lift_time : float
-        Time of a full travel, s.
+        Time of a full travel of the paddles and of the lift, s.
+
+    Raises
+    ------
+    ModelError
+        A length or a time is not positive.
     """
 
     type: str = field(default="gripper", init=False)
@@ -34,6 +39,7 @@ class GripperSpec(DeviceSpec):
     def __post_init__(self) -> None:
         DeviceSpec.__post_init__(self)
         for name in ("reach", "opening", "thickness", "paddle_time", "lift_time"):
+            # The negated comparison also refuses NaN.
             if not getattr(self, name) > 0.0:
                 raise ModelError(
                     f"gripper: {name} must be positive, found {getattr(self, name)}"

@@ -1,4 +1,4 @@
-"""Beams of range sensors, and the rule by which they recognise retro-reflectors."""
+"""Beams of range sensors, and the rule by which a laser reports a reflector."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from botyard.model.parameters import check_types, parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectorRule:
-    """How a laser reports retro-reflectors (objects whose laser return is greater than
-    1).
+    """Conditions under which a laser reports a retro-reflector.
+
+    A retro-reflector is an object whose laser return is greater than 1.
 
     Attributes
     ----------
     max_range : float
         Beyond this range, m, a reflector looks like any other surface.
     max_incidence : float
-        A reflector hit at a larger angle of incidence (from its normal) than this, rad,
-        looks ordinary, too.
+        At a larger angle of incidence, rad, a reflector also looks like any other surface.
+        The angle is measured from the surface normal.
     strength : int
-        The laser return reported for a reflector of return 2; others are reported as
-        they are.
+        Laser return reported for a reflector of return 2. Other returns are reported
+        unchanged.
     """
 
     max_range: float = parameter(math.inf, unit="m", is_brief=True)
@@ -36,19 +37,19 @@ class ReflectorRule:
 
 
 DEFAULT_RULE: Final = ReflectorRule()
-"""Every reflector is recognised."""
+"""Default rule: the laser recognises every reflector at any range and angle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """Beams from one origin.
+    """Group of beams with a common origin.
 
     Attributes
     ----------
     mount : Pose
         Origin and direction in the body's frame, m and rad.
     angle0, step : float
-        Bearing of the first beam and spacing, rad.
+        Bearing of the first beam, and spacing of the beams, rad.
     count : int
         Number of beams.
     r_min, r_max : float
@@ -56,14 +57,15 @@ class Bundle:
     r_noise, a_noise : float
         Half-widths of the uniform errors of range, m, and of bearing, rad.
     r_std, r_share : float
-        Standard deviation of the Gaussian error of range, m, and its part in proportion
-        to the range, m for each m.
+        Standard deviation of the Gaussian range error: a constant part, m, and a part
+        proportional to the range, m per m.
     missing : float
-        Share of readings without a return although there is something, 0 … 1.
+        Fraction of readings, 0 to 1, that return nothing although the beam hits an object.
     shortest : bool
-        Give one reading, the shortest of all beams, instead of one for each.
+        Whether the group gives one reading, the shortest of all beams, instead of one per
+        beam.
     reflector : ReflectorRule
-        Treatment of bright returns.
+        Conditions for reporting bright returns.
     """
 
     mount: Pose = IDENTITY
@@ -82,5 +84,5 @@ class Bundle:
 
     @property
     def n_readings(self) -> int:
-        """Number of readings that it gives."""
+        """Number of readings that the group gives."""
         return 1 if self.shortest else self.count

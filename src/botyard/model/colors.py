@@ -1,5 +1,7 @@
-"""Colours by their names in the X Window System (rgb.txt), which Stage and AMRISim use,
-or as ``#rrggbb``.
+"""Conversion of colour names to RGB.
+
+Stage and AMRISim name colours as the X Window System does (rgb.txt). The form
+``#rrggbb`` is also valid.
 """
 
 from __future__ import annotations
@@ -14,23 +16,26 @@ GREY: Final = (128, 128, 128)
 _LEVEL = re.compile(r"gr[ae]y(\d{1,3})")
 _NUMBERED = re.compile(r"([a-z]+)([1-4])")
 _SHADES: Final = (1.0, 0.932, 0.804, 0.545)
-"""X11's shades 1 … 4 of a colour, as parts of its brightness."""
+"""Brightness of the shades 1 to 4 of an X11 colour, relative to the colour itself."""
 _X11_ONLY: Final = {
     "navyblue": "navy",
     "lightgoldenrod": "#eedd82",
     "violetred": "#d02090",
     "lightslateblue": "#8470ff",
 }
-"""X11 names that CSS lacks; Pillow knows those of CSS."""
+"""X11 names that CSS lacks. Pillow knows only the CSS names."""
 
 
 @lru_cache(maxsize=1024)
 def rgb(name: str) -> tuple[int, int, int]:
-    """Red, green and blue, 0 … 255, of a colour in any case and with or without blanks;
-    grey if it is unknown.
+    """Return the red, green and blue components of a colour, each from 0 to 255.
+
+    Case and blanks in the name do not matter. An unknown colour is grey, because world
+    files with a misspelt colour must still load.
     """
     key = name.lower().replace(" ", "")
     level = _LEVEL.fullmatch(key)
+    # X11 defines gray0 to gray100 in percent of 255.
     if level and int(level[1]) <= 100:
         value = round(int(level[1]) * 2.55)
         return value, value, value
@@ -47,5 +52,5 @@ def rgb(name: str) -> tuple[int, int, int]:
 
 
 def hex_of(name: str) -> str:
-    """A colour by name as ``#rrggbb``."""
+    """Return a colour name as ``#rrggbb``."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(name))

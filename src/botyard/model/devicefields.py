@@ -1,5 +1,6 @@
-"""What a kind of device declares for files and interfaces, as plain data and functions;
-see `botyard.model.devices.Device`.
+"""Declarations of a device kind for files and interfaces, as plain data and functions.
+
+See `botyard.model.devices.Device`.
 """
 
 from __future__ import annotations
@@ -16,22 +17,24 @@ from botyard.model.rosmessages import OWN
 from botyard.names import shown
 
 S = TypeVar("S")
-"""Class of a kind's descriptions."""
+"""Class of the kind's descriptions."""
 R = TypeVar("R")
-"""Class of its readings."""
+"""Class of the kind's readings."""
 View = Any
-"""A `botyard.devices.view.View`, of a higher layer: devices' functions annotate it
-themselves.
+"""`botyard.devices.view.View`.
+
+That class belongs to a higher layer and cannot be imported here. Functions of devices
+annotate it themselves.
 """
 
 
 class Field(NamedTuple):
-    """A column of a reading.
+    """Column of a reading.
 
     Attributes
     ----------
     name : str
-        For example ``bearing``.
+        Name of the column, for example ``bearing``.
     unit : str
         ``m``, ``rad``, ``W`` …; empty: a plain number or a text.
     kind : type
@@ -44,7 +47,7 @@ class Field(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A marker on the page: x, y (m) in the robot's frame, and its label."""
+    """Marker on the page: x, y (m) in the robot's frame, and a label."""
 
     x: float
     y: float
@@ -53,29 +56,29 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerFields(Generic[S, R]):
-    """What Pioneer clients see of a device.
+    """Data of a device in packets for Pioneer clients.
 
     Attributes
     ----------
     report : callable or None
-        Bits that a reading sets in fields of the standard information packet, by their
-        names (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
+        Bits that a reading sets in fields of the standard information packet, by field
+        name (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
     config : callable or None
-        Fields of the CONFIG packet, by their names
-        (`botyard.protocols.pioneer.reports.Config`).
+        Fields of the CONFIG packet, by name (`botyard.protocols.pioneer.reports.Config`).
     simstat : callable or None
-        Fields of the SIMSTAT packet, by their names
+        Fields of the SIMSTAT packet, by name
         (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
     is_steady : callable or None
-        Whether a device changes reports only when it is written to from outside: such
-        reports can be built in batches.
+        Whether a device changes reports only after a write from outside. Such reports can
+        be built in batches.
     inputs : callable or None
-        Digital inputs that a reading pulls to 0: masks of bits by their byte, 0 … 3.
+        Digital inputs that a reading pulls to 0: bit masks by byte index, 0 to 3.
     wheels : callable or None
-        Ways of the left and the right wheel, m, which the encoder packet counts.
+        Distances travelled by the left and the right wheel, m, which the encoder packet
+        counts.
     is_by_touch : bool
-        Its bits are in the field ``stall_bumpers`` only, and only while the robot is
-        touched: such reports can be batched.
+        Whether the device sets bits in the field ``stall_bumpers`` only, and only while
+        the robot is touched. Such reports can be batched.
     """
 
     report: Callable[[S, R], Mapping[str, int]] | None = None
@@ -87,9 +90,8 @@ class PioneerFields(Generic[S, R]):
     is_by_touch: bool = False
 
     def changes_reports(self, spec: S) -> bool:
-        """Whether its readings can change the robot's reports by themselves, without a
-        contact or a write.
-        """
+        """Return whether readings change reports without a contact or a write."""
+        # An input can change with the state of the world, which no batch foresees.
         if self.inputs is not None:
             return True
         return not (
@@ -100,7 +102,7 @@ class PioneerFields(Generic[S, R]):
 
 
 class AriaKey(NamedTuple):
-    """A line of ARIA's parameter files (formats §2) that sets a parameter of a device.
+    """Line of ARIA's parameter files (formats §2) that sets a parameter of a device.
 
     Attributes
     ----------
@@ -109,10 +111,10 @@ class AriaKey(NamedTuple):
     section, key : str
         Section and keyword of the line.
     flag : str
-        Keyword of a line before it, ``true`` or ``false``: whether there is any of it;
-        else the parameter is 0. Empty: no such line.
+        Keyword of an earlier line, ``true`` or ``false``, that enables the parameter. If it
+        is ``false``, the parameter is 0. Empty: no such line.
     default : float
-        Value where the line is missing, in the file's unit.
+        Value if the line is missing, in the file's unit.
     """
 
     parameter: str
@@ -124,21 +126,23 @@ class AriaKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors(Generic[S]):
-    """The functions of an error model. It is a device, too: its kind has a name,
-    parameters, and columns with its state.
+    """Functions of an error model.
+
+    An error model is also a device: its kind has a name, parameters, and columns with
+    its state.
 
     Attributes
     ----------
     odometry : callable or None
-        The proportional errors (x, y, a) of the present step: odometry takes each axis
-        of the displacement times 1 + error. Called once a step while a client has not
-        switched errors off; it may write what it remembers (`View.memory`). A robot has
+        Proportional errors (x, y, a) of the current step: odometry multiplies each axis of
+        the displacement by 1 + error. It is called once a step while no client has
+        switched errors off. It may write its own state (`View.memory`). A robot has at most
         one such model.
     measured : callable or None
-        Ranges (n,), m, and bearings (n,), rad, as they are measured, from the true
-        ones. A parameter ``sensor`` says of which sensor: ``laser``, ``sonar`` or the
-        name of a device. Bearings count for devices that tell them (`View.measured`),
-        not for beams.
+        Measured ranges (n,), m, and bearings (n,), rad, computed from the true values. The
+        parameter ``sensor`` selects the sensor: ``laser``, ``sonar`` or the name of a
+        device. Bearings matter for devices that report them (`View.measured`), not for
+        beams.
     """
 
     odometry: Callable[[S, View], tuple[float, float, float]] | None = None
@@ -152,7 +156,7 @@ class Errors(Generic[S]):
 
 
 class Channel(NamedTuple):
-    """A channel of a recording: its name, and the JSON schema of its messages."""
+    """Channel of a recording: its name, and the JSON schema of its messages."""
 
     name: str
     schema: Mapping[str, Any]
@@ -160,23 +164,25 @@ class Channel(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Generic[S]):
-    """A number by which an actuator is commanded: by programs, the page, and ROS
-    (std_msgs/Float64 on ``DEVICE/NAME_cmd``).
+    """Number that commands an actuator.
+
+    Programs and the page send it, and ROS sends it as std_msgs/Float64 on
+    ``DEVICE/NAME_cmd``.
 
     Attributes
     ----------
     name : str
-        Such as ``position``.
+        Name of the command, for example ``position``.
     limits : callable
-        Least and greatest value, of a description.
+        Minimum and maximum value, for a description.
     columns : callable
-        What is written to columns of the table, of a value.
+        Values that are written to columns of the table, for a commanded value.
     unit : str
         ``rad``, ``m``, ``N`` …; empty: a plain number.
     about : str
         One line of description.
     profiles : tuple of str
-        The name profiles of ROS that have it.
+        ROS name profiles that have the command.
     """
 
     name: str
@@ -187,10 +193,17 @@ class Command(Generic[S]):
     profiles: tuple[str, ...] = OWN
 
     def __post_init__(self) -> None:
-        """Validate the name. ModelError: it is none."""
+        """Validate the name.
+
+        Raises
+        ------
+        ModelError
+            The name is not an ASCII identifier.
+        """
         if not self.name.isidentifier() or not self.name.isascii():
             raise ModelError(
-                f'command: expected a name of letters, digits and _, found "{shown(self.name)}"'
+                "command: expected a name of letters, digits and _, "
+                f'found "{shown(self.name)}"'
             )
 
 

@@ -1,15 +1,15 @@
-"""Kinds of devices (sensors, error models …), each declared in one file, and the
-registry that finds them by name.
+"""Kinds of devices (sensors, error models …), and the registry that finds them by name.
 
 A device of a robot has a description (`DeviceSpec`, a part of the robot's model) and
-belongs to a kind (`Device`), which declares in one place the keys of its parameters in
-robot files, how a reading is taken, and how each interface shows it. Kinds come from
-the package (`BUILT_IN`), from plug-ins (entry-point group ``botyard.devices``, whose
-entries are `Device` objects), and from calls of `register`.
+belongs to a kind (`Device`). Each kind is declared in one file. The declaration has the
+keys of its parameters in robot files, the function that takes a reading, and the
+presentation in each interface. Kinds come from the package (`BUILT_IN`), from plug-ins
+(entry-point group ``botyard.devices``, whose entries are `Device` objects), and from
+calls of `register`.
 
-Modules of devices are imported when a robot has one, also by the worker process that
-reads files. So they import the model at most, and access the engine only through the
-`botyard.devices.view.View` that they are given.
+The module of a device is imported when a robot has the device. The worker process that
+reads files imports it as well. So these modules import at most the model, and access
+the engine only through the `botyard.devices.view.View` that they receive.
 """
 
 from __future__ import annotations
@@ -75,18 +75,20 @@ BUILT_IN: Final = (
         "wandering_odometry", "botyard.devices.errors:WANDERING_ODOMETRY", GROUP
     ),
 )
-"""The devices of the package, declared like those of plug-ins."""
+"""Devices of the package, declared in the same form as plug-ins."""
 STANDARD: Final = ("electrics", "encoders", "gps")
-"""Kinds of which every robot has one by default. Models list it only where it differs
-from the default.
+"""Kinds of which every robot has one device by default.
+
+Models list such a device only if it differs from the default.
 """
 CARRIED: Final[Mapping[str, str]] = MappingProxyType(
     {"battery": "battery", "gripper": "gripper", "sonar": "sonar", "laser": "lasers"}
 )
-"""Kinds that have a field of their own in `RobotSpec`, and that field."""
+"""Kinds with their own field in `RobotSpec`, and the name of that field."""
 Layer = Literal["laser", "sonar"]
-"""Layers of the page that draw what beams meet: ``laser`` is a field around one origin,
-``sonar`` a line for each bundle.
+"""Layers of the page that draw the hit points of beams.
+
+``laser`` is a filled area around one origin; ``sonar`` is a line for each bundle.
 """
 
 S = TypeVar("S", bound="DeviceSpec")
@@ -94,28 +96,37 @@ R = TypeVar("R")
 
 
 class DeviceSpec:
-    """Description of a device of a robot; kinds of devices derive frozen dataclasses
-    with slots from it.
+    """Description of a device of a robot; base class of frozen dataclasses with slots.
 
-    Their first field is ``type: str = field(default="NAME", init=False)``, the name of
-    their kind; the others are their parameters (`parameter`), numbers, truth values,
-    texts, a `Pose`, or tuples of these. A field ``pose`` is the mounting in the robot's
-    frame.
+    The first field of a subclass is ``type: str = field(default="NAME", init=False)``,
+    the name of its kind. The other fields are its parameters (`parameter`): numbers,
+    truth values, texts, a `Pose`, or tuples of these. A field ``pose`` is the mounting
+    in the robot's frame.
     """
 
     __slots__ = ()
     type: str
 
     def __post_init__(self) -> None:
-        """Check the parameters' types and ranges. Subclasses with more checks call this
-        first, as ``DeviceSpec.__post_init__(self)``.
+        """Check types and ranges of the parameters.
+
+        Subclasses with further checks call this first, as
+        ``DeviceSpec.__post_init__(self)``.
+
+        Raises
+        ------
+        ArgumentError
+            A value is not of its declared type.
+        ModelError
+            A value is out of its range.
         """
         check_types(self)
         for name in parameters_of(type(self)):
             value = getattr(self, name)
             if isinstance(value, Pose) and not all(map(math.isfinite, value)):
                 raise ModelError(
-                    f"{self.type}: {name}: expected finite numbers, found {tuple(value)}"
+                    f"{self.type}: {name}: expected finite numbers, "
+                    f"found {tuple(value)}"
                 )
 
         for problem in range_problems(self):
@@ -123,20 +134,26 @@ class DeviceSpec:
 
     @property
     def is_empty(self) -> bool:
-        """The device is absent: robot files use this to remove a device of the model
-        that they extend.
+        """Whether the device is absent.
+
+        A robot file removes a device of the model that it extends by an empty
+        description.
         """
         return False
 
     @property
     def feels(self) -> bool:
-        """Whether it needs contact sectors of the body (`State.contact`)."""
+        """Whether the device needs contact sectors of the body (`State.contact`)."""
         return False
 
     @classmethod
     def of_message(cls, message: Any) -> DeviceSpec:
-        """Decode a description sent by another process, by its type. ValueError if it
-        is invalid.
+        """Decode a description that another process sent, by its type.
+
+        Raises
+        ------
+        ValueError
+            The description is invalid.
         """
         if not isinstance(message, dict) or not isinstance(message.get("type"), str):
             raise ValueError("expected a device")
@@ -149,7 +166,7 @@ class DeviceSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Device(Generic[S, R]):
-    """A kind of device: everything that botyard needs to know of it.
+    """Kind of device: the complete declaration that botyard needs.
 
     Attributes
     ----------
@@ -160,52 +177,56 @@ class Device(Generic[S, R]):
     spec : type
         Class of its descriptions.
     read : callable
-        The reading in the present state, from a description and a
-        `botyard.devices.view.View`. Called on demand; it changes nothing, and the same
+        Takes a reading in the current state, from a description and a
+        `botyard.devices.view.View`. It is called on demand and changes nothing; the same
         state gives the same reading.
     fields : tuple of Field
         Columns of a reading, which all interfaces show.
     rows : callable
-        The rows of a reading in these columns.
+        Rows of a reading in these columns.
     beams : callable or None
-        The beams of a range sensor, from a description and whether sensors err; they
-        are cast in every step while somebody subscribes, else when it is read, and
-        `View.ranges` has what they met.
+        Beams of a range sensor, from a description and whether sensors have errors. They
+        are cast in every step while there is a subscriber, otherwise on reading.
+        `View.ranges` has the ranges.
     senses : Visible
         `Visible` classes that the beams detect.
     part : str
-        For kinds of the package that a robot puts into the engine itself: its attribute
-        (``electrics.battery``) that is the object of the device, or has those of all
-        devices of the kind: `View.part_of_robot`. Empty: `table` and `beams` are put
-        there for it.
+        For kinds of the package whose objects the robot creates in the engine: the
+        attribute (``electrics.battery``) with the object, or the objects, of the kind, see
+        `View.part_of_robot`. Empty: the robot adds `table` and `beams`.
     table : type of Table, or None
-        Columns of what it remembers: each device has a row, `View.memory`, which is
-        saved with the world. With a method ``act(engine, dt)`` it acts in every step.
+        Columns of the state of the devices: each device has a row, `View.memory`, which is
+        saved with the world. A table with a method ``act(engine, dt)`` acts in every step.
     start : callable or None
-        What its columns begin with, by their names, from a description: so its
-        parameters reach ``act``. Others have `Column.start`.
+        Initial values of the columns, by name, from a description. So parameters reach
+        ``act``. Other columns start with `Column.start`.
     commands : tuple of Command
-        By which it is commanded from outside, if it is an actuator.
+        Commands from outside, if the device is an actuator.
     errors : Errors or None
-        The functions of an error model; None: it is none.
+        Functions of an error model; None: the device is not an error model.
     ros : RosMessage, tuple of RosMessage, or None
-        Its ROS topic, or several.
+        ROS topic, or several.
     frames : tuple of RosFrame
-        Frames that ROS programs expect of it beside those of its topics.
+        Frames that ROS programs expect in addition to the frames of its topics.
     pioneer : PioneerFields or None
-        What Pioneer clients see of it.
+        Data in packets for Pioneer clients.
     marks : callable or None
         Markers of a reading on the page.
     layer : Layer or None
-        For kinds with beams: the layer of the page that draws what they meet; None:
-        none does.
+        For kinds with beams: the layer of the page that draws the hit points; None: no
+        layer.
     on_page : bool
         Whether the page shows readings of the selected robot.
     aria : tuple of AriaKey
         Lines of ARIA's parameter files that set its parameters.
     stage : mapping of str to str
-        Properties of robots in Stage's world files that set its parameters: plain
-        numbers, in m where the parameter is.
+        Properties of robots in Stage's world files that set its parameters: plain numbers,
+        in m if the parameter is in m.
+
+    Raises
+    ------
+    ModelError
+        The name, the columns or the layer are invalid.
     """
 
     name: str
@@ -231,10 +252,11 @@ class Device(Generic[S, R]):
     stage: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Validate name, columns and layer. ModelError: one is invalid."""
+        """Validate the name, the columns and the layer."""
         if not is_name(self.name) or not self.name.isidentifier():
             raise ModelError(
-                f'device: expected a name of letters, digits and _, found "{shown(self.name)}"'
+                "device: expected a name of letters, digits and _, "
+                f'found "{shown(self.name)}"'
             )
 
         columns = [column.name for column in self.fields]
@@ -244,18 +266,26 @@ class Device(Generic[S, R]):
             or not all(map(is_name, columns))
         ):
             raise ModelError(
-                f'device "{self.name}": expected columns of different names, found {shown(str(columns))}'
+                f'device "{self.name}": expected columns of different names, '
+                f"found {shown(str(columns))}"
             )
 
         if self.layer is not None and (
             self.beams is None or self.layer not in get_args(Layer)
         ):
             raise ModelError(
-                f'device "{self.name}": expected beams and a layer of {get_args(Layer)}, found {self.layer!r}'
+                f'device "{self.name}": expected beams and a layer of {get_args(Layer)}, '
+                f"found {self.layer!r}"
             )
 
     def command(self, name: str) -> Command[S]:
-        """One of its commands. UnknownNameError (a KeyError): it has none of that name."""
+        """Return the command of a name.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such command. The error is also a KeyError.
+        """
         for command in self.commands:
             if command.name == name:
                 return command
@@ -265,13 +295,13 @@ class Device(Generic[S, R]):
         )
 
     def mounting(self, spec: S) -> Pose:
-        """Where a device of this kind is in the robot's frame, m and rad."""
+        """Return the pose of a device of this kind in the robot's frame, m and rad."""
         pose = getattr(spec, "pose", IDENTITY)
         return pose if isinstance(pose, Pose) else IDENTITY
 
     @property
     def ros_messages(self) -> tuple[RosMessage[S, R], ...]:
-        """Its topics."""
+        """ROS topics of the kind."""
         return (
             ()
             if self.ros is None
@@ -282,19 +312,18 @@ class Device(Generic[S, R]):
 
     @property
     def channel(self) -> Channel:
-        """The channel of recordings that holds its readings; `record` gives the
-        messages.
-        """
+        """Recording channel for the readings; `record` gives its messages."""
         return Channel(self.name, _schema(self.fields))
 
     def record(self, reading: R) -> list[dict[str, Any]]:
-        """A reading as plain data: for each row the values by the names of the columns.
-        Infinite numbers are None, as JSON has none.
+        """Return a reading as plain data: for each row, the values by column name.
+
+        Infinite numbers become None, because JSON has no infinity.
         """
         return self.named(self.rows(reading))
 
     def named(self, rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-        """Rows as plain data, see `record`."""
+        """Return rows as plain data, see `record`."""
         names = [f.name for f in self.fields]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
 
@@ -332,31 +361,33 @@ _KNOWN: dict[str, Device[Any, Any]] = {}
 
 
 def register(device: Device[Any, Any]) -> None:
-    """Register a kind of device that is in no installed package; a registered one of
-    the same name is replaced.
+    """Register a kind of device that belongs to no installed package.
+
+    It replaces a registered kind of the same name.
 
     Raises
     ------
     ModelError
-        It is no device, or has the name of one of the package.
+        The argument is not a `Device`, or its name belongs to a device of the package.
     """
     if not isinstance(device, Device):
         raise ModelError(f"expected a Device, found {type(device).__name__}")
     if not is_name(device.name) or device.name in {entry.name for entry in BUILT_IN}:
         raise ModelError(
-            f'device: expected a name of its own, found "{shown(device.name)}"'
+            "device: expected a name that no device of botyard has, "
+            f'found "{shown(device.name)}"'
         )
 
     _KNOWN[device.name] = device
 
 
 def device_names() -> tuple[str, ...]:
-    """Names of all kinds of devices, sorted."""
+    """Return the sorted names of all kinds of devices."""
     return tuple(sorted({*_KNOWN, *_BUILT_IN_NAMES, *PACKAGED.names()}))
 
 
 def is_device(name: str) -> bool:
-    """Whether there is a kind of device of a name; it is not loaded."""
+    """Return whether there is a kind of device of a name, without loading it."""
     return name in _KNOWN or name in _BUILT_IN_NAMES or name in PACKAGED
 
 
@@ -375,12 +406,12 @@ PACKAGED: Final[Group[Device[Any, Any]]] = Group(
 
 
 def find_device(name: str) -> Device[Any, Any]:
-    """A kind of device by its name.
+    """Return a kind of device by its name.
 
     Raises
     ------
     ModelError
-        There is none of that name, or the package that should have it fails.
+        There is no such kind, or its package fails to load.
     """
     known = _KNOWN.get(name)
     if known is not None:
@@ -397,29 +428,30 @@ def find_device(name: str) -> Device[Any, Any]:
 
 
 def built_in_devices() -> list[Device[Any, Any]]:
-    """The devices of the package."""
+    """Return the devices of the package."""
     return [find_device(entry.name) for entry in BUILT_IN]
 
 
 @cache
 def standard_device(name: str) -> DeviceSpec:
-    """The default device of one of the kinds in `STANDARD`."""
+    """Return the default device of one of the kinds in `STANDARD`."""
     return make_spec(name)
 
 
 def loaded_devices() -> list[Device[Any, Any]]:
-    """The kinds of devices that are in use or were registered."""
+    """Return the kinds of devices that are loaded or registered."""
     return list(_KNOWN.values())
 
 
 def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
-    """Names of a robot's devices: that of their kind, with ``_2`` … appended from the
-    second of a kind on.
+    """Return the names of a robot's devices.
+
+    A name is the name of the kind, with ``_2`` … appended from the second device of the
+    kind on.
     """
     count: dict[str, int] = {}
-    taken = {
-        spec.type for spec in devices
-    }  # a kind may be named as the second of another would be
+    # A kind may have the name that the second device of another kind would get.
+    taken = {spec.type for spec in devices}
     names = []
     for spec in devices:
         n = count.get(spec.type, 0) + 1
@@ -433,18 +465,18 @@ def names_of(devices: Sequence[DeviceSpec]) -> list[str]:
 
 
 def make_spec(name: str, **values: Any) -> DeviceSpec:
-    """A device of a kind with these parameters, in the units that they have inside.
+    """Return a device of a kind with these parameters, in units of the program.
 
     Raises
     ------
     ModelError
-        There is no such kind, or its parameters make no sense.
+        There is no such kind, or a parameter is invalid.
     """
     return cast(DeviceSpec, find_device(name).spec(**values))
 
 
 def is_default(spec: DeviceSpec) -> bool:
-    """Whether a device is one that every robot has by default."""
+    """Return whether a device is one that every robot has by default."""
     return spec.type in STANDARD and spec == standard_device(spec.type)
 
 

@@ -1,5 +1,6 @@
-"""Devices in robot files: the tables ``[[devices]]``, read and written by the fields of
-their descriptions.
+"""Read and write the ``[[devices]]`` tables of robot files.
+
+The fields of a device's description define the keys of its table.
 """
 
 from __future__ import annotations
@@ -14,19 +15,21 @@ from botyard.model.filetables import TableError, checked, file_table
 from botyard.names import shown
 
 MAX_DEVICES: Final = 100
-"""Most devices of a robot, besides its lasers and its sonar ring."""
+"""Largest number of devices on a robot, in addition to its lasers and its sonar ring.
+"""
 MAX_ITEMS: Final = 10_000
 """Longest list among the parameters of a device."""
 
 
 def spec_of(name: str, table: Mapping[str, Any]) -> DeviceSpec:
-    """The device that a table of a robot file describes; angles in degrees.
+    """Return the device that a table of a robot file describes; angles are in degrees.
 
     Raises
     ------
     ModelError
-        With the key, what was expected and what was found.
+        A value is invalid. The message names the key, the expected and the found value.
     """
+    # Bound the lists first: the check of types visits each element.
     _check_lengths(table)
     file = file_table(find_device(name).spec)
     try:
@@ -46,20 +49,21 @@ def _check_lengths(value: Any) -> None:
 
 
 def table_of(spec: DeviceSpec) -> dict[str, Any]:
-    """The table of a robot file that describes a device; `spec_of` it is `spec` again,
-    to the last digits of angles.
+    """Return the robot-file table that describes a device.
+
+    `spec_of` turns the table back into the same device, except for rounding of the last
+    digits of angles.
     """
     return file_table(type(spec)).write(spec)
 
 
 def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
-    """The devices of the tables ``[[devices]]`` of a robot file, each with its
-    ``type``.
+    """Return the devices that the ``[[devices]]`` tables of a robot file describe.
 
     Raises
     ------
     ModelError
-        One has no type, or is wrong; there are more than `MAX_DEVICES`.
+        A table has no ``type`` or is invalid, or there are more than `MAX_DEVICES`.
     """
     if len(tables) > MAX_DEVICES:
         raise ModelError(f"expected at most {MAX_DEVICES} devices, found {len(tables)}")
@@ -75,7 +79,8 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
 
         if name in CARRIED:
             raise ModelError(
-                f'devices: expected what has no table of its own, found "{name}", which stands in "{CARRIED[name]}"'
+                "devices: expected a device without a table of its own, "
+                f'found "{name}", which belongs in "{CARRIED[name]}"'
             )
 
         count[name] += 1
@@ -84,10 +89,11 @@ def devices_of(tables: Sequence[Mapping[str, Any]]) -> tuple[DeviceSpec, ...]:
         except ModelError as error:
             if count[name] == 1:
                 raise
-            raise ModelError(
-                f"the {count[name]}. {name}: {error}"
-            ) from None  # which of several it is
+            # Several devices share the type, so the message says which one is wrong.
+            raise ModelError(f"{name} number {count[name]}: {error}") from None
 
+        # Readers set absent devices to empty or default descriptions; the robot does
+        # without.
         if not spec.is_empty and not is_default(spec):
             found.append(spec)
 

@@ -1,5 +1,6 @@
-"""Mass properties of bodies that are pushed or driven by forces, and moments of their
-outlines.
+"""Mass properties of bodies that are pushed or driven by forces.
+
+The module also computes the moments of their outlines.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Gains:
     Attributes
     ----------
     p, d : float
-        By metre and by m/s, or by rad and by rad/s: N or N·m, or m/s or rad/s where the
-        output is a velocity.
+        Gains per m and per m/s, or per rad and per rad/s. The output is N or N·m, or m/s or
+        rad/s if the output is a velocity.
     """
 
     p: float = 10.0
@@ -44,12 +45,12 @@ class Gains:
     def force(
         self, error: float, velocity: float, mass: float, h: float, damping: float = 0.0
     ) -> float:
-        """Output of a PD controller that is a force, N or N·m, for a step of `h` s.
+        """Return the PD controller's output as a force, N or N·m, for a step of `h` s.
 
-        Error and velocity count as they will be after the step, which makes it stable
-        for any gains (Tan, Liu, Turk: Stable Proportional-Derivative Controllers,
-        2011). `damping`, N·s/m or N·m·s/rad, is what brakes the thing of `mass` beside
-        it.
+        Error and velocity are predicted to the end of the step, which makes the
+        controller stable for any gains. Source: Tan, Liu, Turk: Stable
+        Proportional-Derivative Controllers, 2011. `damping`, N·s/m or N·m·s/rad, is the
+        passive damping that acts on `mass` in addition.
         """
         ease = 1.0 + h * damping / mass
         return (self.p * error * ease - (self.d + h * self.p) * velocity) / (
@@ -57,23 +58,25 @@ class Gains:
         )
 
     def speed(self, error: float, h: float) -> float:
-        """Output of a PD controller that is the velocity itself, m/s or rad/s: v = P·(e
-        − h·v) − D·v.
+        """Return the output of a PD controller as a velocity, m/s or rad/s.
+
+        The result solves v = P·(e − h·v) − D·v for v.
         """
         return self.p * error / (1.0 + self.d + h * self.p)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseController:
-    """PD controller that moves a body with mass to a commanded pose (ambf-messages.md
-    §6).
+    """PD controller that moves a body with mass to a commanded pose.
+
+    Source: ambf-messages.md §6.
 
     Attributes
     ----------
     linear, angular : Gains
-        Of position and heading.
+        Gains for position and for heading.
     force : bool
-        The output is a force and a torque; else it is the body's velocity.
+        Whether the output is a force and a torque; otherwise it is the body's velocity.
     """
 
     linear: Gains = parameter(Gains(), is_brief=True)
@@ -93,29 +96,34 @@ class DynamicsSpec:
     Attributes
     ----------
     mass : float
-        kg, positive.
+        Mass, kg, positive.
     inertia : float or None
-        Moment of inertia about the centre of mass and the vertical, kg·m²; None: that
-        of its outline, filled evenly.
+        Moment of inertia about the vertical through the centre of mass, kg·m²; None: it
+        follows from the outline, filled evenly.
     center : (float, float) or None
-        Centre of mass in the body's frame, m; None: the origin for what drives, else
-        that of its outline.
+        Centre of mass in the body's frame, m; None: the origin for a driven body, otherwise
+        the centroid of the outline.
     friction : float
-        Coefficient of friction at its sides; where two bodies touch, the product of
-        theirs counts. Walls have 1.
+        Coefficient of friction at the sides. In a contact, the product of both coefficients
+        counts. Walls have 1.
     floor_friction : float
-        Coefficient of friction on the floor (Coulomb). What drives has wheels instead
+        Coefficient of friction on the floor (Coulomb). A driven body has wheels instead
         while its motors drive it, see `traction`.
     restitution : float
-        0 … 1: how much of the speed of an impact comes back; where two bodies touch,
-        the product. Walls have 1.
+        Coefficient of restitution, 0 to 1: share of the impact speed that comes back. In a
+        contact, the product of both coefficients counts. Walls have 1.
     linear_damping, angular_damping : float
-        0 … 1: part of the velocity that is lost in a second, beside friction.
+        Share of the velocity that is lost in a second, 0 to 1, in addition to friction.
     controller : PoseController
-        For commanded poses.
+        Controller for commanded poses.
     traction : float
-        Coefficient of friction between the driven wheels and the floor: it limits how
-        hard motors push.
+        Coefficient of friction between the driven wheels and the floor. It limits the force
+        of the motors.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
     """
 
     mass: float = parameter(low=1e-9, high=1e9, unit="kg")
@@ -142,14 +150,14 @@ class AreaMoments:
     Attributes
     ----------
     area : float
-        m².
+        Area, m².
     center : (float, float)
         Centroid, m.
     second : float
-        Mean square distance from the centroid, m²: times the mass it is the moment of
+        Mean square distance from the centroid, m². Times the mass, it is the moment of
         inertia.
     reach : float
-        Mean distance from the centroid, m: lever arm of the torque of floor friction.
+        Mean distance from the centroid, m: the lever arm of the torque of floor friction.
     """
 
     area: float
@@ -160,13 +168,14 @@ class AreaMoments:
 
 @lru_cache(maxsize=1024)
 def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
-    """Moments of polygons (Green's theorem; Steger 1996), each counted by itself where
-    they overlap.
+    """Return the moments of polygons; overlapping parts count several times.
+
+    Source: Green's theorem; Steger 1996.
 
     Raises
     ------
     ModelError
-        They have no area.
+        The polygons have no area.
     """
     area = mx = my = polar = 0.0
     for part in parts:
@@ -182,6 +191,7 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
                 / 12.0
             )
 
+        # A clockwise polygon has negative moments; the sign makes them positive.
         turn = math.copysign(1.0, a)
         area, mx, my, polar = (
             area + turn * a,
@@ -193,6 +203,7 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
     if area <= 1e-12:
         raise ModelError(f"expected an outline with an area, found {area:g} m²")
     cx, cy = mx / area, my / area
+    # Rounding can make the difference negative for thin shapes far from the origin.
     second = max(polar / area - cx * cx - cy * cy, 1e-12)
     return AreaMoments(area, (cx, cy), second, _mean_distance(parts, cx, cy))
 
@@ -200,11 +211,11 @@ def area_moments(parts: tuple[Outline, ...]) -> AreaMoments:
 def _mean_distance(
     parts: Iterable[Outline], cx: float, cy: float, cuts: int = 64
 ) -> float:
-    """Mean distance of an area's points from a point, m: triangles fanned from it, cut
-    finely along the edges.
+    """Return the mean distance of an area's points from a point, m.
 
-    Over a triangle with the apex at the point, the mean distance is 2/3 of that along
-    the opposite edge.
+    The area is divided into triangles with their apex at the point. Over such a
+    triangle, the mean distance is 2/3 of the mean distance along the opposite edge,
+    which is sampled at `cuts` points.
     """
     total = area = 0.0
     for part in parts:

@@ -1,9 +1,10 @@
-"""Serialisation of descriptions (dataclasses) to tables of a file, and back: keys,
-types and units come from their declared parameters (`botyard.model.parameters`).
+"""Serialisation of descriptions (dataclasses) to tables of a file, and back.
 
-A dataclass with keyword-only fields becomes a table; one with positional fields, such
-as a pose, a list of their values. Lengths are metres; angles are degrees in files (they
-are written by people) and radians inside.
+Keys, types and units come from the declared parameters (`botyard.model.parameters`).
+
+A dataclass with keyword-only fields becomes a table. A dataclass with positional
+fields, such as a pose, becomes a list of its values. Lengths are metres. Angles are
+degrees in files, because people write them, and radians inside the program.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from botyard.names import shown
 from botyard.units import deg, from_deg, wrap_angle
 
 MAX_NUMBER: Final = 1e15
-"""Largest magnitude of a number in a file: states hold no larger ones either
-(`botyard.engine.tables.MAX_STATE_NUMBER`).
+"""Largest magnitude of a number in a file.
+
+States have the same limit (`botyard.engine.tables.MAX_STATE_NUMBER`).
 """
 
 S = TypeVar("S")
@@ -44,16 +46,16 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TableError(ModelError):
-    """A table of a file is wrong.
+    """Error in a table of a file.
 
     Attributes
     ----------
     where : str
-        The value, by its keys: ``sonar.single[0].range``; empty: the whole table.
+        Path of the value, by keys: ``sonar.single[0].range``; empty: the whole table.
     reason : str
-        What was expected and what was found.
+        Expected and found value.
     key : str
-        The key there that is unknown.
+        Unknown key at that path.
     """
 
     def __init__(
@@ -65,13 +67,16 @@ class TableError(ModelError):
         self.key = key
 
     def inside(self, where: str) -> TableError:
-        """The same error with the table's place `where` in an enclosing table."""
+        """Return the same error as seen from an enclosing table.
+
+        `where` is the path of this table in the enclosing table.
+        """
         return TableError(
             f"{where}.{self.where}" if self.where else where, self.reason, self.key
         )
 
     def of(self, file: str) -> TableError:
-        """The same error with the name of a file or model."""
+        """Return the same error with the name of a file or model."""
         return TableError(self.where, self.reason, self.key, file)
 
 
@@ -86,15 +91,19 @@ def checked(
 
     Parameters
     ----------
+    raw : object
+        Plain data, as a TOML or YAML reader returns it.
+    kind : type
+        Structure to convert to.
     known : callable
-        Further words for suggestions, besides the keys of the structure.
+        Further words for suggestions, in addition to the keys of the structure.
     strict : bool
-        False: texts that hold a number are taken for one.
+        False: a text that holds a number is accepted as a number.
 
     Raises
     ------
     TableError
-        With the key, what was expected and what was found.
+        The data is invalid. The message names the key, the expected and the found value.
     """
     try:
         found = msgspec.convert(raw, kind, strict=strict)
@@ -104,6 +113,8 @@ def checked(
         _check_numbers(found)
         return found
 
+    # msgspec reports errors only as text, so the path and the reason are parsed from
+    # it.
     reason, _, place = problem.partition(" - at `")
     where = (
         _with_keys(place.rstrip("`"), raw, kind, strict)
@@ -126,8 +137,10 @@ def checked(
 
 
 def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
-    """The place of a wrong value with the keys of mappings, for which msgspec writes
-    ``[...]``.
+    """Return the path of a wrong value with the keys of mappings.
+
+    msgspec writes ``[...]`` for a key of a mapping. The wrong entry is found by
+    validating halves of the mapping.
     """
     while "[...]" in place:
         before, _, after = place.partition("[...]")
@@ -152,6 +165,7 @@ def _with_keys(place: str, raw: object, kind: type[Any], strict: bool) -> str:
                 keys = keys[len(half) :]
 
         place = f"{before}.{keys[0]}{after}"
+        # A key with other characters could not be distinguished from path syntax.
         if (
             not isinstance(keys[0], str)
             or not keys[0].replace("_", "").replace("-", "").isalnum()
@@ -165,7 +179,7 @@ _PLACE: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
 def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
-    """Plain data with another value at a place."""
+    """Return plain data with another value at a path."""
     if not steps:
         return value
     step, *rest = steps
@@ -177,14 +191,20 @@ def _replaced(raw: Any, steps: Sequence[str | int], value: object) -> Any:
 
 
 def _check_numbers(value: object, where: str = "") -> None:
-    """Raise TableError for the first number in a structure that is NaN, infinite or
-    beyond `MAX_NUMBER`.
+    """Refuse the first number in a structure that is NaN, infinite or too large.
 
-    Mappings are not searched: their values are converted, and checked, as structures of
-    their own.
+    The limit is `MAX_NUMBER`. Values of mappings are not searched, because they are
+    converted, and checked, as structures of their own.
+
+    Raises
+    ------
+    TableError
+        Names the key and the number.
     """
     if isinstance(value, float):
         if not -MAX_NUMBER <= value <= MAX_NUMBER:
+            # NaN is the only value that differs from itself; a limit would not explain
+            # the error.
             limit = "" if value != value else f" from {-MAX_NUMBER:g} to {MAX_NUMBER:g}"
             raise TableError(where, f"expected a number{limit}, found {value:g}")
     elif isinstance(value, (list, tuple)):
@@ -222,7 +242,7 @@ def _in_words(reason: str) -> str:
 
 @cache
 def _keys(kind: Any) -> frozenset[str]:
-    """The keys of a structure and of those in it."""
+    """Return the keys of a structure and of the structures in it."""
     found, seen, left = set(), set(), [kind]
     while left:
         one = left.pop()
@@ -246,13 +266,13 @@ class Form(msgspec.Struct, frozen=True):
     Attributes
     ----------
     type : type
-        Its type in the file, for msgspec.
+        Type in the file, for msgspec.
     read : callable
-        Converts a value of the file, given its key for errors.
+        Converts a value of the file; its second argument is the key, for errors.
     write : callable
         Converts a value to plain data for the file.
     words : tuple of str
-        The texts that it may be, if there are few.
+        Valid texts, if the value is one of a few words.
     """
 
     type: Any
@@ -270,34 +290,35 @@ def _listed(value: Any) -> Any:
 
 
 def degrees_of(angle: float) -> float:
-    """An angle, rad, in degrees with the fewest digits that convert back to exactly
-    that angle, if there are any.
+    """Convert an angle, rad, to the shortest number of degrees that converts back.
+
+    If no such number exists, the result is the nearest.
     """
     exact = deg(angle)
     if not math.isfinite(exact):
         return exact
+    # Most angles were written with at most a few digits, which rounding recovers.
     for digits in (9, 12):
         if from_deg(short := round(exact, digits) + 0.0) == angle:
             return short
 
-    near = (
-        exact + k * math.ulp(exact) for k in range(-3, 4)
-    )  # the exact preimage, if any, is within a few ulp
+    # If a number of degrees converts back exactly, it is within a few ulp.
+    near = (exact + k * math.ulp(exact) for k in range(-3, 4))
     return min(near, key=lambda d: (abs(from_deg(d) - angle), abs(d - exact)))
 
 
 def pose_of(triple: Sequence[float]) -> Pose:
-    """x, y (m) and a heading in degrees."""
+    """Return the pose of x, y (m) and a heading in degrees."""
     return Pose(triple[0], triple[1], wrap_angle(from_deg(triple[2])))
 
 
 def triple_of(pose: Pose) -> list[float]:
-    """x, y (m) and a heading in degrees: `pose_of` them is the pose again."""
+    """Return x, y (m) and the heading in degrees; `pose_of` converts them back."""
     return [float(pose.x), float(pose.y), degrees_of(pose.th)]
 
 
 def _form(hint: Any, one: Parameter) -> Form:
-    """The codec for a type."""
+    """Return the codec for a type."""
     origin, args = get_origin(hint), get_args(hint)
     if one.words is not None:
         return _by_words(one.words)
@@ -316,6 +337,7 @@ def _form(hint: Any, one: Parameter) -> Form:
     if not is_dataclass(hint):
         return Form(hint, _as_it_is, _listed)
     kind = cast(type[Any], hint)
+    # Keyword-only fields mark a table; positional fields are a list of values.
     if all(f.kw_only for f in fields(kind) if f.init):
         table = file_table(kind)
         return Form(
@@ -388,10 +410,16 @@ def _by_words(words: Mapping[str, Any]) -> Form:
 
 
 class _Column(msgspec.Struct, frozen=True):
-    """A field of a description, and its place in the table."""
+    """Field of a description and its location in the table.
+
+    Attributes
+    ----------
+    group : str
+        Sub-table that holds the key; empty: the table itself.
+    """
 
     name: str
-    group: str  # table of its own; empty: none
+    group: str
     key: str
     form: Form
     one: Parameter
@@ -404,18 +432,19 @@ class FileTable(Generic[S]):
     Parameters
     ----------
     kind : type
-        A dataclass.
+        Dataclass.
     name : str, optional
-        Of the structure; default: as the kind.
+        Name of the structure; default: derived from the name of the class.
     base : type of msgspec.Struct
-        Keys that are no fields of the description, or that are read by hand.
+        Structure with the keys that are not fields of the description, or that other code
+        reads.
     apart : tuple of str
-        Fields of the description that are not in the table, or that are read by hand.
+        Fields of the description that are not in the table, or that other code reads.
 
     Attributes
     ----------
     type : type of msgspec.Struct
-        The structure. What need not be given is UNSET.
+        Structure of the table. An omitted optional key is UNSET.
     """
 
     def __init__(
@@ -452,12 +481,19 @@ class FileTable(Generic[S]):
         }
 
     def values(self, file: msgspec.Struct, where: str = "") -> dict[str, Any]:
-        """The fields that a table sets, by name; `where` is a prefix of keys in errors.
+        """Return the fields that a table sets, by name.
+
+        Parameters
+        ----------
+        file : msgspec.Struct
+            Validated table.
+        where : str
+            Prefix of keys in error messages.
 
         Raises
         ------
         ModelError
-            A value makes no sense.
+            A value is invalid.
         """
         found = {}
         for c in self._columns:
@@ -479,19 +515,28 @@ class FileTable(Generic[S]):
         return found
 
     def read(self, file: msgspec.Struct, where: str = "", **others: Any) -> S:
-        """The description that a table holds; `others`: fields that are not in the
-        table.
+        """Return the description that a table holds.
+
+        Parameters
+        ----------
+        file : msgspec.Struct
+            Validated table.
+        where : str
+            Prefix of keys in error messages.
+        **others : value
+            Fields that are not in the table.
 
         Raises
         ------
         ModelError
-            A value makes no sense.
+            A value is invalid.
         """
         return self._kind(**(others | self.values(file, where)))
 
     def write(self, spec: S) -> dict[str, Any]:
-        """The table of a description, as plain data: `read` gives it back, to the last
-        digit of angles.
+        """Return the table of a description, as plain data.
+
+        `read` converts it back, except for rounding of the last digit of angles.
         """
         table: dict[str, Any] = {}
         for c in self._columns:
@@ -499,6 +544,7 @@ class FileTable(Generic[S]):
             if (c.one.is_brief or value is None) and value == c.default:
                 continue
             value = c.form.write(value)
+            # A nested table that has all defaults says nothing.
             if value == {}:
                 continue
             into = table.setdefault(c.group, {}) if c.group else table
@@ -512,7 +558,7 @@ class FileTable(Generic[S]):
         return table
 
     def describe(self, schema: Mapping[str, Any]) -> None:
-        """Add units, words and defaults to the JSON schema of a file with such tables."""
+        """Add units, words and defaults to the JSON schema of a file."""
         properties = schema["$defs"][self.type.__name__]["properties"]
         for c in self._columns:
             entry = properties[c.key]
@@ -523,6 +569,7 @@ class FileTable(Generic[S]):
 
             if c.form.words:
                 entry["enum"] = [*c.form.words, *([None] if c.default is None else [])]
+            # JSON has no infinity, and None needs no default.
             if c.one.is_brief and c.default not in (None, math.inf):
                 entry["default"] = c.form.write(c.default)
 
@@ -540,13 +587,15 @@ def _struct(
     about: str,
     more: Sequence[Any] = (),
 ) -> type[msgspec.Struct]:
-    """The structure of a table with these keys."""
+    """Return the structure of a table with these keys."""
     rows: list[Any] = []
     for key, columns in keys.items():
         listed = sorted(
             (c for c in columns if c.one.index is not None),
             key=lambda c: cast(int, c.one.index),
         )
+        # Several columns can be elements of one list, such as the two limits of a
+        # range.
         kind: Any = (
             _tuple_of([c.form.type for c in listed]) if listed else columns[0].form.type
         )
@@ -564,7 +613,7 @@ def _struct(
 
 
 def file_table(kind: type[S]) -> FileTable[S]:
-    """The (cached) table codec of a class of descriptions, with all of its fields."""
+    """Return the (cached) table codec of a class of descriptions, with all fields."""
     return cast("FileTable[S]", _file_table(cast(Hashable, kind)))
 
 

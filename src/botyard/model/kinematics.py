@@ -1,5 +1,6 @@
-"""Kinematics of a body: the kind of its drive, its wheels, and the limits of its
-motion; frozen, SI units.
+"""Kinematics of a body: the kind of its drive, its wheels, and its motion limits.
+
+Descriptions are frozen and in SI units.
 """
 
 from __future__ import annotations
@@ -18,19 +19,20 @@ from botyard.units import from_deg
 
 N = TypeVar("N", float, NDArray[np.float64])
 MAX_SPEED = 1000.0
-"""Limit of top speeds of models, m/s and rad/s: higher ones are mistaken units."""
+"""Largest top speed of a model, m/s and rad/s; larger values have mistaken units."""
 MAX_RAMP = 1e6
-"""Limit of accelerations of models, m/s² and rad/s²."""
+"""Largest acceleration of a model, m/s² and rad/s²."""
 DEFAULT_TRACK = 2.0
-"""Distance of the driven wheels where nothing tells it, m."""
+"""Default distance of the driven wheels, m."""
 _SPEEDS = "m/s m/s rad/s"
 _RAMPS = "m/s² m/s² rad/s²"
 
 
 class Drive(IntEnum):
-    """Kind of a drive. Numbers stand in states and in kernels alike."""
+    """Kind of a drive; states and kernels use its numbers."""
 
-    NONE = 0  # a box: moved by others only
+    # A box, which only other bodies move.
+    NONE = 0
     DIFF = 1
     OMNI = 2
 
@@ -42,9 +44,9 @@ class Axes:
     Attributes
     ----------
     x, y : float
-        Forward and leftward; m/s, m/s² or a plain proportion.
+        Forward and to the left; m/s, m/s² or a proportion.
     a : float
-        Rotation; rad/s, rad/s² or a plain proportion.
+        Rotation; rad/s, rad/s² or a proportion.
     """
 
     x: float = 0.0
@@ -55,7 +57,7 @@ class Axes:
         check_types(self)
 
     def as_tuple(self) -> tuple[float, float, float]:
-        """The three values (x, y, a)."""
+        """Return the three values (x, y, a)."""
         return self.x, self.y, self.a
 
 
@@ -68,11 +70,16 @@ class MotionLimits:
     max_speed : Axes
         Top speeds; no command can exceed them.
     accel, decel : Axes
-        Ramps in force until a client changes them; 0 means immediate.
+        Accelerations and decelerations until a client changes them; 0: unlimited.
     top_accel : Axes
-        The greatest ramp that a client may ask for (reported, not enforced).
+        Largest acceleration that a client may request (reported, not enforced).
     heading_speed : float
         Yaw rate limit of heading commands until a client sets one, rad/s.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
     """
 
     max_speed: Axes = parameter(Axes(3.0, 3.0, 7.85), unit=_SPEEDS, is_required=True)
@@ -92,7 +99,8 @@ class MotionLimits:
             ("top_accel", MAX_RAMP),
         ):
             for value in getattr(self, name).as_tuple():
-                if not 0.0 <= value <= limit:  # refuses NaN, too
+                # The chained comparison also refuses NaN.
+                if not 0.0 <= value <= limit:
                     raise ModelError(
                         f"limits: {name} must be from 0 to {limit:g}, found {value:g}"
                     )
@@ -109,14 +117,16 @@ _STANDING = Axes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinematics:
-    """How a body can move. Only this class knows what follows from the kind of a drive.
+    """Motion of a body as its drive permits it.
+
+    Only this class knows the consequences of the kind of a drive.
 
     Attributes
     ----------
     kind : Drive
         Kind of the drive.
     limits : MotionLimits
-        Speeds and ramps.
+        Speeds and accelerations.
     track : float
         Distance between the left and the right driven wheel, m.
     wheel_radius : float
@@ -130,7 +140,7 @@ class Kinematics:
 
     @property
     def drives(self) -> bool:
-        """Whether the body moves by itself."""
+        """Whether the body has a drive."""
         return self.kind is not Drive.NONE
 
     @property
@@ -145,39 +155,40 @@ class Kinematics:
 
     @property
     def has_two_wheels(self) -> bool:
-        """Whether two driven wheels on one axis move the body: each has its own speed."""
+        """Whether the body has two driven wheels on one axle, each with its own speed."""
         return self.kind is Drive.DIFF
 
     @property
     def half_track(self) -> float:
-        """Distance of a driven wheel from the middle of the axis, m."""
+        """Distance of a driven wheel from the centre of the axle, m."""
         return 0.5 * self.track
 
     def feasible(self, v: float, vy: float, w: float) -> bool:
-        """Return whether the body can have this velocity by itself: m/s forward, m/s to
-        the left, rad/s.
+        """Return whether the drive can produce this velocity.
+
+        The arguments are m/s forward, m/s to the left, and rad/s.
         """
         top = self.limits.max_speed if self.drives else _STANDING
         sideways = top.y if self.moves_sideways else 0.0
         return abs(v) <= top.x and abs(vy) <= sideways and abs(w) <= top.a
 
     def wheel_speeds(self, v: float, w: float) -> tuple[float, float]:
-        """Return the speeds of the left and the right wheel, m/s, at `v` m/s and `w`
-        rad/s; also distances, m, of m and rad.
+        """Return the speeds of the left and right wheel, m/s, at `v` m/s and `w` rad/s.
+
+        The function also converts distances: m and rad to m.
         """
         return wheel_speeds(v, w, self.half_track)
 
     def wheel_rates(self, v: float, w: float) -> tuple[float, float]:
-        """Return the turn rates of the left and the right wheel, rad/s, at `v` m/s and
-        `w` rad/s; also angles, rad, of m and rad.
+        """Return the turn rates of both wheels, rad/s, at `v` m/s and `w` rad/s.
+
+        The function also converts distances: m and rad to rad.
         """
         left, right = self.wheel_speeds(v, w)
         return left / self.wheel_radius, right / self.wheel_radius
 
     def body_velocity(self, left: float, right: float) -> tuple[float, float]:
-        """Return the velocity, m/s and rad/s, at these turn rates of the left and the
-        right wheel, rad/s.
-        """
+        """Return the velocity, m/s and rad/s, at these wheel rates, rad/s."""
         return self.wheel_radius * (left + right) / 2.0, self.wheel_radius * (
             right - left
         ) / self.track
@@ -193,8 +204,9 @@ def _by_kind(has: Callable[[Kinematics], bool]) -> NDArray[np.bool_]:
 
 
 MUST_TURN: Final = _by_kind(lambda kinematics: kinematics.must_turn)
-"""`Kinematics.must_turn` by the kind of the drive: index it with an array of kinds,
-such as `State.drive`.
+"""`Kinematics.must_turn` by the kind of the drive.
+
+Index it with an array of kinds, such as `State.drive`.
 """
 HAS_TWO_WHEELS: Final = _by_kind(lambda kinematics: kinematics.has_two_wheels)
 """`Kinematics.has_two_wheels` in the same form."""

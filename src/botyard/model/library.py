@@ -1,12 +1,15 @@
-"""The library of robot and sensor models: TOML files of botyard, of installed packages,
-or the user's own, read and validated.
+"""Library of robot and sensor models, read from TOML files and validated.
 
-Packages add robot models by entry points of the group ``botyard.robot_models``: the
-name is the model's, the value is the module beside whose code ``NAME.toml`` lies.
+The files come from botyard, from installed packages or from the user.
 
-A robot file may say ``extends = "other"``: tables are merged key by key, everything
-else is replaced. Lengths are metres; angles are degrees where the key or the comment in
-the file says so (they are written by people) and radians from here on.
+A package adds robot models by entry points of the group ``botyard.robot_models``. The
+name of an entry point is the name of the model; its value is a module, and
+``NAME.toml`` lies in the folder of that module.
+
+A robot file may contain ``extends = "other"``: tables are then merged key by key, and
+all other values are replaced. Lengths are metres. Angles are degrees if the key or the
+comment in the file says so, because people write the files; they are radians inside the
+program.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from botyard.names import is_name, shown
 
 
 def _builtin(folder: str) -> dict[str, str]:
-    """Names and texts of the package's own model files."""
+    """Return the names and texts of botyard's own model files."""
     root = resources.files("botyard.model") / "builtin" / folder
     return {
         f.name.removesuffix(".toml"): f.read_text("utf-8")
@@ -49,11 +52,12 @@ def _builtin(folder: str) -> dict[str, str]:
 
 
 MAX_PARENTS: Final = 20
-"""Maximum number of models that extend each other: a package's model may extend itself
-by mistake.
+"""Largest number of models in a chain of ``extends``.
+
+A model of a package may extend itself by mistake.
 """
 MAX_KEY_PARTS: Final = 100
-"""Maximum number of parts of a dotted key in a TOML file."""
+"""Largest number of parts of a dotted key in a TOML file."""
 
 
 @cache
@@ -77,13 +81,11 @@ PACKAGED: Final[Group[ModuleType]] = Group(
     error=ModelError,
     own=lambda: _robot_texts(),
 )
-"""Robot models of installed packages: the modules in whose folders the files lie."""
+"""Robot models of installed packages: the modules whose folders contain the files."""
 
 
 def _text_of(name: str) -> str | None:
-    """Return the text of a model file, of botyard or of an installed package; None if
-    there is none.
-    """
+    """Return the text of a model file of botyard or an installed package, or None."""
     text = _robot_texts().get(name)
     module = PACKAGED.find(name) if text is None else None
     if module is None:
@@ -92,7 +94,8 @@ def _text_of(name: str) -> str | None:
         return resources.files(module).joinpath(f"{name}.toml").read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(
-            f'robot model "{shown(name)}": {module.__name__}/{name}.toml cannot be read: {error}'
+            f'robot model "{shown(name)}": {module.__name__}/{name}.toml cannot be '
+            f"read: {error}"
         ) from None
 
 
@@ -108,21 +111,24 @@ _LONG_KEY: Final = re.compile(
 
 
 def _parse_toml(text: str, name: str) -> dict[str, Any]:
-    # parsing time is quadratic in the number of parts
+    # tomllib's parsing time is quadratic in the number of parts of a key, so a hostile
+    # file could stop the program for minutes.
     if _LONG_KEY.search(text):
         raise ModelError(
-            f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, found a longer one"
+            f"{name}: expected keys of at most {MAX_KEY_PARTS} parts, "
+            "found a longer one"
         )
 
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        # TOMLDecodeError, and integers of thousands of digits
+        # Besides TOMLDecodeError, int() raises ValueError for integers of thousands of
+        # digits.
         raise ModelError(f"{name}: not a TOML file: {error}") from None
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`: tables are merged, all else is replaced."""
+    """Merge `over` onto `base`: tables are merged, all other values are replaced."""
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
@@ -136,18 +142,19 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def laser_names() -> tuple[str, ...]:
-    """Names of the laser models of the library, sorted."""
+    """Return the sorted names of the laser models of the library."""
     return tuple(sorted(_sensor_texts()))
 
 
 UserModel = Callable[[str], RobotSpec | None]
-"""Finds the user's own model of a name; None if there is none."""
+"""Search for the user's own model of a name; the result is None if there is none."""
 _user_models: list[UserModel] = []
 
 
 def prefer_models(find: UserModel) -> None:
-    """Register the search for the user's own models: a model of theirs comes before the
-    library's of the same name.
+    """Register the search for the user's own models.
+
+    A user's model takes precedence over a library model of the same name.
     """
     _user_models[:] = [find]
 
@@ -157,12 +164,12 @@ def _user_model(name: str) -> RobotSpec | None:
 
 
 def base_model(name: str) -> RobotSpec:
-    """The model that another one is based on: the user's, else the library's.
+    """Return a model to extend: the user's model, or otherwise the library's.
 
     Raises
     ------
     ModelError
-        Unknown model, with the nearest known name.
+        The model is unknown. The message suggests the nearest known name.
     """
     return _user_model(name) or load_robot(name)
 
@@ -170,10 +177,10 @@ def base_model(name: str) -> RobotSpec:
 def _resolve(
     raw: dict[str, Any], name: str, *, built_in: bool = False, depth: int = 0
 ) -> dict[str, Any]:
-    """Apply ``extends`` until the root; `abstract` and `description` are not inherited.
+    """Apply ``extends`` up to the root; `abstract` and `description` are not inherited.
 
-    A model of the library or of a package (`built_in`) extends models of these, any
-    other the user's models first.
+    A model of the library or of a package (`built_in`) extends only such models. Any
+    other model looks for its parent among the user's models first.
     """
     parent = raw.get("extends")
     if parent is None:
@@ -197,7 +204,7 @@ def _resolve(
         if depth == MAX_PARENTS:
             raise TableError(
                 "extends",
-                f"expected at most {MAX_PARENTS} models that extend each other, found more",
+                f"expected a chain of at most {MAX_PARENTS} models, found a longer one",
             )
 
         base = _resolve(
@@ -207,6 +214,8 @@ def _resolve(
             depth=depth + 1,
         )
 
+    # These two keys describe the parent alone; "abstract" would hide its children as
+    # well.
     base = {k: v for k, v in base.items() if k not in ("abstract", "description")}
     return _merge(base, raw)
 
@@ -221,18 +230,19 @@ def load_laser(type_: str, *, pose: Pose = Pose(), flipped: bool = False) -> Las
     pose : Pose
         Mounting in the robot's frame, m and rad.
     flipped : bool
-        Mounted upside down.
+        Whether it is mounted upside down.
 
     Raises
     ------
     ModelError
-        No such model, or its file is wrong.
+        There is no such model, or its file is invalid.
     """
     texts = _sensor_texts()
     arguments.instance(type_, "type_", str, '"botyard models" lists the lasers')
     if type_ not in texts:
         raise ModelError(
-            f'no laser model "{shown(type_)}"{did_you_mean(type_, texts)} (lasers: {", ".join(sorted(texts))})'
+            f'no laser model "{shown(type_)}"{did_you_mean(type_, texts)} '
+            f"(lasers: {', '.join(sorted(texts))})"
         )
 
     file = checked(
@@ -247,7 +257,7 @@ def parse_robot(text: str, name: str) -> RobotSpec:
     Raises
     ------
     ModelError
-        With the key, what was expected and what was found.
+        The file is invalid. The message names the key, the expected and the found value.
     """
     return robot_of(_parse_toml(text, name), name)
 
@@ -255,16 +265,16 @@ def parse_robot(text: str, name: str) -> RobotSpec:
 def robot_of(
     table: Mapping[str, Any], name: str, *, built_in: bool = False
 ) -> RobotSpec:
-    """A robot model from the contents of a robot file, ``extends`` included; `name`
-    becomes its model name.
+    """Return the robot model that the contents of a robot file describe.
 
-    A file of the library or of a package (`built_in`) extends models of these, whatever
-    the user has defined.
+    ``extends`` is applied, and `name` becomes the model's name. A file of the library
+    or of a package (`built_in`) extends only such models, regardless of the user's
+    models.
 
     Raises
     ------
     ModelError
-        With the key, what was expected and what was found.
+        The file is invalid. The message names the key, the expected and the found value.
     """
     try:
         whole = gather_devices(_resolve(dict(table), name, built_in=built_in))
@@ -274,6 +284,7 @@ def robot_of(
     except TableError as error:
         raise error.of(f"model {name}") from None
     except ModelError as error:
+        # Some messages already name the model.
         if name in str(error):
             raise
         raise ModelError(f"model {name}: {error}") from None
@@ -285,8 +296,9 @@ def _load_text(name: str, text: str) -> RobotSpec:
 
 
 def robot_names() -> tuple[str, ...]:
-    """Names of the robot models of the library and of installed packages that can be
-    put into a world, sorted.
+    """Return the sorted names of the robot models that can be put into a world.
+
+    They come from the library and from installed packages.
     """
     packaged = PACKAGED.names()
     return tuple(sorted((*_own_names(), *packaged))) if packaged else _own_names()
@@ -299,14 +311,17 @@ def _own_names() -> tuple[str, ...]:
         sorted(
             n
             for n, t in texts
+            # The search for the word avoids parsing all files when only names are
+            # needed.
             if "abstract" not in t or not tomllib.loads(t).get("abstract", False)
         )
     )
 
 
 ALIASES = {"p3dx_noerr": "p3dx-no-error"}
-"""Aliases of models: the original's documentation and its file do not always agree
-(ODO-011).
+"""Aliases of models.
+
+The documentation of AMRISim and its file do not always agree on a name (ODO-011).
 """
 
 
@@ -316,8 +331,9 @@ def _by_lower_name() -> dict[str, str]:
 
 
 def find_name(name: str) -> str | None:
-    """Return the model name that a name in any case stands for, in the library or in a
-    package; None if there is none.
+    """Return the model name that matches a name in any case; None if there is none.
+
+    The name is looked up in the library and in packages.
     """
     lower = name.lower()
     return _by_lower_name().get(lower) or next(
@@ -326,15 +342,16 @@ def find_name(name: str) -> str | None:
 
 
 def load_robot(model: str) -> RobotSpec:
-    """Find a robot model of the library or of an installed package by its name (any
-    case).
+    """Load a robot model of the library or of an installed package by its name.
 
-    `botyard.formats.models.load_robot` reads files, too.
+    Upper and lower case do not matter. `botyard.formats.models.load_robot` also reads
+    files.
 
     Raises
     ------
     ModelError
-        Unknown model (with the nearest known name), or a wrong description.
+        The model is unknown, and the message suggests the nearest known name; or its
+        description is invalid.
     """
     name = str(arguments.path(model, "model"))
     found = find_name(name)

@@ -1,9 +1,11 @@
-"""A robot model as links and joints, for ROS: frames of its sensors, wheels that turn,
-a gripper that moves, and what it looks like.
+"""Robot model as links and joints, for ROS.
 
-The world is flat, so models have no heights: bodies and cases of sensors are drawn with
-usual ones (constants below). Frames of sensors are in the plane of the floor, as the
-transforms and points that botyard publishes.
+It has frames of the sensors, wheels that turn, a gripper that moves, and the visual
+shapes of the links.
+
+The world is flat, so descriptions have no heights. Bodies and cases of sensors get
+typical heights (constants below). Frames of sensors are in the plane of the floor, like
+the transforms and points that botyard publishes.
 """
 
 from __future__ import annotations
@@ -22,40 +24,43 @@ from botyard.model.rosmessages import Place
 from botyard.numerics.elementary import hypot
 
 BASE: Final = "base_link"
-"""The link of the body; its frame is the robot's (REP-105), on the floor."""
+"""Link of the body; its frame is the robot's frame (REP-105), on the floor."""
 BODY_BOTTOM_M: Final = 0.05
 BODY_TOP_M: Final = 0.22
-"""Between these heights a body is drawn."""
+"""Lower and upper height of a drawn body, m."""
 CASE_HEIGHT_M: Final = 0.15
 """Height of the case of a laser, on top of the body."""
 CASE_SIZE_M: Final = 0.1
-"""Length and width of the case of a laser that has none in its model."""
+"""Length and width of the case of a laser whose model has no size."""
 WHEEL_WIDTH_M: Final = 0.04
 PADDLE_BOTTOM_M: Final = 0.02
 PADDLE_TOP_M: Final = 0.1
-"""Between these heights the paddles of a gripper are drawn."""
+"""Lower and upper height of the drawn paddles of a gripper, m."""
 MAX_SLABS: Final = 12
-"""Most boxes for one outline."""
+"""Largest number of boxes for one outline."""
 ROUND_TOLERANCE: Final = 0.03
-"""An outline is a circle if its corners are this near to one, as a share of its radius.
+"""Tolerance for recognising a circle.
+
+The distances of the corners from the centre may differ by at most this fraction of the
+radius.
 """
 MIN_ROUND_CORNERS: Final = 8
-"""Fewer corners are no circle."""
+"""Smallest number of corners of an outline that is recognised as a circle."""
 MIN_SIZE_M: Final = 0.001
-"""Least size of a box: some programs refuse flat ones."""
+"""Smallest size of a box; some programs refuse flat boxes."""
 
 
 class Shape(NamedTuple):
-    """What a link looks like.
+    """Visual shape of a link.
 
     Attributes
     ----------
     size : tuple of float
         Length, width and height of a box; radius and height of a cylinder; m.
     at : (float, float, float)
-        Its centre in the frame of the link, m.
+        Centre in the frame of the link, m.
     roll : float
-        By which it is turned about the x axis, rad: a cylinder stands upright else.
+        Rotation about the x axis, rad. Without it a cylinder stands upright.
     """
 
     size: tuple[float, ...]
@@ -64,12 +69,12 @@ class Shape(NamedTuple):
 
     @property
     def is_cylinder(self) -> bool:
-        """Whether it is a cylinder; else it is a box."""
+        """Whether the shape is a cylinder; otherwise it is a box."""
         return len(self.size) == 2
 
 
 class Link(NamedTuple):
-    """A rigid part with a frame of its own. `name`: without a prefix."""
+    """Rigid part with its own frame; `name` has no prefix."""
 
     name: str
     shapes: tuple[Shape, ...] = ()
@@ -77,25 +82,25 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
-    """A joint: how a link is mounted on its parent.
+    """Joint, which mounts a link on its parent.
 
     Attributes
     ----------
     name : str
-        Its name in sensor_msgs/JointState.
+        Name in sensor_msgs/JointState.
     kind : str
-        URDF's: ``fixed``, ``continuous`` (it turns about the axis without end) or
-        ``prismatic`` (it slides along it).
+        URDF's kind: ``fixed``, ``continuous`` (rotates about the axis without limits) or
+        ``prismatic`` (slides along the axis).
     parent, child : str
-        Links.
+        Names of the two links.
     pose, z : Pose, float
-        Frame of the child in that of the parent at position 0, m and rad.
+        Frame of the child in the frame of the parent at position 0, m and rad.
     axis : (float, float, float)
         Unit vector in the child's frame.
     limits : (float, float)
-        Least and greatest position of a prismatic joint, m.
+        Minimum and maximum position of a prismatic joint, m.
     speed : float
-        Greatest speed of a prismatic joint, m/s.
+        Top speed of a prismatic joint, m/s.
     """
 
     name: str
@@ -110,7 +115,7 @@ class Joint:
 
 
 class RobotModel(NamedTuple):
-    """Links and joints of a robot: a tree, the root of which is the first link."""
+    """Links and joints of a robot: a tree whose root is the first link."""
 
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
@@ -120,7 +125,7 @@ class RobotModel(NamedTuple):
 
 
 def places(devices: Iterable[tuple[str, DeviceSpec]]) -> Iterator[Place]:
-    """The place of each device (by name and description) among those of its kind."""
+    """Yield the place of each device, given as name and description, among its kind."""
     listed = list(devices)
     count = Counter(spec.type for _, spec in listed)
     before = Counter[str]()
@@ -135,11 +140,12 @@ def places(devices: Iterable[tuple[str, DeviceSpec]]) -> Iterator[Place]:
 
 
 def frames_of(kind: Device[Any, Any], place: Place, profile: str) -> list[str]:
-    """The frames of a device in a name profile, without the robot's prefix."""
+    """Return the frames of a device in a name profile, without the robot's prefix."""
     patterns = [f.name for f in kind.frames if not f.profiles or profile in f.profiles]
     patterns += [
         ros.frame for ros in kind.ros_messages if ros.frame and profile in ros.profiles
     ]
+    # Several topics can share a frame; the order of first use stays.
     return [*dict.fromkeys(place.named(pattern) for pattern in patterns)]
 
 
@@ -147,8 +153,9 @@ def frames_of(kind: Device[Any, Any], place: Place, profile: str) -> list[str]:
 
 
 def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
-    """Left and right driven wheel. Positions are positive where the wheel has rolled
-    forward, rad.
+    """Return the joints of the left and the right driven wheel.
+
+    Positions, rad, are positive after the wheel has rolled forward.
     """
     half = spec.kinematics.half_track
     left, right = (
@@ -167,8 +174,9 @@ def wheel_joints(spec: RobotSpec) -> tuple[Joint, Joint]:
 
 
 def gripper_joints(spec: RobotSpec) -> tuple[Joint, ...]:
-    """Left and right paddle of the gripper, if there is one. Positions are distances
-    from the middle line, m.
+    """Return the joints of the left and the right paddle; empty without a gripper.
+
+    Positions are distances from the middle line, m.
     """
     gripper = spec.gripper
     if gripper is None:
@@ -193,17 +201,17 @@ def gripper_joints(spec: RobotSpec) -> tuple[Joint, ...]:
 def robot_model(
     spec: RobotSpec, profile: str = "default", footprint: str = ""
 ) -> RobotModel:
-    """Links and joints of a robot.
+    """Return the links and joints of a robot.
 
     Parameters
     ----------
     spec : RobotSpec
-        The robot.
+        Robot.
     profile : str
-        The name profile, which says what the frames of devices are called.
+        Name profile, which determines the frame names of devices.
     footprint : str
-        Name of a root link below the body, as ``base_footprint`` (REP-120); empty:
-        none.
+        Name of a root link below the body, such as ``base_footprint`` (REP-120); empty: no
+        such link.
     """
     links = [
         Link(
@@ -229,6 +237,8 @@ def robot_model(
     for (_, device), place in zip(devices, places(devices), strict=True):
         kind = find_device(device.type)
         for name in frames_of(kind, place, profile):
+            # A frame can belong to several devices, but URDF allows each link only
+            # once.
             if name not in taken:
                 taken.add(name)
                 links.append(Link(name, _case(device)))
@@ -245,8 +255,12 @@ def robot_model(
 
 
 def _part(spec: RobotSpec, joint: Joint) -> Shape:
-    """A wheel, or a paddle outside of its position."""
+    """Return the shape of a wheel or a paddle.
+
+    A paddle lies outside of its joint position, so that closed paddles touch.
+    """
     if joint.kind == "continuous":
+        # The roll of 90° lays the cylinder on its side, as a wheel.
         return Shape((spec.wheel_radius, WHEEL_WIDTH_M), (0.0, 0.0, 0.0), math.pi / 2.0)
     gripper = spec.gripper
     assert gripper is not None
@@ -255,7 +269,7 @@ def _part(spec: RobotSpec, joint: Joint) -> Shape:
 
 
 def _case(device: DeviceSpec) -> tuple[Shape, ...]:
-    """The case of a laser; other sensors have none."""
+    """Return the case of a laser; other sensors have no case."""
     size = getattr(device, "size", None)
     if device.type != "laser" or size is None:
         return ()
@@ -268,8 +282,10 @@ def _case(device: DeviceSpec) -> tuple[Shape, ...]:
 
 
 def body_shapes(outline: Outline) -> list[Shape]:
-    """A polygon as boxes side by side along x, each as wide as the polygon in its
-    middle; a circle as a cylinder.
+    """Return the shapes of a body with this outline.
+
+    A circle becomes a cylinder. Another polygon becomes boxes side by side along x,
+    each as wide as the polygon is at the middle of the box.
     """
     height, middle = BODY_TOP_M - BODY_BOTTOM_M, (BODY_TOP_M + BODY_BOTTOM_M) / 2.0
     xs, ys = zip(*outline, strict=True)
@@ -299,7 +315,8 @@ def body_shapes(outline: Outline) -> list[Shape]:
                 Shape(size, ((low + high) / 2.0, (across[0] + across[1]) / 2.0, middle))
             )
 
-    if not found:  # all corners on a line along y
+    # No box spans anything, because all corners lie on a line along y.
+    if not found:
         found = [
             Shape(
                 (MIN_SIZE_M, max(max(ys) - min(ys), MIN_SIZE_M), height),
@@ -313,9 +330,10 @@ def body_shapes(outline: Outline) -> list[Shape]:
 def _across(
     outline: Sequence[tuple[float, float]], x: float
 ) -> tuple[float, float] | None:
-    """Least and greatest y of a polygon at x; None: it is not there."""
+    """Return the minimum and maximum y of a polygon at x; None outside of it."""
     ys = []
     for (x0, y0), (x1, y1) in zip(outline, (*outline[1:], outline[0]), strict=True):
+        # The half-open intervals count a corner on the line only once.
         if (x0 <= x < x1) or (x1 <= x < x0):
             ys.append(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
 

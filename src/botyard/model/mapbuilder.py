@@ -1,5 +1,6 @@
-"""Building maps in Python: rooms, walls with doors, corridors, obstacles; and
-generators of mazes, offices, halls and warehouses.
+"""Builder of maps in Python, and generators of mazes, offices, halls and warehouses.
+
+The builder draws rooms, walls with doors, corridors and obstacles.
 
     from botyard.model.mapbuilder import MapBuilder
 
@@ -10,8 +11,7 @@ generators of mazes, offices, halls and warehouses.
     b.home(2, 2)
     sim = botyard.Simulation(b.scene())
 
-Lengths are metres, angles radians. The same calls give the same map, whatever the
-machine.
+Lengths are metres, angles radians. The same calls give the same map on every machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from botyard.numerics.elementary import cosine_sine, hypot
 
 Point = tuple[float, float]
 Door = tuple[float, float]
-"""Distance from the beginning of a wall to that of the door, and its width, m."""
+"""Distance from the start of a wall to the start of the door, and the door's width, m.
+"""
 SIDES: Final = ("south", "east", "north", "west")
 MAX_TRIES: Final = 200
 """Attempts to find a free place for a random obstacle."""
@@ -48,15 +49,15 @@ class MapBuilder:
     Attributes
     ----------
     name : str
-        Of the map.
+        Name of the map.
     thickness : float
         Default thickness of walls, m; 0: a single line.
 
     Raises
     ------
     ArgumentError
-        Here and by all methods: what should be a finite number or a text is something
-        else.
+        The constructor and all methods raise it for a value that is not a finite number or
+        not a text, as the parameter demands.
     """
 
     name: str = "map"
@@ -74,19 +75,19 @@ class MapBuilder:
     # -- lines
 
     def line(self, *points: Point) -> MapBuilder:
-        """A thin wall along points."""
+        """Draw a thin wall along points, m."""
         if len(points) < 2:
             raise WorldError(f"a line needs at least 2 points, found {len(points)}")
         return self._line(arguments.array(points, "points", 2).tolist())
 
     def _line(self, points: Sequence[Sequence[float]]) -> MapBuilder:
-        """A wall along points that have been checked."""
+        """Draw a wall along points that are already validated."""
         for (x1, y1), (x2, y2) in pairwise(points):
             self._segments.append((x1, y1, x2, y2))
         return self
 
     def polygon(self, *corners: Point) -> MapBuilder:
-        """A solid polygon with these corners, m."""
+        """Draw a solid polygon with these corners, m."""
         if len(corners) < 3:
             raise WorldError(
                 f"a polygon needs at least 3 corners, found {len(corners)}"
@@ -95,11 +96,11 @@ class MapBuilder:
         return self._around(arguments.array(corners, "corners", 2).tolist())
 
     def _around(self, corners: Sequence[Sequence[float]]) -> MapBuilder:
-        """A solid polygon, checked."""
+        """Draw a closed line around corners that are already validated."""
         return self._line([*corners, corners[0]])
 
     def rectangle(self, x: float, y: float, width: float, height: float) -> MapBuilder:
-        """A solid block, or the inside of a hall, from its lower left corner."""
+        """Draw a rectangle (a block or the walls of a hall) from its lower left corner."""
         x0, y0 = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
         return self._around(
@@ -107,7 +108,7 @@ class MapBuilder:
         )
 
     def disc(self, x: float, y: float, radius: float, corners: int = 16) -> MapBuilder:
-        """A round pillar."""
+        """Draw a round pillar."""
         x, y = _numbers(x=x, y=y)
         radius = arguments.number(radius, "radius", low=0.0, unit="m")
         corners = arguments.whole(corners, "corners", low=3)
@@ -123,14 +124,16 @@ class MapBuilder:
         doors: Sequence[Door] = (),
         thickness: float | None = None,
     ) -> MapBuilder:
-        """A straight wall with openings.
+        """Draw a straight wall with openings.
 
         Parameters
         ----------
+        start, end : (float, float)
+            End points of the middle line, m.
         doors : sequence of (float, float)
-            Distance from `start` to the door's beginning, and the door's width, m.
+            Distance from `start` to the start of the door, and the door's width, m.
         thickness : float, optional
-            m; the wall lies half to each side of the line.
+            Thickness, m; the wall extends by half of it to each side of the line.
 
         Raises
         ------
@@ -152,6 +155,7 @@ class MapBuilder:
         length = distance(start, end)
         edges = [0.0]
         for at, width in sorted(doors):
+            # The tolerance admits doors whose ends coincide except for rounding.
             if at < edges[-1] - 1e-9 or width <= 0.0 or at + width > length + 1e-9:
                 raise WorldError(
                     f"a wall of {length:g} m: no door of {width:g} m fits at {at:g} m"
@@ -194,18 +198,22 @@ class MapBuilder:
         *,
         doors: Mapping[str, Sequence[Door]] | None = None,
     ) -> MapBuilder:
-        """Four walls around a room, from its lower left corner.
+        """Draw four walls around a room, from its lower left corner.
 
         Parameters
         ----------
+        x, y : float
+            Lower left corner, m.
+        width, height : float
+            Size, m.
         doors : mapping of str to doors
-            For the sides ``south``, ``east``, ``north``, ``west``; distances are
-            counted from the left or lower end.
+            Doors by side, ``south``, ``east``, ``north``, ``west``. Distances count from the
+            left or lower end.
 
         Raises
         ------
         WorldError
-            A side that does not exist; doors that do not fit.
+            A side does not exist, or a door does not fit.
         """
         openings = dict(
             arguments.instance({} if doors is None else doors, "doors", Mapping)
@@ -214,7 +222,9 @@ class MapBuilder:
         width, height = _numbers(width=width, height=height)
         for side in openings:
             if side not in SIDES:
-                raise WorldError(f'no side "{side}"; there are: {", ".join(SIDES)}')
+                raise WorldError(
+                    f'doors: expected a side of {", ".join(SIDES)}, found "{side}"'
+                )
 
         corners = ((x, y), (x + width, y), (x + width, y + height), (x, y + height))
         self.wall(corners[0], corners[1], doors=openings.get("south", ()))
@@ -224,13 +234,14 @@ class MapBuilder:
         return self
 
     def corridor(self, points: Sequence[Point], width: float) -> MapBuilder:
-        """Two thin walls, `width` apart, along the middle of a corridor; ends are open,
-        corners are mitred.
+        """Draw two thin walls along the middle line of a corridor.
+
+        The walls are `width` apart. Ends are open, corners are mitred.
 
         Raises
         ------
         WorldError
-            Fewer than 2 points, or two that are the same.
+            There are fewer than 2 points, or two successive points are the same.
         """
         path = arguments.array(points, "points", 2)
         width = arguments.number(width, "width", low=0.0, unit="m")
@@ -246,6 +257,7 @@ class MapBuilder:
             np.vstack([normal, normal[-1:]]),
         )
         mitre = before + after
+        # The limit keeps the tip of a sharp corner from extending without bound.
         mitre /= np.maximum(
             mitre[:, 0] * before[:, 0] + mitre[:, 1] * before[:, 1], 0.2
         )[:, None]
@@ -266,7 +278,7 @@ class MapBuilder:
         name: str = "",
         color: str = "sandy brown",
     ) -> MapBuilder:
-        """A movable box, centred at (x, y); m, rad."""
+        """Add a movable box, centred at (x, y); m, rad."""
         number = len(self._boxes) + 1
         place = arguments.pose((x, y, th), "box")
         self._boxes.append(
@@ -289,22 +301,25 @@ class MapBuilder:
         area: tuple[float, float, float, float] | None = None,
         clearance: float = 0.8,
     ) -> MapBuilder:
-        """Solid blocks and pillars at random places, with clearance for robots between
-        them.
+        """Draw solid blocks and pillars at random places, with clearance between them.
 
         Parameters
         ----------
-        size : (least, greatest)
-            Lengths of their sides, m.
+        count : int
+            Number of obstacles.
+        seed : int
+            Seed of the random draws.
+        size : (minimum, maximum)
+            Range of the lengths of their sides, m.
         area : x0, y0, x1, y1, optional
-            Region for them, m; default: the bounds of the map so far.
+            Region for the obstacles, m; default: the bounds of the map so far.
         clearance : float
-            Free space around each, to walls and to others, m.
+            Free space around each obstacle, to walls and to other obstacles, m.
 
         Raises
         ------
         WorldError
-            There is no room for so many.
+            There is no space for this number of obstacles.
         """
         count = arguments.whole(count, "count", low=0)
         seed = arguments.seed(seed)
@@ -314,9 +329,7 @@ class MapBuilder:
         if area is None:
             bounds = self.scene().bounds
             if bounds is None:
-                raise WorldError(
-                    "obstacles: the map is empty; say in which area they shall be"
-                )
+                raise WorldError("obstacles: the map is empty; give an area for them")
 
             area = bounds
 
@@ -367,9 +380,10 @@ class MapBuilder:
         y: float,
         radius: float,
     ) -> bool:
-        """Whether a circle touches no wall, no place and no earlier obstacle."""
+        """Return whether a circle touches no wall, no place and no earlier obstacle."""
         if any(hypot(x - px, y - py) < radius + r for px, py, r in self._discs):
             return False
+        # Robots start and stop at places, so half a metre around them stays free.
         if any(hypot(x - p.pose.x, y - p.pose.y) < radius + 0.5 for p in self._places):
             return False
         if not len(walls):
@@ -390,7 +404,7 @@ class MapBuilder:
     def place(
         self, kind: str, name: str, x: float, y: float, th: float | None = None
     ) -> MapBuilder:
-        """A named place, for example a ``Goal``."""
+        """Add a named place, for example a ``Goal``; m, rad."""
         pose = arguments.pose((x, y, 0.0 if th is None else th), name)
         self._places.append(
             Place(kind=kind, name=name, pose=pose, has_heading=th is not None)
@@ -400,25 +414,26 @@ class MapBuilder:
     def goal(
         self, name: str, x: float, y: float, th: float | None = None
     ) -> MapBuilder:
-        """A goal, with a heading if one is given."""
+        """Add a goal, with a heading if one is given."""
         return self.place("Goal" if th is None else "GoalWithHeading", name, x, y, th)
 
     def dock(self, name: str, x: float, y: float, th: float) -> MapBuilder:
-        """A charging station."""
+        """Add a charging station."""
         return self.place("Dock", name, x, y, th)
 
     def home(self, x: float, y: float, th: float = 0.0) -> MapBuilder:
-        """Start pose of robots."""
+        """Add the start pose of robots."""
         return self.place("RobotHome", "Home", x, y, th)
 
     def scene(self) -> Scene:
-        """The map."""
+        """Return the map."""
         return Scene(
             name=self.name,
             segments=np.array(self._segments, np.float64).reshape(-1, 4),
             boxes=tuple(self._boxes),
             places=tuple(self._places),
             areas=tuple(self._areas),
+            # A robot without a home starts on its dock.
             start=next(
                 (
                     p.pose
@@ -432,7 +447,7 @@ class MapBuilder:
 
 
 def _numbers(**values: float) -> tuple[float, float]:
-    """Two finite numbers, checked."""
+    """Return two validated finite numbers."""
     first, second = (arguments.number(value, name) for name, value in values.items())
     return first, second
 
@@ -454,8 +469,9 @@ def maze(
     loops: float = 0.0,
     seed: int = 1,
 ) -> Scene:
-    """A maze in which every cell can be reached, made by a depth-first walk (D. Knuth's
-    *perfect maze*).
+    """Return a maze in which every cell can be reached.
+
+    A depth-first walk makes it (D. Knuth's *perfect maze*).
 
     Parameters
     ----------
@@ -464,14 +480,15 @@ def maze(
     cell : float
         Edge of a cell, m.
     loops : float
-        Share of the remaining inner walls that are removed, 0 … 1, so that there is
-        more than one route.
+        Fraction of the remaining inner walls to remove, 0 to 1, so that there are several
+        routes.
+    seed : int
+        Seed of the random draws.
     """
     _at_least(1, columns=columns, rows=rows)
     draw = random.Random(f"{seed} maze")
-    upright = np.ones(
-        (rows, columns + 1), np.bool_
-    )  # wall left of column i; the last one is the east border
+    # Wall to the left of column i; the last one is the east border.
+    upright = np.ones((rows, columns + 1), np.bool_)
     level = np.ones((rows + 1, columns), np.bool_)
     seen = np.zeros((rows, columns), np.bool_)
     path = [(0, 0)]
@@ -530,7 +547,7 @@ def maze(
 def _runs(
     b: MapBuilder, walls: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], ends: object
 ) -> None:
-    """Merge neighbouring pieces of wall into lines."""
+    """Merge adjacent pieces of wall into lines."""
     assert callable(ends)
     change = np.flatnonzero(
         np.diff(np.concatenate([[False], walls, [False]]).astype(np.int8))
@@ -551,21 +568,24 @@ def warehouse(
     pallets: int = 0,
     seed: int = 1,
 ) -> Scene:
-    """A hall with rows of racks, aisles between them, cross aisles, and charging
-    stations along the south wall.
+    """Return a hall with rows of racks, aisles, cross aisles and charging stations.
+
+    The charging stations stand along the south wall.
 
     Parameters
     ----------
     aisles : int
-        Number of aisles; there is one row of racks more.
+        Number of aisles; there is one more row of racks.
     racks : int
-        Racks one behind another in a row, with a cross aisle between them.
+        Number of racks in a row, with a cross aisle between them.
     rack_length, rack_depth, aisle, cross_aisle : float
         Sizes, m.
     docks : int
         Number of charging stations.
     pallets : int
-        Movable pallets that stand about in the cross aisles.
+        Number of movable pallets in the cross aisles.
+    seed : int
+        Seed of the random draws.
     """
     _at_least(1, aisles=aisles, racks=racks)
     _at_least(0, docks=docks, pallets=pallets)
@@ -615,23 +635,26 @@ def office(
     seed: int = 1,
     furniture: int = 2,
 ) -> Scene:
-    """Rooms on both sides of a corridor, each with a door and some furniture.
+    """Return rooms on both sides of a corridor, each with a door and some furniture.
 
     Parameters
     ----------
     rooms : int
-        On each side.
+        Number of rooms on each side.
     width, depth : float
-        Of a room, m.
+        Size of a room, m.
     corridor, door : float
         Widths, m.
+    seed : int
+        Seed of the random draws.
     furniture : int
-        Pieces in each room.
+        Number of pieces of furniture in each room.
     """
     _at_least(1, rooms=rooms)
     if not 0.0 < door < width - 0.4 or min(depth, corridor) <= 0.5:
         raise WorldError(
-            "office: a door must be narrower than its room; rooms and corridor deeper than 0.5 m"
+            "office: a door must be narrower than its room by more than 0.4 m; "
+            "rooms and corridor must be deeper than 0.5 m"
         )
 
     draw = random.Random(f"{seed} office")
@@ -672,7 +695,7 @@ def office(
 def hall(
     width: float = 20.0, height: float = 20.0, *, obstacles: int = 20, seed: int = 1
 ) -> Scene:
-    """One room with blocks and pillars at random places."""
+    """Return one room with blocks and pillars at random places."""
     if min(width, height) < 3.0:
         raise WorldError(
             f"hall: expected at least 3 m × 3 m, found {width:g} × {height:g}"

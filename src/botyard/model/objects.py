@@ -1,9 +1,9 @@
-"""Objects of AMBF description files besides bodies: joints, sensors, cameras, lights,
-vehicles, actuators.
+"""Objects of AMBF description files in addition to bodies.
 
-Facts: ambf-messages.md §9.
+These are joints, sensors, cameras, lights, vehicles and actuators. Source:
+ambf-messages.md §9.
 
-Poses are in the plane, m and rad; cameras and lights keep three dimensions, which only
+Poses are in the plane, m and rad. Cameras and lights keep three dimensions, which only
 clients use.
 """
 
@@ -19,25 +19,24 @@ from botyard.model.obstacles import BoxObject
 
 NAMESPACE: Final = "/ambf/env/"
 LOW, HIGH = 50.0, 1000.0
-"""Default publishing rates of a state, Hz: while idle, and from the first command on.
-"""
+"""Default rates of a published state, Hz: while idle, and from the first command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """How an object is published.
+    """Settings for publishing an object.
 
     Attributes
     ----------
     namespace : str
-        Prefix of its name in topics.
+        Prefix of the object's name in topics.
     passive : bool
-        It is not published at all.
+        Whether the object is not published at all.
     low, high : float
-        Rates of its state, Hz.
+        Rates of the object's state, Hz: while idle, and from the first command.
     children, joint_names, joint_positions : bool or None
-        Whether these are published without a request; None: the default of the
-        generation of messages.
+        Whether these lists are published without a request; None: the default of the
+        message generation.
     """
 
     namespace: str = NAMESPACE
@@ -51,34 +50,34 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointSpec:
-    """A joint between two bodies; the child is carried by its parent.
+    """Joint between two bodies; the parent carries the child.
 
     Attributes
     ----------
     name, parent, child : str
-        Its name and those of the bodies.
+        Name of the joint, and names of the two bodies.
     slides : bool
-        It is prismatic (m), else revolute (rad).
+        Whether the joint is prismatic (m); otherwise it is revolute (rad).
     planar : bool
-        The axis is such that the child moves in the plane: a vertical one that it turns
-        about, a level one that it slides along.
+        Whether the child moves in the plane: a revolute joint has a vertical axis, and a
+        prismatic joint a horizontal one.
     at, child_at : Pose
-        Its pose in the frames of parent and child; a prismatic joint moves along x of
-        `at`.
+        Pose of the joint in the frames of parent and child. A prismatic joint moves along x
+        of `at`.
     low, high : float
         Limits, rad or m.
     unlimited : bool
-        It has no limits; positions are reached the short way round.
+        Whether the joint has no limits. It then takes the shorter rotation to a position.
     inertia : float
         Inertia that an effort accelerates, kg·m² or kg.
     damping : float
         Viscous damping, N·m·s or N·s/m.
     gains : Gains or None
-        Of the position controller, whose output is an effort; None: its output is a
+        Gains of the position controller, whose output is an effort; None: its output is a
         velocity.
     mass, moment : float
-        Of the child, kg, and kg·m² about the vertical; 0: it is kinematic. Only clients
-        are told.
+        Mass of the child, kg, and its moment of inertia about the vertical, kg·m²; 0: it is
+        kinematic. Only messages to clients use them.
     """
 
     name: str
@@ -100,16 +99,18 @@ class JointSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaySensorSpec:
-    """A proximity sensor of several rays.
+    """Proximity sensor with several rays.
 
     Attributes
     ----------
     name, parent : str
-        Its name and that of the body that carries it; empty: the world.
+        Name of the sensor, and name of the body that carries it; empty: the world.
     rays : tuple of Pose
         Origin and direction of each ray, in the parent's frame.
     range : float
         Length of the rays, m.
+    offer : Offer
+        Settings for publishing it.
     """
 
     name: str
@@ -121,20 +122,22 @@ class RaySensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSpec:
-    """A camera or a light: botyard publishes its pose only.
+    """Camera or light; botyard publishes only its pose.
 
     Attributes
     ----------
     name, parent : str
-        Its name and that of the body that carries it; empty: the world.
+        Name of the object, and name of the body that carries it; empty: the world.
     is_light : bool
-        A light.
+        Whether it is a light; otherwise it is a camera.
     position : (float, float, float)
         x, y, z, m.
     orientation : (float, float, float, float)
         Quaternion x, y, z, w.
     parameters : mapping of str to value
         Values for the ROS parameter server, by parameter name.
+    offer : Offer
+        Settings for publishing it.
     """
 
     name: str
@@ -148,8 +151,16 @@ class ViewSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelSpec:
-    """A wheel of a vehicle: position in the chassis's frame, m; radius, m; whether it
-    steers and whether it drives.
+    """Wheel of a vehicle.
+
+    Attributes
+    ----------
+    x, y : float
+        Position in the chassis's frame, m.
+    radius : float
+        Radius, m.
+    steers, drives : bool
+        Whether the wheel steers, and whether it drives.
     """
 
     x: float
@@ -161,18 +172,20 @@ class WheelSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VehicleSpec:
-    """A vehicle: wheels under a body.
+    """Vehicle: wheels under a body.
 
     Attributes
     ----------
     name, chassis : str
-        Its name and that of the body.
+        Name of the vehicle, and name of its body.
     wheels : tuple of WheelSpec
-        Its wheels, in the order of commands.
+        Wheels, in the order of commands.
     max_power, max_brake : float
-        Greatest force of a wheel's engine and of its brake, N.
+        Maximum force of a wheel's motor and of its brake, N.
     steering : (float, float)
         Limits of the steering angle, rad.
+    offer : Offer
+        Settings for publishing it.
     """
 
     name: str
@@ -186,8 +199,16 @@ class VehicleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActuatorSpec:
-    """A constraint actuator, which grips a body: its name, the body that carries it,
-    and its pose in that body's frame.
+    """Constraint actuator, which grips a body.
+
+    Attributes
+    ----------
+    name, parent : str
+        Name of the actuator, and name of the body that carries it.
+    at : Pose
+        Pose in the frame of that body.
+    offer : Offer
+        Settings for publishing it.
     """
 
     name: str
@@ -205,10 +226,10 @@ class Described:
     bodies : tuple of BoxObject
         Bodies that stand freely.
     carried : tuple of str
-        Bodies that a joint's parent carries.
+        Names of bodies that the parent of a joint carries.
     offers : mapping of str to Offer
-        How bodies are published, by name.
-    joints, sensors, views, vehicles, actuators
+        Settings for publishing bodies, by name.
+    joints, sensors, views, vehicles, actuators : tuples of descriptions
         The other objects.
     """
 
@@ -222,7 +243,7 @@ class Described:
     actuators: tuple[ActuatorSpec, ...] = ()
 
     def __or__(self, other: Described) -> Described:
-        """The contents of both files together."""
+        """Return the contents of both files together."""
         return Described(
             bodies=(*self.bodies, *other.bodies),
             carried=(*self.carried, *other.carried),

@@ -1,6 +1,4 @@
-"""Visibility of walls, boxes and robot bodies to sensors and collisions, and movable
-boxes.
-"""
+"""Movable boxes, and the visibility of objects to sensors and in collisions."""
 
 from __future__ import annotations
 
@@ -17,12 +15,13 @@ from botyard.names import shown
 from botyard.numerics.elementary import cos, hypot, sin
 
 MAX_BOX_M: Final = 1e9
-"""Limit of the sides of boxes: maps have one that is smaller."""
+"""Largest side of a box, m; the largest valid map is smaller."""
 
 
 class Visible(IntFlag):
-    """Class mask of a segment or body; a sensor sees it when its own bit is set
-    (feature table GEN-008).
+    """Class mask of a segment or body; a sensor sees it if the sensor's bit is set.
+
+    Source: feature table, row GEN-008.
     """
 
     NONE = 0
@@ -31,10 +30,10 @@ class Visible(IntFlag):
     SONAR = 4
     ALL = 7
     PUSHED = 8
-    """It has mass: robots push it instead of being stopped by it."""
+    """The body has mass: robots push it, and it does not stop them as a wall does."""
 
     def with_mass(self) -> Visible:
-        """The mask of a body with mass: `PUSHED` instead of `OBSTACLE`."""
+        """Return the mask of the same body with mass: `PUSHED` replaces `OBSTACLE`."""
         return (
             (self & ~Visible.OBSTACLE) | Visible.PUSHED
             if self & Visible.OBSTACLE
@@ -44,20 +43,25 @@ class Visible(IntFlag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """Visibility of an object to sensors and collisions.
+    """Visibility of an object to sensors and in collisions.
 
     Attributes
     ----------
     obstacle : bool
-        Robots collide with it.
+        Whether robots collide with it.
     laser : int
-        0 invisible to lasers, 1 ordinary, 2 and more: bright, with that reflectance.
+        Laser return: 0 invisible, 1 ordinary, 2 and more: bright, with that reflectance.
     sonar : bool
-        Seen by sonar.
+        Whether sonar sees it.
     fiducial : int
         Identifier that fiducial finders read; 0: none.
     blob : bool
-        Blob finders detect its colour.
+        Whether blob finders detect its colour.
+
+    Raises
+    ------
+    ModelError
+        `laser` or `fiducial` does not fit into a signed 32-bit integer.
     """
 
     obstacle: bool = parameter(True, is_brief=True)
@@ -70,6 +74,8 @@ class Returns:
         check_types(self)
         for name in ("laser", "fiducial"):
             value = getattr(self, name)
+            # The limit comes from Stage's 32-bit fields. The message formats a float of
+            # bounded size, because a huge integer would fill the screen.
             if not -(2**31) <= value < 2**31:
                 raise ModelError(
                     f"{name} return: expected a whole number of 32 bits, found "
@@ -78,7 +84,7 @@ class Returns:
 
     @property
     def mask(self) -> Visible:
-        """The class mask that kernels test."""
+        """Class mask that kernels test."""
         mask = Visible.NONE
         if self.obstacle:
             mask |= Visible.OBSTACLE
@@ -90,13 +96,13 @@ class Returns:
 
 
 def rectangle(length: float, width: float) -> Outline:
-    """A rectangle around the origin, counter-clockwise from its rear right corner; m."""
+    """Return a rectangle around the origin, m, counter-clockwise from rear right."""
     hx, hy = length / 2.0, width / 2.0
     return ((-hx, -hy), (hx, -hy), (hx, hy), (-hx, hy))
 
 
 def disc(radius: float, corners: int = 24) -> Outline:
-    """A circle as the regular polygon of the same area, m."""
+    """Return a circle as the regular polygon of the same area, m."""
     r = radius * math.sqrt(2.0 * math.pi / corners / sin(2.0 * math.pi / corners))
     turn = 2.0 * math.pi / corners
     return tuple((r * cos(k * turn), r * sin(k * turn)) for k in range(corners))
@@ -104,24 +110,29 @@ def disc(radius: float, corners: int = 24) -> Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxObject:
-    """A movable object of a map, a box or another shape, that does not move by itself.
+    """Movable object of a map, a box or another shape, without a drive of its own.
 
     Attributes
     ----------
     name : str
         Unique name, for example ``Box:1``.
     pose : Pose
-        Centre and direction in the world.
+        Centre and heading in the world.
     length, width : float
-        Size along and across its direction, m.
+        Size along and across its heading, m.
     returns : Returns
         Visibility.
     color : str
         X11 colour name or ``#rrggbb``.
     parts : tuple of outlines
-        Polygons of another shape than the rectangle, in its own frame, m.
+        Polygons, m, in the object's frame, if the shape is not a rectangle.
     dynamics : DynamicsSpec or None
-        Mass properties: it can be pushed; None: it stays where it is put.
+        Mass properties, with which robots can push it; None: it never moves by contact.
+
+    Raises
+    ------
+    ModelError
+        A side is negative, larger than `MAX_BOX_M`, or not a number.
     """
 
     name: str
@@ -136,7 +147,8 @@ class BoxObject:
     def __post_init__(self) -> None:
         check_types(self)
         for what, side in (("length", self.length), ("width", self.width)):
-            if not 0.0 <= side <= MAX_BOX_M:  # refuses NaN, too
+            # The chained comparison also refuses NaN.
+            if not 0.0 <= side <= MAX_BOX_M:
                 raise ModelError(
                     f"box {shown(self.name)}: {what} must be from 0 to "
                     f"{MAX_BOX_M:g} m, found {side:g}"
@@ -144,12 +156,10 @@ class BoxObject:
 
     @property
     def outlines(self) -> tuple[Outline, ...]:
-        """The polygons that it is made of, in its own frame, m: one rectangle if it is
-        a box.
-        """
+        """Polygons of the object in its own frame, m; a box has one rectangle."""
         return self.parts or (rectangle(self.length, self.width),)
 
     @property
     def radius(self) -> float:
-        """Distance from its origin to its farthest corner, m."""
+        """Distance from the object's origin to its farthest corner, m."""
         return max(hypot(x, y) for part in self.outlines for x, y in part)

@@ -1,5 +1,7 @@
-"""Declarations of descriptions' fields (unit, range, key in files), used by
-`botyard.model.filetables` and for validation.
+"""Declarations of the fields of descriptions: unit, range and key in files.
+
+`botyard.model.filetables` reads and writes files by them; descriptions validate their
+values with them.
 """
 
 from __future__ import annotations
@@ -26,26 +28,26 @@ class Parameter(msgspec.Struct, frozen=True):
     Attributes
     ----------
     unit : str
-        Inside: ``m``, ``rad``, ``s``, …; empty: a plain number or a text. Files have
-        degrees for radians. Units of several numbers in a row stand in their order,
-        with blanks between.
+        Unit inside the program: ``m``, ``rad``, ``s``, …; empty: a plain number or a text.
+        Files have degrees for radians. A field of several numbers lists their units in
+        order, with blanks between.
     low, high : float
         Bounds, inclusive, in that unit: see `range_problem`.
     key : str
         Key in files; empty: the field's name, with ``_deg`` appended for angles. With a
         dot: a key of a sub-table.
     index : int or None
-        Its index in a list of the file, if it is an element of one.
+        Index in a list of the file, if the field is an element of one.
     about : str
         One line of description.
     words : mapping of str to value
-        The words that files use for its values.
+        Words that files use for the values.
     left_out : value
-        Value where a table lacks the key; `...`: the default of the description.
+        Value if a table lacks the key; `...`: the default of the description.
     is_required : bool
-        A table must have it, although the description has a default.
+        Whether a table must have the key, although the description has a default.
     is_brief : bool
-        It is not written while it has its default.
+        Whether the key is not written while the field has its default.
     """
 
     unit: str = ""
@@ -61,15 +63,16 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def is_angle(self) -> bool:
-        """Whether files have it in degrees."""
+        """Whether files have the value in degrees."""
         return self.unit in _ANGLES
 
     def path_of(self, name: str) -> str:
-        """Key of the field `name` in a file."""
+        """Return the key of the field `name` in a file."""
         return self.key or (f"{name}_deg" if self.is_angle else name)
 
     def element(self, i: int) -> Parameter:
-        """The declaration of element `i` of a row of numbers: its unit."""
+        """Return the declaration of element `i` of a row of numbers, with its unit."""
+        # A single unit holds for all elements.
         units = self.unit.split()
         return Parameter(units[i] if i < len(units) > 1 else self.unit)
 
@@ -88,8 +91,9 @@ def parameter(
     is_required: bool = False,
     is_brief: bool = False,
 ) -> Any:
-    """Declare a parameter: a field of a description; see `Parameter`. Without `default`
-    a file must give it.
+    """Declare a parameter, which is a field of a description; see `Parameter`.
+
+    Without `default`, a file must give the value.
     """
     declared = Parameter(
         unit, low, high, key, index, about, words, left_out, is_required, is_brief
@@ -98,9 +102,7 @@ def parameter(
 
 
 def parameters_of(kind: type[Any]) -> Mapping[str, tuple[Any, Parameter]]:
-    """Types and declarations of the parameters of a description, by the names of its
-    fields.
-    """
+    """Return types and declarations of a description's parameters, by field name."""
     return _parameters(cast(Hashable, kind))
 
 
@@ -122,32 +124,37 @@ def range_problem(
     write: Callable[[Any], Any] = lambda v: v,
     unit: str | None = None,
 ) -> str:
-    """A message about a number, or one of several, that is out of range; empty: all are
-    in range. NaN never is.
+    """Return a message about a number that is out of range; empty: all are in range.
+
+    NaN is never in range.
 
     Parameters
     ----------
+    value : number or tuple of numbers
+        Value of the parameter. Values of other types have no range.
+    one : Parameter
+        Declaration with the bounds.
     write : callable
         Converts a number for the message, for example to degrees.
     unit : str, optional
-        And its unit; default: that of the parameter.
+        Unit of the message; default: the unit of the parameter.
     """
     for number in value if isinstance(value, tuple) else (value,):
+        # An infinite number is in range only if the parameter has no upper bound.
         if isinstance(number, (int, float)) and not (
             one.low <= number <= one.high
             and (math.isinf(one.high) or math.isfinite(number))
         ):
             behind = f" {one.unit if unit is None else unit}".rstrip()
             limits = f"{write(one.low):g} … {write(one.high):g}{behind}"
-            return f"expected {'a number' if math.isinf(one.low - one.high) else limits}, found {write(number):g}{behind}"
+            expected = "a number" if math.isinf(one.low - one.high) else limits
+            return f"expected {expected}, found {write(number):g}{behind}"
 
     return ""
 
 
 def range_problems(spec: Any) -> Iterator[str]:
-    """Messages about all numbers of a description that are out of range, each with its
-    field.
-    """
+    """Yield a message, with the field's name, for each number that is out of range."""
     for name, (_, one) in parameters_of(type(spec)).items():
         problem = range_problem(getattr(spec, name), one)
         if problem:
@@ -155,16 +162,15 @@ def range_problems(spec: Any) -> Iterator[str]:
 
 
 def check_types(spec: Any) -> None:
-    """Refuse a description whose fields are not of the types that its class declares;
-    numbers may also be those of NumPy.
+    """Refuse a description with a field that is not of its declared type.
 
-    Files are checked by their readers; this is for programs. Of arrays and mappings
-    nothing is checked.
+    Numbers may also be NumPy's. Readers check the values of files; this function checks
+    the values of programs. The contents of arrays and mappings are not checked.
 
     Raises
     ------
     ArgumentError
-        Names the class, the field, what was expected and what was found.
+        Names the class, the field, the expected and the found type.
     """
     for name, fits in _checks(spec.__class__):
         value = getattr(spec, name)
@@ -186,9 +192,7 @@ _PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str]]] = {
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
-    """Names of a description's fields, and whether a value is of the type that each
-    declares.
-    """
+    """Return pairs of a field's name and the test of its declared type."""
     return tuple(
         (name, check)
         for name, (hint, _) in _parameters(kind).items()
@@ -197,8 +201,9 @@ def _checks(kind: Any) -> tuple[tuple[str, Check], ...]:
 
 
 def _check(hint: Any) -> Check | None:
-    """Whether a value is of a declared type; None: anything is."""
+    """Return a test for a declared type; None: all values are valid."""
     if hint in _PLAIN:
+        # The exact type is by far the most frequent case, so it is tested first.
         kinds = _PLAIN[hint][0]
         return lambda value: (
             type(value) is hint
@@ -209,6 +214,7 @@ def _check(hint: Any) -> Check | None:
         return arguments.is_bool
     origin, of = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
+        # If one member of the union takes all values, the union does so as well.
         some = [check for one in of if (check := _check(one)) is not None]
         return (
             None
@@ -226,7 +232,8 @@ def _check(hint: Any) -> Check | None:
 
     if origin is not None or not isinstance(hint, type):
         return None
-    if issubclass(hint, tuple) and hint is not tuple:  # a named one, such as a pose
+    # Named tuples, such as poses, declare the types of their fields.
+    if issubclass(hint, tuple) and hint is not tuple:
         named = [_check(one) or _anything for one in get_type_hints(hint).values()]
         return lambda value: isinstance(value, hint) and _all(named, value)
 
@@ -242,7 +249,10 @@ def _all(checks: Sequence[Check], values: Iterable[Any]) -> bool:
 
 
 def _described(hint: Any, count: str = "a") -> str:
-    """A declared type in words; `count` is "a", or what stands before the plural."""
+    """Return a declared type in words.
+
+    `count` is "a" for the singular; otherwise it is the text before the plural.
+    """
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(
             "None" if one is NoneType else _described(one, count)

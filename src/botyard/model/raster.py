@@ -1,5 +1,6 @@
-"""Rasterisation of scenes: occupancy grids for ROS, images of maps.
-`botyard.model.rasterjob` does it in a process of its own.
+"""Rasterisation of scenes, for occupancy grids of ROS and images of maps.
+
+`botyard.model.rasterjob` does the same work in a child process.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from botyard.numerics.elementary import cosine_sine
 
 MAX_CELLS: Final = 100_000_000
 MAX_POINTS_AT_ONCE: Final = 1_000_000
-"""Sample points on walls that are processed in one array operation: bounds its memory.
+"""Largest number of sample points on walls in one array operation; bounds its memory.
 """
 LATTICE_TOLERANCE: Final = 1e-6
-"""Coordinates this close to a lattice of cells, as a part of a cell, count as on it."""
+"""Largest distance of a coordinate from the lattice of cells, as a fraction of a cell.
+"""
 MIDDLE_TOLERANCE: Final = 1e-9
-"""Squares of points are taken for so much larger, in cells, that no middle lies in a
-crack between two that touch.
+"""Enlargement of the squares of points, in cells.
+
+Without it, the centre of a cell could lie in a crack between two adjacent squares.
 """
 QUARTER_TURN: Final = 1e-9
-"""A raster whose rows are turned by quarters, but for so much, is looked up row by row
-and column by column.
+"""Largest deviation from a quarter turn, as sine or cosine of the angle.
+
+A raster rotated by a quarter turn is looked up row by row and column by column.
 """
 DRAWN: Final = Visible.OBSTACLE | Visible.LASER
 """Classes of walls that are drawn: they stop robots, or lasers see them."""
@@ -48,7 +52,7 @@ class SpecialWalls(Protocol):
 
 
 class Walls(Protocol):
-    """What of a `botyard.model.scene.Scene` is drawn."""
+    """Part of a `botyard.model.scene.Scene` that is drawn."""
 
     @property
     def segments(self) -> NDArray[np.float64]: ...  # noqa: D102
@@ -63,7 +67,7 @@ class Walls(Protocol):
 
 
 class Raster(NamedTuple):
-    """A grid of cells.
+    """Grid of cells.
 
     Attributes
     ----------
@@ -83,16 +87,16 @@ class Raster(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solid:
-    """Solid cells that walls were traced from, as far as there are outlines.
+    """Solid cells that walls were traced from, within the bounds of their outlines.
 
     Attributes
     ----------
     mark : TracedCells
-        Their walls, and where they are.
+        Walls and location of the cells.
     inside : (rows, columns) bool array
-        Which cells are solid, from cell (`row`, `column`) on; all others are free.
+        Solid cells, starting with cell (`row`, `column`); all other cells are free.
     row, column : int
-        See `inside`.
+        First row and column of `inside`.
     """
 
     mark: TracedCells
@@ -102,13 +106,13 @@ class Solid:
 
 
 def corners_of(scene: Walls) -> NDArray[np.float64]:
-    """The corners of the rasters that the map was traced from, (k, 2), m."""
+    """Return the corners of the rasters that the map was traced from, (k, 2), m."""
     found = [mark.corners for mark in scene.traced if mark.last <= len(scene.segments)]
     return np.concatenate([np.zeros((0, 2)), *found])
 
 
 def extent(scene: Walls) -> tuple[float, float]:
-    """Width and height of what `rasterise` draws, m."""
+    """Return width and height of the area that `rasterise` draws, m."""
     parts = [
         p
         for p in (scene.segments.reshape(-1, 2), scene.points, corners_of(scene))
@@ -126,16 +130,15 @@ def extent(scene: Walls) -> tuple[float, float]:
 
 
 def is_drawn(scene: Walls) -> bool:
-    """Whether `rasterise` finds something to draw."""
+    """Return whether `rasterise` finds something to draw."""
     return bool(len(scene.segments) or len(scene.points) or len(corners_of(scene)))
 
 
 def solids(scene: Walls, seen: Visible) -> list[Solid]:
-    """The solid cells that the walls of a map were traced from, of walls that one of
-    the classes `seen` notices.
+    """Return the solid cells that the walls of a map were traced from.
 
-    A mark whose walls do not outline cells of its raster, because walls were moved or
-    left out since, has none.
+    Only walls in one of the classes `seen` count. A mark whose walls no longer outline
+    cells of its raster, because walls were moved or removed, gives no cells.
     """
     kept = _noticed(scene, seen)
     found = []
@@ -149,8 +152,10 @@ def solids(scene: Walls, seen: Visible) -> list[Solid]:
 
 
 def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
-    """The cells that walls outline; None if they do not outline cells of that raster,
-    or more than `MAX_CELLS`.
+    """Return the cells that walls outline.
+
+    The result is None if the walls do not outline cells of that raster, or more than
+    `MAX_CELLS` cells.
     """
     if not len(segments):
         return Solid(mark, np.zeros((0, 0), np.bool_), 0, 0)
@@ -169,7 +174,8 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
         return None
     ends = (whole - low).reshape(-1, 4)
     upright, level = ends[:, 0] == ends[:, 2], ends[:, 1] == ends[:, 3]
-    # in a closed outline an even number of ends meets in every point
+    # In a closed outline an even number of ends meets in every point. An open outline
+    # has no inside to fill.
     keys = np.sort((ends[:, [1, 3]] * (columns + 1) + ends[:, [0, 2]]).reshape(-1))
     if not (upright ^ level).all() or not np.array_equal(keys[::2], keys[1::2]):
         return None
@@ -177,8 +183,9 @@ def _inside(mark: TracedCells, segments: NDArray[np.float64]) -> Solid | None:
 
 
 def _whole(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Coordinates as whole numbers, if they are on the lattice of cells; else None."""
+    """Return coordinates as whole numbers; None if they are not on the lattice."""
     whole = np.rint(cells)
+    # Rounding errors grow with the coordinates, so the tolerance does so as well.
     if float(np.abs(cells - whole).max()) > LATTICE_TOLERANCE * max(
         1.0, float(np.abs(cells).max())
     ):
@@ -188,10 +195,13 @@ def _whole(cells: NDArray[np.float64]) -> NDArray[np.int64] | None:
 
 
 def _filled(upright: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.bool_]:
-    """The inside of closed outlines by the even-odd rule: along a row, each upright
-    edge toggles inside and outside.
+    """Return the inside of closed outlines by the even-odd rule.
+
+    Along a row, each vertical edge toggles between inside and outside.
     """
     toggles = np.zeros((rows + 1, columns + 1), np.bool_)
+    # An edge toggles at its lower and at its upper end; the accumulation along the
+    # columns fills the rows between.
     for height in (1, 3):
         np.logical_xor.at(toggles, (upright[:, height], upright[:, 0]), True)
     np.logical_xor.accumulate(toggles, axis=0, out=toggles)
@@ -200,22 +210,23 @@ def _filled(upright: NDArray[np.int64], rows: int, columns: int) -> NDArray[np.b
 
 
 def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster:
-    """The cells that the static map occupies, see `botyard.model.scene.Scene.to_array`;
-    movable objects are left out.
+    """Return the cells that the static map occupies; movable objects are left out.
+
+    See `botyard.model.scene.Scene.to_array`.
 
     Parameters
     ----------
     scene : Walls
-        The scene.
+        Scene.
     resolution : float
         Edge of a cell, m.
     filled : bool
-        False: the cells that walls cross, and nothing else.
+        False: only the cells that walls and points cross.
 
     Raises
     ------
     WorldError
-        More than `MAX_CELLS` cells, or nothing to draw.
+        There are more than `MAX_CELLS` cells, or there is nothing to draw.
     """
     ends = np.concatenate(
         [
@@ -226,11 +237,13 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
         ]
     )
     if not len(ends):
-        raise WorldError("a raster of an empty map: there is nothing to draw")
+        raise WorldError(
+            "raster: expected a map with walls or points, found an empty map"
+        )
     parts = solids(scene, DRAWN) if filled else []
     anchor = _anchor(scene, parts, resolution) if filled else None
     (x0, y0), (x1, y1) = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
-    # borders of cells on multiples of their size
+    # Without a raster to align to, the borders of cells are multiples of their size.
     if anchor is None:
         x0, y0 = (
             math.floor(x0 / resolution) * resolution,
@@ -246,12 +259,13 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
         max(1, math.ceil((b - a) / resolution - LATTICE_TOLERANCE))
         for a, b in ((x0, x1), (y0, y1))
     )
-    if anchor is None:  # a wall on the very edge
+    # A wall on the upper or right border needs a further row or column.
+    if anchor is None:
         columns, rows = columns + 1, rows + 1
     if rows * columns > MAX_CELLS:
         raise WorldError(
-            f"a raster of {columns} × {rows} cells; at most {MAX_CELLS:.0e} (a "
-            "coarser resolution helps)"
+            f"raster: expected at most {MAX_CELLS:.0e} cells, found {columns} × {rows} "
+            "(choose a coarser resolution)"
         )
 
     solid = np.zeros((rows, columns), np.bool_)
@@ -259,12 +273,12 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
     for part in parts:
         mark_solid(solid, part, (x0, y0), resolution)
         walls = scene.segments[part.mark.first : part.mark.last].reshape(-1, 2)
-        if (
-            not len(walls) or _whole((walls - (x0, y0)) / resolution) is not None
-        ):  # no wall crosses a cell
+        # If no wall crosses a cell, the solid cells are exact without their outline.
+        if not len(walls) or _whole((walls - (x0, y0)) / resolution) is not None:
             drawn[part.mark.first : part.mark.last] = False
 
     _draw(solid, scene.segments[drawn], (x0, y0), resolution)
+    # The rounding to a millionth of a cell keeps points on a border in their own cell.
     cells = np.rint((scene.points - (x0, y0)) / resolution * 1e6) / 1e6
     _mark_squares(
         solid,
@@ -277,8 +291,10 @@ def rasterise(scene: Walls, resolution: float, *, filled: bool = True) -> Raster
 def _anchor(
     scene: Walls, parts: Sequence[Solid], resolution: float
 ) -> tuple[float, float] | None:
-    """A corner of cells: of the first raster that has a whole number of cells of this
-    resolution in its own, or of points; else None.
+    """Return a corner of cells to align the raster to, or None.
+
+    It is a corner of the first traced raster whose cells contain a whole number of
+    cells of this resolution. Otherwise it is a corner of the points' squares.
     """
     for part in parts:
         mark = part.mark
@@ -303,8 +319,18 @@ def _anchor(
 def mark_solid(
     cells: NDArray[np.bool_], solid: Solid, corner: tuple[float, float], edge: float
 ) -> None:
-    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles
-    are in solid cells.
+    """Mark the cells of a raster whose centres are in solid cells.
+
+    Parameters
+    ----------
+    cells : (rows, columns) bool array
+        Raster to mark.
+    solid : Solid
+        Solid cells.
+    corner : (float, float)
+        Lower left corner of the raster, m.
+    edge : float
+        Edge of a cell of the raster, m.
     """
     if not solid.inside.size:
         return
@@ -312,9 +338,8 @@ def mark_solid(
     c, s = cosine_sine(mark.origin.th)
     x = (np.arange(columns) + 0.5) * edge + (corner[0] - mark.origin.x)
     y = (np.arange(rows) + 0.5) * edge + (corner[1] - mark.origin.y)
-    inside = np.pad(
-        solid.inside, 1
-    )  # a border of free cells stands for all that are farther away
+    # A border of free cells stands for all cells that are farther away.
+    inside = np.pad(solid.inside, 1)
     if abs(s) < QUARTER_TURN or abs(c) < QUARTER_TURN:
         turned = abs(s) >= QUARTER_TURN
         across, up = (s * y, -s * x) if turned else (c * x, c * y)
@@ -326,6 +351,7 @@ def mark_solid(
         cells |= there.T if turned else there
         return
 
+    # At any other angle each cell has its own index. Portions bound the memory.
     portion = max(1, MAX_POINTS_AT_ONCE // columns)
     for first in range(0, rows, portion):
         part = y[first : first + portion, None]
@@ -337,8 +363,10 @@ def mark_solid(
 def _index(
     local: NDArray[Any], edge: float, first: int, count: int
 ) -> NDArray[np.int64]:
-    """Which cells of a padded row coordinates are in, m from its raster's corner: 0 and
-    `count` − 1 stand for all outside.
+    """Return the indices of cells in a padded row.
+
+    The coordinates `local` are in m from the raster's corner. The indices 0 and `count`
+    − 1 stand for all cells outside.
     """
     found: NDArray[np.int64] = np.clip(
         np.floor(local / edge) - (first - 1), 0, count - 1
@@ -349,15 +377,15 @@ def _index(
 def mark_points(
     cells: NDArray[np.bool_], scene: Walls, corner: tuple[float, float], edge: float
 ) -> None:
-    """Mark the cells of a raster, (rows, columns) from `corner` on, m, whose middles
-    are in squares of scan points.
+    """Mark the cells of a raster whose centres are in squares of scan points.
+
+    See `mark_solid` for the parameters.
     """
     if not len(scene.points):
         return
     size = cells.shape[::-1]
-    at = (
-        scene.points - corner
-    ) / edge - 0.5  # of each square's corner, in cells from the first middle on
+    # Corner of each square, in cells from the centre of the first cell.
+    at = (scene.points - corner) / edge - 0.5
     first = np.ceil(np.clip(at - MIDDLE_TOLERANCE, 0, size)).astype(np.int64)
     last = np.ceil(
         np.clip(at + (scene.resolution / edge + MIDDLE_TOLERANCE), 0, size)
@@ -367,9 +395,7 @@ def mark_points(
 
 
 def _noticed(scene: Walls, seen: Visible) -> NDArray[np.bool_]:
-    """Which walls one of the classes `seen` notices: that block robots, that are
-    visible to lasers, …
-    """
+    """Return which walls are visible to one of the classes `seen`."""
     keep = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
         keep[wall.first : wall.last] = bool(wall.returns.mask & seen)
@@ -382,7 +408,7 @@ def _draw(
     corner: tuple[float, float],
     resolution: float,
 ) -> None:
-    """Mark the cells that walls cross, by samples a quarter of a cell apart."""
+    """Mark the cells that walls cross, by samples at most a quarter of a cell apart."""
     if not len(walls):
         return
     scaled = (walls - np.array([*corner, *corner])) / resolution
@@ -402,6 +428,8 @@ def _draw(
         share = step / np.maximum(n[index] - 1, 1)
         x = part[index, 0] + share * (part[index, 2] - part[index, 0])
         y = part[index, 1] + share * (part[index, 3] - part[index, 1])
+        # The small offset puts walls on a border into the upper or right cell despite
+        # rounding.
         column = np.clip(np.floor(x + 1e-9).astype(np.int64), 0, solid.shape[1] - 1)
         row = np.clip(np.floor(y + 1e-9).astype(np.int64), 0, solid.shape[0] - 1)
         solid[row, column] = True
@@ -410,10 +438,12 @@ def _draw(
 def _mark_squares(
     solid: NDArray[np.bool_], corners: NDArray[np.int64], reach: int
 ) -> None:
-    """Mark squares of `reach` cells from their lower left cells (column, row) on, as
-    far as they are in the raster.
+    """Mark squares of `reach` cells, as far as they are in the raster.
+
+    A square starts at its lower left cell (column, row).
     """
     rows, columns = solid.shape
+    # Clipping the size first keeps the sum within 64 bits.
     first = np.clip(corners, 0, (columns, rows))
     last = np.clip(corners + min(reach, rows + columns), 0, (columns, rows))
     if reach == 1:
@@ -427,11 +457,10 @@ def _mark_squares(
 def _mark_rectangles(
     solid: NDArray[np.bool_], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> None:
-    """Mark rectangles from cells `first`, (n, 2) column and row, up to before cells
-    `last`; all are in the raster.
+    """Mark rectangles from the cells `first` up to before the cells `last`.
 
-    By a two-dimensional difference array (summed-area table), so that the time does not
-    depend on their size.
+    Both are (n, 2), column and row. All rectangles are in the raster. A two-dimensional
+    difference array (summed-area table) makes the time independent of their size.
     """
     rows, columns = solid.shape
     change = np.zeros((rows + 1, columns + 1), np.int32)
@@ -448,8 +477,10 @@ def _mark_rectangles(
 
 
 def _portions(counts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Ranges (first, end) of items to process together: their `counts` sum up to
-    `MAX_POINTS_AT_ONCE`, or it is a single item.
+    """Yield ranges (first, end) of items to process together.
+
+    The `counts` of a range sum up to at most `MAX_POINTS_AT_ONCE`, unless it is a
+    single item.
     """
     ends = np.cumsum(counts)
     first = 0

@@ -1,5 +1,7 @@
-"""A worker process that rasterises a scene (see `botyard.processes.child_process`), so
-that large maps do not block a simulation.
+"""Worker process that rasterises a scene.
+
+The work runs in a child process (`botyard.processes.child_process`), so that a large
+map does not block the simulation.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ MODULE: Final = "botyard.model.rasterjob"
 
 @dataclass(frozen=True, slots=True)
 class RasterRequest:
-    """A request: the scene, and the edge of a cell, m."""
+    """Request to the worker: the scene and the cell size, m."""
 
     scene: Scene
     resolution: float
@@ -26,7 +28,7 @@ class RasterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RasterAnswer:
-    """A `Raster` as a message: its cells row by row, a byte each."""
+    """`Raster` as a message: its cells row by row, one byte per cell."""
 
     rows: int
     columns: int
@@ -37,7 +39,13 @@ class RasterAnswer:
 
     @property
     def raster(self) -> Raster:
-        """The decoded raster. ValueError: the number of cells is wrong."""
+        """Decoded raster.
+
+        Raises
+        ------
+        ValueError
+            The number of cells does not match the rows and columns.
+        """
         solid = (
             np.frombuffer(self.cells, np.uint8).reshape(self.rows, self.columns) != 0
         )
@@ -55,5 +63,5 @@ def _answer(request: RasterRequest, send: Send) -> None:
 
 
 def main() -> None:
-    """Entry point of the worker process."""
+    """Run the worker process until its parent closes the connection."""
     serve({"rasterise": RasterRequest}, _answer)

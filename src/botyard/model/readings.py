@@ -1,4 +1,4 @@
-"""Readings of sensors and accessories as plain data, and the actions of a gripper."""
+"""Readings of sensors and accessories as plain data, and actions of a gripper."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from botyard.geometry import Pose
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaserScan:
-    """One scan; field names and meanings are those of ``sensor_msgs/LaserScan``
-    (REP-103: counter-clockwise).
+    """One laser scan, with the field names and meanings of ``sensor_msgs/LaserScan``.
+
+    Angles increase counter-clockwise (REP-103).
 
     Attributes
     ----------
     stamp : float
         Simulated time of the scan, s.
     frame_pose : Pose
-        The laser in the robot's frame, m and rad.
+        Pose of the laser in the robot's frame, m and rad.
     angle_min, angle_max, angle_increment : float
-        Bearings of the first and last reading and spacing, rad, in the laser's frame.
+        Bearings of the first and the last reading, and their spacing, rad, in the laser's
+        frame.
     scan_time : float
         Time between two scans, s.
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Ranges, m, counter-clockwise; `range_max` where nothing was hit.
+        Ranges, m, counter-clockwise; `range_max` if the beam hit nothing.
     intensities : (n,) int16 array
         Laser return of each reading: 0 nothing, 1 ordinary, more: a reflector.
     """
@@ -71,7 +73,7 @@ class LaserScan:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SonarReadings:
-    """A reading of a sonar ring.
+    """One reading of a sonar ring.
 
     Attributes
     ----------
@@ -80,8 +82,8 @@ class SonarReadings:
     range_min, range_max : float
         Range limits, m.
     ranges : (n,) float64 array
-        Range of each transducer, m, in the order of its index; `range_max` where
-        nothing was hit. Read-only.
+        Range of each transducer, m, in the order of its index; `range_max` if it hit
+        nothing. Read-only.
     """
 
     stamp: float
@@ -97,7 +99,7 @@ class SonarReadings:
 
 
 class ChargeState(IntEnum):
-    """State of the charger; values are those of the SIP (pioneer-protocol §5)."""
+    """State of the charger, with the values of the SIP (pioneer-protocol §5)."""
 
     NOT_CHARGING = 0
     BULK = 1
@@ -106,8 +108,9 @@ class ChargeState(IntEnum):
 
 
 class Action(IntEnum):
-    """Actions of a gripper; values are those of the command GRIPPER (pioneer-protocol
-    §4.6).
+    """Actions of a gripper, with the values of the command GRIPPER.
+
+    Source: pioneer-protocol §4.6.
     """
 
     OPEN = 1
@@ -129,15 +132,15 @@ class GripperState(NamedTuple):
     Attributes
     ----------
     open, closed : bool
-        Both paddles at the outer end; both paddles against something, or each other.
+        Both paddles are at the outer end; both paddles touch an object or each other.
     left_touches, right_touches : bool
-        The paddle presses on something.
+        The paddle presses on an object.
     paddles_move, lift_moves : bool
-        In motion.
+        The paddles or the lift are in motion.
     lift_up, lift_down : bool
-        The lift is at that end.
+        The lift is at its upper or lower end.
     inner_beam, outer_beam : bool
-        Beam broken.
+        The beam is broken.
     """
 
     open: bool

@@ -1,5 +1,6 @@
-"""Regions of the plane, and whether the outline of a body overlaps with one. What
-touches overlaps.
+"""Regions of the plane, and their overlap with the outline of a body.
+
+Shapes that only touch count as overlapping.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ Point = tuple[float, float]
 
 
 class Disc(NamedTuple):
-    """A disc: centre and radius, m."""
+    """Disc: centre and radius, m."""
 
     x: float
     y: float
@@ -21,17 +22,19 @@ class Disc(NamedTuple):
 
 
 Region: TypeAlias = Disc | Outline
-"""A disc, or the corners of a polygon, m; two corners are a segment and one is a point.
+"""Disc, or corners of a polygon, m.
+
+Two corners are a segment, and one corner is a point.
 """
 
 
 def placed(outline: Outline, pose: Pose) -> Outline:
-    """An outline of a body at a pose, in the world's frame."""
+    """Return the outline of a body at a pose, in the world's frame."""
     return tuple(transform_point(pose, x, y) for x, y in outline)
 
 
 def reach(region: Region) -> tuple[float, float, float, float]:
-    """The axis-aligned box around a region: min x, min y, max x, max y, m."""
+    """Return the bounding box of a region: min x, min y, max x, max y, m."""
     if isinstance(region, Disc):
         x, y, r = region
         return x - r, y - r, x + r, y + r
@@ -41,7 +44,7 @@ def reach(region: Region) -> tuple[float, float, float, float]:
 
 
 def overlaps(region: Region, outline: Outline) -> bool:
-    """Whether a region and a polygon have a point in common."""
+    """Return whether a region and a polygon have a point in common."""
     if isinstance(region, Disc):
         x, y, radius = region
         if in_polygon(outline, x, y):
@@ -50,6 +53,7 @@ def overlaps(region: Region, outline: Outline) -> bool:
             _square_distance(x, y, a, b) <= radius * radius for a, b in _edges(outline)
         )
 
+    # One shape may lie inside the other, without any crossing of edges.
     if in_polygon(region, *outline[0]) or in_polygon(outline, *region[0]):
         return True
     return any(
@@ -64,9 +68,10 @@ def _edges(outline: Outline) -> list[tuple[Point, Point]]:
 
 
 def _square_distance(x: float, y: float, a: Point, b: Point) -> float:
-    """Square of the distance of (x, y) from the segment from a to b, m²."""
+    """Return the squared distance from (x, y) to the segment from a to b, m²."""
     dx, dy = b[0] - a[0], b[1] - a[1]
     length = dx * dx + dy * dy
+    # Both ends of the segment may be the same point, which has no direction.
     along = ((x - a[0]) * dx + (y - a[1]) * dy) / length if length > 0.0 else 0.0
     along = min(max(along, 0.0), 1.0)
     ex, ey = x - (a[0] + along * dx), y - (a[1] + along * dy)
@@ -74,12 +79,14 @@ def _square_distance(x: float, y: float, a: Point, b: Point) -> float:
 
 
 def _cross_each_other(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether the segments a-b and c-d have a point in common (Cormen et al.,
-    *Introduction to Algorithms*, §33.1).
+    """Return whether the segments a-b and c-d have a point in common.
+
+    Source: Cormen et al., *Introduction to Algorithms*, §33.1.
     """
     d1, d2, d3, d4 = _turn(c, d, a), _turn(c, d, b), _turn(a, b, c), _turn(a, b, d)
     if d1 * d2 < 0.0 and d3 * d4 < 0.0:
         return True
+    # The segments do not cross properly. They can still touch at an end point.
     return (
         (d1 == 0.0 and _is_between(c, d, a))
         or (d2 == 0.0 and _is_between(c, d, b))
@@ -93,7 +100,7 @@ def _turn(o: Point, a: Point, b: Point) -> float:
 
 
 def _is_between(a: Point, b: Point, p: Point) -> bool:
-    """Whether p, on the line through a and b, lies between them."""
+    """Return whether p, which lies on the line through a and b, lies between them."""
     return min(a[0], b[0]) <= p[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= p[
         1
     ] <= max(a[1], b[1])

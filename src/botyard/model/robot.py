@@ -1,5 +1,6 @@
-"""Description of a robot: body, limits, odometry, sensors and constants of its serial
-protocol; frozen, SI units.
+"""Description of a robot: body, limits, odometry, sensors and protocol constants.
+
+It is frozen and in SI units.
 """
 
 from __future__ import annotations
@@ -43,36 +44,39 @@ from botyard.numerics.elementary import hypot
 from botyard.units import from_mm, mm
 
 MAX_SCALE = 100.0
-"""Limit of factors of velocity commands."""
+"""Largest factor of velocity commands."""
 MAX_WHEEL_RATIO = 2.0
-"""Limit of the ratio of the diameters of two wheels, and of its inverse."""
+"""Largest ratio of the diameters of two wheels; its inverse is the smallest."""
 MIN_TRACK = 0.001
-"""Least distance of driven wheels, m."""
+"""Smallest distance of the driven wheels, m."""
 MAX_TRACK = 1000.0
-"""Greatest distance of driven wheels, m."""
+"""Largest distance of the driven wheels, m."""
 EULER_RAMPS: Final = "euler"
 EXACT_RAMPS: Final = "exact"
 MAX_DRIFT: Final = 1e3
-"""Greatest variance of `OdometryDrift`."""
+"""Largest variance of `OdometryDrift`."""
 
 
 @dataclass(frozen=True, slots=True)
 class OdometryDrift:
-    """Random errors of odometry, Gaussian, with variances in proportion to distance and
-    angle.
+    """Gaussian errors of odometry, with variances proportional to distance and angle.
 
-    Variances of independent errors add up, so these are the same whatever the time of a
-    step. The parameters are α1 … α4 of Thrun, Burgard and Fox, "Probabilistic Robotics"
-    (2005), section 5.4, with variances in proportion to the amounts of motion, not to
-    their squares, which would depend on the step.
+    Variances of independent errors add up, so the statistics do not depend on the time
+    step. The parameters are α1 to α4 of Thrun, Burgard and Fox, "Probabilistic
+    Robotics" (2005), section 5.4. Here the variances are proportional to the amounts of
+    motion; the book squares the amounts, which would depend on the time step.
 
     Attributes
     ----------
     turn_by_turn, turn_by_distance : float
-        Variance of the heading, rad², for each rad that the robot turns (α1), and for
-        each m that it goes (α2).
+        Variance of the heading, rad², per rad of rotation (α1), and per m of distance (α2).
     distance_by_distance, distance_by_turn : float
-        Variance of the distance, m², for each m (α3), and for each rad (α4).
+        Variance of the distance, m², per m of distance (α3), and per rad of rotation (α4).
+
+    Raises
+    ------
+    ModelError
+        A variance is out of its range.
     """
 
     turn_by_turn: float = 0.0
@@ -83,13 +87,15 @@ class OdometryDrift:
     def __post_init__(self) -> None:
         check_types(self)
         for value in self.as_tuple():
-            if not 0.0 <= value <= MAX_DRIFT:  # refuses NaN, too
+            # The chained comparison also refuses NaN.
+            if not 0.0 <= value <= MAX_DRIFT:
                 raise ModelError(
-                    f"odometry.drift: variances must be from 0 to {MAX_DRIFT:g}, found {value:g}"
+                    f"odometry.drift: variances must be from 0 to {MAX_DRIFT:g}, "
+                    f"found {value:g}"
                 )
 
     def as_tuple(self) -> tuple[float, float, float, float]:
-        """α1 … α4."""
+        """Return α1 to α4."""
         return (
             self.turn_by_turn,
             self.turn_by_distance,
@@ -103,25 +109,29 @@ NO_DRIFT: Final = OdometryDrift()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSpec:
-    """How commands reach the motors of a robot.
+    """Delay, rate and scale of the commands on their path to the motors.
 
     Attributes
     ----------
     latency : float
-        Time from a command of motion until it counts, s of simulated time; in a
-        simulation whole steps, to the nearest. Velocities, distance moves, headings and
-        stops come late; what is done to the robot from outside, its limits and the
-        switch of its motors do not.
+        Time from a motion command until it takes effect, s of simulated time, rounded to
+        whole steps. Velocities, distance moves, headings and stops are delayed. Changes of
+        limits, the switch of the motors, and changes of the robot from outside are not.
     jitter : float
-        Half-width of the uniform error of that time, s; drawn for each command.
-        Commands never overtake each other.
+        Half-width of the uniform error of the latency, s, drawn for each command. Commands
+        never overtake each other.
     rate : float
-        Of the robot's control cycles, Hz of simulated time; 0: each step is one. A
-        command counts from the first cycle on after its latency. Cycle k is k / rate
-        after the beginning of time; in a simulation the first step at or after that.
+        Rate of the robot's control cycles, Hz of simulated time; 0: each step is a cycle. A
+        command takes effect in the first cycle after its latency. Cycle k takes place at
+        simulated time k / rate, in the first step at or after it.
     scale : Axes
-        What a velocity command is multiplied by, axis by axis, before limits count.
-        Distance moves and headings end by odometry.
+        Factors of a velocity command by axis, applied before the limits. Odometry ends
+        distance moves and headings, so they stay exact.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
     """
 
     latency: float = parameter(
@@ -137,20 +147,22 @@ class CommandSpec:
             raise ModelError(f"commands: {problem}")
         check_latency("commands", self.latency, self.jitter)
         for value in self.scale.as_tuple():
-            if not abs(value) <= MAX_SCALE:  # refuses NaN, too
+            # The negated comparison also refuses NaN.
+            if not abs(value) <= MAX_SCALE:
                 raise ModelError(
                     f"commands: scale must be within ±{MAX_SCALE:g}, found {value:g}"
                 )
 
 
 PLAIN_COMMANDS = CommandSpec()
-"""Commands count at once, as they are."""
+"""Commands take effect at once and unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PioneerSpec:
-    """Identity and integer scales of a robot in the Pioneer serial protocol
-    (pioneer-protocol §16).
+    """Identity and integer scales of a robot in the Pioneer serial protocol.
+
+    Source: pioneer-protocol §16.
 
     Attributes
     ----------
@@ -165,13 +177,13 @@ class PioneerSpec:
     range_conv : float
         mm per sonar unit.
     diff_conv : float
-        rad/s of rotation per mm/s of half the wheel speed difference: 1 by half the
-        track in mm. `RobotSpec.track` sets it.
+        rad/s of rotation per mm/s of half the difference of wheel speeds: the inverse
+        of half the track in mm. `RobotSpec.track` sets it.
     vel2_div : float
         mm/s per VEL2 unit.
     watchdog : float
-        The robot stops when its client is silent for this long, s of simulated time; 0:
-        never.
+        Timeout after which the robot stops without a message from its client, s of
+        simulated time; 0: no timeout.
     ticks_per_mm : float
         Encoder ticks per mm of wheel travel.
     """
@@ -189,19 +201,20 @@ class PioneerSpec:
 
     def __post_init__(self) -> None:
         check_types(self)
+        # Clients accept an empty class, which no name of a file may be; a blank passes
+        # the check.
         check_name(self.class_name or " - ", "class of robots", ModelError)
         check_name(self.subclass or " - ", "subclass of robots", ModelError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatterySpec(DeviceSpec):
-    """A battery: how it is reported, and, if its capacity is given, how it drains and
-    charges.
+    """Battery: its reports and, if a capacity is given, how it drains and charges.
 
     Attributes
     ----------
     by_charge : bool
-        True: clients get the state of charge and no voltage (battery type 2).
+        Whether clients get the state of charge and no voltage (battery type 2).
     volts : float
         Terminal voltage of the full battery, V.
     charge : float
@@ -209,11 +222,12 @@ class BatterySpec(DeviceSpec):
     capacity_wh : float
         Energy of the full battery, Wh; 0: the battery never changes.
     empty_volts : float
-        Terminal voltage of the empty battery, V; it falls linearly with the charge.
+        Terminal voltage of the empty battery, V; the voltage falls linearly with the
+        charge.
     idle_power, motor_power : float
         Power drawn at rest with motors off, and by the motors at full speed, W.
     charge_power : float
-        Power gained on a dock, W.
+        Charging power on a dock, W.
     shutdown_charge : float
         State of charge, %, below which the motors are switched off.
     """
@@ -234,7 +248,7 @@ class BatterySpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotSpec:
-    """A robot model.
+    """Robot model.
 
     Attributes
     ----------
@@ -251,41 +265,40 @@ class RobotSpec:
     parts : tuple of outlines
         Further polygons of the body, m.
     limits : MotionLimits
-        Speeds and ramps.
+        Speeds and accelerations.
     ramps : str
-        How a step goes through a ramp. ``euler``: at the velocity at the end of the
-        step, as in the original, so distances depend on the time of a step. ``exact``:
-        the velocity changes evenly within the step. Speeds at the ends of steps are the
+        Integration of a step with changing velocity. ``euler``: the whole step at the
+        velocity at its end, as in AMRISim, so distances depend on the time step. ``exact``:
+        the velocity changes linearly within the step. Speeds at the ends of steps are the
         same.
     odometry_error : Axes
-        Proportional error of odometry: each axis errs by a factor within ± this
-        (pioneer-protocol §11.4), drawn for each step. This is the original's law, and
-        its statistics depend on the time of a step: errors of shorter steps cancel out
-        more.
+        Proportional error of odometry: each axis has a random factor within ± this value
+        (pioneer-protocol §11.4), drawn for each step. This is AMRISim's error model. Its
+        statistics depend on the time step: errors of shorter steps average out more.
     odometry_error_low : Axes or None
-        Least errors, if they are not the negatives of the greatest.
+        Smallest errors, if they are not the negatives of the largest.
     odometry_drift : OdometryDrift
-        Random errors whose statistics do not depend on the time of a step.
+        Random errors whose statistics do not depend on the time step.
     perfect_odometry : bool
-        Odometry is the true pose (Stage's ``localization "gps"``).
+        Whether odometry is the true pose (Stage's ``localization "gps"``).
     odometry_origin : Pose or None
         World pose of the origin of odometry when the robot starts, m, m, rad; None: its
-        start pose, so that odometry begins at zero. Perfect odometry is that of the
-        world, and episodes of many worlds begin at zero.
+        start pose, so that odometry starts at zero. Perfect odometry has the origin of the
+        world, and in episodes of many worlds odometry starts at zero.
     wheel_ratio : float
-        Diameter of the right wheel by that of the left one, which odometry takes for
-        equal (UMBmark's E_d). Only robots with two driven wheels on an axis have one
-        other than 1.
+        Diameter of the right wheel divided by the diameter of the left, which odometry
+        takes for 1 (UMBmark's E_d). Only robots with two driven wheels on one axle may have
+        another ratio.
     commands : CommandSpec
-        How commands reach its motors.
+        Delay, rate and scale of commands.
     lasers : tuple of LaserSpec
         Lasers, by index.
     sonar : SonarSpec or None
         Sonar ring.
     devices : tuple of DeviceSpec
-        Further sensors and contact switches, by kinds of `botyard.model.devices`; of
-        those that every robot has by default (`botyard.model.devices.STANDARD`) only
-        those that differ. ``spec.NAME`` is ``spec.device("NAME")``.
+        Further sensors and contact switches, of the kinds of `botyard.model.devices`. A
+        default device (`botyard.model.devices.STANDARD`) is listed only if it differs from
+        the default. ``spec.NAME`` is ``spec.device("NAME")``.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
@@ -302,7 +315,12 @@ class RobotSpec:
     gyro : bool
         Whether it has a gyro that clients may request.
     dynamics : DynamicsSpec or None
-        Mass properties: it is moved by forces; None: its motion is purely kinematic.
+        Mass properties, with which forces move it; None: its motion is purely kinematic.
+
+    Raises
+    ------
+    ModelError
+        A value is invalid.
     """
 
     name: str
@@ -366,7 +384,7 @@ class RobotSpec:
 
         if self.wheel_ratio != 1.0 and not self.kinematics.has_two_wheels:
             raise ModelError(
-                f"robot {self.name}: odometry.wheel_ratio is of robots with two "
+                f"robot {self.name}: odometry.wheel_ratio needs two "
                 "driven wheels (drive diff)"
             )
 
@@ -386,12 +404,14 @@ class RobotSpec:
         for device in self.devices:
             if device.type in CARRIED:
                 raise ModelError(
-                    f"robot {self.name}: devices: a {device.type} belongs to {CARRIED[device.type]}"
+                    f"robot {self.name}: devices: a {device.type} belongs to "
+                    f"{CARRIED[device.type]}"
                 )
 
         if len(self.outline) < 3:
             raise ModelError(
-                f"robot {self.name}: outline needs at least 3 corners, found {len(self.outline)}"
+                f"robot {self.name}: outline needs at least 3 corners, "
+                f"found {len(self.outline)}"
             )
 
         for part in (self.outline, *self.parts):
@@ -408,7 +428,7 @@ class RobotSpec:
 
     @property
     def kinematics(self) -> Kinematics:
-        """How the robot can move."""
+        """Kinematics of the robot."""
         track, factor = self.track, self.pioneer.diff_conv
         if track is None:
             track = 2.0 * from_mm(1.0 / factor) if factor > 0.0 else DEFAULT_TRACK
@@ -420,7 +440,7 @@ class RobotSpec:
         )
 
     def device(self, kind: str) -> Any:
-        """The first device of a kind, or None."""
+        """Return the first device of a kind, or None."""
         if kind in CARRIED:
             return next(iter(self._carried(kind)), None)
         return next(
@@ -435,7 +455,9 @@ class RobotSpec:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """A device by its kind, or None: ``spec.gps`` is ``spec.device("gps")``."""
+            """Return a device by kind, or None: ``spec.gps`` is ``spec.device("gps")``."""
+            # Python looks up special methods before the class is complete; those must
+            # fail fast.
             if name.startswith("_") or not is_device(name):
                 raise AttributeError(
                     f"'{type(self).__name__}' object has no attribute '{name}'",
@@ -447,8 +469,10 @@ class RobotSpec:
 
     @property
     def equipment(self) -> tuple[DeviceSpec, ...]:
-        """All devices: those with a field of their own, `lasers` and so on, those that
-        every robot has, and `devices`.
+        """All devices of the robot.
+
+        These are the devices with their own field, such as `lasers`, the standard
+        devices, and `devices`.
         """
         own = {d.type for d in self.devices}
         carried = (device for kind in CARRIED for device in self._carried(kind))
@@ -459,7 +483,7 @@ class RobotSpec:
         )
 
     def fitted(self, device: DeviceSpec) -> RobotSpec:
-        """A copy with this device instead of those of its kind."""
+        """Return a copy with this device, which replaces all devices of its kind."""
         if device.type in CARRIED:
             name = CARRIED[device.type]
             changes: dict[str, Any] = {
@@ -467,6 +491,7 @@ class RobotSpec:
             }
             return replace(self, **changes)
 
+        # An empty or default device is what a robot has without an entry in the list.
         others = tuple(d for d in self.devices if d.type != device.type)
         return replace(
             self,
@@ -477,22 +502,23 @@ class RobotSpec:
 
     @property
     def front(self) -> float:
-        """How far the body reaches ahead of the centre of rotation, m."""
+        """Distance from the centre of rotation to the front of the body, m."""
         return max(x for part in (self.outline, *self.parts) for x, _ in part)
 
     @property
     def radius(self) -> float:
-        """Distance from the centre of rotation to the farthest corner of the body
-        (sensor cases excluded), m.
+        """Distance from the centre of rotation to the farthest corner of the body, m.
+
+        Cases of sensors do not count.
         """
         return max(hypot(x, y) for part in (self.outline, *self.parts) for x, y in part)
 
     def _repr_png_(self) -> bytes:
-        """The picture that notebooks show."""
+        """Return the picture that notebooks show."""
         return robot_png(self)
 
 
 @extension("robot_png")
 def robot_png(spec: RobotSpec) -> bytes:
-    """A picture of a robot's model as a PNG file."""
+    """Return a picture of a robot's model as a PNG file."""
     raise NotImplementedError

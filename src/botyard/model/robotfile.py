@@ -1,8 +1,8 @@
-"""The schema of robot files: tables by `botyard.model.filetables`, and the parts that
-need code of their own.
+"""Schema of robot files.
 
-Lengths are metres; angles are degrees (files are written by people) and radians from
-here on.
+`botyard.model.filetables` converts regular tables; only irregular parts have code here.
+Lengths are metres. Angles are degrees in files, because people write them, and radians
+inside the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from botyard.model.sensors import LaserSpec, SonarSpec, Transducer
 LoadLaser = Callable[[str], LaserSpec]
 
 
-# -- keys beside those of descriptions
+# -- keys of files that are not fields of descriptions
 
 
 class _LaserKeys(Strict, kw_only=True):
@@ -63,12 +63,14 @@ class _TransducerKeys(Strict, kw_only=True):
 _LASER: Final = FileTable(
     LaserSpec, name="LaserFile", base=_LaserKeys, apart=("pose", "flipped")
 )
-"""A laser model."""
+"""Table of a laser model."""
 LASER_MOUNT: Final = FileTable(
     LaserSpec, name="LaserMount", base=_MountKeys, apart=("type_name",)
 )
-"""A laser of the library by its `type`, or one that is fully described here, whose
-`type` is only a name.
+"""Table of a laser on a robot.
+
+Its `type` names a laser of the library. If the table describes the laser fully, `type`
+is only a name.
 """
 _SINGLE: Final = FileTable(
     Transducer,
@@ -76,7 +78,7 @@ _SINGLE: Final = FileTable(
     base=_TransducerKeys,
     apart=("pose", "connected", "range_min", "range_max"),
 )
-"""Settings of a single transducer that differ from those of its ring."""
+"""Table of a single transducer whose settings differ from those its ring sets."""
 
 if TYPE_CHECKING:
     _Single: TypeAlias = Any
@@ -126,11 +128,18 @@ RobotFile: Final = _ROBOT.type
 
 
 def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Normalise a robot file: move tables of devices, such as ``[bumpers]``, to the
-    front of its list ``[[devices]]``.
+    """Move device tables, such as ``[bumpers]``, to the front of ``[[devices]]``.
 
-    Instead of a table, ``true`` is a device with default parameters, ``false`` none.
+    Instead of a table, ``true`` stands for a device with default parameters, and
+    ``false`` for no device.
+
+    Raises
+    ------
+    TableError
+        The value of such a key is neither a table nor a truth value.
     """
+    # Keys that the schema knows stay; some, such as "battery", share their name with a
+    # device.
     own = {*table} & {*device_names()} - {*CARRIED, *RobotFile.__struct_fields__}
     if not own:
         return dict(table)
@@ -148,6 +157,7 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
             except TableError as error:
                 raise error.inside(name) from None
 
+    # A value of another type stays as it is; the check of the whole file reports it.
     listed = table.get("devices", [])
     return plain | {
         "devices": [*short, *listed] if isinstance(listed, list) else listed
@@ -155,8 +165,10 @@ def gather_devices(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
-    """The keys of a robot file that describe devices: a table for the only one of its
-    kind, else a list of tables.
+    """Return the keys of a robot file that describe devices.
+
+    A device that is the only one of its kind gets a table under its own key. If a kind
+    occurs twice, all devices go into one list of tables.
     """
     kinds = [d.type for d in devices]
     if len(set(kinds)) == len(kinds):
@@ -168,28 +180,38 @@ def devices_table(devices: Sequence[DeviceSpec]) -> dict[str, Any]:
 
 
 def laser_of(file: Any, *, pose: Pose = Pose(), flipped: bool = False) -> LaserSpec:
-    """The laser of a file (`LaserFile`), mounted.
+    """Return the mounted laser that a file (`LaserFile`) describes.
 
     Raises
     ------
     ModelError
-        Its values are invalid.
+        A value is invalid.
     """
     return _LASER.read(file, pose=pose, flipped=flipped)
 
 
 def mounted_laser(mount: Any, load: LoadLaser, where: str = "") -> LaserSpec:
-    """A laser mounted on a robot (`LaserMount`): `load` finds models of the library;
-    `where` is a prefix of keys in errors.
+    """Return a laser mounted on a robot (`LaserMount`).
+
+    Parameters
+    ----------
+    mount : LaserMount
+        Table of the laser.
+    load : callable
+        Finds a laser model of the library by name.
+    where : str
+        Prefix of keys in error messages.
 
     Raises
     ------
     ModelError
-        It is neither in the library nor described.
+        The laser is neither in the library nor fully described.
     """
+    # A mount with its own number of rays and range needs no model from the library.
     described = mount.samples is not UNSET and mount.range is not UNSET
     base = LaserSpec(type_name=mount.type) if described else load(mount.type)
     values = {"pose": Pose()} | LASER_MOUNT.values(mount, where)
+    # Once the model is upside down, a mount cannot turn it back.
     return replace(
         base, **values | {"flipped": values.get("flipped", False) or base.flipped}
     )
@@ -253,15 +275,20 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
 
     Parameters
     ----------
+    file : RobotFile
+        Validated contents of the file.
+    name : str
+        Model name.
     load : callable
         Finds a laser of the library by name.
 
     Raises
     ------
     ModelError
-        Its values make no sense.
+        A value is invalid.
     """
     values = _ROBOT.values(file)
+    # ARIA clients look up their parameter file by the subclass, so it is never empty.
     pioneer = values.get("pioneer", PioneerSpec(subclass=""))
     values["pioneer"] = replace(pioneer, subclass=pioneer.subclass or name)
     return RobotSpec(
@@ -276,8 +303,10 @@ def to_spec(file: Any, name: str, load: LoadLaser) -> RobotSpec:
 
 
 def to_table(spec: RobotSpec) -> dict[str, Any]:
-    """The contents of a robot file; `to_spec` converts them back to `spec`, up to the
-    last digit of angles.
+    """Return the contents of a robot file.
+
+    `to_spec` converts them back to `spec`, except for rounding of the last digit of
+    angles.
     """
     table = _ROBOT.write(spec) | {
         "lasers": [
@@ -287,9 +316,8 @@ def to_table(spec: RobotSpec) -> dict[str, Any]:
     }
     if spec.sonar is not None:
         table["sonar"] = _sonar_table(spec.sonar)
-    usual = {
-        name for name in STANDARD if not table_of(standard_device(name))
-    }  # without parameters there is nothing to say of them
+    # A standard device without parameters adds nothing to the file.
+    usual = {name for name in STANDARD if not table_of(standard_device(name))}
     return table | devices_table(
         [d for d in spec.equipment if d.type not in {*CARRIED, *usual}]
     )

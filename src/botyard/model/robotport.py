@@ -1,10 +1,10 @@
-"""The robot interface of all protocols (ports and adapters): SI units, without sockets,
-clocks or arrays of the engine.
+"""Interface between protocols and robots, in SI units.
 
-A session gets a `RobotPort` and needs nothing else of the program. Commands are queued
-and take effect with the next step; readings come from the last snapshot, so protocols
-cannot disturb each other (design §2). `botyard.sim.port.Port` and
-`botyard.sim.fleet.Fleet` implement the interface; protocols do not know the engine.
+It has no sockets, clocks or arrays of the engine. A session gets a `RobotPort` and
+needs nothing else of the program. Commands are queued and take effect in the next step.
+Readings come from the last snapshot, so protocols cannot disturb each other (design
+§2). `botyard.sim.port.Port` and `botyard.sim.fleet.Fleet` implement the interface;
+protocols do not depend on the engine.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class RobotState(NamedTuple):
     twist : Twist
         Velocity in the robot's frame.
     motors, stalled, estop : bool
-        Motors enabled; blocked while translating; emergency stop in progress.
+        Motors are enabled; the robot is blocked while translating; an emergency stop is in
+        progress.
     limits, accel, decel : Axes
-        Speed limits and ramps in force; m/s, m/s² and rad.
+        Speed limits, accelerations and decelerations in force; m/s, m/s² and rad.
     odometry_error : Axes
         Proportional errors of odometry in force.
     path : (float, float)
@@ -66,9 +67,7 @@ class RobotState(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """Step lengths: simulated, wanted in wall time, and measured in wall time for the
-    last step; s.
-    """
+    """Durations of a step, s: simulated, requested wall time, and last wall time."""
 
     sim: float = 0.1
     real: float = 0.1
@@ -76,8 +75,9 @@ class Timing(NamedTuple):
 
 
 class BodyColumns(Protocol):
-    """Dynamic state of all bodies as arrays with a row for each body, see `Fleet.rows`.
-    Read-only.
+    """Dynamic state of all bodies as read-only arrays with a row for each body.
+
+    `Fleet.rows` maps robots to rows.
     """
 
     @property
@@ -97,24 +97,22 @@ class BodyColumns(Protocol):
 
     @property
     def path(self) -> NDArray[np.float64]:
-        """Signed way by odometry, (n, 2): forward, m, and turned, rad."""
+        """Signed distance forward, m, and rotation, rad, by odometry, (n, 2)."""
         ...
 
     @property
     def odom_frame(self) -> NDArray[np.float64]:
-        """Origins of odometry in the world, as of when odometry was last set, (n, 3):
-        m, m, rad.
-        """
+        """World poses of odometry's origin when last set, (n, 3): m, m, rad."""
         ...
 
     @property
     def motors(self) -> NDArray[np.int8]:
-        """1: the motors are on, (n,)."""
+        """Whether the motors are on, (n,): 1 if so."""
         ...
 
     @property
     def stall(self) -> NDArray[np.int8]:
-        """1: it is stalled by an obstacle, (n,)."""
+        """Whether an obstacle stalls the body, (n,): 1 if so."""
         ...
 
     @property
@@ -124,55 +122,55 @@ class BodyColumns(Protocol):
 
 
 class Joystick(Protocol):
-    """A joystick that is plugged into a robot."""
+    """Joystick that is plugged into a robot."""
 
     @property
     def x(self) -> float:
-        """−1 … 1, to the right."""
+        """Deflection to the right, −1 to 1."""
         ...
 
     @property
     def y(self) -> float:
-        """−1 … 1, forward."""
+        """Deflection forward, −1 to 1."""
         ...
 
     @property
     def throttle(self) -> float:
-        """0 … 1: share of the top speed."""
+        """Fraction of the top speed, 0 to 1."""
         ...
 
     @property
     def button1(self) -> bool:
-        """The first button is pressed."""
+        """Whether the first button is pressed."""
         ...
 
     @property
     def button2(self) -> bool:
-        """The second button is pressed."""
+        """Whether the second button is pressed."""
         ...
 
 
 class Battery(Protocol):
-    """The battery of a robot."""
+    """Battery of a robot."""
 
     @property
     def by_charge(self) -> bool:
-        """It reports its charge instead of its voltage."""
+        """Whether the battery reports its charge instead of its voltage."""
         ...
 
     @property
     def drains(self) -> bool:
-        """It is simulated: its charge changes with time."""
+        """Whether the battery is simulated, so that its charge changes with time."""
         ...
 
     @property
     def on_dock(self) -> bool:
-        """The robot is at a charging station."""
+        """Whether the robot is at a charging station."""
         ...
 
     @property
     def is_low(self) -> bool:
-        """Its charge is too low to drive."""
+        """Whether the charge is too low to drive."""
         ...
 
     @property
@@ -182,31 +180,32 @@ class Battery(Protocol):
 
 
 class Electrics(Protocol):
-    """Battery, lines and temperature of a robot's controller board; see
-    `botyard.devices.electrics.Electrics`.
+    """Battery, lines and temperature of a robot's controller board.
+
+    See `botyard.devices.electrics.Electrics`.
     """
 
     digout: int
-    """Eight digital outputs."""
+    """Eight digital outputs, one per bit."""
     analog_port: int
-    """The analogue input that the SIP shows."""
+    """Number of the analogue input that the SIP shows."""
     temperature: int
-    """°C; −128: no sensor."""
+    """Temperature, °C; −128: no sensor."""
     temperature_warning: bool
     """Fault flag of the board."""
     estop_pressed: bool
-    """The emergency stop button is pressed."""
+    """Whether the emergency stop button is pressed."""
     version: int
-    """Grows with every change."""
+    """Version counter, which increases with every change."""
 
     @property
     def battery(self) -> Battery:
-        """The battery."""
+        """Battery of the robot."""
         ...
 
     @property
     def joystick(self) -> Joystick:
-        """The joystick that is plugged in."""
+        """Joystick that is plugged in."""
         ...
 
     @property
@@ -216,7 +215,7 @@ class Electrics(Protocol):
 
     @property
     def charge(self) -> float:
-        """Charge of the battery, per cent."""
+        """Charge of the battery, percent."""
         ...
 
     @property
@@ -231,7 +230,7 @@ class Electrics(Protocol):
 
     @property
     def inhibited(self) -> str:
-        """Why the motors cannot be enabled; "": they can."""
+        """Reason why the motors cannot be enabled; empty: they can be."""
         ...
 
     def test_battery(self, value: int) -> None:
@@ -255,47 +254,56 @@ class Gripper(Protocol):
         ...
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a while: up for a positive time, s, down for a negative
-        one.
-        """
+        """Move the lift for a time, s: up if positive, down if negative."""
         ...
 
     @property
     def positions(self) -> tuple[float, float, float]:
-        """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
+        """Positions of left and right paddle, m from the middle, and lift, 0 to 1."""
         ...
 
 
 class DeviceReader(Protocol):
-    """A further sensor of a robot; see `botyard.devices.view.DeviceReader`."""
+    """Further sensor of a robot; see `botyard.devices.view.DeviceReader`."""
 
     @property
     def spec(self) -> DeviceSpec:
-        """Its description."""
+        """Description of the device."""
         ...
 
     @property
     def kind(self) -> Device[Any, Any]:
-        """Its kind, which declares what interfaces show of it."""
+        """Kind of the device, which declares its presentation in interfaces."""
         ...
 
     @property
     def name(self) -> str:
-        """Its name among the devices of its robot."""
+        """Name among the devices of its robot."""
         ...
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Robot, kind and index, by which `Fleet` has the ranges of its beams."""
+        """Robot, kind and index, by which `Fleet` finds the beams' ranges."""
         ...
 
     def read(self) -> Any:
-        """The reading in the present state."""
+        """Return the reading in the current state."""
         ...
 
     def shown(self, what: str, make: Callable[[Any, Any], T]) -> T | None:
-        """The present reading converted for an interface; None if the kind's code
-        raises.
+        """Convert the current reading for an interface.
+
+        Parameters
+        ----------
+        what : str
+            Name of the conversion, for the log.
+        make : callable
+            Converts a description and a reading.
+
+        Returns
+        -------
+        value or None
+            None if the code of the kind raises.
         """
         ...
 
@@ -320,75 +328,82 @@ class Fleet(Protocol):
 
     @property
     def layout(self) -> int:
-        """Version of the layout: changes when rows of robots or offsets of readings
-        change.
+        """Version of the layout.
+
+        It changes with the rows of robots or the offsets of readings.
         """
         ...
 
     @property
     def odometry_variances(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Mean squares of the proportional errors of odometry by axis, (n, 3), and
-        whether they are drawn anew in every step, (n,).
+        """Mean squares of the proportional odometry errors, and their redraw flags.
+
+        The first array is (n, 3), by axis; the second, (n,), is true if the errors are
+        drawn again in every step.
         """
         ...
 
     @property
     def is_exact(self) -> bool:
-        """False when readings are rounded before they are served."""
+        """Whether readings are served exactly, without rounding."""
         ...
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and the slice of each one's
-        `readings`.
+        """Keys of all range sensors, and their slices of `readings`.
+
+        A key is (robot, kind, index).
         """
         ...
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Which range sensors were measured in the last step, (n,) bool in the order of
-        `placed`.
-        """
+        """Whether the last step measured each range sensor, (n,), as in `placed`."""
         ...
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of all range sensors measured in the last step, by their
-        keys; the same object while these are the same.
+        """Slices of `readings` of the range sensors measured in the last step, by key.
+
+        The object stays the same while these sensors are the same.
         """
         ...
 
     def age_us(self, key: Hashable) -> int:
-        """How long ago the reading of a range sensor that can be had was measured, µs
-        of simulated time; 0: after the last step.
+        """Return the age of a range sensor's available reading, µs of simulated time.
+
+        The age is 0 if the reading was measured after the last step.
         """
         ...
 
     def refresh(self) -> None:
-        """Measure with all subscribed sensors in the present state: needed after bodies
-        were added or removed between steps.
+        """Measure with all subscribed sensors in the current state.
+
+        This is needed after bodies were added or removed between steps.
         """
         ...
 
     def measure(self, keys: Iterable[Hashable]) -> None:
-        """Measure with these range sensors (robot, kind, index) in the present state,
-        unless the step did.
+        """Measure with these range sensors now, unless the step did so.
+
+        Keys are (robot, kind, index).
         """
         ...
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
-        """The beams of a sensor: (robot, kind, index)."""
+        """Return the beams of a sensor, by its key (robot, kind, index)."""
         ...
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """The slice of a sensor in `readings`, by its key; None if it was not measured
-        in this step.
+        """Return the slice of a sensor in `readings`, by its key.
+
+        The result is None if the sensor was not measured in this step.
         """
         ...
 
 
 class RobotPort(Protocol):
-    """A robot for a session; each session has its own port."""
+    """Robot for a session; each session has its own port."""
 
     @property
     def name(self) -> str:
@@ -397,12 +412,12 @@ class RobotPort(Protocol):
 
     @property
     def spec(self) -> RobotSpec:
-        """Its model."""
+        """Model of the robot."""
         ...
 
     @property
     def fleet(self) -> Fleet:
-        """All robots of its simulation."""
+        """All robots of the robot's simulation."""
         ...
 
     @property
@@ -417,7 +432,7 @@ class RobotPort(Protocol):
 
     @property
     def timing(self) -> Timing:
-        """Step lengths."""
+        """Durations of a step."""
         ...
 
     @property
@@ -427,9 +442,7 @@ class RobotPort(Protocol):
 
     @property
     def teleports(self) -> int:
-        """Number of times that the robot was placed by a command or by hand; never
-        decreases.
-        """
+        """Number of times that a command or a user placed the robot."""
         ...
 
     def claim(self) -> None:
@@ -437,81 +450,97 @@ class RobotPort(Protocol):
         ...
 
     def release(self) -> None:
-        """The session ends: unsubscribe its sensors; the robot stops with motors off,
-        unless another live source commands it.
+        """End the session: unsubscribe its sensors and stop the robot with motors off.
+
+        The robot keeps moving if another live source commands it.
         """
         ...
 
     def drive(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
-        """Queue: velocities until the next command, m/s forward, rad/s, m/s to the
-        left; None: unchanged.
+        """Queue velocities that hold until the next command; None: unchanged.
+
+        Parameters
+        ----------
+        v, vy : float or None
+            Velocities forward and to the left, m/s.
+        w : float or None
+            Yaw rate, rad/s.
         """
         ...
 
     def move(self, distance: float) -> None:
-        """Queue: drive straight by a signed distance, m, by odometry."""
+        """Queue a straight move by a signed distance, m, by odometry."""
         ...
 
     def turn_to(self, heading: float) -> None:
-        """Queue: turn to a heading in the odometry frame, rad."""
+        """Queue a turn to a heading in the odometry frame, rad."""
         ...
 
     def turn_by(self, angle: float) -> None:
-        """Queue: turn by an angle, rad."""
+        """Queue a turn by an angle, rad."""
         ...
 
     def stop(self) -> None:
-        """Queue: come to rest with the normal deceleration."""
+        """Queue a stop with the normal deceleration."""
         ...
 
     def emergency_stop(self) -> None:
-        """Queue: stop as hard as possible."""
+        """Queue an emergency stop with the largest deceleration."""
         ...
 
     def enable_motors(self, on: bool) -> None:
-        """Queue: motors on or off."""
+        """Queue switching the motors on or off."""
         ...
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue: limits of speed, m/s, and turn rate, rad/s; None: unchanged."""
+        """Queue limits of speed, m/s, and turn rate, rad/s; None: unchanged."""
         ...
 
     def set_ramp(
         self, axis: int, accel: float | None = None, decel: float | None = None
     ) -> None:
-        """Queue: acceleration and deceleration of an axis (0 forward, 1 lateral, 2
-        rotation), m/s² or rad/s²; None: unchanged.
+        """Queue acceleration and deceleration of an axis, m/s² or rad/s².
+
+        None leaves a value unchanged. The axis is 0 forward, 1 lateral, 2 rotation.
         """
         ...
 
     def set_odometry(self, pose: Pose) -> None:
-        """Queue: set the odometry to a pose, m, m, rad."""
+        """Queue setting the odometry to a pose, m, m, rad."""
         ...
 
     def reset_limits(self) -> None:
-        """Queue: restore speed limits and ramps of the model."""
+        """Queue restoring the speed limits and accelerations of the model."""
         ...
 
     def reset_pose(self) -> None:
-        """Queue: return the robot to its start pose, at rest, with odometry zero."""
+        """Queue a return to the start pose, at rest, with odometry zero."""
         ...
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: place the robot at a true pose; odometry stays. CommandError: too many
-        bodies at that place.
+        """Queue placing the robot at a true pose; odometry stays.
+
+        Raises
+        ------
+        CommandError
+            There are too many bodies at that place.
         """
         ...
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad).
-        CommandError: too many bodies there.
+        """Queue one coordinate of the true pose: 0 x (m), 1 y (m), 2 heading (rad).
+
+        Raises
+        ------
+        CommandError
+            There are too many bodies at that place.
         """
         ...
 
     def state(self) -> RobotState:
-        """State of the robot after the last step."""
+        """Return the state of the robot after the last step."""
         ...
 
     def subscribe_sonar(self, on: bool) -> None:
@@ -519,54 +548,59 @@ class RobotPort(Protocol):
         ...
 
     def sonar(self) -> SonarReadings | None:
-        """Sonar readings of the last step; None for a robot without sonar."""
+        """Return the sonar readings of the last step; None without a sonar."""
         ...
 
     @property
     def gripper(self) -> Gripper | None:
-        """The gripper, to be commanded."""
+        """Gripper, to be commanded; None for a robot without gripper."""
         ...
 
     def gripper_state(self) -> GripperState | None:
-        """Switches of the gripper."""
+        """Return the switches of the gripper; None for a robot without gripper."""
         ...
 
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, table sensors included; the first is the one of the
-        SIP.
+        """Return the bytes of digital inputs, including table sensors.
+
+        The first byte is the one in the SIP.
         """
         ...
 
     @property
     def devices(self) -> Mapping[str, DeviceReader]:
-        """Further sensors by their names."""
+        """Further sensors by name."""
         ...
 
     def subscribe_device(self, name: str, on: bool) -> None:
-        """Subscribe to one of them, or unsubscribe."""
+        """Subscribe to a further sensor, or unsubscribe."""
         ...
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that the devices set in fields of the standard information packet, by
-        field.
-        """
+        """Return bits of devices in the standard information packet, by field."""
         ...
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: make the robot invisible and without collisions (a ghost), or normal
-        again.
-        """
+        """Queue making the robot invisible and free of collisions, or normal again."""
         ...
 
     def set_odometry_errors(self, on: bool) -> None:
-        """Queue: switch odometry errors on (in the simulation's mode) or off."""
+        """Queue switching odometry errors on (in the simulation's mode) or off."""
         ...
 
     def move_joystick(
         self, x: float, y: float, throttle: float, button1: bool, button2: bool
     ) -> None:
-        """The joystick that is plugged into the robot: x, y from -1 to 1, throttle from
-        0 to 1.
+        """Move the joystick that is plugged into the robot.
+
+        Parameters
+        ----------
+        x, y : float
+            Deflections to the right and forward, −1 to 1.
+        throttle : float
+            Fraction of the top speed, 0 to 1.
+        button1, button2 : bool
+            Whether the buttons are pressed.
         """
         ...
 
@@ -583,7 +617,7 @@ class RobotPort(Protocol):
         ...
 
     def describe(self) -> list[str]:
-        """The whole state as lines of text, for the log."""
+        """Return the whole state as lines of text, for the log."""
         ...
 
     @property
@@ -594,8 +628,16 @@ class RobotPort(Protocol):
     def configure_laser(
         self, index: int, angle_min: float, increment: float, count: int
     ) -> None:
-        """Set the rays of a laser: bearing of the first, spacing (rad, positive) and
-        number.
+        """Set the rays of a laser.
+
+        Parameters
+        ----------
+        index : int
+            Index of the laser.
+        angle_min, increment : float
+            Bearing of the first ray, and positive spacing, rad.
+        count : int
+            Number of rays.
         """
         ...
 
@@ -604,5 +646,5 @@ class RobotPort(Protocol):
         ...
 
     def laser(self, index: int) -> LaserScan:
-        """Scan of the last step."""
+        """Return the scan of the last step."""
         ...

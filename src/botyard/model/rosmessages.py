@@ -1,5 +1,6 @@
-"""Declarations of ROS topics and frames of devices, which stand beside the device
-(`botyard.model.devices.Device`).
+"""Declarations of ROS topics and frames, which are part of a device's declaration.
+
+See `botyard.model.devices.Device`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ R = TypeVar("R")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 SCAN: Final = "sensor_msgs/LaserScan"
 OWN: Final = ("default", "nav2")
-"""The name profiles of botyard itself: with all that it has to offer, while the others
-have what those programs have.
+"""Name profiles of botyard itself, with all its topics.
+
+Each other profile has only the topics of the program that it imitates.
 """
 CLOUDS: Final = ("sensor_msgs/PointCloud", "sensor_msgs/PointCloud2")
 """Types of messages with points."""
@@ -32,16 +34,16 @@ CLOUDS: Final = ("sensor_msgs/PointCloud", "sensor_msgs/PointCloud2")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A device among those of its kind of a robot, which its names depend on.
+    """Position of a device among its kind on the robot, which determines its names.
 
     Attributes
     ----------
     index, count : int
-        Which of them it is, from 0, and how many there are.
+        Index of the device, from 0, and number of devices.
     tail : str
-        What its name has behind that of its kind: empty, or ``_2`` and so on.
+        Suffix of the device's name after the name of its kind: empty, or ``_2`` and so on.
     type_name : str
-        Its model, if its description names one.
+        Model of the device, if its description names one.
     """
 
     index: int = 0
@@ -50,8 +52,12 @@ class Place:
     type_name: str = ""
 
     def named(self, pattern: str) -> str:
-        """A topic or frame of the device, see `RosMessage`. ModelError: the pattern has
-        other fields.
+        """Return a topic or frame of the device, see `RosMessage`.
+
+        Raises
+        ------
+        ModelError
+            The pattern has unknown fields.
         """
         if "{" not in pattern:
             return pattern + self.tail
@@ -64,39 +70,40 @@ class Place:
             )
         except (LookupError, ValueError, AttributeError) as error:
             raise ModelError(
-                f'ros: expected a name with {{number}}, {{type}}, {{others}} or {{several}}, found "{shown(pattern)}"'
+                "ros: expected a name with {number}, {type}, {others} or {several}, "
+                f'found "{shown(pattern)}"'
             ) from error
 
 
 class RosFrame(NamedTuple):
-    """A frame of a device whose transform from base_link is published, also where no
-    topic is in it.
+    """Frame of a device whose transform from base_link is published.
+
+    It is published even if no topic uses it.
 
     Attributes
     ----------
     name : str
-        As `RosMessage.frame`.
+        Name of the frame, see `RosMessage.frame`.
     profiles : tuple of str
-        The name profiles that have it; empty: all.
+        Name profiles that have the frame; empty: all.
     """
 
     name: str
     profiles: tuple[str, ...] = ()
 
 
-# -- messages made from the beams of all devices of a step
+# -- messages made from the beams of all devices in a step
 
 
 class Rays(NamedTuple):
-    """Central rays of a range sensor, by which its readings become points.
+    """Central rays of a range sensor, which turn its readings into points.
 
     Attributes
     ----------
     origins, directions : (n, 3) float32
-        Where they begin in the robot's frame, m, and unit vectors.
+        Start points in the robot's frame, m, and unit vectors.
     farthest : (n,) float64
-        Readings from this range on are left out: nothing was met. m; infinite: none is
-        left out.
+        Readings from this range on, m, met nothing and are left out; infinite: none is.
     """
 
     origins: NDArray[np.float32]
@@ -104,21 +111,22 @@ class Rays(NamedTuple):
     farthest: NDArray[np.float64]
 
     def points(self, ranges: NDArray[np.float64]) -> NDArray[np.float32]:
-        """End points of ranges, (n,) m, in the robot's frame, (k, 3), m."""
+        """Return the end points (k, 3), m, of ranges (n,), m, in the robot's frame."""
         ends: NDArray[np.float32] = ranges.astype(np.float32)[:, None] * self.directions
         ends += self.origins
         return ends[ranges < self.farthest]
 
 
 class ScanArrays(NamedTuple):
-    """The message is a sensor_msgs/LaserScan with a range and an intensity (laser
-    return) for each beam.
+    """Marks a sensor_msgs/LaserScan with a range and an intensity for each beam.
+
+    The intensity is the laser return.
 
     Attributes
     ----------
     is_open : bool
-        Ranges are infinite where nothing was met, and negative infinite where something
-        is nearer than the laser measures (REP-117); else they are those that were read.
+        Whether a range is infinite if the beam met nothing, and negative infinite if an
+        object is nearer than the laser measures (REP-117). Otherwise ranges are as read.
     """
 
     is_open: bool
@@ -129,8 +137,16 @@ class ScanArrays(NamedTuple):
         returns: NDArray[np.int16],
         range_min: float = 0.0,
     ) -> NDArray[np.float32]:
-        """Ranges as they stand in the message, of ranges, (n,) m, laser returns, (n,),
-        and the least range, m, which nearer things read.
+        """Return the ranges of the message, (n,) m.
+
+        Parameters
+        ----------
+        ranges : (n,) float64
+            Ranges as read, m.
+        returns : (n,) int16
+            Laser returns.
+        range_min : float
+            Minimum range, m, which nearer objects read.
         """
         short = ranges.astype(np.float32)
         return (
@@ -141,8 +157,9 @@ class ScanArrays(NamedTuple):
 
 
 def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.float32]:
-    """Ranges, (n,) m, with negative infinity for those at the least range, m (REP-117);
-    0: a laser that measures from its origin on.
+    """Return ranges, (n,) m, with readings at the minimum range as negative infinity.
+
+    See REP-117. A minimum of 0 m belongs to a laser that measures from its origin.
     """
     return (
         np.where(ranges <= np.float32(range_min), np.float32(-np.inf), ranges)
@@ -152,29 +169,29 @@ def without_near(ranges: NDArray[np.float32], range_min: float) -> NDArray[np.fl
 
 
 class EndPoints(NamedTuple):
-    """The message is a cloud (`CLOUDS`) of the points where the beams of the device
-    end.
+    """Marks a cloud message (`CLOUDS`) of the end points of the device's beams.
 
     Attributes
     ----------
     rays : callable
-        Its rays, of a description.
+        Rays of the device, for a description.
     """
 
     rays: Callable[[Any], Rays]
 
 
 def point_cloud(points: NDArray[np.float32]) -> dict[str, Any]:
-    """The fields of a sensor_msgs/PointCloud of points (n, 3), m."""
+    """Return the fields of a sensor_msgs/PointCloud of points (n, 3), m."""
     return {"points": [{"x": x, "y": y, "z": z} for x, y, z in points.tolist()]}
 
 
 def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
-    """The fields of a sensor_msgs/PointCloud2 of points (n, 3), m."""
+    """Return the fields of a sensor_msgs/PointCloud2 of points (n, 3), m."""
     count = len(points)
     return {
         "height": 1,
         "width": count,
+        # Datatype 7 is FLOAT32 in sensor_msgs/PointField.
         "fields": [
             {"name": n, "offset": 4 * i, "datatype": 7, "count": 1}
             for i, n in enumerate("xyz")
@@ -191,42 +208,45 @@ def point_cloud2(points: NDArray[np.float32]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosMessage(Generic[S, R]):
-    """A ROS topic with readings of a device.
+    """ROS topic with readings of a device.
 
-    Names of a topic and of a frame may have these fields, for robots with several
-    devices of the kind: ``{number}`` counts them from 1; ``{type}`` is the
-    description's ``type_name``; ``{others}`` is empty for the first one, ``_1``, ``_2``
-    … for the others; ``{several}`` is empty for the only one, else ``_0``, ``_1`` ….
-    Names without a field get ``_2``, ``_3`` … from the second on.
+    Names of topics and frames may have these fields, for robots with several devices of
+    the kind:
+
+    - ``{number}`` counts the devices from 1.
+    - ``{type}`` is the description's ``type_name``.
+    - ``{others}`` is empty for the first device, and ``_1``, ``_2`` … for the others.
+    - ``{several}`` is empty for a single device, otherwise ``_0``, ``_1`` ….
+
+    From the second device on, names without a field get ``_2``, ``_3`` …
 
     Attributes
     ----------
     topic : str
-        Its name below that of the robot.
+        Name of the topic below the robot's name.
     type_name : str
-        Type of its messages, for example ``botyard_msgs/FiducialArray``.
+        Message type, for example ``botyard_msgs/FiducialArray``.
     fields : callable
-        The message of a reading: values by the names of its fields, nested as the
-        message is; a `Pose` for a geometry_msgs/Pose. A field ``header`` is filled in.
-        None: no message.
+        Message of a reading: values by field name, nested as the message is; a `Pose` for a
+        geometry_msgs/Pose. The field ``header`` is filled in. None: no message.
     definitions : mapping of str to str
         Definitions of message types that are not ROS's own, in order of dependency.
     frame : str or None
-        Frame of the sensor, without the robot's prefix; empty: the robot's own; None:
-        the header names none.
+        Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the
+        header names no frame.
     profiles : tuple of str
-        The name profiles that have the topic.
+        Name profiles that have the topic.
     period : float
         Minimum simulated time between messages, s; 0: one in every step.
     about : str
-        One line of description; empty: that of the kind.
+        One line of description; empty: the description of the kind.
     version : callable or None
-        If given, the topic is latched: a message is published only when this value of
-        the reading changes.
+        If given, the topic is latched: a message is published only when this value of the
+        reading changes.
     beams : ScanArrays, EndPoints or None
-        For kinds with beams: how the message follows from their ranges, so that those
-        of all robots are made at once, and faster than by `fields`, which must give the
-        same message.
+        For kinds with beams: how the message follows from their ranges. The messages of all
+        robots are then made at once, and faster than by `fields`, which must give the same
+        message.
     """
 
     topic: str
@@ -241,13 +261,20 @@ class RosMessage(Generic[S, R]):
     beams: ScanArrays | EndPoints | None = None
 
     def __post_init__(self) -> None:
-        """Check patterns and type. ModelError: one is invalid."""
+        """Validate the patterns and the type.
+
+        Raises
+        ------
+        ModelError
+            A pattern or the message type is invalid.
+        """
         for pattern in (self.topic, self.frame or ""):
             Place().named(pattern)
         expected = (SCAN,) if isinstance(self.beams, ScanArrays) else CLOUDS
         if self.beams is not None and self.type_name not in expected:
             raise ModelError(
-                f"ros: beams: expected {' or '.join(expected)}, found {shown(self.type_name)}"
+                f"ros: beams: expected {' or '.join(expected)}, "
+                f"found {shown(self.type_name)}"
             )
 
 

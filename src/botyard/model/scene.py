@@ -1,5 +1,6 @@
-"""The description of a world: walls, points, objects and places; frozen, in metres and
-radians, REP-103 axes.
+"""Description of a world's static parts: walls, points, objects and places.
+
+It is frozen, in metres and radians, with REP-103 axes.
 """
 
 from __future__ import annotations
@@ -21,15 +22,23 @@ from botyard.model.tracing import TracedCells, trace
 
 Float2D = NDArray[np.float64]
 MAX_EXTENT_M = 100_000.0
-"""Greatest width and height of a map, and distance of anything from its origin, m: of
-files, unless their reader was told to read larger ones, and of what programs draw.
+"""Largest width and height of a map, and largest distance from its origin, m.
+
+The limit holds for files, unless their reader is asked to accept larger ones, and for
+shapes that programs draw.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class GeoReference:
-    """Position of the map's origin on Earth (WGS 84): degrees north and east, metres
-    above the ellipsoid.
+    """Position of the map's origin on Earth (WGS 84).
+
+    Attributes
+    ----------
+    latitude, longitude : float
+        Degrees north and east.
+    altitude : float
+        Metres above the ellipsoid.
     """
 
     latitude: float
@@ -42,7 +51,7 @@ class GeoReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A named place: a goal, a dock, a home.
+    """Named place: a goal, a dock, a home.
 
     Attributes
     ----------
@@ -51,7 +60,7 @@ class Place:
     name : str
         Name; may be empty.
     pose : Pose
-        Its pose in the world, m and rad.
+        Pose in the world, m and rad.
     has_heading : bool
         Whether `pose.th` is meaningful.
     """
@@ -67,15 +76,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """A named area or line of the map that is not an obstacle: a forbidden line or
-    area, a bad-GPS sector.
+    """Named area or line of the map that is not an obstacle.
+
+    Examples are a forbidden line or area, and a sector with bad GPS.
 
     Attributes
     ----------
     kind, name : str
         Type and name as in the map.
     corners : tuple of (float, float)
-        Two end points of a line or the corners of a polygon, m.
+        Two end points of a line, or corners of a polygon, m.
     """
 
     kind: str
@@ -93,9 +103,9 @@ class SpecialWalls:
     Attributes
     ----------
     first, last : int
-        Rows `first` … `last` − 1 of `Scene.segments`.
+        Rows `first` to `last` − 1 of `Scene.segments`.
     returns : Returns
-        Their visibility.
+        Visibility of these walls.
     """
 
     first: int
@@ -112,25 +122,25 @@ def _empty(columns: int) -> Float2D:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Scene:
-    """The static description of a world: everything but robots.
+    """Static description of a world: everything except the robots.
 
     Attributes
     ----------
     name : str
         Display name of the map.
     source : str
-        File that it came from; empty when it was built in a program.
+        File that the scene was read from; empty if a program built it.
     map_file : str
-        The map's file, if `source` is a scenario that adds to it.
+        File of the map, if `source` is a scenario that adds to it.
     segments : (n, 4) float64 array
         Walls as x1, y1, x2, y2, m.
     special_walls : tuple of SpecialWalls
-        Those of `segments` that are not ordinary.
+        Rows of `segments` that are not ordinary walls.
     traced : tuple of TracedCells
-        Which of `segments` are outlines of solid cells, of which raster: `from_array`
-        and the readers of images and grids say so. Their inside is solid, that of other
-        closed walls is a hall. Rows that do not outline these cells (any more) count as
-        other walls.
+        Rows of `segments` that outline solid cells, each with its raster. `from_array` and
+        the readers of images and grids set it. The inside of these outlines is solid; the
+        inside of other closed walls is a hall. Rows that no longer outline these cells
+        count as other walls.
     points : (m, 2) float64 array
         Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution)
         (decisions, "Comparing").
@@ -143,11 +153,19 @@ class Scene:
     areas : tuple of Area
         Forbidden lines and areas, GPS sectors.
     view : tuple of four floats or None
-        Initial view of pictures: min x, min y, max x, max y, m; None: everything.
+        Initial view of pictures: min x, min y, max x, max y, m; None: the whole map.
     start : Pose or None
-        Start pose of the first robot; None when the map names none.
+        Start pose of the first robot; None if the map has none.
     georeference : GeoReference or None
         Position of the origin on Earth.
+
+    Raises
+    ------
+    ArgumentError
+        An array has the wrong shape or a number that is not finite, or the resolution is
+        not positive.
+    ModelError
+        The rows of special walls are not rows of `segments`.
     """
 
     name: str = "nomap"
@@ -176,7 +194,7 @@ class Scene:
             if not 0 <= wall.first <= wall.last <= len(self.segments):
                 raise ModelError(
                     f"special walls: expected rows of the {len(self.segments)} "
-                    f"segments, found {wall.first} … {wall.last}"
+                    f"segments, found {wall.first} to {wall.last}"
                 )
 
     def __repr__(self) -> str:
@@ -199,37 +217,41 @@ class Scene:
         *,
         name: str = "array",
     ) -> Scene:
-        """A scene whose walls are the outlines of an array's solid cells; `to_array`
-        gives the array again.
+        """Return a scene whose walls are the outlines of an array's solid cells.
+
+        `to_array` converts it back to the same array.
 
         Parameters
         ----------
         solid : (rows, columns) array of bool
-            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid;
-            of an image turn it over: ``solid[::-1]``.
+            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid. For an
+            image, reverse the rows: ``solid[::-1]``.
         resolution : float
             Edge of a cell, m.
         origin : Pose or tuple
-            Lower left corner of cell (0, 0): x, y, m; a third number turns the array
-            about it, rad.
+            Lower left corner of cell (0, 0): x, y, m; a third number rotates the array about
+            it, rad.
         name : str
             Display name.
 
         Raises
         ------
         ArgumentError
-            The array is not two-dimensional or not of bool, the resolution is not
-            positive, the origin is not two or three finite numbers, the name is no str,
-            or cells would be farther than `MAX_EXTENT_M` from the origin of the world.
+            The array is not two-dimensional or not of bool, the resolution is not positive, the
+            origin is not two or three finite numbers, the name is not a str, or a cell would be
+            farther than `MAX_EXTENT_M` from the origin of the world.
         """
         try:
             cells = np.asarray(solid)
-        except ValueError:  # rows of different lengths
+        except ValueError:
+            # NumPy makes no array of rows with different lengths.
             raise ArgumentError(
-                f"solid: expected a two-dimensional array of bool, found {arguments.found(solid)}"
+                "solid: expected a two-dimensional array of bool, found "
+                f"{arguments.found(solid)}"
             ) from None
 
         if cells.ndim != 2 or cells.dtype != np.bool_:
+            # An image of grey values is the likely mistake.
             hint = (
                 "; compare it first, as in Scene.from_array(image < 128, …)"
                 if cells.ndim == 2
@@ -250,40 +272,40 @@ class Scene:
         return cls(name=name, segments=segments, traced=traced, resolution=resolution)
 
     def to_array(self, resolution: float, *, filled: bool = True) -> Raster:
-        """The cells that walls and points occupy, as `Raster`: ``solid`` (rows,
-        columns) bool, ``x``, ``y`` and ``resolution``, m.
+        """Return the cells that walls and points occupy.
 
-        Row 0 is the lowest. A cell is occupied
+        The `Raster` has ``solid`` (rows, columns) bool, ``x``, ``y`` and
+        ``resolution``, m. Row 0 is the lowest. A cell is occupied
 
-        - if a wall crosses it that stops robots or that lasers see, or a point's square
-          does;
-        - with `filled`, also if its middle is in a solid cell of what the map was
-          traced from (`traced`): by `from_array`, or by a reader of images, ROS maps
-          and other grids. The inside of other closed walls, of halls and of blocks made
-          of lines, is free.
+        - if it is crossed by a wall that stops robots or that lasers see, or by a
+          point's square;
+        - with `filled`, also if its centre is in a solid cell of a raster that the map
+          was traced from (`traced`). `from_array` and the readers of images, ROS maps
+          and other grids trace maps. The inside of other closed walls, such as halls
+          and blocks made of lines, is free.
 
-        What was traced comes back as it was, free margins too, if it is all of the map
-        and the resolution is that of its cells: then cells have the borders that those
-        have, and outlines between them cross none. With a whole part of that resolution
-        each cell becomes several. Else borders are multiples of the resolution. The
-        array covers all walls, points and traced rasters. Movable objects are left out.
-        Files of lines (``.map``) do not say what was traced; scenarios that refer to an
-        image or a grid do.
+        A traced raster comes back unchanged, including free margins, if it is the whole
+        map and the resolution is its own: cell borders then coincide, and outlines
+        cross no cell. If the resolution is a whole fraction of the raster's resolution,
+        each cell becomes several cells. Otherwise borders are multiples of the
+        resolution. The array covers all walls, points and traced rasters. It leaves out
+        movable objects. Files of lines (``.map``) do not store traced rasters;
+        scenarios that refer to an image or a grid do.
 
         Parameters
         ----------
         resolution : float
             Edge of a cell, m.
         filled : bool
-            False: nothing is filled; borders are multiples of the resolution.
+            False: nothing is filled, and borders are multiples of the resolution.
 
         Raises
         ------
         ArgumentError
-            The resolution is not positive, or `filled` is no bool.
+            The resolution is not positive, or `filled` is not a bool.
         WorldError
-            There are more than 10⁸ cells, or nothing to draw: neither walls nor points,
-            and nothing was traced.
+            There are more than 10⁸ cells, or there is nothing to draw: no walls, no points and
+            no traced raster.
         """
         return rasterise(
             self,
@@ -293,13 +315,14 @@ class Scene:
 
     @property
     def is_empty(self) -> bool:
-        """True when there are no walls, points and boxes (no map)."""
+        """Whether there are no walls, points and boxes (no map)."""
         return not (len(self.segments) or len(self.points) or self.boxes)
 
     @property
     def bounds(self) -> tuple[float, float, float, float] | None:
-        """Bounding box of walls, points and boxes: min x, min y, max x, max y, m; None
-        for an empty world.
+        """Bounding box of walls, points and boxes; None for an empty world.
+
+        The values are min x, min y, max x, max y, m.
         """
         lows: list[Float2D] = []
         highs: list[Float2D] = []
@@ -334,19 +357,21 @@ class Scene:
         )
 
     def _repr_png_(self) -> bytes:
-        """The picture that notebooks show."""
+        """Return the picture that notebooks show."""
         return scene_png(self)
 
 
 @extension("scene_png")
 def scene_png(scene: Scene) -> bytes:
-    """A picture of a scene as a PNG file."""
+    """Return a picture of a scene as a PNG file."""
     raise NotImplementedError
 
 
 def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> bool:
-    """Whether the point (x, y) lies inside the polygon (even-odd rule; Shimrat, 1962).
-    Two corners (a line): False.
+    """Return whether the point (x, y) lies inside the polygon.
+
+    The function uses the even-odd rule (Shimrat, 1962). For two corners (a line) the
+    result is False.
     """
     inside = False
     for (x1, y1), (x2, y2) in zip(corners, corners[1:] + corners[:1], strict=True):
@@ -357,20 +382,19 @@ def in_polygon(corners: tuple[tuple[float, float], ...], x: float, y: float) -> 
 
 
 def check_extent(lines: Float2D, what: str) -> None:
-    """Refuse lines, (n, 4) m, or points, (n, 2) m, that are larger or farther away than
-    maps are.
+    """Refuse lines, (n, 4) m, or points, (n, 2) m, that exceed the size of maps.
 
     Raises
     ------
     ArgumentError
-        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the
-        origin.
+        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the origin.
     """
     ends = lines.reshape(-1, 2)
     if len(ends):
         far = float(max(np.abs(ends).max(), np.ptp(ends, axis=0).max()))
+        # The negated comparison also refuses NaN.
         if not far <= MAX_EXTENT_M:
             raise ArgumentError(
-                f"{what}: expected at most {MAX_EXTENT_M:g} m across, and from "
-                f"the origin, found {far:g} m"
+                f"{what}: expected a size and a distance from the origin of at most "
+                f"{MAX_EXTENT_M:g} m, found {far:g} m"
             )

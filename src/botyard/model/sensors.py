@@ -1,7 +1,7 @@
-"""Descriptions of range sensors: frozen, in SI units, without behaviour.
+"""Descriptions of range sensors: frozen dataclasses in SI units, without behaviour.
 
-Frames: a sensor's pose is given in the robot's frame (x forward, y left, REP-103);
-bearings are in the sensor's frame, counter-clockwise from its forward axis.
+The pose of a sensor is in the robot's frame (x forward, y left, REP-103). Bearings are
+in the sensor's frame, counter-clockwise from its forward axis.
 """
 
 from __future__ import annotations
@@ -19,26 +19,41 @@ from botyard.model.shapes import set_fields
 from botyard.names import check_name
 
 MAX_SAMPLES: Final = 100_000
-"""Most rays of a laser."""
+"""Largest number of rays of a laser."""
 MAX_SONAR_RAYS: Final = 1_000
-"""Most rays of a sonar transducer."""
+"""Largest number of rays of a sonar transducer."""
 MAX_DEVIATION_M: Final = 1e6
-"""Greatest standard deviation of ranges, m."""
+"""Largest standard deviation of ranges, m."""
 MAX_RATE_HZ: Final = 1e6
-"""Greatest rate of sensors and of commands: simulated time has whole microseconds."""
+"""Largest rate of sensors and of commands, Hz.
+
+Simulated time has whole microseconds.
+"""
 
 
 MAX_LATENCY_S: Final = 60.0
-"""Greatest latency of readings and commands, s."""
+"""Largest latency of readings and commands, s."""
 
 
 def check_latency(what: str, latency: float, jitter: float) -> None:
-    """Refuse a latency and its jitter, s, that are out of range. Raises ModelError."""
+    """Refuse a latency or a jitter, s, that is out of range.
+
+    Parameters
+    ----------
+    what : str
+        Start of the error message.
+
+    Raises
+    ------
+    ModelError
+        The latency is not within 0 and `MAX_LATENCY_S`, or the jitter exceeds the latency.
+    """
     if not 0.0 <= latency <= MAX_LATENCY_S:
         raise ModelError(
             f"{what}: latency must be 0 … {MAX_LATENCY_S:g} s, found {latency:g}"
         )
 
+    # A larger jitter would deliver readings before their measurement.
     if not 0.0 <= jitter <= latency:
         raise ModelError(
             f"{what}: jitter must be 0 … the latency, {latency:g} s, found {jitter:g}"
@@ -47,11 +62,17 @@ def check_latency(what: str, latency: float, jitter: float) -> None:
 
 def _check_missing(what: str, share: float) -> None:
     if not 0.0 <= share <= 1.0:
-        raise ModelError(f"{what}: missing must be a share of 0 … 1, found {share:g}")
+        raise ModelError(f"{what}: missing must be from 0 to 1, found {share:g}")
 
 
 def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
-    """Refuse a rate, Hz, that is out of range. Raises ModelError."""
+    """Refuse a rate, Hz, that is out of range.
+
+    Raises
+    ------
+    ModelError
+        The rate is not within 0 and `MAX_RATE_HZ`.
+    """
     if not 0.0 <= rate <= MAX_RATE_HZ:
         raise ModelError(
             f"{what}: {name} must be 0 … {MAX_RATE_HZ:g} Hz, found {rate:g}"
@@ -60,7 +81,7 @@ def check_rate(what: str, rate: float, name: str = "update_rate") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaserSpec(DeviceSpec):
-    """A scanning laser range finder.
+    """Scanning laser range finder.
 
     Attributes
     ----------
@@ -70,52 +91,55 @@ class LaserSpec(DeviceSpec):
     pose : Pose
         Mounting in the robot's frame, m and rad.
     size : tuple of float
-        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no
-        case.
+        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no case.
     fov : float
         Angle between the first and the last ray, rad.
     samples : int
         Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2
         (pioneer-protocol §7, SEN-002).
     range_min, range_max : float
-        Nearer surfaces read `range_min`; rays that hit nothing read `range_max`; m.
+        Range limits, m. A nearer surface reads `range_min`; a ray that hits nothing reads
+        `range_max`.
     flipped : bool
-        Mounted upside down: readings are served clockwise until a client configures the
-        scan.
+        Whether it is mounted upside down. Readings are then served clockwise until a client
+        configures the scan.
     range_noise : float
         Half-width of the uniform error of each range, m.
     range_deviation : float
-        Standard deviation of the Gaussian error of each range, m. It comes in addition
-        to the uniform one.
+        Standard deviation of the Gaussian error of each range, m, in addition to the
+        uniform error.
     range_share : float
-        Part of this standard deviation that grows with the range, m for each m of
-        range: σ² = range_deviation² + (range_share · r)².
+        Part of this standard deviation that grows with the range, m per m of range:
+        σ² = range_deviation² + (range_share · r)².
     angle_noise : float
-        Half-width of the uniform error of each ray's bearing, rad, drawn for every
-        scan.
+        Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
     reflector : ReflectorRule
-        Treatment of bright returns.
+        Conditions for reporting bright returns.
     update_rate : float
-        How often interfaces that publish by themselves (ROS) take a scan, Hz of
-        simulated time; 0: in every step. Who asks for a reading (programs, Pioneer
-        clients) gets that of the present state at any time, or the one that
-        `measurement_rate` and `latency` say.
+        Publishing rate of interfaces such as ROS, Hz of simulated time; 0: in every step.
+        Readings on request (programs, Pioneer clients) do not depend on it: they show the
+        current state, or the measurement that `measurement_rate` and `latency` determine.
     measurement_rate : float
-        How often it measures, Hz of simulated time; 0: in every step. In between all
-        who read it get the last measurement, with its stamp; a latency begins with the
-        measurement. Measurement k is k / rate after the beginning of time; in a
-        simulation the first step at or after that. A laser with fewer measurements than
-        steps takes them read or not.
+        Rate of measurements, Hz of simulated time; 0: in every step. Between two
+        measurements all readers get the last one, with its stamp, and a latency starts with
+        the measurement. Measurement k takes place at simulated time k / rate, in the first
+        step at or after it. A laser with fewer measurements than steps measures even if
+        nothing reads it.
     latency : float
-        A reading can be had from so long after its measurement on, s of simulated time;
-        in a simulation whole steps, to the nearest. Its stamp is that of the
-        measurement. A laser with latency measures in every step, read or not.
+        Time from a measurement until its reading is available, s of simulated time, rounded
+        to whole steps. The stamp is the time of the measurement. A laser with a latency
+        measures in every step, even if nothing reads it.
     jitter : float
-        Half-width of the uniform error of that time, s; drawn for each scan. Scans
-        never overtake each other.
+        Half-width of the uniform error of the latency, s, drawn for each scan. Scans never
+        overtake each other.
     missing : float
-        Share of the rays, 0 … 1, that get no return although there is something: drawn
-        for each ray of each scan. They read `range_max`.
+        Fraction of the rays, 0 to 1, that return nothing although they hit an object; drawn
+        for each ray of each scan. Such rays read `range_max`.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
     """
 
     type: str = field(default="laser", init=False)
@@ -145,7 +169,8 @@ class LaserSpec(DeviceSpec):
         check_name(self.type_name, "laser model", ModelError)
         if not 1 <= self.samples <= MAX_SAMPLES:
             raise ModelError(
-                f"laser {self.type_name}: samples must be 1 … {MAX_SAMPLES}, found {self.samples}"
+                f"laser {self.type_name}: samples must be from 1 to {MAX_SAMPLES}, "
+                f"found {self.samples}"
             )
 
         if not 0.0 <= self.range_min < self.range_max:
@@ -154,9 +179,11 @@ class LaserSpec(DeviceSpec):
                 f"< max, found [{self.range_min}, {self.range_max}]"
             )
 
+        # The tolerance admits 360° that were converted from degrees with a rounding
+        # error.
         if not 0.0 <= self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(
-                f"laser {self.type_name}: field of view must be within 0…360°, "
+                f"laser {self.type_name}: field of view must be from 0° to 360°, "
                 f"found {self.fov:.3f} rad"
             )
 
@@ -173,7 +200,7 @@ class LaserSpec(DeviceSpec):
 
     @property
     def increment(self) -> float:
-        """Bearing step between neighbouring rays, rad; 0 for a single ray."""
+        """Angle between neighbouring rays, rad; 0 for a single ray."""
         return self.fov / (self.samples - 1) if self.samples > 1 else 0.0
 
 
@@ -186,9 +213,9 @@ class Transducer:
     pose : Pose
         Mounting in the robot's frame, m and rad.
     connected : bool
-        An unconnected slot always reads the greatest range.
+        Whether it is connected. An unconnected slot always reads the largest range.
     range_min, range_max, fov, noise : float or None
-        As those of `SonarSpec`, where this one differs from the others of its ring.
+        Values that replace the values of the ring, see `SonarSpec`; None: as the ring.
     """
 
     pose: Pose
@@ -204,29 +231,35 @@ class Transducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SonarSpec(DeviceSpec):
-    """A ring of sonar transducers.
+    """Ring of sonar transducers.
 
     Attributes
     ----------
     type_name : str
         Name of the device type as reported to clients.
     transducers : tuple of Transducer
-        In the order of their index on the wire.
+        Transducers, in the order of their index on the wire.
     fov : float
         Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
     range_min, range_max : float
-        Nearer surfaces read `range_min`, none reads `range_max`; m. Bounds of those of
-        all transducers.
+        Range limits, m, which also bound the limits of each transducer. A nearer surface
+        reads `range_min`; a transducer that hits nothing reads `range_max`.
     noise : float
         Half-width of the uniform error of readings other than `range_max`, m.
     rays : int
-        Rays cast over the cone by each transducer, of which the shortest counts; 1 is
-        the central ray alone (SEN-017, SEN-018). A transducer with a cone of its own
-        has as many as keep their spacing.
+        Number of rays that each transducer casts over its cone, of which the shortest
+        counts; 1: only the central ray (SEN-017, SEN-018). A transducer with its own cone
+        has as many rays as keep the spacing.
     update_rate, measurement_rate : float
-        As those of `LaserSpec`, Hz.
+        Rates, Hz, see `LaserSpec`.
     latency, jitter, missing : float
-        As those of `LaserSpec`, s, s, and of transducers.
+        Latency and jitter, s, and fraction of transducers without a return, see
+        `LaserSpec`.
+
+    Raises
+    ------
+    ModelError
+        A value is out of its range.
     """
 
     type: str = field(default="sonar", init=False)
@@ -259,7 +292,8 @@ class SonarSpec(DeviceSpec):
 
         if not 1 <= self.rays <= MAX_SONAR_RAYS:
             raise ModelError(
-                f"sonar {self.type_name}: rays must be 1 … {MAX_SONAR_RAYS}, found {self.rays}"
+                f"sonar {self.type_name}: rays must be from 1 to {MAX_SONAR_RAYS}, "
+                f"found {self.rays}"
             )
 
         check_rate(f"sonar {self.type_name}", self.update_rate)
@@ -271,18 +305,18 @@ class SonarSpec(DeviceSpec):
             if t.connected and not self.range_min <= low < high <= self.range_max:
                 raise ModelError(
                     f"sonar {self.type_name}: transducer {i}: range must be "
-                    "within that of the ring, "
+                    "within the range of the ring, "
                     f"[{self.range_min}, {self.range_max}], found [{low}, {high}]"
                 )
 
             if t.fov is not None and not 0.0 <= t.fov <= 2.0 * math.pi + 1e-9:
                 raise ModelError(
-                    f"sonar {self.type_name}: transducer {i}: expected a cone of "
-                    f"0…360°, found {t.fov:.3f} rad"
+                    f"sonar {self.type_name}: transducer {i}: expected a cone from "
+                    f"0° to 360°, found {t.fov:.3f} rad"
                 )
 
     def limits_of(self, transducer: Transducer) -> tuple[float, float]:
-        """Range limits (min, max) of a transducer, m."""
+        """Return the range limits (min, max) of a transducer, m."""
         low, high = transducer.range_min, transducer.range_max
         return (
             self.range_min if low is None else low,
@@ -290,7 +324,7 @@ class SonarSpec(DeviceSpec):
         )
 
     def rays_of(self, transducer: Transducer) -> int:
-        """Number of rays over the cone of a transducer."""
+        """Return the number of rays over the cone of a transducer."""
         if self.rays == 1 or not transducer.connected:
             return 1
         if transducer.fov is None or not self.fov:

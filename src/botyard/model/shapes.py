@@ -1,10 +1,10 @@
-"""Descriptions by the names of their fields, so that digests and pickles outlive a
-change of their classes.
+"""Field-by-name forms of descriptions, for digests and pickles.
 
-A digest of a description covers each field that its class had in the first format of
-states (`FIRST`), and each later one that differs from its default: a field that a class
-gets later, with its default, changes no digest. Digests of objects of plug-ins' classes
-cover all fields.
+Digests and pickles by field name stay valid when a class changes.
+
+A digest covers each field that the class had in the first state format (`FIRST`). It
+also covers each later field that differs from its default. A new field with a default
+therefore changes no digest. For classes of plug-ins a digest covers all fields.
 """
 
 from __future__ import annotations
@@ -74,16 +74,19 @@ FIRST: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(names.split())
     for name, names in re.findall(r"(\w+):([^:]*)(?=\n\w|$)", _FIRST.strip())
 }
-"""Fields of the classes of descriptions in the first format of states, in their order
-then. A new class of descriptions is added with its fields of that time; a line is
-changed with a new format of states alone (`botyard.engine.state.VERSION`).
+"""Fields of each class of descriptions in the first state format, in their order then.
+
+Add a new class of descriptions with its current fields. Change a line only together
+with the state format (`botyard.engine.state.VERSION`).
 """
 _PLAIN: Final = frozenset({bool, int, float, str, bytes, type(None), np.ndarray})
 
 
 class _Shape(NamedTuple):
-    """How a class is digested: fields that always count, and the later ones with what
-    stands for their defaults.
+    """Fields of a class that a digest covers.
+
+    The first fields always count. Later fields come with the digested form of their
+    default.
     """
 
     first: tuple[str, ...]
@@ -101,14 +104,14 @@ def _shape(kind: type[Any]) -> _Shape:
 
 
 def _default(field: Field[Any]) -> Any:
-    """What `digested` makes of a field's default; MISSING: it has none."""
+    """Return the digested default of a field; MISSING: the field has no default."""
     if field.default_factory is not MISSING:
         return digested(field.default_factory())
     return field.default if field.default is MISSING else digested(field.default)
 
 
 def digested(value: Any) -> Any:
-    """What the digest of a description covers, as lists, mappings and plain values."""
+    """Return the digested content of a description as lists, mappings and values."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -123,6 +126,7 @@ def digested(value: Any) -> Any:
 
         return found
 
+    # Named tuples are digested like plain ones.
     if isinstance(value, tuple):
         return [digested(one) for one in value]
     if isinstance(value, Mapping):
@@ -131,7 +135,7 @@ def digested(value: Any) -> Any:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two results of `digested` are the same, to the sign of a zero."""
+    """Return whether two results of `digested` are equal, with signs of zeros."""
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return (
             type(one) is type(other)
@@ -146,18 +150,23 @@ def _is_same(one: Any, other: Any) -> bool:
             _is_same(one[key], other[key]) for key in one
         )
 
+    # The text of a float differs for 0.0 and -0.0, and is equal for two NaNs.
     return type(one) is type(other) and repr(one) == repr(other)
 
 
-# -- for pickle
+# -- pickles
 
 
 def set_fields(self: Any, values: Sequence[Any]) -> None:
-    """``__setstate__`` of a class that has got fields since the first format, whose
-    pickles have the values of `FIRST` in that order.
+    """Restore a pickled instance of a class that gained fields.
+
+    Such a class uses this function as ``__setstate__``. Old pickles hold the values of
+    `FIRST` in that order; fields without a value get their default.
     """
     here = fields(self)
     first = FIRST[type(self).__name__]
+    # Pickle stores values without names, so only their number shows which format wrote
+    # them.
     names = (
         first
         if len(values) == len(first) < len(here)
@@ -170,11 +179,12 @@ def set_fields(self: Any, values: Sequence[Any]) -> None:
                 one.default if one.default_factory is MISSING else one.default_factory()
             )
 
+        # The dataclasses are frozen and refuse plain assignment.
         object.__setattr__(self, one.name, given[one.name])
 
 
 class _Packed:
-    """A description that pickle keeps by its class and the names of its fields."""
+    """Description that pickles as its class and the names of its fields."""
 
     __slots__ = ("_kind", "_values")
 
@@ -186,38 +196,38 @@ class _Packed:
 
 
 def _again(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """The description of a `_Packed`."""
+    """Rebuild the description of a `_Packed`."""
     here = {one.name for one in fields(kind) if one.init}
     unknown = sorted(values.keys() - here)
     if unknown:
         raise StateError(
-            f"pickle: {kind.__name__} has no {', '.join(unknown)} here: another "
-            "version of botyard wrote it"
+            f"pickle: {kind.__name__} has no field {', '.join(unknown)}: another "
+            "version of botyard wrote the file"
         )
 
     return kind(**values)
 
 
 def packed(value: Any, known: dict[int, Any]) -> Any:
-    """A value for pickle, in which descriptions are kept by the names of their fields:
-    pickle gives the value itself back.
+    """Return a value for pickle that stores descriptions by field name.
 
-    Pickle alone keeps values of dataclasses with slots by their places: a class with
-    more fields would take them for others.
+    Unpickling gives the original value back. Plain pickle stores dataclasses with slots
+    by position, so a class with an additional field would misread the values.
 
     Parameters
     ----------
     value : value
-        A description, or tuples and lists of such.
+        A description, or tuples and lists of descriptions.
     known : dict
-        What was packed before, by identity: an object that is there twice stays one.
-        The caller keeps the objects.
+        Objects packed before, by identity, so that an object that occurs twice stays one
+        object. The caller keeps the objects alive.
     """
     kind = type(value)
     if kind is tuple or kind is list:
         return kind([packed(one, known) for one in value])
     if not is_dataclass(kind) or issubclass(kind, enum.Enum):
         return value
+    # An identity is valid only while its object lives; see `known`.
     if id(value) not in known:
         known[id(value)] = _Packed(
             kind,

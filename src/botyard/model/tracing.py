@@ -1,11 +1,13 @@
-"""From scan points to walls: the exact outline of the union of the points' squares, as
-few long segments as possible.
+"""Conversion of scan points and rasters to walls.
+
+The result is the exact outline of the union of the points' squares, in as few long
+segments as possible.
 
 A map point fills the square [x, x + resolution) × [y, y + resolution). Points on a
 common lattice (nearly all maps) are merged: an edge between two filled squares is not
-part of the outline, and collinear edges of neighbours become one segment.
-columbia.map's 63,311 points give 64,000 segments instead of 253,000. Works on sorted
-keys, so its memory follows the points, not the extent.
+part of the outline, and collinear edges of neighbours become one segment. The 63,311
+points of columbia.map give 64,000 segments instead of 253,000. The algorithm works on
+sorted keys, so its memory follows the number of points and not the extent.
 """
 
 from __future__ import annotations
@@ -24,33 +26,40 @@ Float2D = NDArray[np.float64]
 Int1D = NDArray[np.int64]
 
 LATTICE_TOLERANCE = 1e-3
-"""A point is on the lattice when it is off by less than this part of the resolution."""
+"""Largest distance of a point from the lattice, as a fraction of the resolution."""
 MAX_STEPS = 2**31
-"""Extent of the lattice, in steps; points farther apart are not merged, because keys
-would not fit into 64 bits.
+"""Largest extent of the lattice, in steps.
+
+Points farther apart are not merged, because keys would not fit into 64 bits.
 """
 
 
 MAX_SIDE = 1e12
-"""Greatest size of a raster, and distance from the origin, m."""
+"""Largest size of a raster, and largest distance of a raster from the origin, m."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedCells:
-    """A raster that walls were traced from: what tells the outline of something solid
-    from the walls of a hall.
+    """Raster from which walls were traced.
+
+    It distinguishes the outline of a solid object from the walls of a hall.
 
     Attributes
     ----------
     first, last : int
-        Rows `first` … `last` − 1 of `Scene.segments` are the outlines of its solid
-        cells; as many as there are, also none.
+        Rows `first` to `last` − 1 of `Scene.segments` are the outlines of the solid cells;
+        there may be none.
     rows, columns : int
-        Its size. Cells without outlines around them are free, also those at its border.
+        Size in cells. Cells without an outline around them are free, also at the border.
     width, height : float
-        Of a cell, m: along its rows, and across.
+        Size of a cell, m, along the rows and across them.
     origin : Pose
         Lower left corner of cell (0, 0), and direction of the rows; m, rad.
+
+    Raises
+    ------
+    ModelError
+        The rows, the size or the origin are invalid.
     """
 
     first: int
@@ -67,7 +76,7 @@ class TracedCells:
         ):
             raise ModelError(
                 "traced cells: expected rows of the segments, and a size, found "
-                f"{self.first} … {self.last}, "
+                f"{self.first} to {self.last}, "
                 f"{self.rows} × {self.columns} cells"
             )
 
@@ -80,7 +89,8 @@ class TracedCells:
             self.width > 0.0
             and self.height > 0.0
             and all(side <= MAX_SIDE for side in sides)
-        ):  # refuses NaN, too
+            # The comparisons are written so that NaN fails them.
+        ):
             raise ModelError(
                 "traced cells: expected a size of cells and an origin in m, "
                 f"found {self.width:g} × {self.height:g} at "
@@ -89,7 +99,7 @@ class TracedCells:
 
     @property
     def corners(self) -> Float2D:
-        """The corners of the raster, (4, 2), m."""
+        """Corners of the raster, (4, 2), m."""
         x, y = self.columns * self.width, self.rows * self.height
         return place_segments(
             np.array([[0.0, 0.0, x, 0.0], [x, y, 0.0, y]]), self.origin
@@ -102,15 +112,17 @@ def trace(
     origin: Pose = Pose(),
     allow: Callable[[int], None] | None = None,
 ) -> tuple[Float2D, tuple[TracedCells, ...]]:
-    """Outlines of the solid cells of a raster in the world, (k, 4) m, and the mark that
-    says so: `segments` and `traced` of a scene.
+    """Return the outlines of the solid cells of a raster, and their mark.
+
+    The outlines, (k, 4) m, are in the world's frame. They are `segments` and `traced`
+    of a scene.
 
     Parameters
     ----------
     solid, allow
         See `mask_to_segments`.
     edge : float
-        Of a cell, m.
+        Edge of a cell, m.
     origin : Pose
         Lower left corner of cell (0, 0), and direction of the rows.
     """
@@ -131,15 +143,19 @@ def trace(
 
 
 def _contains(sorted_keys: Int1D, wanted: Int1D) -> NDArray[np.bool_]:
-    """Which of the `wanted` keys occur in `sorted_keys`."""
+    """Return which of the `wanted` keys occur in `sorted_keys`."""
     at = np.searchsorted(sorted_keys, wanted)
+    # A position after the end would be no valid index; any other cannot match.
     at[at == len(sorted_keys)] = 0
     found: NDArray[np.bool_] = sorted_keys[at] == wanted
     return found
 
 
 def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
-    """First and last key of each run of consecutive keys; empty arrays for no keys."""
+    """Return the first and the last key of each run of consecutive keys.
+
+    The arrays are empty if there are no keys.
+    """
     breaks = np.flatnonzero(np.diff(keys) != 1)
     first = np.concatenate([keys[:1], keys[breaks + 1]])
     last = np.concatenate([keys[breaks], keys[-1:]])
@@ -147,17 +163,17 @@ def _runs(keys: Int1D) -> tuple[Int1D, Int1D]:
 
 
 def _edges(across: Int1D, along: Int1D) -> Float2D:
-    """Outline edges that run in the `along` direction of unit squares: rows (across,
-    along begin, across, along end).
+    """Return the outline edges of unit squares that run in the `along` direction.
+
+    The rows of the result are (across, along start, across, along end).
     """
-    # keys of different columns are never consecutive
+    # The stride keeps keys of different columns from being consecutive.
     stride = int(along.max()) + 3
-    keys = np.sort(
-        across * stride + along
-    )  # np.unique hashes, which takes ten times as long
+    # np.unique hashes, which takes ten times as long as sorting.
+    keys = np.sort(across * stride + along)
     keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]
     parts = []
-    # the squares' edge towards smaller, then larger `across`
+    # First the edges towards smaller `across`, then the edges towards larger `across`.
     for side in (0, 1):
         neighbour = keys - stride if side == 0 else keys + stride
         first, last = _runs(keys[~_contains(keys, neighbour)])
@@ -170,8 +186,10 @@ def _edges(across: Int1D, along: Int1D) -> Float2D:
 
 
 def _distinct(points: Float2D) -> Float2D:
-    """Unique points, sorted. Like np.unique, but sorted as complex numbers, which
-    releases the GIL.
+    """Return the unique points, sorted.
+
+    The function does what np.unique does, but sorts the points as complex numbers,
+    which releases the GIL.
     """
     keys = np.sort(np.ascontiguousarray(points).view(np.complex128).ravel())
     kept: Float2D = keys[
@@ -181,7 +199,7 @@ def _distinct(points: Float2D) -> Float2D:
 
 
 def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
-    """Outline of the union of the squares of all points.
+    """Return the outline of the union of the squares of all points.
 
     Parameters
     ----------
@@ -193,13 +211,16 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
     Returns
     -------
     (k, 4) float64 array
-        Segments x1, y1, x2, y2, m, all parallel to an axis. Points off the lattice of
-        the others give four edges each.
+        Segments x1, y1, x2, y2, m, all parallel to an axis. A point that is not on the
+        lattice of the others gives four edges of its own.
     """
     if not len(points):
         return np.zeros((0, 4))
     if float(np.abs(points).max()) / resolution >= MAX_STEPS / 4:
         return _four_edges(_distinct(points), resolution)
+    # Most points share the phase of their coordinates within a cell. The most frequent
+    # phase is the lattice; half the tolerance is added so that rounding does not split
+    # a phase.
     phase = np.mod(points / resolution + LATTICE_TOLERANCE / 2, 1.0)
     bucket = np.floor(phase / LATTICE_TOLERANCE).astype(np.int64)
     code = bucket[:, 0] * int(2 / LATTICE_TOLERANCE) + bucket[:, 1]
@@ -223,7 +244,7 @@ def squares_to_segments(points: Float2D, resolution: float) -> Float2D:
 
 
 def _four_edges(points: Float2D, resolution: float) -> Float2D:
-    """The four edges of the square of each point."""
+    """Return the four edges of the square of each point."""
     x, y = points.T
     x2, y2 = x + resolution, y + resolution
     edges = ((x, y, x2, y), (x2, y, x2, y2), (x2, y2, x, y2), (x, y2, x, y))
@@ -237,7 +258,7 @@ def _any_number(_count: int) -> None:
 def mask_to_segments(
     solid: NDArray[np.bool_], allow: Callable[[int], None] = _any_number
 ) -> Float2D:
-    """Outline of the solid cells of a raster.
+    """Return the outline of the solid cells of a raster.
 
     Parameters
     ----------
@@ -249,8 +270,8 @@ def mask_to_segments(
     Returns
     -------
     (k, 4) float64 array
-        Segments x1, y1, x2, y2 in cells from the lower left corner, all parallel to an
-        axis, as long as they can be. An edge between two solid cells is not part of the
+        Segments x1, y1, x2, y2 in cells from the lower left corner, each parallel to an
+        axis and as long as possible. An edge between two solid cells is not part of the
         outline.
     """
     level = _boundary_runs(solid, allow)
@@ -259,15 +280,15 @@ def mask_to_segments(
 
 
 def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Float2D:
-    """The edges along the rows of a raster: rows (begin, height, end, height)."""
+    """Return the edges along the rows of a raster, as (start, height, end, height)."""
     rows, columns = solid.shape
-    # between a row and the one below
+    # Row i of `edge` lies between the raster's rows i − 1 and i.
     edge = np.zeros((rows + 1, columns), np.bool_)
     edge[0] = solid[0] if rows else False
     edge[rows] = solid[rows - 1] if rows else False
     np.not_equal(solid[1:], solid[:-1], out=edge[1:rows])
-    # a run begins where an edge is and none was before it, and ends likewise; both are
-    # found in the same order
+    # A run starts where an edge follows no edge, and ends where no edge follows an
+    # edge. Both are found in the same order, so they alternate.
     change = np.zeros((rows + 1, columns + 1), np.bool_)
     change[:, 0] = edge[:, 0] if columns else False
     change[:, columns] = edge[:, columns - 1] if columns else False
@@ -280,23 +301,26 @@ def _boundary_runs(solid: NDArray[np.bool_], allow: Callable[[int], None]) -> Fl
 
 
 def mask_to_rectangles(solid: NDArray[np.bool_], limit: int) -> Float2D:
-    """The solid cells of a raster as rectangles that do not overlap: runs of a row,
-    joined with equal runs of the rows above.
+    """Return the solid cells of a raster as rectangles that do not overlap.
+
+    A rectangle joins a run of solid cells in a row with the equal runs of the rows
+    above.
 
     Parameters
     ----------
     solid : (rows, columns) bool array
         Row 0 is the lowest, column 0 the leftmost.
     limit : int
-            The search ends when more than this number are found.
+        The search stops after more than this number of rectangles.
 
     Returns
     -------
     (k, 4) float64 array
-        Least x, least y, greatest x, greatest y, in cells from the lower left corner.
+        Minimum x, minimum y, maximum x, maximum y, in cells from the lower left corner.
     """
     open_runs: dict[tuple[int, int], int] = {}
     found: list[tuple[int, int, int, int]] = []
+    # The loop runs one row beyond the raster, which closes all open runs.
     for row in range(len(solid) + 1):
         runs: set[tuple[int, int]] = set()
         if row < len(solid):
@@ -328,6 +352,6 @@ def place_segments(segments: Float2D, at: Pose) -> Float2D:
 
 
 def closed(outline: Outline) -> Float2D:
-    """The edges of a polygon, (n, 4)."""
+    """Return the edges of a polygon, (n, 4)."""
     corners = np.array(outline)
     return np.concatenate([corners, np.roll(corners, -1, axis=0)], axis=1)

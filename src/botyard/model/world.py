@@ -1,5 +1,7 @@
-"""A complete world: a scene, its robots and moving objects, their controllers, and
-settings of the simulation.
+"""Description of a complete world.
+
+A world has a scene, robots and moving objects, their controllers, and settings of the
+simulation.
 """
 
 from __future__ import annotations
@@ -19,19 +21,19 @@ from botyard.model.scene import Scene
 THING: Final = "thing"
 """Model name of moving objects, to which no client can connect."""
 ODOMETRY_ERRORS: Final = ("random_each_update", "random_init", "constant", "none")
-"""When odometry errors are drawn, see `botyard.Simulation`."""
+"""Modes of drawing odometry errors, see `botyard.Simulation`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A controller and its options.
+    """Controller and its options.
 
     Attributes
     ----------
     name : str
         Name of the controller, for example ``wander``.
     options : mapping of str to value
-        Its options.
+        Options of the controller.
     """
 
     name: str
@@ -40,20 +42,20 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRobot:
-    """A robot of a world.
+    """Robot of a world.
 
     Attributes
     ----------
     spec : RobotSpec
-        Its model.
+        Model of the robot.
     name : str
-        Its name; empty: one derived from the model's.
+        Name of the robot; empty: derived from the name of its model.
     pose : Pose or None
         True start pose; None: a free place at the map's home.
     program : Program or None
-        Controller that drives it while no client does.
+        Controller that drives the robot while no client does.
     served : bool
-        Whether clients can connect to it.
+        Whether clients can connect to the robot.
     """
 
     spec: RobotSpec
@@ -74,17 +76,17 @@ class Settings:
     step : float or None
         Simulated time of a step, s.
     speed : float or None
-        Simulated per wall time; 0: as fast as possible.
+        Simulated time per wall time; 0: as fast as possible.
     duration : float or None
         Simulated time after which the run ends, s.
     paused : bool
-        The simulation starts paused.
+        Whether the simulation starts paused.
     odometry_error : str or None
-        When odometry errors are drawn, see `botyard.Simulation`.
+        Mode of drawing odometry errors, see `botyard.Simulation`.
     sensor_noise : bool or None
         Whether range sensors have errors.
     threads : int or None
-        Maximum number of threads for range sensors.
+        Largest number of threads for range sensors.
     """
 
     seed: int | None = parameter(None, low=MIN_SEED, high=MAX_SEED)
@@ -106,16 +108,16 @@ class World:
     Attributes
     ----------
     scene : Scene
-        Its map and objects.
+        Map and objects.
     robots : tuple of PlacedRobot
-        Its robots and moving objects, in the order in which ports are assigned.
+        Robots and moving objects, in the order in which ports are assigned.
     settings : Settings
         Settings of the simulation.
     options : mapping of str to value
-        Options of the command line, by their long names, that describe it
+        Command-line options of the run, by their long names
         (`botyard.formats.worldoptions`).
     beside : tuple of str
-        Notes on parts of a running world that this description cannot hold.
+        Notes about parts of a running world that this description cannot hold.
     """
 
     scene: Scene
@@ -134,20 +136,23 @@ def thing(
     max_speed: float = 2.0,
     max_turn: float = 3.0,
 ) -> RobotSpec:
-    """The model of a moving object that is no robot: omnidirectional, without ramps,
-    with perfect odometry.
+    """Return the model of a moving object: omnidirectional, with perfect odometry.
+
+    Its speed changes without acceleration limits.
 
     Parameters
     ----------
     outline, parts : outlines
-        Its body, m; a square of 0.5 m if none is given.
+        Body, m; by default a square of 0.5 m.
     color : str
         X11 colour name or ``#rrggbb``.
     returns : Returns
-        Its visibility.
+        Visibility.
     max_speed, max_turn : float
         Top speeds, m/s and rad/s.
     """
+    # Accelerations of zero stand for "no limit". The watchdog is off, because no client
+    # sends the commands that it waits for.
     fast = Axes(max_speed, max_speed, max_turn)
     return RobotSpec(
         name=THING,
