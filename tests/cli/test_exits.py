@@ -109,7 +109,7 @@ def test_models_that_are_not_where_the_environment_says(tmp_path: Path) -> None:
     )
     assert done.returncode == ExitCode.MODELS_MISSING
     assert (
-        f"AMRISIM names a folder of models and maps that is not there: {tmp_path / 'gone'}"
+        f"AMRISIM names a folder of models and maps that does not exist: {tmp_path / 'gone'}"
         in done.stderr
     )
     args += ["--gui-port", str(free_port(1)), "--no-browser"]

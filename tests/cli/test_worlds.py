@@ -109,7 +109,7 @@ def test_a_scenarios_settings_and_options_hold_unless_the_command_line_says_othe
     [
         (
             "robot-nam: x",
-            "options: robot-nam: a world cannot set this; say it on the command line",
+            "options: robot-nam: a world cannot set this; use the command line",
         ),
         (
             "robot-nam: x",
@@ -537,7 +537,7 @@ def test_models_of_include_files_are_in_every_world_but_with_w(
     assert code == 0
     assert (
         '"hovercraft" is not a model type' in err
-        and "nothing of the user's include files is added" in err
+        and "the user's include files are ignored" in err
     )
 
 

@@ -94,7 +94,7 @@ def test_shapes_from_above() -> None:
     assert max(x for x, _ in d.bodies[0].parts[0]) == pytest.approx(1.0)
     d, notes = one("mesh: thing.STL")
     assert notes == [
-        "x.yaml: BODY b: has no shape but a mesh, if any: taken as a box of 0.5 m"
+        "x.yaml: BODY b: has no shape besides a possible mesh: it becomes a box of 0.5 m"
     ]
     d, notes = one(
         "shape: Box\ngeometry: {x: 1, y: 1, z: 1}\nlocation: {orientation: {r: "
@@ -102,7 +102,7 @@ def test_shapes_from_above() -> None:
     )
     assert d.bodies[0].pose.th == pytest.approx(1.0)
     assert notes == [
-        "x.yaml: BODY b: location: roll and pitch are left out",
+        "x.yaml: BODY b: location: roll and pitch are ignored",
         'x.yaml: BODY b: "kinematic chain" is not read',
     ]
 
@@ -219,7 +219,7 @@ def test_joints() -> None:
     assert (slide.inertia, slide.gains) == (2.0, Gains(5.0, 1.0))
     d, notes = parse(base + "type: spherical}")
     assert notes == [
-        "x.yaml: JOINT j: joints of type spherical are not in a plane: taken as fixed"
+        "x.yaml: JOINT j: joints of type spherical do not move in a plane: it becomes a fixed joint"
     ]
     assert not d.joints[0].unlimited
     for kind in ("revolute", "prismatic"):  # as in Bullet
@@ -232,7 +232,7 @@ def test_joints() -> None:
             0.0,
         )
         assert notes == [
-            "x.yaml: JOINT j: joint limits: 0.25 is above -0.2, so it moves freely"
+            "x.yaml: JOINT j: joint limits: 0.25 is above -0.2, so the joint has no limits"
         ]
 
     with pytest.raises(FormatError, match="expected revolute"):
@@ -255,11 +255,11 @@ def test_parametric_sensors() -> None:
         text + f"SENSOR s: {{parent: BODY a, array: [{up}, {{direction: {{x: 1}}}}]}}"
     )
     assert len(d.sensors[0].rays) == 1
-    assert notes == ["x.yaml: SENSOR s: 1 vertical rays are left out"]
+    assert notes == ["x.yaml: SENSOR s: 1 vertical rays are ignored"]
     assert parse(text + f"SENSOR s: {{parent: BODY a, array: [{up}]}}")[0].sensors == ()
     d, notes = parse(text + "SENSOR s: {parent: BODY a, type: Contact}")
     assert d.sensors == ()
-    assert "sensors of type contact are not read" in notes[0]
+    assert "sensors of type contact are ignored" in notes[0]
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,11 @@ def test_parametric_sensors() -> None:
         ),
         (
             "bodies: [b]\nb: {mass: -1, shape: Sphere, geometry: {radius: 1}}",
-            "expected 0 … 1e",
+            "expected a number from 0 to 1e",
         ),
         (
             "bodies: [b]\nb: {shape: Torus, geometry: {radius: 1}}",
-            "expected a shape out of",
+            "expected a shape of",
         ),
         ("bodies: [b]\nb: {shape: Box}", "expected a geometry"),
         ("bodies: [b]\nb: {shape: Box, geometry: {x: 1}}", "expected y, a length"),
@@ -380,7 +380,7 @@ def test_what_a_joint_moves_carries_no_sensors() -> None:
     d, notes = parse(text)
     assert d.carried == ("b",) and d.sensors == ()
     assert notes == [
-        'x.yaml: S: parent: botyard can mount nothing on "b", which a joint moves: it is left out'
+        'x.yaml: S: parent: botyard cannot mount objects on "b", which a joint moves: it is left out'
     ]
     sim = Simulation(Scene(boxes=d.bodies))
     sim.describe(d)
@@ -396,7 +396,7 @@ def test_an_endless_plane_is_left_out() -> None:
         f"bodies: [BODY Floor, BODY a]\nBODY Floor: {floor}\nBODY a: {BALL}\n"
     )
     assert [b.name for b in d.bodies] == ["a"]
-    assert notes == ["x.yaml: BODY Floor: an endless plane is left out"]
+    assert notes == ["x.yaml: BODY Floor: an infinite plane is ignored"]
     d, notes = one(
         "compound collision shape:\n- {shape: Plane, geometry: {normal: {z: "
         "1}}}\n- {shape: Sphere, geometry: {radius: 0.1}}"

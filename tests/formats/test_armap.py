@@ -136,7 +136,7 @@ def test_far_rows_are_refused_with_their_line() -> None:
     [
         (
             "NumPoints: 3\nDATA\n1 1\n2 2\n",
-            "x.map:2: 3 points are announced, found 2: the file seems to be cut off",
+            "x.map:2: 3 points are announced, found 2: the file seems to be truncated",
         ),
         (
             "NumLines: 1\nNumPoints: 3\nLINES\n0 0 9 9\n",
@@ -169,10 +169,13 @@ def test_maps_that_were_cut_off_are_refused(text: str, complaint: str) -> None:
         ),  # taken out by hand
         (
             "NumLines: 1\nLINES\n0 0 9 9\n",
-            "x.map: there is no DATA section: is it the whole file?",
+            "x.map: there is no DATA section; the file may be incomplete",
         ),
         ("NumPoints: 1\nDATA\n1 1\n2 2\n", "x.map:2: 1 points are announced, found 2"),
-        ("LINES\n0 0 9 9\n", "x.map: there is no DATA section: is it the whole file?"),
+        (
+            "LINES\n0 0 9 9\n",
+            "x.map: there is no DATA section; the file may be incomplete",
+        ),
         ("NumPoints: many\nDATA\n", 'x.map:2: expected a number of rows, found "many"'),
     ],
 )

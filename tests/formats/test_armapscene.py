@@ -185,8 +185,8 @@ def test_what_the_format_cannot_hold_is_told() -> None:
         "boxes: masses of 1 (bright …)",
         "boxes: fiducials of 1 (bright …)",
         "kite: written as",
-        "places: 2 are not read again as they are (Shelf s …)",
-        "what is shown at first is left out",
+        "places: 2 change on reading (Shelf s …)",
+        "the initial view is lost",
     ):
         assert any(words in n for n in notes), (words, notes)
 
@@ -245,12 +245,13 @@ def test_what_is_written_as_something_near_it() -> None:
     found = again(scene)
     assert [b.returns.laser for b in found.boxes] == [3], "bright all the same"
     assert (
-        "b: a laser return of 2 is written as 3; the format has none for a box" in notes
+        "b: a laser return of 2 is written as 3, because the format cannot store 2 for a box"
+        in notes
     )
     assert [a.corners for a in found.areas] == [
         ((2.0, -3.0), (4.0, -3.0), (4.0, 5.0), (2.0, 5.0)), ((6.0, -1.0), (10.0, -1.0), (10.0, 1.0), (6.0, 1.0)),
     ]  # fmt: skip
-    assert sum("written as the rectangle around it" in note for note in notes) == 2
+    assert sum("written as its bounding rectangle" in note for note in notes) == 2
 
 
 # -- rasters

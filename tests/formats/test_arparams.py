@@ -259,7 +259,7 @@ def test_an_omnidirectional_robot() -> None:
         (
             "Subclass a\nSonarNum 2\nSonarUnit 900 1 2 3\n",
             3,
-            "a sonar number of 0 … 254",
+            "a sonar number from 0 to 254",
         ),
         (
             "Subclass a\nSection Laser parameters\nLaserType lidar9\n",

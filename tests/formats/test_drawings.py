@@ -214,7 +214,7 @@ def test_a_reference_system_that_is_not_known_is_told(name: object) -> None:
         510,
         5,
     )
-    assert "is not known; its numbers decide" in told[0]
+    assert "is not known; the values of the coordinates decide" in told[0]
 
 
 @pytest.mark.parametrize("name", ["urn:ogc:def:crs:EPSG::25832", None])

@@ -178,7 +178,7 @@ def test_plain_pnm(text: bytes) -> None:
 def test_the_size_of_a_pixel_is_told_when_it_is_assumed() -> None:
     told: list[str] = []
     read_world(png(np.array([[0, 255]])), Options(warn=told.append))
-    assert told == ["plan.png: taken as 0.05 m a pixel (--resolution says otherwise)"]
+    assert told == ["plan.png: assuming 0.05 m a pixel (--resolution changes that)"]
     told.clear()
     read_world(png(np.array([[255, 255]])), Options(warn=told.append, resolution=1.0))
     assert "no pixel is solid" in told[0]
@@ -379,7 +379,7 @@ def test_ten_million_cells_are_read_without_a_yaml_reader() -> None:
             FLOW.replace("64", "9" * 40),
             'data: expected whole numbers from −1 to 100, found "999',
         ),
-        (FLOW.replace("100", "1000"), "expected −1 … 100"),
+        (FLOW.replace("100", "1000"), "expected −1 to 100"),
         (FLOW.replace("0.5", "-1"), "resolution: expected a number"),
         (FLOW.replace("x: 1.0", "x: here"), "origin.position.x: expected a number"),
     ],

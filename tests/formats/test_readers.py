@@ -184,18 +184,18 @@ def test_a_path_that_is_there_counts_before_a_name_that_is_like_it() -> None:
     [
         (
             bundle(m_yaml=b"image: q.png\nresolution: 1\n", p_png=b""),
-            '"q.png" is not in the archive: beside this file there is p.png',
+            '"q.png" is not in the archive: the folder of this file has p.png',
         ),
         (
             bundle(m_yaml=b"image: q.png\nresolution: 1\n"),
-            "not in the archive: this file is alone in its folder",
+            "not in the archive: the folder of this file has no other file",
         ),
         (bundle(m_yaml=b"image: m.yaml\nresolution: 1\n"), "m.yaml"),
         (bundle(m_yaml=b"image: ..\nresolution: 1\n"), "is not in the archive"),
-        (bundle(), "expected a map or a world in it, found none"),
+        (bundle(), "expected a map or a world in the archive, found none"),
         (
             bundle(a_world=b"", b_world=b""),
-            "expected one map or world in it, found a.world, b.world",
+            "expected one map or world in the archive, found a.world, b.world",
         ),
         (bundle(a_world=b'include "/etc/passwd"'), "no such file"),
         (bundle(a_world=b'include "../../../../etc/passwd"'), "no such file"),
@@ -252,7 +252,7 @@ def test_a_bundle_that_would_fill_the_disk_is_refused() -> None:
         read_world(Source("a.zip", out.getvalue()))
     with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
         archive.writestr("a.map", b"2D-Map\n")
-    with pytest.raises(MapError, match="expected deflate"):
+    with pytest.raises(MapError, match="expected compression by deflate"):
         read_world(Source("a.zip", out.getvalue()))
 
 

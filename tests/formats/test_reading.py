@@ -209,7 +209,7 @@ def test_remarks_come_along_but_not_without_end(
     monkeypatch.setattr(reading, "read_world", chatty)
     _, warnings = over_there(asked("x", data=b""))
     assert len(warnings) == 201
-    assert warnings[-1] == "100 more remarks about this file were left out"
+    assert warnings[-1] == "100 more remarks about this file are not shown"
     assert warnings[0].startswith("remark 0\\n")
     assert len(warnings[0]) <= 500
 
@@ -278,12 +278,12 @@ def test_what_a_process_sends_that_was_taken_over_is_no_world() -> None:
             told(scene(name, value))
 
     for number in (1, -1):
-        with pytest.raises(ReadingFailed, match="expected models"):
+        with pytest.raises(ReadingFailed, match="expected a model for each"):
             told(robot(number))
 
     with pytest.raises(BotyardError, match="--max-read vertices"):
         told(scene("segments", np.ones((20, 4))), Budget(vertices=20))
-    with pytest.raises(ReadingFailed, match="before it was done"):
+    with pytest.raises(ReadingFailed, match="ended early"):
         told(lambda kind, body: body, last=2)
     with pytest.raises(ReadingFailed, match="nothing was read"):
         reading.receive_reading([("end", None)], Budget(), print, print)

@@ -174,7 +174,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
         (
             GOOD.replace("resolution: 0.05", "resolution: fine"),
             2,
-            "resolution: expected metres a pixel",
+            "resolution: expected metres per pixel",
         ),
         (
             GOOD.replace("resolution: 0.05", "resolution: 0"),
@@ -189,7 +189,7 @@ def test_images_of_all_kinds(tmp_path: Path, kind: str) -> None:
             "a finite number, found .nan",
         ),
         (GOOD.replace("negate: 0", "negate: maybe"), 4, "0 or 1"),
-        (GOOD.replace("0.65", "65"), 5, "a share from 0 to 1"),
+        (GOOD.replace("0.65", "65"), 5, "a number from 0 to 1"),
         (
             GOOD.replace("[-1.0, -2.0, 0.0]", "[1, nan, 0]"),
             3,
@@ -306,7 +306,7 @@ def test_no_value_crashes_the_reader(values: dict[str, str]) -> None:
 def test_images_that_are_none(tmp_path: Path) -> None:
     path = tmp_path / "lab.yaml"
     path.write_text(GOOD)
-    with pytest.raises(MapError, match="is not there"):
+    with pytest.raises(MapError, match="does not exist"):
         load_scene(path)
     for data in (b"", b"P5 nonsense", b"\x89PNG\r\n\x1a\n" + bytes(20)):
         (tmp_path / "lab.pgm").write_bytes(data)
@@ -340,7 +340,7 @@ def test_clients_find_them_and_other_yaml_is_not_offered(tmp_path: Path) -> None
     (tmp_path / "old.map").write_text("2D-Map\n")
     names = [name for name, shipped in client_maps([tmp_path.resolve()]) if not shipped]
     assert names == ["lab.yaml", "old.map"]
-    with pytest.raises(MapError, match=r"send both at once, or in one \.zip"):
+    with pytest.raises(MapError, match=r"send both at once or in one \.zip"):
         read_world(Source("lab.yaml", GOOD.encode()))
 
 

@@ -408,10 +408,10 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
     )
     notes = "\n".join(saving.save(world, tmp_path / "w.yaml"))
     for words in (
-        'the second "x" is called "x_002"',
-        "the area dot of fewer than 2 corners",
+        'the second "x" is renamed "x_002"',
+        "the area dot is not written: it has fewer than 2 corners",
         "r: the option f of its controller",
-        "the option log-file is left out",
+        "the option log-file is not written",
         "3 joints",
     ):
         assert words in notes

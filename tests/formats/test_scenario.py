@@ -318,7 +318,7 @@ def test_a_few_lines_of_aliases_that_stand_for_billions_are_refused() -> None:
         for p, c in zip("abcdefgh", "bcdefghi", strict=True)
     ]
     with pytest.raises(
-        WorldFileError, match="11111111 things described, and at most 5000000"
+        WorldFileError, match="11111111 entities described, and at most 5000000"
     ):
         read("\n".join(lines))
 
@@ -359,7 +359,7 @@ def test_the_map_may_be_any_file_or_a_shipped_one_but_no_scenario(
         [0, 0, 1, 0]
     ]
     (tmp_path / "other.yaml").write_text("botyard: 1\nmap: other.yaml\n")
-    with pytest.raises(WorldFileError, match="is a scenario itself"):
+    with pytest.raises(WorldFileError, match="found a scenario"):
         read("botyard: 1\nmap: other.yaml", tmp_path)
     with pytest.raises(WorldFileError, match=r"in one \.zip"):
         read("botyard: 1\nmap: secret.map")

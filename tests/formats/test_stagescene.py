@@ -455,7 +455,7 @@ def test_settings() -> None:
 
     s = world("speedup -1", notes).settings
     assert s.speed is None
-    assert "in real time all the same" in notes[-1]
+    assert "in real time unless --fast is given" in notes[-1]
 
 
 def test_the_window_says_what_is_shown_at_first() -> None:

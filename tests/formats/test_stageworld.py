@@ -155,7 +155,7 @@ def test_no_text_does_anything_but_be_refused_or_read(words: list[str]) -> None:
 
 
 def test_deep_nesting_is_refused() -> None:
-    with pytest.raises(ModelFileError, match="levels of things in each other"):
+    with pytest.raises(ModelFileError, match="nested levels"):
         parse("a ( " * 1000)
 
 
@@ -366,7 +366,7 @@ def test_rules_for_bright_surfaces(
         math.degrees(default.max_incidence) if angle is None else angle
     )
     assert found.strength == strength
-    assert any("none of" in note for note in library.notes.texts) is (expected is None)
+    assert any("of an unknown kind" in note for note in library.notes.texts) is (expected is None)
 
 
 @pytest.mark.parametrize(
@@ -762,7 +762,7 @@ def test_a_ring_of_single_transducers_is_saved_whole() -> None:
         (
             "laser ( samples 3 laser_return_rules 1 "
             "laser_return_rule[0].model_eq 7 laser_return_rule[0].detect 4 )",
-            "none of",
+            "of an unknown kind",
         ),
         (
             "laser ( samples 3 laser_return_rules 1 "

@@ -314,7 +314,7 @@ def test_missing_models_are_asked_about_and_end_it_when_refused(
         one = PageObject(context.new_page())
         one.open(url)
         dialog = one.tab.get_by_role("dialog", name="Go on without the models?")
-        expect(dialog).to_contain_text(f"that is not there: {tmp_path / 'gone'}")
+        expect(dialog).to_contain_text(f"that does not exist: {tmp_path / 'gone'}")
         # it is answered, not left: a second Escape closes a dialog in any case; and
         # keys do not reach the world behind it
         for key in ("Escape", "Escape", "Control+a", "Backspace"):

@@ -62,7 +62,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
         (
             "run: lab.py:drive\ngrid: {a: [1]}\nseeds: 3\ngrid: {b: [1]}",
             5,
-            'the key "grid" stands there twice',
+            'the key "grid" occurs twice',
         ),
         (
             "run: lab.py:drive\ngrid: {a: [1]}\nsample: {count: 2, values: {a: {uniform: [0, 1]}}}",
@@ -90,7 +90,7 @@ def plan_of(folder: Path, text: str, name: str = "plan.yaml") -> Plan:
             5,
             "from 0 to",
         ),
-        ('run: lab.py:drive\ngrid:\n  a: ["\\uD800"]', 4, "found a half of one"),
+        ('run: lab.py:drive\ngrid:\n  a: ["\\uD800"]', 4, "found half of one"),
         ("run: lab.py:drive\nseeds: [1, 1]", 3, "each once"),
         ("run: lab.py:drive\nseeds: 2000000", 3, "expected 1 … 1000000 seeds"),
         (

@@ -219,9 +219,7 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="UTF-8"):
         load_task(path)
     path.write_text("[" * 100_000)
-    with pytest.raises(
-        TaskError, match=r"too large: \d+ levels of things in each other|not JSON"
-    ):
+    with pytest.raises(TaskError, match=r"too large: \d+ nested levels|not JSON"):
         load_task(path)
 
     with pytest.raises(TaskError, match="cannot be written"):

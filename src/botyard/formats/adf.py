@@ -1,8 +1,8 @@
-"""AMBF description files (ADF, YAML): bodies, joints, sensors, vehicles, actuators,
-cameras and lights, as far as a plane allows.
+"""Reader of AMBF description files (ADF, YAML).
 
-What a plane cannot hold (heights, axes that are not vertical, meshes) is reported and
-left out (ambf-messages.md §9).
+They contain bodies, joints, sensors, vehicles, actuators, cameras and lights.
+Properties that a plane cannot represent (heights, axes that are not vertical, meshes)
+are reported and ignored (ambf-messages.md §9).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ T = TypeVar("T")
 
 COLOR: Final = "#b08050"
 DEFAULT_GAIN: Final = 10.0
-"""Proportional gain of controllers for which a file gives none."""
+"""Default proportional gain of controllers."""
 MIN_INERTIA: Final = 1e-4
-"""Inertia of joints whose child has less, kg·m² or kg."""
+"""Smallest inertia of joints, kg·m² or kg."""
 _LISTS: Final = (
     "bodies",
     "joints",
@@ -93,7 +93,7 @@ _APPEARANCE: Final = frozenset(
         "multipass",
     }
 )
-"""Words of keys that describe appearance only; such keys are ignored without a warning.
+"""Words of keys that only describe appearance; such keys are ignored without a warning.
 """
 
 
@@ -102,11 +102,11 @@ def _is_appearance(key: str) -> bool:
 
 
 class _LeftOut(Exception):
-    """An object of the file is left out, for this reason."""
+    """An object of the file is left out; the text is the reason."""
 
 
 class _Table:
-    """A mapping of the file that remembers which keys were read."""
+    """Mapping of the file that remembers which keys were read."""
 
     def __init__(self, reader: _Reader, data: Any, where: str) -> None:
         if not isinstance(data, dict):
@@ -138,11 +138,13 @@ class _Table:
             raise self.fail(key, f"expected a number, found {brief(value)}") from None
 
         if not low <= number <= high:
-            raise self.fail(key, f"expected {low:g} … {high:g}, found {number:g}")
+            raise self.fail(
+                key, f"expected a number from {low:g} to {high:g}, found {number:g}"
+            )
         return number
 
     def size(self, key: str) -> float:
-        """A required length, m."""
+        """Return a required length, m."""
         if key not in self:
             raise self.fail("", f"expected {key}, a length in m")
         return self.number(key, 0.0, 1e-4, 1e4)
@@ -202,8 +204,16 @@ class _Table:
 
 
 class _Mass(NamedTuple):
-    """Mass of a body, kg, its moments of inertia as the file gives them, and that about
-    the vertical, kg·m².
+    """Mass of a body and its moments of inertia.
+
+    Attributes
+    ----------
+    mass : float
+        Mass, kg.
+    about : (float, float, float)
+        Moments of inertia about the axes, as the file gives them, kg·m².
+    moment : float
+        Moment of inertia about the vertical, kg·m².
     """
 
     mass: float = 0.0
@@ -224,7 +234,8 @@ class _Reader:
         )
         if not any(key in self._root for key in _LISTS):
             raise WorldFileError(
-                f"expected an AMBF description with one of {', '.join(_LISTS)}, found none",
+                f"expected an AMBF description with one of {', '.join(_LISTS)}, "
+                "found none",
                 source.name,
                 1,
             )
@@ -268,7 +279,8 @@ class _Reader:
         for key in ("soft bodies", "multibody"):
             if key in self._root:
                 self._warn(
-                    f'{self._source.name}: "{key}" is not read: botyard has none'
+                    f'{self._source.name}: "{key}" is ignored: botyard does not '
+                    "support it"
                 )
 
         boxes: list[BoxObject] = []
@@ -297,7 +309,7 @@ class _Reader:
         for known in [
             k for k, name in self._qualified.items() if name in self._carried
         ]:
-            # nothing in another file can be mounted there
+            # Objects of other files cannot be mounted on a carried body.
             del self._qualified[known]
 
         return made
@@ -305,8 +317,9 @@ class _Reader:
     def _made(
         self, kind: str, make: Callable[[str, _Table], T | None]
     ) -> tuple[T, ...]:
-        """The objects of one list; an object that refers to a body that is not there is
-        noted and left out, as in AMBF.
+        """Return the objects of one list.
+
+        As in AMBF, an object that refers to a missing body is noted and left out.
         """
         made = []
         for key, table in self._listed(kind):
@@ -324,12 +337,13 @@ class _Reader:
     # -- names and poses
 
     def _name(self, key: str, table: _Table, base: str = "") -> str:
-        """The object's name, without blanks; a running number makes it unique (§3)."""
+        """Return the object's name, without blanks; a number makes it unique (§3)."""
         wanted = table.text("name", key.split(" ", 1)[-1]).replace(" ", "") or "object"
         name, n = base + wanted, self._numbers.get(base + wanted, 2)
         while name in self._taken:
             name, n = f"{base}{wanted}{n}", n + 1
-        self._numbers[base + wanted] = n  # lower numbers are taken
+        # All lower numbers are taken.
+        self._numbers[base + wanted] = n
         try:
             check_name(name, "object")
         except WorldError as error:
@@ -364,7 +378,7 @@ class _Reader:
         part = table.table(key)
         if part is None:
             return Pose()
-        # older files give sensors and actuators a bare position
+        # Older files give sensors and actuators only a position.
         x, y = (
             part.vector("position")[:2]
             if "position" in part
@@ -372,7 +386,7 @@ class _Reader:
         )
         roll, pitch, yaw = part.rotation("orientation")
         if abs(roll) > 1e-6 or abs(pitch) > 1e-6:
-            self._say(table, f"{key}: roll and pitch are left out")
+            self._say(table, f"{key}: roll and pitch are ignored")
         return Pose(x, y, math.remainder(yaw, 2.0 * math.pi))
 
     # -- bodies
@@ -380,7 +394,7 @@ class _Reader:
     def _body(self, key: str, table: _Table) -> tuple[BoxObject, Offer] | None:
         parts = self._shapes(table)
         if not parts:
-            self._say(table, "an endless plane is left out")
+            self._say(table, "an infinite plane is ignored")
             return None
 
         name = self._name(key, table)
@@ -397,6 +411,8 @@ class _Reader:
             color=COLOR,
             dynamics=dynamics,
         )
+        # These keys are read above only if the body has a mass; otherwise they must not
+        # be reported as unknown.
         for unused in (
             "inertia",
             "friction",
@@ -488,7 +504,7 @@ class _Reader:
             raise table.fail("mass", str(error)) from None
 
     def _shapes(self, table: _Table) -> tuple[Outline, ...]:
-        """The outlines of a body in the plane; none of a floor."""
+        """Return the outlines of a body in the plane; empty for a floor."""
         rows = table.rows("compound collision shape")
         if rows:
             found = [
@@ -502,6 +518,7 @@ class _Reader:
             ]
             return tuple(outline for outline in found if outline is not None)
 
+        # AMBF uses the collision shape if there is one, otherwise the visible shape.
         for shape, geometry in (
             ("collision shape", "collision geometry"),
             ("shape", "geometry"),
@@ -521,14 +538,17 @@ class _Reader:
                 outline = self._shape(table, name, size, offset)
                 return () if outline is None else (outline,)
 
-        self._say(table, "has no shape but a mesh, if any: taken as a box of 0.5 m")
+        self._say(
+            table, "has no shape besides a possible mesh: it becomes a box of 0.5 m"
+        )
         return (rectangle(0.5, 0.5),)
 
     def _shape(
         self, table: _Table, name: str, size: _Table | None, offset: Pose
     ) -> Outline | None:
-        """The outline of a shape; None for an endless plane, which has a normal and an
-        offset instead of lengths.
+        """Return the outline of a shape; None for an infinite plane.
+
+        An infinite plane has a normal and an offset instead of lengths.
         """
         kind = name.strip().lower()
         if size is None:
@@ -553,7 +573,8 @@ class _Reader:
         else:
             raise table.fail(
                 "",
-                f'expected a shape out of box, sphere, cylinder, cone, capsule, plane, found "{shown(name)}"',
+                "expected a shape of box, sphere, cylinder, cone, capsule, plane, "
+                f'found "{shown(name)}"',
             )
 
         return tuple(transform_point(offset, x, y) for x, y in around)
@@ -561,15 +582,15 @@ class _Reader:
     # -- joints
 
     def _of(self, table: _Table, key: str) -> str:
-        """The unique name of the body that a key refers to.
+        """Return the unique name of the body that a key refers to.
 
-        As in AMBF, that is a body of this file by its key, else one of all files by its
-        namespace and key, or by a part of these.
+        As in AMBF, it is a body of this file by its key. Otherwise it is a body of any
+        file by its namespace and key, or by a part of these.
 
         Raises
         ------
         _LeftOut
-            There is none.
+            There is no such body.
         """
         value = table.text(key)
         if not value:
@@ -587,13 +608,15 @@ class _Reader:
         raise _LeftOut(f'{key}: there is no body "{shown(value)}"')
 
     def _mount(self, table: _Table) -> str:
-        """The parent of a sensor or an actuator, which stands on its own: a joint's
-        child has no place in the engine.
+        """Return the parent of a sensor or an actuator.
+
+        The parent must stand freely, because the engine gives a joint's child no place.
         """
         parent = self._of(table, "parent")
         if parent in self._carried:
             raise _LeftOut(
-                f'parent: botyard can mount nothing on "{shown(parent)}", which a joint moves'
+                f'parent: botyard cannot mount objects on "{shown(parent)}", which a '
+                "joint moves"
             )
 
         return parent
@@ -615,13 +638,14 @@ class _Reader:
         ):
             self._say(
                 table,
-                f"joints of type {shown(kind)} are not in a plane: taken as fixed",
+                f"joints of type {shown(kind)} do not move in a plane: it becomes a fixed joint",
             )
             kind = "fixed"
         elif kind not in ("revolute", "continuous", "hinge", "fixed") and not slides:
             raise table.fail(
                 "type",
-                f'expected revolute, continuous, prismatic or fixed, found "{shown(kind)}"',
+                "expected revolute, continuous, prismatic or fixed, "
+                f'found "{shown(kind)}"',
             )
 
         axis = table.vector("parent axis", (0.0, 0.0, 1.0))
@@ -638,6 +662,8 @@ class _Reader:
             table.get(unused)
 
         size = math.sqrt(total(a * a for a in axis)) or 1.0
+        # A joint moves its child in the plane if its axis is vertical (revolute) or
+        # horizontal (prismatic), within about 25° or 6°.
         upright = abs(axis[2]) / size
         planar = upright < 0.1 if slides else upright > 0.9
         px, py, _ = table.vector("parent pivot")
@@ -646,8 +672,8 @@ class _Reader:
         if not slides and axis[2] < 0.0:
             self._say(
                 table,
-                "an axis that points down: its angles are taken clockwise as "
-                "they come, and turn counter-clockwise here",
+                "its axis points down: its angles are clockwise in the file, but "
+                "counter-clockwise here",
             )
 
         limits, gains, rates = (
@@ -664,7 +690,7 @@ class _Reader:
             if low > high:
                 self._say(
                     table,
-                    f"joint limits: {low:g} is above {high:g}, so it moves freely",
+                    f"joint limits: {low:g} is above {high:g}, so the joint has no limits",
                 )
                 limits, low, high = None, 0.0, 0.0
 
@@ -679,6 +705,7 @@ class _Reader:
             child_at=Pose(cx, cy, heading),
             low=low,
             high=high,
+            # "Continuous" joints rotate without limits, even if the file gives some.
             unlimited=not fixed and (limits is None or kind == "continuous"),
             inertia=max(mass if slides else inertia, MIN_INERTIA),
             damping=rates,
@@ -696,29 +723,28 @@ class _Reader:
     def _sensor(self, key: str, table: _Table) -> RaySensorSpec | None:
         kind = table.text("type", "Proximity").strip().lower()
         if kind not in ("proximity", "resistance"):
-            self._say(table, f"sensors of type {shown(kind)} are not read")
+            self._say(table, f"sensors of type {shown(kind)} are ignored")
             return None
 
         if kind == "resistance":
             self._say(
                 table,
-                "a resistance sensor: it finds things as a proximity sensor "
-                "does, and resists nothing",
+                "a resistance sensor: it detects objects like a proximity sensor, "
+                "but has no resistance",
             )
 
         parent = self._mount(table)
         name = self._name(key, table)
         mount = self._pose(table, "location")
         rows = table.rows("array")
-        if (
-            not rows and "direction" in table
-        ):  # older files: one ray from the sensor's own place
+        # Older files describe one ray from the sensor's own position.
+        if not rows and "direction" in table:
             rows = [table]
 
         array = [self._ray(row) for row in rows]
         rays = [ray for ray in array if ray is not None]
         if len(rays) < len(array):
-            self._say(table, f"{len(array) - len(rays)} vertical rays are left out")
+            self._say(table, f"{len(array) - len(rays)} vertical rays are ignored")
         way = table.table("parametric")
         if way is not None:
             rays += self._fan(way)
@@ -742,7 +768,7 @@ class _Reader:
         return spec
 
     def _ray(self, row: _Table) -> Pose | None:
-        """A ray in the plane; None for a vertical one."""
+        """Return a ray in the plane; None for a vertical one."""
         x, y, _ = row.vector("offset")
         dx, dy, _ = row.vector("direction", (1.0, 0.0, 0.0))
         if hypot(dx, dy) < 1e-9:
@@ -750,8 +776,9 @@ class _Reader:
         return Pose(x, y, atan2(dy, dx))
 
     def _fan(self, way: _Table) -> list[Pose]:
-        """Rays of a parametric sensor: its resolution over the horizontal angle, from
-        the start offset on.
+        """Return the rays of a parametric sensor.
+
+        They are spread over the horizontal angle and start at the start offset.
         """
         count = (
             int(way.number("resolution", 0.0, 1, 100_000)) if "resolution" in way else 0
@@ -763,7 +790,7 @@ class _Reader:
             way.number("start offset", 0.0),
         )
         if way.number("vertical angle", 0.0):
-            self._say(way, "the vertical angle is left out")
+            self._say(way, "the vertical angle is ignored")
         angles = (
             [-angle / 2.0 + angle * k / (count - 1) for k in range(count)]
             if count > 1
@@ -869,7 +896,7 @@ class _Reader:
 
     def _actuator(self, key: str, table: _Table) -> ActuatorSpec | None:
         if table.text("type", "Constraint").strip().lower() != "constraint":
-            self._say(table, f"actuators of type {table.text('type')} are not read")
+            self._say(table, f"actuators of type {table.text('type')} are ignored")
             return None
 
         parent = self._mount(table)
@@ -889,17 +916,17 @@ def read_adf(
     Parameters
     ----------
     path : str or Path
-        The file.
+        File to read.
     options : Options
-        Limits, and the receiver of notes on what is left out.
+        Limits, and receiver of notes about ignored parts.
     others : dict of str to str, optional
-        Names of the bodies of files read before, by namespace and key; this adds the
-        bodies of this file.
+        Names of the bodies of files read before, by namespace and key; the bodies of this
+        file are added.
 
     Raises
     ------
     FormatError
-        With the line, what was expected and what was found.
+        The file is invalid. The error names the line, the expected and the found value.
     """
     return parse_adf(read_source(path, options.budget), options, others)
 
@@ -907,7 +934,7 @@ def read_adf(
 def parse_adf(
     source: Source, options: Options = Options(), others: dict[str, str] | None = None
 ) -> Described:
-    """`read_adf` from a source that is already in memory."""
+    """Parse a description in memory; see `read_adf`."""
     return _Reader(source, options, {} if others is None else others).run()
 
 

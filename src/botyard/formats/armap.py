@@ -1,9 +1,9 @@
 """ArMap, the map format of ARIA, MobileMapper and AMRISim: reading and writing.
 
-Layout and rules: reference ``formats.md`` §1. The file's own units, millimetres and
-degrees, live in `ArMap` and its parts and nowhere else; `armapscene` gives the same
-world in metres and radians. Reading never guesses silently: what is skipped is listed
-in `ArMap.warnings`, what cannot be a map raises `MapError` with file and line.
+Layout and rules: reference ``formats.md`` §1. Only `ArMap` and its parts have the
+file's units, millimetres and degrees; `armapscene` converts them to metres and radians.
+The reader makes no silent guesses: `ArMap.warnings` lists skipped parts, and a file
+that cannot be a map raises `MapError` with file and line.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from botyard.units import from_deg, from_mm
 
 FloatArray = NDArray[np.float64]
 _MARK_LINE: Final = f"Comment: {MARK}"
-"""The header line that marks files written by this program; all readers ignore it
-(formats §1.3).
+"""Header line that marks files written by this program.
+
+All readers ignore it (formats §1.3).
 """
 
 INFO_KEYWORDS = (
@@ -51,30 +52,30 @@ _SECTION = re.compile(
 )
 _CATEGORY = re.compile(r"2D-Map(-Ex([0-9]*))?", re.IGNORECASE)
 _CHUNK_CHARS = 1 << 14
-"""Characters that are parsed at a time."""
+"""Number of characters that are parsed at a time."""
 _MIN_ROW_CHARS = 8
-"""Characters of a short row, about."""
+"""Approximate number of characters of a short row."""
 _MAX_PLAUSIBLE_EXTENT_MM = 2e6
 _MAX_WARNINGS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cairn:
-    """An object of the map: a ``Cairn:`` line (`formats.md` §1.4).
+    """Object of the map: a ``Cairn:`` line (`formats.md` §1.4).
 
     Attributes
     ----------
     type : str
-        For example ``Goal`` or ``Sim.BoxObstacle``.
+        Type, for example ``Goal`` or ``Sim.BoxObstacle``.
     x, y, th : float
         Pose, mm and degrees.
     description, icon, name : str
         Texts; `icon` is ``ICON`` or ``ID=n``.
     from_to : tuple of four floats or None
-        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation
-        by `th` about the map's origin.
+        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation by
+        `th` about the map's origin.
     extra : tuple of str
-        Arguments after those.
+        Further arguments.
     """
 
     type: str
@@ -88,8 +89,9 @@ class Cairn:
     extra: tuple[str, ...] = ()
 
     def corners(self) -> tuple[tuple[float, float], ...]:
-        """Corners of the rectangle in map coordinates, mm: each turned by `th` about
-        the origin (0, 0).
+        """Return the corners of the rectangle in map coordinates, mm.
+
+        Each corner is rotated by `th` about the origin (0, 0).
         """
         if self.from_to is None:
             return ()
@@ -103,9 +105,7 @@ class Cairn:
 
 @dataclass(frozen=True, slots=True)
 class InfoLine:
-    """A ``MapInfo:``, ``RouteInfo:`` … line: its keyword (without colon) and its
-    arguments with the quotes taken off.
-    """
+    """``MapInfo:`` or similar line: keyword without colon, arguments without quotes."""
 
     keyword: str
     args: tuple[str, ...]
@@ -113,12 +113,12 @@ class InfoLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScanSource:
-    """What one scan source contributed: lines, points and their header lines.
+    """Contribution of a scan source: lines, points and their header lines.
 
     Attributes
     ----------
     name : str
-        Empty for the default source, whose keywords and sections have no prefix.
+        Name; empty for the default source, whose keywords and sections have no prefix.
     lines : (n, 4) float64 array
         x1, y1, x2, y2, mm.
     points : (m, 2) float64 array
@@ -126,8 +126,8 @@ class ScanSource:
     resolution : float or None
         Grid step of the points, mm.
     headers : tuple of (str, str)
-        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword
-        and rest, kept for the writer.
+        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword and
+        rest, kept for the writer.
     """
 
     name: str = ""
@@ -150,14 +150,14 @@ class ScanSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArMap:
-    """A whole map file in its own units, nothing lost.
+    """Whole map file in its own units, without loss.
 
     Attributes
     ----------
     category : str
         First line, for example ``2D-Map-Ex2``.
     sources : tuple of ScanSource
-        The default source first.
+        Scan sources, the default source first.
     origin : tuple or None
         OriginLatLongAlt: degrees, degrees, metres.
     infos : tuple of InfoLine
@@ -165,11 +165,11 @@ class ArMap:
     cairns, child_cairns : tuple of Cairn
         Objects; child cairns belong to composite maps and are not simulated.
     inactive : tuple of str
-        Lines that begin with ``_``, verbatim.
+        Lines that start with ``_``, verbatim.
     remainder : tuple of str
         Unknown header lines, verbatim.
     warnings : tuple of str
-        What the reader skipped or doubted, with line numbers. Not part of equality.
+        Parts that the reader skipped or doubted, with line numbers. Not part of equality.
     """
 
     category: str = "2D-Map"
@@ -193,13 +193,13 @@ class ArMap:
         return np.concatenate([s.points for s in self.sources])
 
 
-# -------------------------------------------------------------------------------------------------------------
-# reading
+# -- reading
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at blanks; double quotes group and are taken off, there are no escapes
-    (`formats.md` §1.4).
+    """Split a text at blanks; double quotes group words and are removed.
+
+    There are no escapes (`formats.md` §1.4).
     """
     words: list[str] = []
     word: list[str] = []
@@ -222,7 +222,7 @@ def split_arguments(text: str) -> list[str]:
 
 
 class _Reader:
-    """State of one run over a file: the parts found so far."""
+    """State of one pass over a file: the parts found so far."""
 
     def __init__(
         self, path: str | None, lines_chunk: int, points_chunk: int, meter: Meter
@@ -248,7 +248,8 @@ class _Reader:
             self.warnings.append(f"{self.path or 'map'}:{line}: {text}")
         elif len(self.warnings) == _MAX_WARNINGS:
             self.warnings.append(
-                f"{self.path or 'map'}:{line}: {text}; further remarks on this file are left out"
+                f"{self.path or 'map'}:{line}: {text}; further remarks about this file "
+                "are not shown"
             )
 
     def error(self, line: int, text: str) -> MapError:
@@ -257,7 +258,7 @@ class _Reader:
     # -- header
 
     def header_line(self, number: int, line: str) -> None:
-        """Take one line before the first data section."""
+        """Process one line before the first data section."""
         text = line.strip()
         if not text or text == _MARK_LINE:
             return
@@ -310,7 +311,8 @@ class _Reader:
         if abs(lat) > 90 or abs(lon) > 360:
             raise self.error(
                 number,
-                f'OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, found "{shown(rest)}"',
+                "OriginLatLongAlt: latitude must be within ±90° and longitude ±360°, "
+                f'found "{shown(rest)}"',
             )
 
         return lat, lon, alt
@@ -323,13 +325,13 @@ class _Reader:
                 f'Sources: expected a list of different names, found "{shown(rest)}"',
             )
 
-        # the first name is the default source, whose keywords carry no prefix
+        # The first name is the default source, whose keywords have no prefix.
         self.sources = {"": replace(self.sources[""], name=names[0])}
         for name in names[1:]:
             self.sources[name.lower()] = ScanSource(name=name)
 
     def _source_header(self, number: int, keyword: str, rest: str) -> bool:
-        """A header line of a scan source; True when it was one."""
+        """Process a header line of a scan source; return whether it is one."""
         for plain in _HEADERS:
             if not keyword.endswith(plain):
                 continue
@@ -344,7 +346,8 @@ class _Reader:
                 if value <= 0:
                     raise self.error(
                         number,
-                        f'Resolution: expected millimetres above 0, found "{shown(rest)}"',
+                        "Resolution: expected millimetres above 0, "
+                        f'found "{shown(rest)}"',
                     )
 
                 self.sources[prefix] = replace(source, resolution=value)
@@ -353,29 +356,30 @@ class _Reader:
             elif plain in _KEPT:
                 self._headers.setdefault(prefix, []).append((_KEPT[plain], rest))
 
-            # the others are bounds: the data decides, the writer computes them anew
+            # The other keywords are bounds. The data decides; the writer computes them
+            # again.
             return True
 
         return False
 
     def _announce(self, number: int, rest: str, which: tuple[str, str]) -> None:
-        """Remember the number of rows that the header announces for a section."""
+        """Store the number of rows that the header announces for a section."""
         try:
             self._announced[which] = number, float(rest.split()[0])
         except (ValueError, IndexError):
             self.warn(number, f'expected a number of rows, found "{shown(rest)}"')
 
     def compare(self, has_data: bool) -> None:
-        """Compare announced and found numbers of rows: a truncated file is refused
-        (`formats.md` §1.3 trusts the data of whole ones).
+        """Compare announced and found numbers of rows, to refuse truncated files.
 
-        Points come last, so if some are missing the file has been cut. Lines that are
-        missing before other sections have been taken out.
+        The data of a complete file counts (`formats.md` §1.3). Points come last, so
+        missing points mean that the file is truncated. If lines are missing before
+        another section, an editor has removed them.
 
         Raises
         ------
         MapError
-            With the line that announces more than there is.
+            Rows are missing. The error names the line that announces more.
         """
         for (prefix, kind), (number, announced) in self._announced.items():
             found = self._found.get((prefix, kind), 0)
@@ -388,17 +392,17 @@ class _Reader:
             )
             if found < announced and (kind == "DATA" or not has_data):
                 hint = (
-                    "the file seems to be cut off; if it was changed by hand, "
-                    "change or remove this line"
+                    "the file seems to be truncated; if it was edited, change or "
+                    "remove this line"
                 )
                 raise self.error(number, f"{what}, found {found}: {hint}")
 
             self.warn(number, f"{what}, found {found}")
 
-        # every program that writes maps writes one
+        # All programs that write maps write a DATA section.
         if not has_data:
             self.warnings.append(
-                f"{self.path or 'map'}: there is no DATA section: is it the whole file?"
+                f"{self.path or 'map'}: there is no DATA section; the file may be incomplete"
             )
 
     def _cairn(self, number: int, rest: str, into: list[Cairn]) -> None:
@@ -418,7 +422,7 @@ class _Reader:
                 x1, y1, x2, y2 = (float(a) for a in args[7:11])
                 from_to, extra = (x1, y1, x2, y2), args[11:]
         except ValueError as error:
-            # Python's message ends with the text
+            # The message of Python's error ends with the text.
             self.warn(
                 number,
                 "cairn skipped: expected a number, found "
@@ -447,28 +451,29 @@ class _Reader:
     # -- data
 
     def section(self, number: int, tag: re.Match[str], body: str) -> None:
-        """Take one ``LINES`` or ``DATA`` section; `number` is the line of its tag."""
+        """Process a ``LINES`` or ``DATA`` section; `number` is the line of its tag."""
         prefix, kind = (tag[1] or "").lower(), tag[2].upper()
         if prefix not in self.sources:
             self.warn(
                 number,
-                f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in the Sources list; read all the same',
+                f'section {shown(tag[0].strip())}: source "{shown(tag[1])}" is not in '
+                "the Sources list; it is read nevertheless",
             )
             self.sources[prefix] = ScanSource(name=tag[1])
-            if not self.sources[
-                ""
-            ].name:  # if there are several sources, each needs a name
+            # If there are several sources, each needs a name.
+            if not self.sources[""].name:
                 self.sources[""] = replace(self.sources[""], name="Default")
 
         columns = 4 if kind == "LINES" else 2
+        # Each row has a line end before it.
         self._meter.add(
             "vertices", columns // 2 * (body.count("\n") - body.endswith("\n"))
-        )  # each row has one before it
+        )
         rows = self._rows(number, body, columns, self._chunks[kind], (prefix, kind))
         self._rows_of.setdefault((prefix, kind), []).append(rows)
 
     def build_sources(self) -> tuple[ScanSource, ...]:
-        """The sources with their lines, points and headers."""
+        """Return the sources with their lines, points and headers."""
         return tuple(
             replace(
                 source,
@@ -499,6 +504,7 @@ class _Reader:
                             ndmin=2,
                         )
                     )
+                # A single bad row makes NumPy refuse the whole chunk.
                 except (ValueError, IndexError):
                     parts.append(
                         _rows_one_by_one(number + lines, part, columns, skipped)
@@ -522,9 +528,7 @@ class _Reader:
         return rows
 
     def _refuse_far_row(self, number: int, body: str, columns: int) -> None:
-        """Raise the budget error for the first row beyond the allowed extent, with its
-        line.
-        """
+        """Raise the budget error for the first row beyond the allowed extent."""
         limit = self._meter.budget.extent
         for line_number, line in enumerate(body.split("\n"), start=number):
             try:
@@ -539,8 +543,9 @@ class _Reader:
 def _rows_one_by_one(
     number: int, body: str, columns: int, skipped: list[int]
 ) -> FloatArray:
-    """Slow path for rows that do not all parse: those that do not are skipped, and
-    their lines noted (`formats.md` §1.6).
+    """Parse rows one at a time, if not all rows of a chunk are valid.
+
+    Invalid rows are skipped, and their lines added to `skipped` (`formats.md` §1.6).
     """
     rows: list[list[float]] = []
     for line_number, line in enumerate(body.split("\n"), start=number):
@@ -570,17 +575,18 @@ _HEADERS = sorted(
     ("resolution", "minpos", "maxpos", "lineminpos", "linemaxpos", *_COUNTS, *_KEPT),
     key=len,
 )
-"""Keywords of a scan source, which may have its name before them; the shortest first,
-so that the longest name is found.
+"""Keywords of a scan source, which may have its name as a prefix.
+
+The shortest come first, so that the longest prefix is found.
 """
 
 
 def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
-    """Chunks of whole lines of a text, each with the number of lines before it; yields
-    the GIL between chunks.
+    """Yield chunks of whole lines of a text, each with the number of lines before it.
 
-    C code holds the GIL while it parses a chunk: the simulation loop, which releases
-    the GIL at every packet, would wait that long each time.
+    The generator yields the GIL between chunks. C code holds the GIL while it parses a
+    chunk, and the simulation loop, which releases the GIL at every packet, would wait
+    for that time.
     """
     lines = 0
     while begin <= len(text):
@@ -594,7 +600,7 @@ def _pieces(text: str, size: int, begin: int = 0) -> Iterator[tuple[str, int]]:
 
 
 def _tags(text: str, begin: int) -> list[tuple[int, re.Match[str]]]:
-    """The tag lines of sections, each with the offset of its chunk in the text."""
+    """Return the tag lines of sections, each with the offset of its chunk."""
     found: list[tuple[int, re.Match[str]]] = []
     for piece, _ in _pieces(text, _CHUNK_CHARS, begin):
         found += ((begin, tag) for tag in _SECTION.finditer(piece))
@@ -610,25 +616,25 @@ def parse(
     points_chunk: int = 100_000,
     budget: Budget = Budget(),
 ) -> ArMap:
-    """Read a map from its text.
+    """Parse a map.
 
     Parameters
     ----------
     text : str
-        The whole file; any line ends.
+        Contents of the file, with any line ends.
     path : str, optional
-        Name for messages.
+        File for messages.
     lines_chunk, points_chunk : int
-        Rows that are parsed at a time; between chunks other threads of the process can
-        run.
+        Number of rows that are parsed at a time. Other threads of the process can run
+        between chunks.
     budget : Budget
-        The limits.
+        Limits.
 
     Raises
     ------
     MapError
-        The first line is not that of an ArMap, an essential header line is malformed,
-        or rows are missing; with the line number.
+        The first line does not belong to an ArMap, an essential header line is malformed,
+        or rows are missing. The error names the line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     first, _, _ = text.partition("\n")
@@ -636,7 +642,8 @@ def parse(
     if category is None:
         found = shown(first.strip(), 40)
         raise MapError(
-            f'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, found "{found}"',
+            'not an ArMap: expected "2D-Map" (or 2D-Map-Ex…) in the first line, '
+            f'found "{found}"',
             path,
             1,
         )
@@ -646,7 +653,8 @@ def parse(
     if category[2] and float(category[2]) > 4:
         reader.warn(
             1,
-            f"category {shown(first.strip())} is newer than 2D-Map-Ex4; reading it as that",
+            f"category {shown(first.strip())} is newer than 2D-Map-Ex4; it is read "
+            "as 2D-Map-Ex4",
         )
 
     tags = _tags(text, len(first) + 1)
@@ -681,7 +689,7 @@ def parse(
         meter.check("extent", from_mm(extent))
         if extent > _MAX_PLAUSIBLE_EXTENT_MM:
             reader.warnings.append(
-                f"{path or 'map'}: the {what} extend over more than 2 km; is the unit millimetres?"
+                f"{path or 'map'}: the {what} extend over more than 2 km; the unit should be mm"
             )
 
     return replace(result, warnings=tuple(reader.warnings))
@@ -698,8 +706,7 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArMap:
     return parse(read_source(path, budget).text, str(path), budget=budget)
 
 
-# -------------------------------------------------------------------------------------------------------------
-# writing
+# -- writing
 
 
 def _quote(word: str) -> str:
@@ -707,6 +714,7 @@ def _quote(word: str) -> str:
 
 
 def _number(value: float) -> str:
+    # Whole numbers are written without a fraction, as the original programs do.
     return str(int(value)) if value == int(value) else repr(float(value))
 
 
@@ -754,11 +762,11 @@ def _rows_text(rows: FloatArray) -> Iterable[str]:
 
 
 def dumps(armap: ArMap) -> str:
-    """The map as text, in the order of `formats.md` §1.6; bounds and counts are
-    computed from the data.
+    """Return the map as text, in the order of `formats.md` §1.6.
 
-    ``parse(dumps(m)) == m`` for every map that `parse` gives. Texts must not hold
-    double quotes: the format has no escape for them.
+    Bounds and counts are computed from the data. ``parse(dumps(m)) == m`` holds for
+    every map that `parse` returns. Texts must not contain double quotes, because the
+    format has no escape for them.
     """
     out = [armap.category]
     prefixes = ["", *(s.name for s in armap.sources[1:])]
@@ -787,14 +795,14 @@ def dumps(armap: ArMap) -> str:
 
 
 def write(armap: ArMap, path: str | Path, *, force: bool = False) -> None:
-    """Write a map file, see `dumps`; its second line says that this program wrote it.
+    """Write a map file, see `dumps`; its second line marks it as this program's.
 
     Raises
     ------
     KeptFileError
         There is a file that this program did not write, and `force` is False.
     OSError
-        It cannot be written.
+        The file cannot be written.
     """
     first, rest = dumps(armap).split("\n", 1)
     write_text(path, f"{first}\n{_MARK_LINE}\n{rest}", force=force)

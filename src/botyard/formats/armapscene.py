@@ -1,7 +1,6 @@
-"""Conversion between an ArMap (millimetres, degrees) and a `Scene` (metres, radians),
-in both directions.
+"""Conversion between an ArMap (millimetres, degrees) and a `Scene` (metres, radians).
 
-Rules: reference ``formats.md`` §1.4, §1.5.
+Both directions follow the reference ``formats.md`` §1.4, §1.5.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ LINE_THICKNESS_MM = 20.0
 
 @dataclass(frozen=True, slots=True)
 class _SectorType:
-    """Simulator properties of a sector or boundary type (`formats.md` §1.5, the
-    documented rules, in any order).
+    """Simulator properties of a sector or boundary type.
+
+    Source: `formats.md` §1.5, the documented rules, in any order.
     """
 
     returns: Returns | None
@@ -44,8 +44,9 @@ _YES, _NO = {"yes", "true"}, {"no", "false"}
 
 
 def _laser_return(value: str, fallback: int) -> int:
-    """Engine laser return for a documented ``Sim.LaserReflect``: 0 invisible, 1
-    ordinary, n > 1 bright with reflectance n.
+    """Return the engine's laser return for a documented ``Sim.LaserReflect``.
+
+    The result is 0 for invisible, 1 for ordinary, n > 1 for bright with reflectance n.
     """
     text = value.lower()
     if text in _NO:
@@ -57,13 +58,12 @@ def _laser_return(value: str, fallback: int) -> int:
     except (ValueError, OverflowError):
         return fallback
 
-    return (
-        min(n, 10**6) + 1 if n > 1 else max(n, 0)
-    )  # the wire carries return − 1 for bright surfaces (pioneer-protocol §7)
+    # On the wire, a bright surface has its return − 1 (pioneer-protocol §7).
+    return min(n, 10**6) + 1 if n > 1 else max(n, 0)
 
 
 def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
-    """Sector types by lower-case name, and the names of dock types."""
+    """Return sector types by lower-case name, and the names of dock types."""
     sectors: dict[str, _SectorType] = {}
     docks = {"dock"}
     for info in armap.infos:
@@ -72,6 +72,7 @@ def _sector_types(armap: ArMap) -> tuple[dict[str, _SectorType], set[str]]:
         keys: dict[str, str] = {}
         for arg in info.args[1:]:
             key, _, value = arg.partition("=")
+            # The first value of a repeated key counts.
             keys.setdefault(key.lower(), value)
 
         name = keys.get("name", "").lower()
@@ -103,8 +104,9 @@ def _base_type(kind: str) -> str:
 
 
 def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """The box of a rectangle cairn: opposite corners, turned as a whole about the map's
-    origin.
+    """Return the box of a rectangle cairn.
+
+    The cairn has opposite corners, rotated as a whole about the map's origin.
     """
     corners = cairn.corners()
     assert cairn.from_to is not None
@@ -113,6 +115,7 @@ def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> Box
     return BoxObject(
         name=name,
         pose=Pose(from_mm(cx), from_mm(cy), wrap_angle(from_deg(cairn.th))),
+        # A box without size could not collide.
         length=max(from_mm(abs(x2 - x1)), 1e-3),
         width=max(from_mm(abs(y2 - y1)), 1e-3),
         returns=returns,
@@ -121,7 +124,7 @@ def _rectangle_box(cairn: Cairn, name: str, returns: Returns, color: str) -> Box
 
 
 def _line_box(cairn: Cairn, name: str, returns: Returns, color: str) -> BoxObject:
-    """A line as a box 2 cm thick: a reflector, bright on both sides, or a boundary."""
+    """Return a line as a box 2 cm thick: a bright reflector, or a boundary."""
     assert cairn.from_to is not None
     x1, y1, x2, y2 = map(from_mm, cairn.from_to)
     return BoxObject(
@@ -162,7 +165,7 @@ def _boxes(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[BoxObject]
 
 
 def _cairn_pose(cairn: Cairn) -> Pose:
-    """Pose of a place in metres; the centre of a sector."""
+    """Return the pose of a place in metres; for a sector, the pose of its centre."""
     heading = wrap_angle(from_deg(cairn.th))
     corners = cairn.corners()
     if corners:
@@ -210,7 +213,7 @@ def _areas(armap: ArMap, sectors: dict[str, _SectorType]) -> Iterator[Area]:
 
 
 def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
-    """First RobotHome, else first Dock (decisions, "Start")."""
+    """Return the first RobotHome, or otherwise the first Dock (decisions, "Start")."""
     for wanted in ({"robothome"}, docks):
         for place in places:
             if _base_type(place.kind) in wanted:
@@ -222,22 +225,22 @@ def _start(places: tuple[Place, ...], docks: set[str]) -> Pose | None:
 def to_scene(
     armap: ArMap, *, name: str = "", source: str = "", resolution: float = 0.02
 ) -> Scene:
-    """The world that a map describes, in metres and radians.
+    """Return the world that a map describes, in metres and radians.
 
     Parameters
     ----------
     armap : ArMap
-        The map.
+        Map.
     name, source : str
-        For people: name of the map and file that it came from.
+        Display name of the map, and file that it comes from.
     resolution : float
-        Edge of a point's square where the file gives none, m.
+        Default edge of a point's square, m.
 
     Notes
     -----
     Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*``
-    attributes (`formats.md` §1.5): a sector type that names ``Sim.Obstacle`` makes each
-    of its cairns a box; the legacy types ``Sim.BoxObstacle`` and reflectors do so too.
+    attributes (`formats.md` §1.5). A sector type with ``Sim.Obstacle`` makes each of its
+    cairns a box; so do the legacy types ``Sim.BoxObstacle`` and reflectors.
     """
     sectors, docks = _sector_types(armap)
     lines = armap.lines / 1000.0
@@ -263,12 +266,12 @@ def to_scene(
 
 
 def read(source: Source, options: Options = Options()) -> World:
-    """A map file as a world.
+    """Read a map file as a world.
 
     Raises
     ------
     MapError
-        It is not a map; with file and line.
+        The file is not a map; the error names the file and the line.
     """
     parsed = parse(
         source.text,
@@ -288,12 +291,11 @@ def read(source: Source, options: Options = Options()) -> World:
     )
 
 
-# -------------------------------------------------------------------------------------------------------------
-# writing
+# -- writing
 
 
 def _mm(metres: float) -> float:
-    """Millimetres, without the last digits that a unit conversion leaves."""
+    """Return millimetres, without the last digits that a unit conversion leaves."""
     return round(metres * 1000.0, 6) + 0.0
 
 
@@ -312,12 +314,11 @@ class _Writer:
         self._taken: set[str] = set()
 
     def type_of(self, returns: Returns, color: str) -> str:
-        """The name of the sector type with these simulator attributes, made if there is
-        none.
-        """
+        """Return the sector type with these attributes; create it if needed."""
         key = (returns, color)
         if key not in self._types:
             name = f"Box{len(self._types) + 1}"
+            # The reader adds 1 to reflectances above 1, see `_laser_return`.
             laser = returns.laser if returns.laser < 2 else max(2, returns.laser - 1)
             args = [
                 "SectorType",
@@ -326,9 +327,8 @@ class _Writer:
                 f"Sim.LaserReflect={laser}",
                 f"Sim.SonarReflect={_word(returns.sonar)}",
             ]
-            if color != (
-                "magenta" if returns.laser > 1 else "light green"
-            ):  # the reader's default colours are not written
+            # The reader's default colours need no attribute.
+            if color != ("magenta" if returns.laser > 1 else "light green"):
                 args.append(f"Color0=0x{hex_of(color)[1:]}")
 
             self.infos.append(InfoLine("MapInfo", tuple(args)))
@@ -337,10 +337,10 @@ class _Writer:
         return self._types[key]
 
     def box(self, box: BoxObject) -> None:
-        """Write a movable box as a rectangle, or as a reflector's line."""
+        """Write a movable box as a rectangle, or as the line of a reflector."""
         if box.parts:
             self.notes.append(
-                f"{shown(box.name)}: its shape is written as the rectangle around it"
+                f"{shown(box.name)}: its shape is written as its bounding rectangle"
             )
 
         if (
@@ -365,8 +365,8 @@ class _Writer:
 
         if box.returns.laser == 2:
             self.notes.append(
-                f"{shown(box.name)}: a laser return of 2 is written as 3; the "
-                "format has none for a box"
+                f"{shown(box.name)}: a laser return of 2 is written as 3, because "
+                "the format cannot store 2 for a box"
             )
 
         self._object(
@@ -397,7 +397,8 @@ class _Writer:
         else:
             if len(area.corners) != 4 or not _is_rectangle(area.corners):
                 self.notes.append(
-                    f"{shown(area.kind)} {shown(area.name)}: written as the rectangle around it"
+                    f"{shown(area.kind)} {shown(area.name)}: written as its bounding "
+                    "rectangle"
                 )
 
             ends, th = _turned_area(area)
@@ -433,13 +434,14 @@ def _word(yes: bool) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without the characters that the format cannot escape."""
+    """Return a name without the characters that the format cannot escape."""
     return "".join(c for c in name if c.isprintable() and c != '"')
 
 
 def _turned_corners(box: BoxObject) -> tuple[float, ...]:
-    """Opposite corners of a box, mm, rotated about the map's origin so that its sides
-    are parallel to the axes.
+    """Return opposite corners of a box, mm.
+
+    They are rotated about the map's origin so that the sides are parallel to the axes.
     """
     c, s = cosine_sine(box.pose.th)
     x, y = c * box.pose.x + s * box.pose.y, c * box.pose.y - s * box.pose.x
@@ -448,7 +450,7 @@ def _turned_corners(box: BoxObject) -> tuple[float, ...]:
 
 
 def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
-    """Whether four corners are those of a rectangle, to a millionth of a metre."""
+    """Return whether four corners form a rectangle, to a millionth of a metre."""
     a, b, c, d = (complex(*corner) for corner in corners)
     side, other = b - a, d - a
     square = abs((side.conjugate() * other).real) <= 1e-6 * max(
@@ -458,8 +460,10 @@ def _is_rectangle(corners: Sequence[tuple[float, float]]) -> bool:
 
 
 def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
-    """Opposite corners of an area, m, rotated about the map's origin so that its first
-    side is parallel to x; and the angle, rad.
+    """Return opposite corners of an area, m, and the angle of its first side, rad.
+
+    The corners are rotated about the map's origin so that the first side is parallel to
+    x.
     """
     (x1, y1), (x2, y2) = area.corners[:2]
     is_rectangle = len(area.corners) == 4 and _is_rectangle(area.corners)
@@ -473,18 +477,18 @@ def _turned_area(area: Area) -> tuple[tuple[float, float, float, float], float]:
 
 
 def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
-    """An ArMap of a scene, and a list of notes on what the format cannot hold.
+    """Return an ArMap of a scene, and notes about data that the format cannot hold.
 
-    ``to_scene(from_scene(s)[0])`` is the scene again, to a millionth of a millimetre:
-    walls, points, boxes, places, areas, home and georeference. Names of boxes are the
-    reader's.
+    ``to_scene(from_scene(s)[0])`` is the same scene, to a millionth of a millimetre:
+    walls, points, boxes, places, areas, home and georeference. Boxes get the names that
+    the reader gives.
     """
     writer = _Writer()
     count = sum(w.last - w.first for w in scene.special_walls)
     if count:
         writer.notes.append(
-            f"{count} walls with limited visibility are written as ordinary "
-            "ones: the format has no others"
+            f"{count} walls with limited visibility are written as ordinary walls, "
+            "because the format has no other kind"
         )
 
     for place in scene.places:
@@ -514,28 +518,27 @@ def from_scene(scene: Scene) -> tuple[ArMap, list[str]]:
 
 
 def _losses(scene: Scene, again: Scene) -> Iterator[str]:
-    """Notes on what a round trip through the format loses, beyond the writer's own
-    notes.
-    """
+    """Yield notes about losses of a round trip that the writer has not noted."""
     pairs = list(zip(scene.boxes, again.boxes, strict=False))
     lost = {
         "names": [a for a, b in pairs if a.name != b.name],
         "masses": [a for a, _ in pairs if a.dynamics is not None],
         "fiducials": [a for a, _ in pairs if a.returns.fiducial],
-        "what blob finders see of them": [a for a, _ in pairs if not a.returns.blob],
+        "visibility to blob finders": [a for a, _ in pairs if not a.returns.blob],
         "colours": [a for a, b in pairs if hex_of(a.color) != hex_of(b.color)],
     }
     for what, boxes in lost.items():
         if boxes:
             yield (
                 f"boxes: {what} of {len(boxes)} ({shown(boxes[0].name)} …) are "
-                "not kept: the format has none"
+                "lost: the format cannot store them"
             )
 
     for kind, before, after in (
         ("places", scene.places, again.places),
         ("areas", scene.areas, again.areas),
     ):
+        # `subtract` returns None, so it only takes the place from the count.
         known = Counter((x.kind, x.name) for x in after)
         gone = [
             x
@@ -544,7 +547,7 @@ def _losses(scene: Scene, again: Scene) -> Iterator[str]:
         ]
         if gone:
             yield (
-                f"{kind}: {len(gone)} are not read again as they are "
+                f"{kind}: {len(gone)} change on reading "
                 f"({shown(gone[0].kind)} {shown(gone[0].name)} …)"
             )
 
@@ -554,9 +557,9 @@ def _losses(scene: Scene, again: Scene) -> Iterator[str]:
     )
     if heads:
         yield (
-            f"places: whether {heads} have a heading is not kept: their kinds "
-            "say so in this format"
+            f"places: whether {heads} have a heading is lost: the kind of a place "
+            "decides in this format"
         )
 
     if scene.view is not None:
-        yield "what is shown at first is left out"
+        yield "the initial view is lost"

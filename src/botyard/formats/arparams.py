@@ -1,7 +1,7 @@
-"""ARIA parameter files (``.p``), old and new: reading, writing, and conversion to and
-from `RobotSpec` (formats §2).
+"""ARIA parameter files (``.p``), old and new (formats §2).
 
-Values of files are in millimetres and degrees; a `RobotSpec` is in metres and radians.
+The module reads and writes them, and converts them to and from `RobotSpec`. Values of
+files are in millimetres and degrees; a `RobotSpec` is in metres and radians.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from botyard.processes.safefile import MARK
 from botyard.units import deg, from_deg, from_mm, mm, wrap_angle
 
 MULTIPLE: Final = frozenset({"sonarunit", "irunit"})
-"""Keywords that may occur several times; of others the last line counts."""
+"""Keywords that may occur several times; for others the last line counts."""
 MAX_SONAR: Final = 255
 SONAR_RANGE: Final = 5.0
-"""Greatest range of a transducer whose line gives none, m."""
+"""Default range limit of a transducer, m."""
 MIN_SONAR_RANGE: Final = 0.05
-"""Least greatest range of a transducer, m."""
+"""Smallest range limit of a transducer, m."""
 MAX_LASERS: Final = 8
 MAX_SAMPLES: Final = 100_000
 
@@ -57,12 +57,12 @@ LASERS: Final = {
     "urg2.0": "urg",
     "szseries": "sz",
 }
-"""ARIA's laser types in lower case, and our models (formats §2.3)."""
+"""ARIA's laser types in lower case → botyard's models (formats §2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of a file: section (lower case), keyword as written, value, line number."""
+    """Line of a file: section (lower case), keyword as written, value, line number."""
 
     section: str
     keyword: str
@@ -72,12 +72,12 @@ class Entry:
 
 @dataclass(slots=True)
 class ArParams:
-    """A parameter file.
+    """Parameter file.
 
     Attributes
     ----------
     path : str
-        For messages.
+        File for messages.
     entries : list of Entry
         All lines with a keyword, in file order.
     """
@@ -87,8 +87,9 @@ class ArParams:
     _by_keyword: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
 
     def find(self, keyword: str, section: str | None = None) -> Entry | None:
-        """The last entry of a keyword, in one section if that is given (old files have
-        none: those count everywhere).
+        """Return the last entry of a keyword, in one section if that is given.
+
+        Old files have no sections: their entries match every section.
         """
         for entry in reversed(self._by_keyword.get(keyword.lower(), ())):
             if section is None or entry.section in ("", section.lower()):
@@ -97,7 +98,7 @@ class ArParams:
         return None
 
     def all(self, keyword: str) -> list[Entry]:
-        """All entries of a keyword."""
+        """Return all entries of a keyword."""
         return self._by_keyword.get(keyword.lower(), [])
 
     def add(self, entry: Entry) -> None:
@@ -106,7 +107,7 @@ class ArParams:
         self._by_keyword.setdefault(entry.keyword.lower(), []).append(entry)
 
     def fail(self, entry: Entry, expected: str) -> ModelFileError:
-        """An error about an entry."""
+        """Return an error about an entry."""
         return ModelFileError(
             f"{entry.keyword}: expected {expected}, found '{shown(entry.value)}'",
             self.path,
@@ -114,21 +115,21 @@ class ArParams:
         )
 
     def number(self, keyword: str, default: float, section: str | None = None) -> float:
-        """The value of a keyword as a number; `default` when it is absent or blank."""
+        """Return the value of a keyword as a number; `default` if absent or blank."""
         entry = self.find(keyword, section)
         if entry is None or not entry.value:
             return default
         return self._numbers(entry, 1)[0]
 
     def text(self, keyword: str, default: str = "", section: str | None = None) -> str:
-        """The value of a keyword."""
+        """Return the value of a keyword; `default` if it is absent or blank."""
         entry = self.find(keyword, section)
         return default if entry is None or not entry.value else entry.value
 
     def flag(
         self, keyword: str, default: bool = False, section: str | None = None
     ) -> bool:
-        """The value of a keyword as true or false (also 1 and 0)."""
+        """Return the value of a keyword as true or false (also 1 and 0)."""
         entry = self.find(keyword, section)
         if entry is None or not entry.value:
             return default
@@ -155,12 +156,12 @@ class ArParams:
 def parse(
     text: str, path: str | Path = "parameters.p", budget: Budget = Budget()
 ) -> ArParams:
-    """Read a parameter file from its text.
+    """Parse a parameter file.
 
     Raises
     ------
     ModelFileError
-        It holds no keyword of a robot's parameter file.
+        The text has no keyword of a robot's parameter file.
     """
     params = ArParams(str(path))
     Meter(budget, str(path), ModelFileError).add("entities", text.count("\n"))
@@ -180,6 +181,7 @@ def parse(
         elif keyword.lower() != "configversion":
             params.add(Entry(section, keyword, value.strip('"'), number))
 
+    # Any text could be a parameter file, so one of these keywords must occur.
     if not any(
         params.find(k)
         for k in ("Class", "Subclass", "RobotRadius", "AngleConvFactor", "SonarNum")
@@ -199,7 +201,7 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
     Raises
     ------
     ModelFileError
-        It cannot be read, or is none.
+        The file cannot be read, or is not a parameter file.
     """
     data = read_bytes(path, Meter(budget, str(path), ModelFileError), ModelFileError)
     return parse(data.decode("utf-8", errors="replace"), path, budget)
@@ -209,16 +211,16 @@ def read(path: str | Path, budget: Budget = Budget()) -> ArParams:
 
 
 def to_robot(params: ArParams, name: str) -> RobotSpec:
-    """The robot of a parameter file (formats §2.3).
+    """Return the robot of a parameter file (formats §2.3).
 
     The body is the rectangle of length and width around the centre of rotation. Top
-    speeds are those of the file; a ramp that it leaves to the robot's own memory is 0.3
-    m/s² or 100°/s².
+    speeds come from the file. An acceleration that the file leaves to the robot's own
+    memory is 0.3 m/s² or 100°/s².
 
     Raises
     ------
     ModelFileError
-        A value is invalid; with file and line.
+        A value is invalid; the error names the file and the line.
     """
     n = params.number
     length, width = n("RobotLength", 500.0), n("RobotWidth", 400.0)
@@ -277,6 +279,7 @@ def _pioneer(params: ArParams, name: str) -> PioneerSpec:
 def _limits(params: ArParams) -> MotionLimits:
     n = params.number
 
+    # 0 stands for the value in the robot's own memory.
     def ramp(keyword: str, default: float) -> float:
         return abs(n(keyword, 0.0)) or default
 
@@ -305,11 +308,10 @@ def _limits(params: ArParams) -> MotionLimits:
 
 
 def _sonar(params: ArParams) -> SonarSpec | None:
-    """Transducers by number; a number without a line stands for a slot without
-    transducer.
+    """Return the transducers by number; a number without a line is an empty slot.
 
-    The ninth field of a line of the long form is the greatest range of its transducer,
-    mm; without one it is 5 m.
+    The ninth field of a long line is the range limit of its transducer, mm; the default
+    is 5 m.
     """
     number = int(params.number("SonarNum", 0.0))
     poses: dict[int, Pose] = {}
@@ -317,7 +319,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
     for entry in params.all("SonarUnit"):
         index, x, y, th = params._numbers(entry, 4)
         if not 0 <= index < MAX_SONAR:
-            raise params.fail(entry, f"a sonar number of 0 … {MAX_SONAR - 1}")
+            raise params.fail(entry, f"a sonar number from 0 to {MAX_SONAR - 1}")
         poses[int(index)] = Pose(from_mm(x), from_mm(y), wrap_angle(from_deg(th)))
         words = entry.value.split()
         reach = (
@@ -331,6 +333,7 @@ def _sonar(params: ArParams) -> SonarSpec | None:
     if not count:
         return None
     used = [ranges[i] for i in range(count) if i in ranges] or [SONAR_RANGE]
+    # The minimum range must stay below the smallest range limit.
     nearest, farthest = min(0.2, min(used) / 10.0), max(used)
     return SonarSpec(
         type_name="pioneerSonar",
@@ -356,7 +359,7 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
             continue
         kind = params.text("LaserType", "", section)
         if not kind and params.flag("LaserPossessed", False, section):
-            # older files give no type: robots of their time had this laser
+            # Older files have no type; robots of their time had this laser.
             kind = "lms2xx"
 
         if not kind:
@@ -385,20 +388,22 @@ def _lasers(params: ArParams) -> Iterable[LaserSpec]:
 
 
 def _angles(spec: LaserSpec, number: Callable[[str, float], float]) -> LaserSpec:
-    """Apply start, end and increment angles of the file, if given; a scan is centred on
-    the mounting.
+    """Apply start, end and increment angles of the file, if given.
+
+    A scan is centred on the mounting.
     """
     half = deg(spec.fov) / 2.0
     start, end = number("LaserStartDegrees", -half), number("LaserEndDegrees", half)
     step = number("LaserIncrement", deg(spec.increment))
     span = abs(end - start)
+    # Invalid or extremely fine angles leave the model's scan unchanged.
     if not (0.0 < span <= 360.0 and step >= span / MAX_SAMPLES):
         return spec
     return replace(spec, fov=from_deg(span), samples=round(span / step) + 1)
 
 
 def _devices(params: ArParams) -> Iterable[DeviceSpec]:
-    """Devices of the robot, for kinds that declare keywords of parameter files."""
+    """Yield devices of the kinds that declare keywords of parameter files."""
     for device in built_in_devices():
         if not device.aria:
             continue
@@ -425,7 +430,7 @@ def _devices(params: ArParams) -> Iterable[DeviceSpec]:
 
 
 def _table_sensors(params: ArParams) -> Iterator[DeviceSpec]:
-    """The two foremost infrared units of a robot that senses tables, left one first."""
+    """Yield the two foremost infrared units of a table sensor, left one first."""
     if not params.flag("TableSensingIR"):
         return
     points = [
@@ -450,8 +455,9 @@ def _integer(metres: float) -> int:
 
 
 def from_robot(spec: RobotSpec) -> str:
-    """A parameter file for clients of a robot (PAR-012): what a client needs to scale
-    reports and to place sensors.
+    """Return a parameter file for clients of a robot (PAR-012).
+
+    It has the values that a client needs to scale reports and to place sensors.
     """
     xs, ys = zip(*spec.outline, strict=True)
     p, top = spec.pioneer, spec.limits.max_speed
@@ -523,8 +529,9 @@ def from_robot(spec: RobotSpec) -> str:
 
 
 def _device_lines(spec: RobotSpec, section: str) -> list[str]:
-    """The lines of a section that device kinds declare, also for devices that the robot
-    lacks, as clients expect them.
+    """Return the lines of a section that device kinds declare.
+
+    Clients expect them even for devices that the robot lacks.
     """
     lines = []
     for device in built_in_devices():
@@ -562,6 +569,7 @@ def _sonar_lines(spec: RobotSpec) -> list[str]:
 def _laser_lines(number: int, laser: LaserSpec) -> list[str]:
     kinds = {model: kind for kind, model in reversed(LASERS.items())}
     by_type = {load_laser(model).type_name: kind for model, kind in kinds.items()}
+    # These types share a model with another type, which the table above would choose.
     by_type |= {"sicks300": "s3series", "sicktim510": "tim510"}
     return [
         "Section Laser parameters"

@@ -1,9 +1,10 @@
-"""Bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``): messages of chosen types, and
-maps (the last ``nav_msgs/OccupancyGrid`` of the map's topic).
+"""Reader of bags of ROS 1 and 2 (``.bag``, ``.mcap``, ``.db3``).
 
-The library rosbags reads the containers. Their content is untrusted: messages are
-decoded by the definition of the ROS package, not by the bag's own; compressed chunks
-are decompressed within the budget; a database may hold tables only.
+It finds messages of chosen types, and maps (the last ``nav_msgs/OccupancyGrid`` of the
+map's topic). The library rosbags reads the containers. Their content is untrusted:
+messages are decoded by the definition of the ROS package, not by the definition in the
+bag; compressed chunks are decompressed within the budget; and a database may have only
+tables and indices.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from botyard.names import shown
 SUFFIXES: Final = (".bag", ".mcap", ".db3")
 MAP_TYPE: Final = "nav_msgs/msg/OccupancyGrid"
 _RECORD: Final = struct.Struct("<BQ")
-"""What a record begins with: its kind, and the length of its contents."""
+"""Header of a record: its kind, and the length of its contents."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _LOCK: Final = threading.Lock()
-"""Held while the library's decompressors are replaced by bounded ones."""
+"""Held while bounded decompressors replace the library's decompressors."""
 
 
 class BagMessage(NamedTuple):
-    """A message of a bag.
+    """Message of a bag.
 
     Attributes
     ----------
     topic, type : str
-        Its topic; its type, as ``nav_msgs/msg/Odometry``.
+        Topic, and type, for example ``nav_msgs/msg/Odometry``.
     time_ns : int
-        When it was recorded.
+        Time of recording, ns.
     message : object
-        Of rosbags' class.
+        Message of rosbags' class.
     """
 
     topic: str
@@ -51,15 +52,15 @@ class BagMessage(NamedTuple):
 
 
 def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
-    """The message object of the last map in a bag, of rosbags' class.
+    """Return the message object of the last map in a bag, of rosbags' class.
 
-    Costmaps are of the same type as maps, and they are repeated: the topic tells them
-    apart.
+    Costmaps have the same type as maps and are published repeatedly, so the topic
+    decides.
 
     Parameters
     ----------
     source : Source
-        The bag.
+        Bag.
     meter : Meter
         Counts messages as ``entities``, and ``unpacked`` bytes.
     topic : str, optional
@@ -68,7 +69,7 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
     Raises
     ------
     MapError
-        The bag cannot be read, no map is in it, or several topics may be the map's.
+        The bag cannot be read, has no map, or has several topics that may be the map's.
     """
     path = source.beside(Path(source.name).name, "the bag")
     last = None
@@ -85,18 +86,20 @@ def last_map(source: Source, meter: Meter, topic: str | None = None) -> Any:
 
 
 def map_topic(topics: list[str], wanted: str | None, name: str) -> str:
-    """The topic of the map among topics of occupancy grids: `wanted`, ``/map``, the
-    only one whose last part is ``map``, or the only one.
+    """Return the topic of the map among the topics of occupancy grids.
+
+    It is `wanted`, ``/map``, the only one whose last part is ``map``, or the only one.
 
     Raises
     ------
     MapError
-        It is not there, or not clear.
+        The topic does not exist, or is ambiguous.
     """
     if wanted is not None:
         if wanted not in topics:
             raise MapError(
-                f'no grid of the topic "{shown(wanted)}" in this bag: there are {_listed(topics)}',
+                f'no grid of the topic "{shown(wanted)}" in this bag: there are '
+                f"{_listed(topics)}",
                 name,
             )
 
@@ -123,18 +126,18 @@ def _listed(topics: list[str]) -> str:
 def bag_messages(
     path: Path, meter: Meter, types: Collection[str], error: type[FormatError]
 ) -> Iterator[BagMessage]:
-    """The messages of some types, in the order in which they were recorded.
+    """Yield the messages of some types, in the order in which they were recorded.
 
     Parameters
     ----------
     path : Path
-        A ``.bag``, ``.mcap`` or ``.db3``, or the folder of a bag of ROS 2.
+        A ``.bag``, ``.mcap`` or ``.db3`` file, or the folder of a ROS 2 bag.
     meter : Meter
         Counts messages as ``entities``, ``records``, and ``unpacked`` bytes.
     types : collection of str
-        Types, as ``nav_msgs/msg/Odometry``, of ROS's own packages.
-    error : class
-        Of the errors that are raised: the bag cannot be read.
+        Types of ROS's own packages, for example ``nav_msgs/msg/Odometry``.
+    error : type of FormatError
+        Class of the error if the bag cannot be read.
     """
     with _readable(str(path), error):
         decode = _decoder(path)
@@ -144,19 +147,18 @@ def bag_messages(
 
 @contextlib.contextmanager
 def _readable(name: str, kind: type[FormatError]) -> Iterator[None]:
-    """Context that turns the library's exceptions into an error of a class."""
+    """Turn the library's exceptions into an error of a class."""
     try:
         yield
     except FormatError:
         raise
-    except (
-        Exception
-    ) as error:  # the library raises all kinds of exceptions for damaged bags
+    except Exception as error:
+        # The library raises exceptions of all kinds for damaged bags.
         raise kind(f"the bag cannot be read: {reason_of(error)}", name) from None
 
 
 def _is_first(path: Path) -> bool:
-    """Whether it is a bag of ROS 1."""
+    """Return whether a path is a ROS 1 bag."""
     return path.suffix.lower() == ".bag"
 
 
@@ -175,8 +177,9 @@ def _raw_messages(
     error: type[FormatError],
     choose: Callable[[list[str]], list[str]] = lambda topics: topics,
 ) -> Iterator[tuple[str, str, int, Any]]:
-    """Topic, type, time and bytes of messages of the topics that `choose` picks. The
-    library's exceptions go through.
+    """Yield topic, type, time and bytes of messages whose topic `choose` picks.
+
+    The library's exceptions are not handled here.
     """
     from rosbags import rosbag1, rosbag2
 
@@ -195,9 +198,12 @@ def _raw_messages(
             reader.messages(connections) if connections else ()
         ):
             meter.add("entities", 1)
+            # rosbags decompresses single messages without a limit, so such bags are
+            # refused.
             if bytes(raw[:4]) == _ZSTD:
                 raise error(
-                    "its messages are packed one by one: unpack the bag first (ros2 bag convert)",
+                    "its messages are compressed one by one: decompress the bag first "
+                    "(ros2 bag convert)",
                     path,
                 )
 
@@ -205,10 +211,12 @@ def _raw_messages(
 
 
 def _check_database(path: Path, error: type[FormatError]) -> None:
-    """Refuse databases with views, triggers or computed columns: a bag has tables and
-    indices only.
+    """Refuse a database with views, triggers or computed columns.
+
+    A bag has only tables and indices. The other objects could run code on reading.
     """
-    import sqlite3  # here, since few maps need it
+    # Imported here, because few maps need it.
+    import sqlite3
 
     with contextlib.closing(
         sqlite3.connect(f"file:{urllib.parse.quote(str(path))}?immutable=1", uri=True)
@@ -226,15 +234,17 @@ def _check_database(path: Path, error: type[FormatError]) -> None:
             or "AS" in words
         ):
             raise error(
-                f"the bag cannot be read: expected tables in the database, found a {shown(kind)}",
+                "the bag cannot be read: expected tables in the database, "
+                f"found a {shown(kind)}",
                 path,
             )
 
 
 @contextlib.contextmanager
 def _bounded(meter: Meter) -> Iterator[None]:
-    """Context in which the library decompresses through bounded decompressors, which
-    count bytes before keeping them.
+    """Replace the library's decompressors by bounded ones in this context.
+
+    The bounded ones count bytes before they keep them.
     """
     from rosbags.rosbag1 import reader as first
     from rosbags.rosbag2 import storage_mcap as second
@@ -243,7 +253,8 @@ def _bounded(meter: Meter) -> Iterator[None]:
         cast("dict[str, Callable[..., bytes]]", first.decompressors),
         cast("dict[str, Callable[..., bytes]]", second.DECOMPRESSORS),
     ]
-    machine = second.zstd.ZstdDecompressor  # type: ignore[attr-defined]  # which module it is depends on the version of Python
+    # The module of the decompressor depends on the version of Python.
+    machine = second.zstd.ZstdDecompressor  # type: ignore[attr-defined]
 
     def lz4(data: bytes, _size: int = 0) -> bytes:
         from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]
@@ -268,6 +279,8 @@ def _bounded(meter: Meter) -> Iterator[None]:
     def counted(name: str) -> Callable[..., bytes]:
         return lambda data, size=0: _counted(bounded[name](data, size), meter)
 
+    # The tables are global variables of the library, so only one thread may change
+    # them.
     with _LOCK:
         originals = [(table, dict(table)) for table in tables]
         try:
@@ -288,13 +301,16 @@ def _bounded(meter: Meter) -> Iterator[None]:
 
 
 def _counted(data: bytes, meter: Meter) -> bytes:
-    """The records of a chunk (MCAP), which are counted before the library goes through
-    them: the shortest one has 9 bytes.
+    """Count the records of an MCAP chunk and return the chunk.
+
+    They are counted before the library visits them: the shortest record has only 9
+    bytes.
     """
     at = count = 0
     while at + _RECORD.size <= len(data):
         at += _RECORD.size + _RECORD.unpack_from(data, at)[1]
         count += 1
+        # Counting in groups saves time and still stops a hostile chunk early.
         if count == 10_000:
             meter.add("records", count)
             count = 0
@@ -306,6 +322,7 @@ def _counted(data: bytes, meter: Meter) -> bytes:
 def _unpack(machine: Any, data: bytes, meter: Meter) -> bytes:
     pieces = []
     while not machine.eof:
+        # Pieces of 1 MiB bound the memory that is used before the budget is checked.
         piece = machine.decompress(data, max_length=1 << 20)
         data = b""
         if not piece and machine.needs_input:

@@ -1,5 +1,6 @@
-"""The interface of readers of map and world files: options, sources, and the descriptor
-of a format.
+"""Interface of the readers of map and world files.
+
+It has the options, the source, and the descriptor of a format.
 """
 
 from __future__ import annotations
@@ -19,9 +20,7 @@ from botyard.names import shown
 
 Warn = Callable[[str], None]
 DEFAULT_POINT_SIZE: Final = 0.02
-"""Edge of a map point where the file gives none, m (decisions, "Time and
-repeatability").
-"""
+"""Default edge of a map point, m (decisions, "Time and repeatability")."""
 
 
 def _ignore(_text: str) -> None:
@@ -30,33 +29,32 @@ def _ignore(_text: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Reading options: what a file does not say itself, limits, and the receiver of
-    warnings.
+    """Reading options: values that a file lacks, limits, and receiver of warnings.
 
     Attributes
     ----------
     resolution : float or None
-        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the
-        format's default.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the default of
+        the format.
     threshold : float
-        Pixels of a plain image are occupied if they are darker than this, 0 (black) … 1
-        (white).
+        Brightness, 0 (black) to 1 (white), below which pixels of a plain image are
+        occupied.
     invert : bool
-        Light pixels are occupied instead.
+        Whether light pixels are occupied instead.
     planar : bool or None
-        Coordinates of GeoJSON are metres (True), degrees (False), or what they look
-        like (None).
+        Whether coordinates of GeoJSON are metres (True) or degrees (False); None: decided
+        by the file.
     topic : str or None
-        Topic of the map in a bag; None: the one that is called map, or the only one.
+        Topic of the map in a bag; None: the one named map, or the only one.
     lines_chunk, points_chunk : int
-        Lines or points of an ArMap that are parsed at a time; between chunks other
-        threads can run (MAP-016).
+        Number of lines or points of an ArMap that are parsed at a time. Other threads can
+        run between chunks (MAP-016).
     budget : Budget
-        The limits of what is read.
+        Limits.
     warn : callable
-        Called with a line of text for everything that was skipped, doubted or assumed.
+        Called with a line of text for each part that was skipped, and for each assumption.
     is_program : callable
-        Whether a controller of a given name exists.
+        Returns whether a controller of a given name exists.
     """
 
     resolution: float | None = None
@@ -71,31 +69,31 @@ class Options:
     is_program: Callable[[str], bool] = lambda _name: True
 
     def scale(self, usual: float, name: str, what: str) -> float:
-        """The size of `what`, m: the one requested, or the `usual` one, with a warning."""
+        """Return the size of `what`, m: as requested, or `usual` with a warning."""
         if self.resolution is not None:
             return self.resolution
-        self.warn(f"{name}: taken as {usual:g} m {what} (--resolution says otherwise)")
+        self.warn(f"{name}: assuming {usual:g} m {what} (--resolution changes that)")
         return usual
 
 
 MAX_LISTED: Final = 5
-"""Files that are named in a message."""
+"""Largest number of files that are named in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that is to be read, from a disk or from a user's browser.
+    """File to be read, from a disk or from a user's browser.
 
     Attributes
     ----------
     name : str
-        Its name or path, for messages.
+        Name or path, for messages.
     data : bytes
-        Its contents.
+        Contents.
     path : Path or None
-        Its path; None: it was uploaded, so files that it refers to are not available.
+        Path; None: the file was uploaded, so files that it refers to are not available.
     root : Path or None
-        References are confined to this folder; None: to any file.
+        Folder that confines references; None: references may lead to any file.
     """
 
     name: str
@@ -105,18 +103,19 @@ class Source:
 
     @property
     def stem(self) -> str:
-        """The name without folder and suffix."""
+        """Name without folder and suffix."""
         return Path(self.name.replace("\\", "/")).stem
 
     @property
     def suffix(self) -> str:
-        """The suffix in lower case, with its dot."""
+        """Suffix in lower case, with its dot."""
         return Path(self.name.replace("\\", "/")).suffix.lower()
 
     @property
     def text(self) -> str:
-        """The file as a text: UTF-8, else the local 8-bit code page of older programs;
-        without byte order mark and with plain line ends.
+        """Contents as a text, without a byte order mark and with plain line ends.
+
+        The encoding is UTF-8, or otherwise the 8-bit code page of older programs.
         """
         try:
             text = self.data.decode("utf-8-sig")
@@ -126,24 +125,25 @@ class Source:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def beside(self, name: str, what: str) -> Path:
-        """A file that this one refers to.
+        """Return the path of a file that this one refers to.
 
         Raises
         ------
         MapError
-            This file came alone, or may not refer to that one.
+            This file came alone, or may not refer to that file.
         """
         if self.path is None:
             raise MapError(
-                f'{what} "{shown(name)}" is a file of its own: send both at once, or in one .zip, or load the file by name',
+                f'{what} "{shown(name)}" is a separate file: send both at once or in '
+                "one .zip, or load the file by name",
                 self.name,
             )
 
         path = self.path.parent / name
         if self.root is None or self._is_inside(path):
             return path
-        # uploads and archives often lose folders, and some file systems ignore case:
-        # match by the bare file name
+        # Uploads and archives often lose folders, and some file systems ignore case. So
+        # the bare file name decides.
         last = name.replace("\\", "/").rpartition("/")[2]
         there = sorted(
             p for p in self.path.parent.iterdir() if p.is_file() and p != self.path
@@ -157,23 +157,24 @@ class Source:
             ", …" if len(there) > MAX_LISTED else ""
         )
         beside = (
-            f"beside this file there is {listed}"
+            f"the folder of this file has {listed}"
             if listed
-            else "this file is alone in its folder"
+            else "the folder of this file has no other file"
         )
         raise MapError(
             f'{what} "{shown(name)}" is not in the archive: {beside}', self.name
         )
 
     def _is_inside(self, path: Path) -> bool:
-        """Whether a path is a file of the archive that this one came in."""
+        """Return whether a path is a file of the archive that this file came in."""
         assert self.root is not None
         return path.resolve().is_relative_to(self.root) and path.is_file()
 
 
 def reason_of(error: Exception) -> str:
-    """The reason that a library gives for a damaged file. Python's own errors in it
-    speak of its code, and not of the file.
+    """Return the reason that a library gives for a damaged file.
+
+    Python's own errors are not shown: they describe the library's code, not the file.
     """
     own = isinstance(
         error,
@@ -190,17 +191,19 @@ def reason_of(error: Exception) -> str:
 def read_bytes(
     path: str | Path, meter: Meter, error: type[FormatError] = MapError
 ) -> bytes:
-    """Contents of a local file. Only regular files are read: a device or a pipe may be
-    endless.
+    """Return the contents of a local file.
+
+    Only regular files are read, because a device or a pipe may be endless.
 
     Raises
     ------
     FormatError
-        Of the class `error`: it cannot be read; `BudgetError`: it is larger than
-        allowed.
+        The file cannot be read; the error is of the class `error`.
+    BudgetError
+        The file is larger than allowed.
     """
     try:
-        # O_NONBLOCK: opening a pipe would wait for a writer
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         handle = os.open(
             path,
             os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0),
@@ -211,12 +214,12 @@ def read_bytes(
                 raise error("expected a file, found a folder, a device or a pipe", path)
             meter.check("bytes", about.st_size, path=str(path))
             with open(handle, "rb", closefd=False) as file:
-                data = file.read(
-                    int(min(meter.budget.bytes, sys.maxsize - 1)) + 1
-                )  # it may have grown since fstat
+                # The file may have grown since fstat, so one byte too many is read.
+                data = file.read(int(min(meter.budget.bytes, sys.maxsize - 1)) + 1)
         finally:
             os.close(handle)
-    except ValueError as problem:  # a null character in a name
+    # The operating system refuses a name with a null character.
+    except ValueError as problem:
         raise error(f"cannot be read: {problem}", path) from None
     except OSError as problem:
         raise error(f"cannot be read: {problem.strerror}", path) from None
@@ -231,7 +234,7 @@ def read_source(path: str | Path, budget: Budget = Budget()) -> Source:
     Raises
     ------
     MapError
-        It cannot be read, or is larger than the budget allows.
+        The file cannot be read, or is larger than the budget allows.
     """
     path = Path(path)
     return Source(str(path), read_bytes(path, Meter(budget, str(path))), path)
@@ -248,14 +251,13 @@ class Format:
     about : str
         One line of description.
     suffixes : tuple of str
-        In lower case, with the dot.
+        Suffixes in lower case, with the dot.
     read : callable
         Reads a source into a `World`.
     fits : callable
-        Whether a file with a matching suffix is really of this format (sniffer).
+        Returns whether a file with a matching suffix really has this format (sniffer).
     extras : mapping of str to str
-        Suffix → the extra (`botyard.extras`) without which files of that suffix cannot
-        be read.
+        Suffix → extra (`botyard.extras`) that is needed to read files of that suffix.
     """
 
     name: str

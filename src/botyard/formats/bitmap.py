@@ -1,9 +1,9 @@
-"""Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP. Dark pixels are solid
-(formats §6, with its recommendation).
+"""Plain pictures as maps: PNM, PNG, BMP, GIF, JPEG, TIFF, WebP.
 
-The lower left corner of the picture is the origin, x goes along its rows and y up.
-AMRISim's converter instead took light pixels, and swapped the axes: botyard's
-``convertBitmapToArMap`` form keeps its options, not these.
+Dark pixels are solid (formats §6, with its recommendation). The lower left corner of
+the picture is the origin; x goes along its rows and y up. AMRISim's converter takes
+light pixels and swaps the axes. botyard's form of ``convertBitmapToArMap`` keeps the
+options of that converter, but not these two rules.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ SUFFIXES: Final = (
     ".webp",
 )
 DEFAULT_PIXEL: Final = 0.05
-"""Default size of a pixel, m: that of most maps made by SLAM."""
+"""Default size of a pixel, m, as in most maps made by SLAM."""
 
 
 def solid_pixels(
     source: Source, options: Options, meter: Meter | None = None
 ) -> NDArray[np.bool_]:
-    """Which pixels are solid, (rows, columns), row 0 at the bottom.
+    """Return which pixels are solid, (rows, columns), with row 0 at the bottom.
 
     Raises
     ------
     MapError
-        It is no image, or too large.
+        The file is not an image, or is too large.
     """
     meter = meter or Meter(options.budget, source.name)
+    # Transparent pixels are free: they get the value that the threshold never selects.
     behind = 0 if options.invert else 255
     grey = read_grey(source, meter, what="the picture", behind=behind, upright=True)[
         ::-1
@@ -58,12 +59,12 @@ def solid_pixels(
 
 
 def read(source: Source, options: Options) -> World:
-    """A picture as a world of walls: the exact outlines of its solid pixels.
+    """Read a picture as a world of walls: the exact outlines of its solid pixels.
 
     Raises
     ------
     MapError
-        It is no image, or too large.
+        The file is not an image, or is too large.
     """
     meter = Meter(options.budget, source.name)
     size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
@@ -72,7 +73,7 @@ def read(source: Source, options: Options) -> World:
     segments, traced = trace(solid, size, allow=lambda n: meter.add("vertices", 2 * n))
     if not len(segments):
         options.warn(
-            f"{source.name}: no pixel is solid; is it the light ones (--invert), "
+            f"{source.name}: no pixel is solid; try --invert for light pixels, "
             "or another --threshold?"
         )
 
@@ -88,7 +89,7 @@ def read(source: Source, options: Options) -> World:
 
 
 def read_points(source: Source, options: Options) -> Scene:
-    """The same as scan points, one for each solid pixel (TOL-001)."""
+    """Read a picture as scan points, one for each solid pixel (TOL-001)."""
     meter = Meter(options.budget, source.name)
     size = options.scale(DEFAULT_PIXEL, source.name, "a pixel")
     solid = solid_pixels(source, options, meter)

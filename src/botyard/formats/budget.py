@@ -1,11 +1,10 @@
-"""Resource limits of reading files: every reader checks them before it spends the
-memory or the time.
+"""Resource limits for reading files.
 
-Files are untrusted, and a few lines can expand to billions of objects (YAML aliases,
-inserted blocks of a drawing, a zip bomb, a huge count). Each reader counts with a
-`Meter` what it is about to make; the error names the limit that is exceeded, what was
-found, and the option that raises it. There is no time limit: each reader's time is
-bounded by what it counts.
+Each reader checks them before it spends memory or time. Files are untrusted, and a few
+lines can expand to billions of objects (YAML aliases, inserted blocks of a drawing, a
+zip bomb, a huge count). A reader counts with a `Meter` before it creates objects. The
+error names the exceeded limit, the found number, and the option that raises the limit.
+There is no time limit: the counted numbers bound the time of each reader.
 """
 
 from __future__ import annotations
@@ -28,54 +27,50 @@ from botyard.model.scene import MAX_EXTENT_M
 from botyard.names import shown
 
 OPTION: Final = "--max-read"
-"""The option of the command line that raises a limit: ``--max-read cells=500000000``.
-"""
+"""Command-line option that raises a limit: ``--max-read cells=500000000``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of reading one map, world or scenario with everything that it refers
-    to.
+    """Limits for reading one map, world or scenario with all files that it refers to.
 
     Attributes
     ----------
     bytes : int
-        Of one file.
+        Bytes of one file.
     unpacked : int
-        Bytes of all files of an archive, as they come out of it.
+        Bytes of all files of an archive after decompression.
     members : int
         Files in an archive.
     files : int
-        Files that one file refers to: included ones, pictures, models.
+        Files that one file refers to: includes, pictures, models.
     entities : int
-        Things that a file describes: values of YAML, models of Stage, objects of a
+        Entities that a file describes: values of YAML, models of Stage, objects of a
         drawing, features of GeoJSON, lines of a header.
     nesting : int
         Depth of nested structures.
     references : int
-        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of
-        SVG.
+        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
     records : int
-        Records of a recording or of a bag (MCAP), of any kind, each time that it is
-        read from its beginning to its end.
+        Records of a recording or of a bag (MCAP), of any kind, for each complete reading.
     recorded : int
-        Bytes of a recording's messages, unpacked, each time that it is read so.
+        Decompressed bytes of a recording's messages, for each complete reading.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
-        Points, and ends of lines: two for a wall, one for each corner of an outline and
-        for each scan point.
+        Points and ends of lines: two for a wall, one for each corner of an outline and for
+        each scan point.
     robots : int
         Robots and movable objects.
     beams : int
         Beams of all lasers, sonar rings and ray sensors of all robots.
     extent : float
-        Width and height of the world, and the distance of anything from its origin, m.
+        Width and height of the world, and distance of all its parts from its origin, m.
 
     Raises
     ------
     ArgumentError
-        A limit is no number of 0 or more.
+        A limit is not a number of at least 0.
     """
 
     bytes: int = 2**29
@@ -99,22 +94,22 @@ class Budget:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value < math.inf:
                 raise ArgumentError(
-                    f"{field.name}: expected a number of 0 or more, found {shown(repr(value), 40)}"
+                    f"{field.name}: expected a number of 0 or more, "
+                    f"found {shown(repr(value), 40)}"
                 )
 
     def raised(self, texts: Iterable[str]) -> Budget:
-        """A copy with some limits replaced.
+        """Return a copy with some limits replaced.
 
         Parameters
         ----------
         texts : iterable of str
-            ``name=number`` each, as after ``--max-read``; 1e9 and 1_000_000 are numbers
-            too.
+            Texts ``name=number``, as after ``--max-read``; 1e9 and 1_000_000 are also numbers.
 
         Raises
         ------
         CommandLineError
-            There is no such limit, or it is no number of 0 or more.
+            There is no such limit, or its value is not a number of at least 0.
         """
         given: dict[str, float] = {}
         for text in texts:
@@ -123,7 +118,8 @@ class Budget:
             if name not in WHAT:
                 hint = did_you_mean(name, WHAT)
                 raise CommandLineError(
-                    f'{OPTION}: expected NAME=NUMBER with one of {", ".join(WHAT)}, found "{shown(text)}"{hint}'
+                    f"{OPTION}: expected NAME=NUMBER with one of {', '.join(WHAT)}, "
+                    f'found "{shown(text)}"{hint}'
                 )
 
             try:
@@ -131,9 +127,12 @@ class Budget:
             except ValueError:
                 value = math.nan
 
+            # Counts beyond 64 bits do not fit into NumPy. The chained comparison also
+            # refuses NaN.
             if not 0 <= value < 2**63:
                 raise CommandLineError(
-                    f'{OPTION} {name}: expected a number of 0 or more, found "{shown(number.strip(), 40)}"'
+                    f"{OPTION} {name}: expected a number of 0 or more, "
+                    f'found "{shown(number.strip(), 40)}"'
                 )
 
             given[name] = value if name == "extent" else int(value)
@@ -145,10 +144,10 @@ WHAT: Final = {
     "bytes": "bytes in a file",
     "unpacked": "bytes unpacked from an archive",
     "members": "files in an archive",
-    "files": "files that this one refers to",
-    "entities": "things described",
-    "nesting": "levels of things in each other",
-    "references": "uses of things that are described once",
+    "files": "referenced files",
+    "entities": "entities described",
+    "nesting": "nested levels",
+    "references": "uses of shared definitions",
     "records": "records",
     "recorded": "bytes of messages",
     "cells": "pixels or cells",
@@ -157,21 +156,22 @@ WHAT: Final = {
     "beams": "beams of sensors",
     "extent": "m across, or from the origin",
 }
-"""What each limit counts, for messages."""
+"""Counted unit of each limit, for messages."""
 
 
 class Meter:
-    """Counts what a reader makes of a file and of those that it refers to, against a
-    budget.
+    """Counts the objects that a reader creates, against a budget.
+
+    One meter counts for a file and for all files that it refers to.
 
     Parameters
     ----------
     budget : Budget
-        The limits.
+        Limits.
     path : str
-        The file, for messages.
+        File for messages.
     error : type of FormatError
-        Error class of the format: budget errors are instances of it, too, with its exit
+        Error class of the format. Budget errors are also instances of it and have its exit
         status.
     """
 
@@ -192,7 +192,7 @@ class Meter:
         line: int | None = None,
         path: str | None = None,
     ) -> None:
-        """Count `number` more items of a limit, before they are made.
+        """Count `number` more items of a limit, before they are created.
 
         Raises
         ------
@@ -211,7 +211,7 @@ class Meter:
         Raises
         ------
         BudgetError
-            It exceeds the limit, or is NaN.
+            The number exceeds the limit, or is NaN.
         """
         allowed = getattr(self.budget, limit)
         if not found <= allowed:
@@ -220,8 +220,9 @@ class Meter:
     def error(
         self, limit: str, found: float, line: int | None = None, path: str | None = None
     ) -> BudgetError:
-        """The error for an exceeded limit: its name, what was found, and the option
-        that raises it.
+        """Return the error for an exceeded limit.
+
+        The message has the found number, the limit, and the option that raises it.
         """
         allowed = getattr(self.budget, limit)
         reason = (

@@ -1,5 +1,6 @@
-"""Format of the state file for the restart after a crash: JSON, without I/O
-(`botyard.servers.jobs.statefile` writes and reads the file).
+"""Format of the state file for a restart after a crash: JSON, without I/O.
+
+`botyard.servers.jobs.statefile` writes and reads the file.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from botyard.processes.safefile import MARK
 
 VERSION: Final = 1
 MAX_THINGS: Final = 1_000_000
-"""Most robots, and most boxes, of a state file."""
+"""Largest number of robots, and of boxes, in a state file."""
 MAX_TICK: Final = 10**12
-"""Most steps that a simulator can have done: 30 years of 1 ms."""
+"""Largest number of steps of a simulator: 30 years of 1 ms."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
@@ -31,18 +32,18 @@ Triple = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRobot:
-    """A robot, or an obstacle that was added.
+    """Robot, or an obstacle that was added.
 
     Attributes
     ----------
     name, model : str
-        Its name, and the name of its model.
+        Name of the robot, and name of its model.
     pose : Pose
         True pose, m, m, rad.
     port : int
-        Its TCP port; 0: none.
+        TCP port; 0: none.
     program : Program or None
-        Its controller; None: none.
+        Controller; None: none.
     """
 
     name: str
@@ -69,14 +70,14 @@ class SavedState:
     robots : sequence of SavedRobot
         Robots and added obstacles, in order.
     visitors : mapping of str to Pose
-        True poses of robots that factories have created; their names are the clients'
-        addresses.
+        True poses of robots that factories have created; their names are the addresses of
+        the clients.
     boxes : mapping of str to Pose
-        Boxes of the map.
+        Poses of the map's boxes.
     factories : sequence of int
-        The factories' ports.
+        Ports of the factories.
     page : sequence
-        The page's port and its two tokens; empty without a page.
+        Port of the page and its two tokens; empty without a page.
     world : bytes
         Full state of the world (`Simulation.save_state`); empty if a controller has no
         state.
@@ -95,14 +96,14 @@ class SavedState:
 
 
 class _Program(msgspec.Struct):
-    """A controller in the file."""
+    """Controller in the file."""
 
     name: Name
     options: dict[str, Any]
 
 
 class _Robot(msgspec.Struct):
-    """A robot in the file."""
+    """Robot in the file."""
 
     name: Name
     model: Name
@@ -112,13 +113,13 @@ class _Robot(msgspec.Struct):
 
 
 class _Version(msgspec.Struct):
-    """What a file of every version says."""
+    """Part of the file that all versions have in common."""
 
     version: int
 
 
 class _State(msgspec.Struct):
-    """The file."""
+    """Contents of the file."""
 
     version: Literal[1]
     tick: Annotated[int, Meta(ge=0, le=MAX_TICK)]
@@ -139,8 +140,9 @@ def decode_state(data: bytes) -> SavedState:
     Raises
     ------
     ValueError, BotyardError, RecursionError
-        They are not a valid state.
+        The bytes are not a valid state.
     """
+    # The version comes first, so that a file of another version gets a clear error.
     said = msgspec.json.decode(data, type=_Version).version
     if said != VERSION:
         raise ValueError(f"expected version {VERSION} of the format, found {said}")

@@ -1,13 +1,15 @@
-"""Maps from GeoJSON (RFC 7946): lines and the borders of polygons are walls, points
-with a name are goals.
+"""Maps from GeoJSON (RFC 7946).
 
-Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at the
-middle of them. They are metres if the file names another reference system (``crs`` of
-the format of 2008, which QGIS and ogr2ogr write), if they cannot be degrees, or when
-the user says so (``planar``). Metres of a country's grid are moved to the origin.
+Lines and the borders of polygons are walls; points with a name are goals.
+
+Coordinates are longitude and latitude (WGS 84); the map then gets a georeference at
+their centre. They are metres if the file names another reference system (``crs`` of the
+2008 format, which QGIS and ogr2ogr write), if they cannot be degrees, or if the user
+requests it (``planar``). Metres of a national grid are moved to the origin.
+
 Properties of a feature: ``name``; ``kind`` (of a point: ``Goal``, ``Dock``,
 ``RobotHome``), ``heading`` (degrees counter-clockwise from east); ``obstacle``,
-``laser``, ``sonar`` (false: not for those).
+``laser``, ``sonar`` (false: invisible to these).
 """
 
 from __future__ import annotations
@@ -35,17 +37,18 @@ from botyard.units import from_deg, wrap_angle
 
 _SEMI_MAJOR: Final = 6378137.0
 _E2: Final = 0.00669437999014
-"""First eccentricity squared of the ellipsoid of WGS 84."""
+"""First eccentricity squared of the WGS 84 ellipsoid."""
 
 
 _MERCATOR: Final = frozenset({3857, 3785, 900913, 102100})
-"""Codes of the Mercator projection of web maps, whose metres are longer than those on
-the ground.
+"""Codes of the Mercator projection of web maps.
+
+Its metres are longer than metres on the ground.
 """
 _GEOGRAPHIC: Final = frozenset(
     {4326, 4258, 4269, 4267, 4979, 4283, 4490, 4612, 4617, 4674, 4937, 6318, 6668, 7844}
 )
-"""EPSG codes of the usual reference systems whose coordinates are degrees."""
+"""EPSG codes of common reference systems whose coordinates are degrees."""
 _DEPTHS: Final = {
     "LineString": 0,
     "MultiLineString": 1,
@@ -65,7 +68,7 @@ _TYPES: Final = frozenset(
 
 
 def fits(source: Source) -> bool:
-    """Whether a JSON file is GeoJSON."""
+    """Return whether a JSON file is GeoJSON."""
     return b'"Feature' in source.data or b'"coordinates"' in source.data
 
 
@@ -78,7 +81,7 @@ class _Collector:
         self.lines: dict[Returns, list[NDArray[np.float64]]] = {}
         self.points: list[tuple[NDArray[np.float64], dict[str, Any]]] = []
         self.unknown: set[str] = set()
-        """Types that RFC 7946 does not have."""
+        """Types that RFC 7946 does not define."""
 
     def fail(self, where: str, expected: str, found: Any) -> MapError:
         return MapError(
@@ -125,7 +128,7 @@ class _Collector:
             single = (
                 [coordinates] if kind == "Point" else self._list(coordinates, where)
             )
-            # an empty array stands for no geometry (RFC 7946, 3.1)
+            # An empty array stands for a missing geometry (RFC 7946, section 3.1).
             single = [p for p in single if p != []]
             self.points += [
                 (self._positions([p], where)[0], properties) for p in single
@@ -160,7 +163,7 @@ class _Collector:
         return value
 
     def _positions(self, line: Any, where: str) -> NDArray[np.float64]:
-        """Positions as (n, 2)."""
+        """Return positions as (n, 2)."""
         try:
             positions = np.array(
                 [(float(p[0]), float(p[1])) for p in self._list(line, where)]
@@ -176,8 +179,9 @@ class _Collector:
 def _earth_centred(
     longitude: NDArray[np.float64], latitude: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m; angles in
-    rad.
+    """Return points of the ellipsoid in the Earth-centred frame (ECEF), (n, 3), m.
+
+    Angles are in rad.
     """
     (cos_lat, sin_lat), (cos_lon, sin_lon) = (
         elementwise.cosine_sine(latitude),
@@ -191,8 +195,10 @@ def _earth_centred(
 
 
 def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoReference]:
-    """Project longitudes and latitudes, (n, 2), degrees, to metres east and north in
-    the tangent plane at their centre; and the centre.
+    """Project longitudes and latitudes, (n, 2), degrees, to metres east and north.
+
+    The plane is the tangent plane at their centre. The result has the points and the
+    centre.
     """
     longitude, latitude = (
         float(v) for v in (points.min(axis=0) + points.max(axis=0)) / 2.0
@@ -211,8 +217,10 @@ def _project(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], GeoRefer
 
 
 def _reference_system(root: Any, name: str, options: Options) -> int | None:
-    """The EPSG code of a file's ``crs``; 4326 for the names of WGS 84 in degrees; None:
-    it has none, or none with a number.
+    """Return the EPSG code of a file's ``crs``, or None.
+
+    The names of WGS 84 in degrees give 4326. None means that the file has no ``crs``,
+    or one without a number.
     """
     crs = root.get("crs") if isinstance(root, dict) else None
     properties = crs.get("properties") if isinstance(crs, dict) else None
@@ -230,24 +238,28 @@ def _reference_system(root: Any, name: str, options: Options) -> int | None:
     if crs is not None:
         options.warn(
             f"{name}: the crs {brief(text if text is not None else crs)} is not "
-            "known; its numbers decide"
+            "known; the values of the coordinates decide"
         )
 
     return None
 
 
 def _are_degrees(points: NDArray[np.float64], code: int | None) -> bool:
-    """Whether coordinates are longitude and latitude: by the EPSG code of their system,
-    or by what they look like.
+    """Return whether coordinates are longitude and latitude.
+
+    The EPSG code of their system decides, or otherwise their values.
     """
+    # EPSG codes from 4000 to 4999 are mostly geographic systems; an unlisted one is
+    # decided by the values.
     if code is not None and (code in _GEOGRAPHIC or not 4000 <= code < 5000):
         return code in _GEOGRAPHIC
     return bool((np.abs(points) <= (180.0, 90.0)).all())
 
 
 def _unprojected(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Longitude and latitude, degrees, of coordinates of web maps, m (IOGP 373-7-2,
-    method 1024, Popular Visualisation Pseudo-Mercator).
+    """Return longitude and latitude, degrees, of web-map coordinates, m.
+
+    Source: IOGP 373-7-2, method 1024, Popular Visualisation Pseudo-Mercator.
     """
     x, y = (points / _SEMI_MAJOR).T
     latitude = (
@@ -259,24 +271,24 @@ def _unprojected(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def read(source: Source, options: Options) -> World:
-    """A file as a world.
+    """Read a file as a world.
 
     Raises
     ------
     MapError
-        With where in the file, what was expected and what was found.
+        The file is invalid. The error names the path in the file, the expected and the
+        found value.
     """
     meter = Meter(options.budget, source.name)
     text = source.text
-    meter.add(
-        "vertices", 2 * text.count("[")
-    )  # an upper bound: each position has a bracket of its own
+    # An upper bound: each position has its own bracket.
+    meter.add("vertices", 2 * text.count("["))
     root = loads(text, meter)
     found = _Collector(source.name, meter)
     found.object(root, "$", {})
     if found.unknown:
         options.warn(
-            f"{source.name}: left out, for RFC 7946 has no such types: "
+            f"{source.name}: ignored, because RFC 7946 has no such types: "
             f"{brief(sorted(found.unknown))}"
         )
 
@@ -304,7 +316,8 @@ def read(source: Source, options: Options) -> World:
         code in _MERCATOR
         and options.budget.extent < float(np.abs(points).max()) <= math.pi * _SEMI_MAJOR
     ):
-        # nearer ones are metres of a robot's own map, under a name that tools demand
+        # Nearer coordinates are metres of a robot's own map, under a projection that
+        # tools demand.
         meter.check("extent", float(np.ptp(points, axis=0).max()))
         points, degrees = _unprojected(points), True
 
@@ -314,7 +327,7 @@ def read(source: Source, options: Options) -> World:
         across = float(np.ptp(points, axis=0).max())
         if options.planar is None and across > 10_000.0:
             options.warn(
-                f"{source.name}: read as degrees, it is {across / 1000.0:.0f} km "
+                f"{source.name}: read as degrees, the map is {across / 1000.0:.0f} km "
                 "across; if its numbers are metres: "
                 "`botyard convert --planar`, or a crs in the file"
             )

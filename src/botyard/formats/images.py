@@ -17,15 +17,18 @@ from botyard.formats.base import Source, reason_of
 from botyard.formats.budget import Meter
 
 FORMATS: Final = ("PNG", "PPM", "BMP", "DIB", "GIF", "JPEG", "TIFF", "WEBP")
-"""Image formats that are decoded, whatever the file's name: others of the library run
-programs (EPS) or are useless as maps.
+"""Image formats that are decoded, regardless of the file's name.
+
+Other formats of the library run programs (EPS) or are useless as maps.
 """
 _LOCK: Final = threading.Lock()
 _BAND_PIXELS: Final = 4_000_000
-"""Pixels of a colour image that are converted at a time: bounds the memory."""
+"""Number of pixels of a colour image that are converted at a time; bounds the memory.
+"""
 _FULL: Final = (1.0, 255.0, 32767.0, 65535.0, 2.0**31 - 1.0, 2.0**32 - 1.0)
-"""Values of white: in floating point, and of whole numbers of 8, 15, 16, 31 and 32
-bits. Such files do not say which of them they use.
+"""Possible values of white: 1.0, or the largest integers of 8 to 32 bits.
+
+Such files do not declare which of these they use.
 """
 
 
@@ -39,34 +42,34 @@ def read_grey(
     upright: bool = False,
     first: bool = False,
 ) -> NDArray[np.uint8]:
-    """The grey values of an image, (rows, columns): of coloured ones the mean of their
-    channels, as map servers take it.
+    """Return the grey values of an image, (rows, columns).
 
-    16 bits are reduced to 8. Values of pictures in whole numbers of 32 bits or in
-    floating point are scaled by the smallest full scale that holds them (see `_FULL`).
+    The grey value of a coloured pixel is the mean of its channels, as in map servers.
+    16 bits are reduced to 8. Pictures of 32-bit integers or floating-point values are
+    scaled by the smallest full scale that holds all values (see `_FULL`).
 
     Parameters
     ----------
     source : Source
-        The file.
+        Image file.
     meter : Meter
-        Counts its pixels, before they are decoded.
+        Counts the pixels before they are decoded.
     what : str
-        What it is, for messages.
+        Name of the image in messages.
     behind : int
         Grey value behind transparent pixels.
     whole : bool
-        Pixels that are transparent at all are wholly so.
+        Whether a partly transparent pixel counts as fully transparent.
     upright : bool
-        Turn the picture as its EXIF orientation (EXIF 2.32, tag 0x0112) says, as
+        Whether to rotate the picture by its EXIF orientation (EXIF 2.32, tag 0x0112), as
         viewers do. Map servers do not.
     first : bool
-        Take the first channel of colours, whatever is transparent, as Stage does.
+        Whether to use the first colour channel and ignore transparency, as Stage does.
 
     Raises
     ------
     MapError
-        It is no image, cut off, or too large.
+        The file is not an image, is truncated, or is too large.
     """
     with open_picture(source, meter, what) as image:
         if upright:
@@ -76,13 +79,14 @@ def read_grey(
 
 @contextlib.contextmanager
 def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Image]:
-    """Open an image within the budget; errors while it is open are raised as `MapError`
-    of this file.
+    """Open an image within the budget.
+
+    Errors inside of the context become a `MapError` of this file.
 
     Raises
     ------
     MapError
-        It is no image, cut off, or too large.
+        The file is not an image, is truncated, or is too large.
     """
     try:
         with _open(source.data) as image:
@@ -91,18 +95,19 @@ def open_picture(source: Source, meter: Meter, what: str) -> Iterator[Image.Imag
             yield image
     except FormatError:
         raise
-    except (
-        Exception
-    ) as error:  # the library raises all kinds of exceptions for damaged files
+    except Exception as error:
+        # The library raises exceptions of all kinds for damaged files.
         raise MapError(
             f"{what} cannot be read: {reason_of(error)}", source.name
         ) from None
 
 
 def _open(data: bytes) -> Image.Image:
-    """Open an image: reads the header only. The library's own size limit is off,
-    because the caller checks the budget's.
+    """Open an image by reading only its header.
+
+    The library's own size limit is off, because the caller checks the budget.
     """
+    # The limit is a global variable of the library, so only one thread may change it.
     with _LOCK:
         usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
@@ -127,11 +132,12 @@ def _grey(
         else 0.0
     )
     if image.mode == "I" and image.format == "PPM":
-        # the library has scaled its values to 16 bits
+        # The library has already scaled the values to 16 bits.
         full = 65535.0
 
     for top, bottom in bands:
         band = _crop(image, top, bottom)
+        # Modes that do not start with a red channel are converted first.
         if first and image.mode in ("P", "PA", "CMYK", "YCbCr", "LAB", "HSV"):
             band = band.convert("RGB")
         grey[top:bottom] = (
@@ -148,7 +154,7 @@ def _crop(image: Image.Image, top: int, bottom: int) -> Image.Image:
 
 
 def _full_scale(image: Image.Image) -> float:
-    """The smallest of `_FULL` that holds all values of a band of rows."""
+    """Return the smallest of `_FULL` that holds all values of a band of rows."""
     values = np.asarray(image)
     most = float(np.max(values, where=np.isfinite(values), initial=0.0))
     return next((full for full in _FULL if most <= full), most)
@@ -157,7 +163,7 @@ def _full_scale(image: Image.Image) -> float:
 def _band(
     image: Image.Image, behind: int, whole: bool, full: float
 ) -> NDArray[np.uint8]:
-    """Grey values of a band of rows."""
+    """Return the grey values of a band of rows."""
     if image.mode in ("I;16", "I;16L", "I;16B", "I;16N"):
         high: NDArray[np.uint8] = (
             np.clip(np.asarray(image.convert("I")), 0, 65535) >> 8
@@ -166,7 +172,7 @@ def _band(
 
     if full:
         share = np.asarray(image, np.float64) / full
-        # no value: as behind a transparent pixel
+        # A pixel without a value looks like a transparent one.
         share[~np.isfinite(share)] = behind / 255.0
         scaled: NDArray[np.uint8] = np.rint(255.0 * np.clip(share, 0.0, 1.0)).astype(
             np.uint8
@@ -187,7 +193,7 @@ def _band(
 
 
 def _mean(image: Image.Image) -> NDArray[np.uint8]:
-    """Mean of three channels, rounded."""
+    """Return the rounded mean of three channels."""
     r, g, b = (np.asarray(channel, np.uint16) for channel in image.split())
     grey: NDArray[np.uint8] = ((2 * (r + g + b) + 3) // 6).astype(np.uint8)
     return grey

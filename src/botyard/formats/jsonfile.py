@@ -12,32 +12,47 @@ from botyard.names import shown
 
 
 def loads(text: str, meter: Meter, error: type[FormatError] = MapError) -> Any:
-    """Parse a JSON text. Its objects count as entities; the caller counts the values of
-    its arrays.
+    """Parse a JSON text.
+
+    Its objects count as entities; the caller counts the values of its arrays.
+
+    Parameters
+    ----------
+    text : str
+        JSON text.
+    meter : Meter
+        Budget, and path for messages.
+    error : type of FormatError
+        Class of the errors.
 
     Raises
     ------
     FormatError
-        Of the class `error`: not JSON; with the line. `BudgetError`: too many objects,
-        or nested too deeply.
+        The text is not JSON; the error is of the class `error` and names the line.
+    BudgetError
+        There are too many objects, or they are nested too deeply.
     """
+    # Braces in strings count as well. The bound is too high then, which is harmless.
     meter.add("entities", text.count("{"))
     try:
         return json.loads(text)
     except json.JSONDecodeError as problem:
         raise error(f"not JSON: {problem.msg}", meter.path, problem.lineno) from None
+    # The decoder recurses once per level, so deep nesting ends at Python's recursion
+    # limit.
     except RecursionError:
         raise meter.error(
             "nesting", max(_depth(text), meter.budget.nesting + 1)
         ) from None
     except ValueError as problem:
-        # integers of thousands of digits
+        # Python refuses to convert integers of thousands of digits.
         raise error(f"not JSON: {shown(problem, 100)}", meter.path) from None
 
 
 def _depth(text: str) -> int:
-    """Approximate nesting depth of a text (brackets in strings count too). Only for the
-    message.
+    """Return the approximate nesting depth of a text, for the message only.
+
+    Brackets in strings count as well.
     """
     deepest = depth = 0
     for match in re.finditer(r"[\[\]{}]", text):
@@ -48,9 +63,11 @@ def _depth(text: str) -> int:
 
 
 def brief(value: Any, limit: int = 60) -> str:
-    """A value shortened for a message: one line of bounded length, however large or
-    deep the value is.
+    """Shorten a value for a message to one line of bounded length.
+
+    The result is bounded for a value of any size and depth.
     """
+    # Only the first four elements are visited, because the value may be huge.
     if isinstance(value, dict):
         inner = ", ".join(
             f"{shown(k, 20)}: …" for k, _ in zip(value, range(4), strict=False)
@@ -70,6 +87,7 @@ def brief(value: Any, limit: int = 60) -> str:
 
     if isinstance(value, str):
         return '"' + shown(value, limit) + '"'
+    # Python refuses to print integers of thousands of digits.
     if (
         isinstance(value, int)
         and not isinstance(value, bool)

@@ -1,11 +1,12 @@
-"""Search for robot models: the library, ``.p`` and ``.toml`` files, and definitions in
-the user's own folders.
+"""Search for robot models.
 
-Users put their own models into ``~/.botyard/include`` (also ``~/.AMRISim/include`` and
-``~/.MobileSim/include``): ``.toml`` and ``.p`` files define the model of their name,
-any other file holds Stage definitions. The environment variables AMRISIM and MOBILESIM
-name an installation of the original, whose model file is read after them. Of several
-definitions of a name the first one counts; the library's own models come last.
+Models come from the library, from ``.p`` and ``.toml`` files, and from definitions in
+the user's own folders. Users put their models into ``~/.botyard/include`` (also
+``~/.AMRISim/include`` and ``~/.MobileSim/include``): a ``.toml`` or ``.p`` file defines
+the model of its name, and any other file holds Stage definitions. The environment
+variables AMRISIM and MOBILESIM name an installation of the original program, whose
+model file is read after them. The first definition of a name counts; the library's
+models come last.
 """
 
 from __future__ import annotations
@@ -30,47 +31,47 @@ from botyard.model.robot import RobotSpec
 from botyard.names import shown
 
 USER_FOLDERS: Final = (".botyard", ".AMRISim", ".MobileSim")
-"""Folders in the user's home; the first one is ours, the others belong to the
-originals.
+"""Folders in the user's home: botyard's, then the original programs' folders.
 """
 VARIABLES: Final = ("AMRISIM", "MOBILESIM")
 """Environment variables that name the folder of an installed original (CFG-002)."""
 STOCK_FILE: Final = "PioneerRobotModels.world.inc"
-"""Its model file."""
+"""Model file of an installed original."""
 INCLUDE: Final = ".inc"
-"""Suffix of files with definitions of Stage, by custom."""
+"""Usual suffix of files with Stage definitions."""
 MAX_PATH: Final = 400
 """Longest path in a message about a missing folder, characters."""
 DEFAULT_MAP: Final = "init.map"
-"""A map of this name in a user folder is loaded when none is given (MAP-019)."""
+"""Name of the map in a user folder that is loaded by default (MAP-019)."""
 
 
 def user_folders() -> list[Path]:
-    """The user's folders that exist."""
+    """Return the user's folders that exist."""
     home = str(Path.home())
     named = (os.path.join(home, name) for name in USER_FOLDERS)
-    return [
-        Path(p) for p in named if os.path.isdir(p)
-    ]  # asked for with every model: `Path.is_dir` takes four times as long
+    # Each search for a model calls this; `Path.is_dir` takes four times as long.
+    return [Path(p) for p in named if os.path.isdir(p)]
 
 
 def resource_folders() -> list[Path]:
-    """Folders of installed originals, as the environment says."""
+    """Return the folders of installed originals that the environment names."""
     return [p for p in _named_folders().values() if p.is_dir()]
 
 
 def missing_folders() -> list[str]:
-    """Messages about folders that the environment names and that do not exist."""
+    """Return messages about missing folders that the environment names."""
     return [
-        f"{variable} names a folder of models and maps that is not there: {shown(path, MAX_PATH)}"
+        f"{variable} names a folder of models and maps that does not exist: "
+        f"{shown(path, MAX_PATH)}"
         for variable, path in _named_folders().items()
         if not path.is_dir()
     ]
 
 
 def folders_without_models() -> list[str]:
-    """Messages about folders that exist but lack the original's model file: only maps
-    are found in them.
+    """Return messages about folders without the original's model file.
+
+    Such a folder exists, but only its maps are found.
     """
     return [
         f"{variable} names a folder without the original's models: there is no "
@@ -86,7 +87,7 @@ def _named_folders() -> dict[str, Path]:
 
 
 def default_map() -> Path | None:
-    """The user's ``init.map``, if there is one."""
+    """Return the user's ``init.map``, if there is one."""
     return next(
         (p for p in (folder / DEFAULT_MAP for folder in user_folders()) if p.is_file()),
         None,
@@ -95,14 +96,14 @@ def default_map() -> Path | None:
 
 @dataclass(slots=True)
 class UserModels:
-    """Models outside the library.
+    """Models outside of the library.
 
     Attributes
     ----------
     makers : dict
-        Model name → function that builds it, or raises what is wrong with it.
+        Model name → function that builds the model, or raises its error.
     problems : list of FormatError
-        Files that could not be read at all.
+        Errors of files that could not be read at all.
     world : WorldFile
         All Stage files merged: definitions, models that they put into every world, and
         settings.
@@ -114,8 +115,9 @@ class UserModels:
 
 
 def _is_model_file(path: Path) -> bool:
-    """Whether a file of an include folder is read (formats §3.5): not hidden, no
-    editor's backup.
+    """Return whether a file of an include folder is read (formats §3.5).
+
+    Hidden files and editors' backups are not.
     """
     return path.is_file() and path.name[0] not in ".#," and not path.name.endswith("~")
 
@@ -135,6 +137,7 @@ def _include_files() -> Iterator[Path]:
 def _read_toml(path: Path, budget: Budget = Budget()) -> RobotSpec:
     meter = Meter(budget, str(path), ModelFileError)
     data = read_bytes(path, meter, ModelFileError)
+    # tomllib has no limits, so separators are counted as a bound of its work.
     meter.add("entities", sum(map(data.count, b"\n,=.")))
     try:
         return parse_robot(data.decode("utf-8"), path.stem)
@@ -169,6 +172,8 @@ def _read_user_models(files: tuple[tuple[Path, int], ...]) -> UserModels:
             for name, entity in found.definitions.items():
                 world.definitions.setdefault(name, entity)
             world.entities += found.entities
+            # The user's settings take precedence over the settings of the installed
+            # original.
             is_stock = path.name == STOCK_FILE
             world.properties = (
                 {**found.properties, **world.properties}
@@ -201,7 +206,7 @@ class FileModels:
     others : tuple of str
         Names of other definitions: sensors.
     remarks : tuple of str
-        What cannot be simulated, with file and line.
+        Parts that cannot be simulated, with file and line.
     """
 
     robots: tuple[RobotSpec, ...]
@@ -210,19 +215,21 @@ class FileModels:
 
 
 def is_model_file(name: str | Path) -> bool:
-    """Whether a file name is that of a model file: ``.p``, ``.toml``, or ``.inc``
-    (Stage definitions).
+    """Return whether a file has the suffix of a model file.
+
+    Suffixes are ``.p``, ``.toml`` and ``.inc`` (Stage definitions).
     """
     return Path(name).suffix.lower() in (".p", ".toml", INCLUDE)
 
 
 def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
-    """All models of a file; each is built, so that errors are found.
+    """Return all models of a file; each is built, so that errors are found.
 
     Raises
     ------
     ModelFileError, ModelError
-        With file, line, what was expected and what was found.
+        A model is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     if Path(path).suffix.lower() != INCLUDE:
         return FileModels((find_robot(path, budget),))
@@ -231,18 +238,19 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
     robots, others = library.all()
     remarks = list(library.notes.texts)
     remarks += [
-        f'{p}:{line}: there is a definition "{shown(name)}" before this one, which counts'
+        f'{p}:{line}: the definition "{shown(name)}" is ignored, because an earlier '
+        "one exists"
         for name, p, line in file.shadowed
     ]
-    stagescene.to_world(
-        file, path, Options(budget=budget, warn=remarks.append)
-    )  # collects remarks about the models that it puts into every world
+    # Building a world collects remarks about models that the file puts into each world.
+    stagescene.to_world(file, path, Options(budget=budget, warn=remarks.append))
     return FileModels(robots, others, tuple(dict.fromkeys(remarks)))
 
 
 def user_models() -> UserModels:
-    """The models of the user's folders and of installed originals; read anew when a
-    file has changed.
+    """Return the models of the user's folders and of installed originals.
+
+    They are read again after a file has changed.
     """
     files = []
     for path in _include_files():
@@ -255,51 +263,51 @@ def user_models() -> UserModels:
 
 
 def user_world_file() -> stageworld.WorldFile:
-    """The Stage files of the user's folders, merged."""
+    """Return the merged Stage files of the user's folders."""
     return user_models().world
 
 
 def model_names() -> tuple[str, ...]:
-    """All models that can be asked for by name: the library's, then those that only the
-    user has.
-    """
+    """Return the names of all models: the library's, then the user's others."""
     own = set(robot_names())
     return (*robot_names(), *(n for n in sorted(user_models().makers) if n not in own))
 
 
 def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
-    """A robot model by name (the library's or the user's, any case), or from a
-    ``.toml`` or ``.p`` file.
+    """Load a robot model by name, or from a ``.toml`` or ``.p`` file.
+
+    A name may be one of the library's or of the user's models; case does not matter.
 
     Parameters
     ----------
     model : str or Path
-        The name or the file.
+        Name or file.
     budget : Budget, optional
-        Limits of reading the file.
+        Limits for reading the file.
 
     Raises
     ------
     ModelError
-        Unknown model, with the nearest known name; or a wrong description.
+        The model is unknown, and the message suggests the nearest known name; or its
+        description is invalid.
     ModelFileError
-        A file cannot be read, is too large, or is wrong: with file, what was expected
-        and what was found.
+        A file cannot be read, is too large, or is invalid. The error names the file, the
+        expected and the found value.
     """
     arguments.path(model, "model")
     return find_robot(model, arguments.instance(budget, "budget", Budget))
 
 
 def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
-    """A robot model by name, or from a ``.p`` or ``.toml`` file.
+    """Find a robot model by name, or read it from a ``.p`` or ``.toml`` file.
 
     Raises
     ------
     ModelError
-        Unknown model, with the nearest known name.
+        The model is unknown; the message suggests the nearest known name.
     ModelFileError
-        A file with a model is wrong: with file, line, what was expected and what was
-        found.
+        A file with a model is invalid. The error names the file, the line, the expected and
+        the found value.
     """
     name = str(model)
     suffix = Path(name).suffix.lower()
@@ -312,9 +320,8 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         return own
     if library.find_name(name) is not None:
         return library.load_robot(name)
-    for (
-        problem
-    ) in user_models().problems:  # the model may be defined in the unreadable file
+    # The model may be defined in the file that cannot be read.
+    for problem in user_models().problems:
         raise problem
 
     hint = did_you_mean(name, model_names())
@@ -324,21 +331,20 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
 
 
 _making: ContextVar[tuple[str, ...]] = ContextVar("making", default=())
-"""Names, in lower case, of the user's models that are being made: each is needed by the
-one before.
+"""Lower-case names of the user's models that are being built, in order of dependency.
 """
 
 
 def _own_model(name: str) -> RobotSpec | None:
-    """The user's own model of a name, in any case.
+    """Return the user's own model of a name, in any case.
 
-    None also for a name that the model which is being made has itself: it is based on
-    the library's model of that name.
+    The result is also None for the name of the model that is being built, which then
+    extends the library's model of that name.
 
     Raises
     ------
     ModelError
-        What is wrong with it; models of several files that are based on each other.
+        The model is invalid, or models of several files extend each other.
     """
     key, making = name.lower(), _making.get()
     makers = user_models().makers
@@ -347,7 +353,8 @@ def _own_model(name: str) -> RobotSpec | None:
         return None
     if key in making:
         raise ModelError(
-            f"the user's models are based on each other in a circle: {' → '.join((*making, key))}"
+            "the user's models extend each other in a circle: "
+            f"{' → '.join((*making, key))}"
         )
 
     token = _making.set((*making, key))

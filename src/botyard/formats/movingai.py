@@ -1,8 +1,8 @@
-"""Grid maps of the MovingAI benchmarks (``type octile``; N. Sturtevant, *Benchmarks for
-Grid-Based Pathfinding*, IEEE T-CIAIG 2012).
+"""Grid maps of the MovingAI benchmarks (``type octile``).
 
-``.`` and ``G`` are free, ``S`` (swamp) too; ``@``, ``O`` (out of bounds), ``T`` (trees)
-and ``W`` (water) are solid.
+Source: N. Sturtevant, *Benchmarks for Grid-Based Pathfinding*, IEEE T-CIAIG 2012. The
+cells ``.``, ``G`` and ``S`` (swamp) are free; ``@``, ``O`` (out of bounds), ``T``
+(trees) and ``W`` (water) are solid.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from botyard.model.world import World
 from botyard.names import shown
 
 DEFAULT_CELL: Final = 1.0
-"""Default size of a cell, m: a robot fits through a passage of one cell."""
+"""Default size of a cell, m, so that a robot fits through a passage of one cell."""
 _FREE: Final = b".GS"
 _OCCUPIED: Final = b"@OTW"
 
 
 def fits(source: Source) -> bool:
-    """Whether a ``.map`` is one of these: it begins with ``type``."""
+    """Return whether a ``.map`` file has this format: it starts with ``type``."""
     return source.data[:1000].lstrip()[:5].lower() in (b"type ", b"type\t")
 
 
@@ -38,17 +38,27 @@ def parse(
     meter: Meter | None = None,
     warn: Warn | None = None,
 ) -> NDArray[np.bool_]:
-    """The occupied cells of a map, (height, width) bool, row 0 at the bottom; `meter`
-    counts them before they are read.
+    """Return the occupied cells of a map, (height, width) bool, row 0 at the bottom.
 
-    `warn` is called if the file has more rows than it announces.
+    Parameters
+    ----------
+    text : str
+        Contents of the file.
+    path : str or None
+        File for messages.
+    meter : Meter or None
+        Counts the cells before they are read.
+    warn : callable or None
+        Called if the file has more rows than its header announces.
 
     Raises
     ------
     MapError
-        With the line, what was expected and what was found.
+        The file is invalid. The error names the line, the expected and the found text.
     """
     meter = meter or Meter(Budget(), path or "map")
+    # The header has four lines. Splitting only the first ten keeps the rest in one
+    # piece.
     lines = text.split("\n", 10)
     size: dict[str, int] = {}
     start = 0
@@ -61,7 +71,8 @@ def parse(
         if len(words) == 2 and words[0] in ("height", "width"):
             if re.fullmatch(r"[0-9]{1,12}", words[1]) is None or int(words[1]) == 0:
                 raise MapError(
-                    f'expected {words[0]} and a number of cells, found "{shown(words[1])}"',
+                    f"expected {words[0]} and a number of cells, "
+                    f'found "{shown(words[1])}"',
                     path,
                     number,
                 )
@@ -69,7 +80,8 @@ def parse(
             size[words[0]] = int(words[1])
         elif not words or words[0] != "type":
             raise MapError(
-                f'expected "type", "height", "width" or "map", found {line.strip()[:40]!r}',
+                'expected "type", "height", "width" or "map", '
+                f"found {line.strip()[:40]!r}",
                 path,
                 number,
             )
@@ -87,7 +99,7 @@ def parse(
     if warn is not None and rest and rest[0].strip():
         warn(
             f"{path or 'map'}:{start + height + 1}: expected {height} rows, "
-            "found more: they are left out"
+            "found more; the others are ignored"
         )
 
     rows = [
@@ -100,24 +112,26 @@ def parse(
         odd = row.translate(None, _FREE + _OCCUPIED)
         if odd:
             raise MapError(
-                f"expected cells out of {(_FREE + _OCCUPIED).decode()}, found {chr(odd[0])!r}",
+                f"expected cells of {(_FREE + _OCCUPIED).decode()}, "
+                f"found {chr(odd[0])!r}",
                 path,
                 number,
             )
 
     if len(rows) != height:
         raise MapError(f"expected {height} rows, found {len(rows)}", path, len(lines))
+    # The file starts with the top row; worlds have y upwards.
     cells = np.frombuffer(b"".join(rows), np.uint8).reshape(height, width)[::-1]
     return ~np.isin(cells, np.frombuffer(_FREE, np.uint8))
 
 
 def read(source: Source, options: Options) -> World:
-    """A map as a world of walls.
+    """Read a map as a world of walls.
 
     Raises
     ------
     MapError
-        With file and line.
+        The file is invalid; the error names the file and the line.
     """
     meter = Meter(options.budget, source.name)
     solid = parse(source.text, source.name, meter, options.warn)

@@ -1,10 +1,12 @@
-"""``nav_msgs/OccupancyGrid`` messages from files: what ``rostopic echo -n1 /map`` or
-``ros2 topic echo --once --full-length /map`` print, the same as JSON, and bags of ROS 1
-and 2 (``.bag``, ``.mcap``, ``.db3``).
+"""Reader of ``nav_msgs/OccupancyGrid`` messages in files.
 
-Fields by the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m a cell),
-``info.width``, ``info.height``, ``info.origin`` (pose of the lower left cell's corner),
-``data`` row by row from there: −1 unknown, 0 … 100 per cent of occupancy.
+The files are outputs of ``rostopic echo -n1 /map`` or ``ros2 topic echo --once
+--full-length /map``, the same as JSON, and bags of ROS 1 and 2 (``.bag``, ``.mcap``,
+``.db3``).
+
+Fields follow the definition of nav_msgs/OccupancyGrid: ``info.resolution`` (m per
+cell), ``info.width``, ``info.height``, ``info.origin`` (pose of the lower left corner),
+and ``data``, row by row from there: −1 unknown, 0 to 100 percent of occupancy.
 """
 
 from __future__ import annotations
@@ -28,18 +30,19 @@ from botyard.model.tracing import trace
 from botyard.model.world import World
 
 OCCUPIED: Final = 65
-"""Occupancy, %, from which a cell is a wall: the default of map servers
-(occupied_thresh 0.65).
+"""Occupancy, %, from which a cell is a wall.
+
+It is the default of map servers (occupied_thresh 0.65).
 """
 CHUNK_CHARS: Final = 1_000_000
-"""Characters of a printed message that are parsed at a time."""
+"""Number of characters of a printed message that are parsed at a time."""
 _DATA = re.compile(r"^[ \t]*[\"']?data[\"']?[ \t]*:", re.MULTILINE)
 _CELL = re.compile(r"[+-]?[0-9]{1,4}")
 _JSON_DATA = re.compile(r"\"data\"\s*:\s*(?=\[)")
 
 
 def fits(source: Source) -> bool:
-    """Whether a YAML or JSON text is such a message."""
+    """Return whether a YAML or JSON text is such a message."""
     head = source.data[:4096]
     return b"info" in head and b"resolution" in head and b"data" in source.data
 
@@ -53,16 +56,20 @@ def grid_to_scene(
     source: str,
     budget: Budget = Budget(),
 ) -> Scene:
-    """The outlines of a grid's occupied cells as walls.
+    """Return the outlines of a grid's occupied cells as walls.
 
     Parameters
     ----------
     cells : (height, width) int8 array
-        Per cent of occupancy; row 0 is that of the origin.
+        Occupancy, percent; row 0 is at the origin.
     resolution : float
-        m a cell.
+        Edge of a cell, m.
     origin : Pose
-        Of the corner of cell (0, 0).
+        Pose of the corner of cell (0, 0).
+    name, source : str
+        Name of the scene, and file that it comes from.
+    budget : Budget
+        Limits.
     """
     meter = Meter(budget, source)
     meter.check("extent", max(cells.shape) * resolution)
@@ -95,8 +102,9 @@ def _number(value: Any, what: str, path: str, low: float, high: float) -> float:
 def _split(
     text: str, start: re.Match[str] | None, meter: Meter
 ) -> tuple[str, NDArray[np.int8]]:
-    """Split off ``data``: the text with an empty list instead, and the cells, for which
-    a generic parser takes minutes and gigabytes.
+    """Split off ``data``: return the text with an empty list instead, and the cells.
+
+    A generic parser would take minutes and gigabytes for the cells.
     """
     path = meter.path
     if start is None:
@@ -104,6 +112,8 @@ def _split(
     at = start.end()
     while at < len(text) and text[at].isspace():
         at += 1
+    # A list in brackets is JSON or YAML's flow style. The other branch is YAML's block
+    # style, with a dash before each value.
     if text.startswith("[", at):
         begin, close = at + 1, text.find("]", at)
         if close < 0:
@@ -119,6 +129,7 @@ def _split(
         end = after = match.end()
         separators = text.count("\n", begin, end) + 1
 
+    # The tools of ROS shorten long arrays, unless they are asked not to.
     if "..." in text[begin : after + 20]:
         raise MapError(
             'the cells were cut short ("..."): print the message with --full-length',
@@ -129,6 +140,7 @@ def _split(
     pieces = [np.zeros(0, np.int8)]
     while begin < end:
         cut = min(end, begin + CHUNK_CHARS)
+        # A chunk ends between two numbers.
         while cut < end and not (text[cut].isspace() or text[cut] == ","):
             cut += 1
         piece = text[begin:cut].replace(",", " ")
@@ -151,7 +163,7 @@ def _cells(values: Any, path: str) -> NDArray[np.int8]:
 
     if len(cells) and not (cells.min() >= -1 and cells.max() <= 100):
         raise MapError(
-            f"data: expected −1 … 100, found {int(cells.min())} … {int(cells.max())}",
+            f"data: expected −1 to 100, found {int(cells.min())} to {int(cells.max())}",
             path,
         )
 
@@ -161,12 +173,14 @@ def _cells(values: Any, path: str) -> NDArray[np.int8]:
 def parse(
     text: str, path: str = "map", budget: Budget = Budget()
 ) -> tuple[NDArray[np.int8], float, Pose]:
-    """Cells (height, width), m a cell, and the pose of the corner of cell (0, 0).
+    """Return the cells (height, width), the resolution, m, and the pose of the corner.
+
+    The corner is the one of cell (0, 0).
 
     Raises
     ------
     MapError
-        With what was expected and what was found.
+        The message is invalid. The error names the expected and the found value.
     """
     meter = Meter(budget, path)
     message: Any
@@ -174,6 +188,7 @@ def parse(
         rest, cells = _split(text, _JSON_DATA.search(text), meter)
         message = loads(rest, meter)
     else:
+        # Several messages are separated by "---"; the first one is enough.
         first = text[: text.find("\n---")] if "\n---" in text else text
         rest, cells = _split(first, _DATA.search(first), meter)
         message = YamlFile(rest, meter, MapError, unique=False).data
@@ -198,7 +213,7 @@ def parse(
 
 
 def _origin(origin: Any, path: str) -> Pose:
-    """A geometry_msgs/Pose as x, y, yaw."""
+    """Return a geometry_msgs/Pose as x, y, yaw."""
     if not isinstance(origin, dict):
         return Pose()
 
@@ -206,7 +221,8 @@ def _origin(origin: Any, path: str) -> Pose:
         values = origin.get(name, fallback)
         if not isinstance(values, dict):
             raise MapError(
-                f"origin: expected {name} with {', '.join(keys)}, found {brief(values)}",
+                f"origin: expected {name} with {', '.join(keys)}, "
+                f"found {brief(values)}",
                 path,
             )
 
@@ -227,12 +243,12 @@ def _origin(origin: Any, path: str) -> Pose:
 
 
 def read(source: Source, options: Options) -> World:
-    """A message in a file as a world of walls.
+    """Read a message in a file as a world of walls.
 
     Raises
     ------
     MapError
-        With what was expected and what was found; for bags also: no such message in it.
+        The message is invalid, or a bag has no such message.
     """
     if source.suffix in BAGS:
         meter = Meter(options.budget, source.name)
@@ -255,21 +271,20 @@ def read(source: Source, options: Options) -> World:
 
 
 def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
-    """Cells, m a cell and the origin of a message object, of rosbags' class."""
+    """Return the cells, resolution and origin of a message of rosbags' class."""
     info, q = message.info, message.info.origin.orientation
     yaw = yaw_of_quaternion(q.x, q.y, q.z, q.w)
     cells = np.asarray(message.data, np.int8)
-    width, height = (
-        int(info.width),
-        int(info.height),
-    )  # Python ints: the product of 32-bit numbers could overflow
+    # Python integers, because the product of 32-bit numbers could overflow.
+    width, height = int(info.width), int(info.height)
     if len(cells) != width * height:
         raise MapError(f"expected {width} × {height} cells, found {len(cells)}", name)
     origin = Pose(float(info.origin.position.x), float(info.origin.position.y), yaw)
     resolution = float(info.resolution)
     if not (1e-6 <= resolution <= 1e4 and all(abs(v) <= 1e9 for v in origin)):
         raise MapError(
-            f"expected a resolution and an origin in m, found {resolution:g} at {tuple(origin)}",
+            f"expected a resolution and an origin in m, found {resolution:g} at "
+            f"{tuple(origin)}",
             name,
         )
 
@@ -277,21 +292,21 @@ def _parts(message: Any, name: str) -> tuple[NDArray[np.int8], float, Pose]:
 
 
 def message_to_scene(message: Any, name: str, budget: Budget = Budget()) -> Scene:
-    """A map received by ROS as a scene of walls.
+    """Convert a map received by ROS to a scene of walls.
 
     Parameters
     ----------
     message : object
-        nav_msgs/OccupancyGrid, as rosbags has it.
+        nav_msgs/OccupancyGrid, of rosbags' class.
     name : str
-        Where it came from.
+        Origin of the message.
     budget : Budget
         Limits.
 
     Raises
     ------
     MapError
-        Its numbers are inconsistent, or exceed a limit.
+        The numbers are inconsistent, or exceed a limit.
     """
     cells, resolution, origin = _parts(message, name)
     Meter(budget, name).check("cells", cells.size)

@@ -1,12 +1,13 @@
-"""Reading a client's map or world in a worker process: the request, and the messages in
-which the world is sent back.
+"""Reading of a client's map or world in a worker process.
 
-`read` does the work. `main` is the worker (see `botyard.processes.child_process`): it
-sends warnings, then the world in parts, or the reason for a failure. A world is sent in
-parts because the receiver decodes each in one go, in which it can serve nobody else; a
-model that several robots share is sent once. The receiver checks the types of all
-parts, so a worker that a hostile file has taken over can only send another world, which
-the file could have described itself.
+The module has the request, and the messages that transfer the world back. `read` does
+the work. `main` is the worker (see `botyard.processes.child_process`): it sends
+warnings, then the world in parts, or the reason for a failure.
+
+The world is sent in parts, because the receiver serves no other client while it decodes
+a message. A model that several robots share is sent once. The receiver checks the types
+of all parts. A worker that a hostile file has taken over can therefore only send
+another world, which the file could have described itself.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from botyard.processes.child_process import Send, serve
 
 MODULE: Final = "botyard.formats.reading"
 ITEMS_PER_MESSAGE: Final = 200
-"""Objects that are sent in one message."""
+"""Number of objects in one message."""
 MAX_WARNINGS: Final = 200
-"""Warnings that are passed on; further ones are only counted."""
+"""Number of warnings that are passed on; further ones are only counted."""
 
 T = TypeVar("T")
 
@@ -82,23 +83,22 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request to read a file.
+    """Request to read a file.
 
     Attributes
     ----------
     name : str
-        Name of the file as the client gave it, its path, or the name of an uploaded
-        file.
+        Name of the file as the client gave it, its path, or the name of an uploaded file.
     limits : Limits
         Options and limits.
     folders : tuple of str, optional
-        Folders that clients may load maps from, besides the shipped maps; None: `name`
-        is a path.
+        Folders that clients may load maps from, in addition to the shipped maps; None:
+        `name` is a path.
     data : bytes, optional
         Contents, if the file was uploaded.
     present : (str, int), optional
-        Path and modification time, ns, of the present map: an unchanged file is not
-        read again.
+        Path and modification time, ns, of the current map. An unchanged file is not read
+        again.
     """
 
     name: str
@@ -115,11 +115,11 @@ class Reading:
     Attributes
     ----------
     path : Path or None
-        The local file; None: it was uploaded.
+        Local file; None: the file was uploaded.
     modified : int
-        Its modification time, ns.
+        Modification time of the file, ns.
     world : World or None
-        Its contents; None: it is the present map, unchanged.
+        Contents; None: the file is the current map, unchanged.
     """
 
     path: Path | None
@@ -128,7 +128,7 @@ class Reading:
 
 
 def modified(path: Path) -> int:
-    """Modification time of a file, ns; 0 if unknown."""
+    """Return the modification time of a file, ns; 0 if unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -140,14 +140,16 @@ def read(request: Request, warn: Warn) -> Reading:
 
     Parameters
     ----------
+    request : Request
+        File, options and limits.
     warn : callable
-        Receives a line for everything that was skipped, doubted or assumed.
+        Receives a line for each part that was skipped, and for each assumption.
 
     Raises
     ------
     BotyardError
-        Not found, unreadable, of an unknown format, or larger than the budget allows;
-        with file and line.
+        The file was not found, cannot be read, has an unknown format, or is larger than the
+        budget allows. The error names the file and the line.
     """
     options = request.limits.options(warn)
     if request.data is not None:
@@ -173,7 +175,7 @@ def read(request: Request, warn: Warn) -> Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """The first message of a reading; `scene` is without its objects."""
+    """First message of a reading; `scene` is without its objects."""
 
     path: str | None
     modified: int
@@ -184,7 +186,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Robot:
-    """A robot of a world; `spec` is the index of its model."""
+    """Robot of a world; `spec` is the index of its model."""
 
     spec: int
     name: str
@@ -195,8 +197,16 @@ class _Robot:
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """The reason of a failure, the class of the error, and the traceback if it was an
-    internal error.
+    """Failure of a reading.
+
+    Attributes
+    ----------
+    text : str
+        Reason.
+    trace : str
+        Traceback of an internal error.
+    kind : str
+        Class of the error.
     """
 
     text: str
@@ -244,6 +254,7 @@ def send_reading(reading: Reading, send: Send) -> None:
         for part in _portions(things):
             send(kind, part)
 
+    # Robots refer to their model by index, so that a shared model is sent once.
     specs = {id(r.spec): r.spec for r in world.robots}
     number = {key: i for i, key in enumerate(specs)}
     for some in _portions(tuple(specs.values())):
@@ -266,7 +277,7 @@ class ReadingFailed(BotyardError):
     Parameters
     ----------
     text : str
-        The message.
+        Message.
     kind : str
         Name of the class of the worker's error, for example ``NoSuchMapError``.
     """
@@ -284,9 +295,9 @@ def receive_reading(
     Parameters
     ----------
     messages : iterable of (kind, body)
-        The worker's messages.
+        Messages of the worker.
     budget : Budget
-        The limits that the worker was given; the result is checked again.
+        Limits of the worker; the result is checked again.
     warn : callable
         Called with each warning.
     trace : callable
@@ -295,9 +306,9 @@ def receive_reading(
     Raises
     ------
     ReadingFailed
-        The file could not be read, or the messages are no world.
+        The file could not be read, or the messages do not form a world.
     BudgetError
-        It is larger than allowed.
+        The world is larger than allowed.
     """
     head: _Head | None = None
     parts: dict[str, list[Any]] = {
@@ -322,14 +333,15 @@ def receive_reading(
         elif kind == "end":
             if warnings > MAX_WARNINGS:
                 warn(
-                    f"{warnings - MAX_WARNINGS} more remarks about this file were left out"
+                    f"{warnings - MAX_WARNINGS} more remarks about this file are "
+                    "not shown"
                 )
 
             return _assemble(head, parts, budget)
         else:
             parts[kind] += body
 
-    raise ReadingFailed("the process that reads it has ended before it was done")
+    raise ReadingFailed("the process that reads it ended early")
 
 
 def _assemble(
@@ -341,8 +353,9 @@ def _assemble(
     if head.scene is None:
         return Reading(path, head.modified, None)
     scene, specs = head.scene, parts["specs"]
+    # A hostile worker could send an index that does not exist.
     if any(not 0 <= r.spec < len(specs) for r in parts["robots"]):
-        raise ReadingFailed("expected models of all robots")
+        raise ReadingFailed("expected a model for each robot")
     scene = replace(
         scene,
         boxes=tuple(parts["boxes"]),
@@ -369,32 +382,32 @@ def _assemble(
 def answer(
     request: Request, send: Send, reader: Callable[[Request, Warn], Reading] = read
 ) -> None:
-    """Read, and send the result."""
+    """Read a file, and send the result."""
     sent = 0
 
     def warn(text: str) -> None:
         nonlocal sent
         sent += 1
-        if (
-            sent <= 10 * MAX_WARNINGS
-        ):  # the receiver has the smaller limit, and counts the rest
+        # The receiver has a smaller limit, and counts the other warnings.
+        if sent <= 10 * MAX_WARNINGS:
             send("warning", shown(text, 500))
 
     try:
         reading = reader(request, warn)
     except BotyardError as error:
         send("failure", _Failure(str(error), kind=type(error).__name__))
+    # The parent reports exhausted memory itself, because this process may be unable to.
     except MemoryError:
         raise
     except Exception as error:
-        # an internal error: reported like an error of the file, with a traceback
+        # An internal error is reported like an error of the file, with a traceback.
         send("failure", _Failure(repr(error), traceback.format_exc()))
     else:
         send_reading(reading, send)
 
 
 def main() -> None:
-    """Entry point of the worker process."""
+    """Run the worker process."""
     serve({"read": Request}, answer)
 
 

@@ -1,8 +1,7 @@
-"""From a file name to a world: which reader a map or world file needs, and where files
-are looked for.
+"""Registry of map and world formats, and search for files.
 
-Other packages add formats by the entry-point group ``botyard.map_formats``: each entry
-is a `Format`.
+The registry finds the reader for a file name. Other packages add formats by the
+entry-point group ``botyard.map_formats``: each entry is a `Format`.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ PACKAGED: Final[Group[Format]] = Group(
 _YAML: Final = (".yaml", ".yml")
 BUNDLE: Final = ".zip"
 _CHUNK_BYTES: Final = 1 << 20
-"""Bytes that are decompressed at a time."""
+"""Number of bytes that are decompressed at a time."""
 
 
 def _saphira(source: Source, options: Options) -> World:
@@ -80,10 +79,12 @@ def _scenario(source: Source, options: Options) -> World:
 
 
 def _open_map(source: Source, name: str, options: Options) -> Scene:
-    """The map that a scenario names: one beside it, of the user's folders, or of the
-    package.
+    """Return the map that a scenario names.
+
+    The map may be next to the scenario, in the user's folders, or in the package.
     """
     path = None
+    # A plain name means a shipped map first, so that a scenario works in every folder.
     if Path(name).parent == Path():
         path = builtin_maps().get(name)
     root = None if path is not None else source.root
@@ -95,7 +96,7 @@ def _open_map(source: Source, name: str, options: Options) -> Scene:
     inner = replace(read_source(path, options.budget), root=root)
     one = format_of(inner)
     if one.read is _scenario:
-        raise MapError("is a scenario itself; expected a map or a world file", name)
+        raise MapError("expected a map or a world file, found a scenario", name)
     return one.read(inner, options).scene
 
 
@@ -167,30 +168,33 @@ FORMATS: Final = (
         extras={".dxf": "drawings"},
     ),
 )
-"""The formats of the package, in the order in which they are tried."""
+"""Formats of the package, in the order in which they are tried."""
 LISTED_SUFFIXES: Final = frozenset(
     {".map", ".world", ".wld", ".geojson", ".dxf", *_YAML}
 )
-"""Suffixes of files that are listed as maps; files with other suffixes are often no
-maps.
+"""Suffixes of files that are listed as maps.
+
+Files with other suffixes are often no maps.
 """
 
 
 def formats() -> tuple[Format, ...]:
-    """All formats: those of botyard, then those of installed packages; a broken package
-    is left out with a warning.
+    """Return all formats: botyard's, then formats of installed packages.
+
+    A broken package is left out with a warning.
     """
     return (*FORMATS, *PACKAGED.load_all().values())
 
 
 def format_of(source: Source) -> Format:
-    """The format of a file, by suffix and content; a file of unknown suffix is an ArMap
-    if its first line says so.
+    """Return the format of a file, by suffix and content.
+
+    A file of unknown suffix is an ArMap if its first line says so.
 
     Raises
     ------
     UnknownFormatError
-        No format has this suffix.
+        No format has this suffix, or the contents fit no format.
     """
     for one in formats():
         if source.suffix in one.suffixes and one.fits(source):
@@ -201,7 +205,7 @@ def format_of(source: Source) -> Format:
         return next(one for one in FORMATS if one.name == "armap")
     if source.suffix in known:
         raise UnknownFormatError(
-            "not recognised: its contents are those of no map, world or scenario",
+            "not recognised: its contents are not a map, world or scenario",
             source.name,
         )
 
@@ -212,13 +216,15 @@ def format_of(source: Source) -> Format:
 
 
 def read_world(source: Source, options: Options = Options()) -> World:
-    """Read a map, a world file, a scenario, or a ``.zip`` with one of them and the
-    files that it needs.
+    """Read a map, a world file, a scenario, or a ``.zip`` that contains one.
+
+    The ``.zip`` also has the files that the main file needs.
 
     Raises
     ------
     FormatError
-        With file, and line where there are lines; what was expected and what was found.
+        A file is invalid. The error names the file, the line if there is one, the expected
+        and the found value.
     """
     if source.suffix == BUNDLE:
         return _read_bundle(source, options)
@@ -232,13 +238,14 @@ def _kind_of_error(world: World) -> type[FormatError]:
 
 
 def check_world(world: World, meter: Meter) -> None:
-    """Check a whole world against the limits, before it is built: readers check only
-    while they read.
+    """Check a whole world against the limits, before it is built.
+
+    Readers check only while they read.
 
     Raises
     ------
     BudgetError
-        It has too many walls, points, corners, robots or beams, or reaches too far.
+        The world has too many walls, points, corners, robots or beams, or is too large.
     """
     scene = world.scene
     meter.add("vertices", 2 * len(scene.segments) + len(scene.points))
@@ -255,6 +262,7 @@ def check_world(world: World, meter: Meter) -> None:
         meter.add("vertices", sum(map(len, box.outlines)))
         bodies.append((box.pose, _reach(box.outlines)))
 
+    # Thousands of robots may share a model, which is measured once.
     for robot in world.robots:
         known = specs.get(id(robot.spec))
         if known is None:
@@ -278,17 +286,18 @@ def check_world(world: World, meter: Meter) -> None:
     bodies.append((scene.start, 0.0))
     for pose, reach in bodies:
         x, y, th = pose or (0.0, 0.0, 0.0)
+        # A heading that is not finite makes the sum NaN, which the check refuses.
         meter.check("extent", max(abs(x), abs(y), 0.0 * abs(th)) + reach)
 
 
 def _reach(outlines: Iterable[Outline]) -> float:
-    """Largest absolute coordinate of outlines, m; NaN if any is NaN."""
+    """Return the largest absolute coordinate of outlines, m; NaN if any is NaN."""
     values = [abs(v) for outline in outlines for corner in outline for v in corner]
     return math.nan if any(map(math.isnan, values)) else max(values, default=0.0)
 
 
 def _mounts(spec: RobotSpec) -> Outline:
-    """Mounting positions of a robot's range sensors, m."""
+    """Return the mounting positions of a robot's range sensors, m."""
     poses = [laser.pose for laser in spec.lasers]
     if spec.sonar is not None:
         poses += [transducer.pose for transducer in spec.sonar.transducers]
@@ -296,7 +305,7 @@ def _mounts(spec: RobotSpec) -> Outline:
 
 
 def _beams(spec: RobotSpec) -> int:
-    """Beams of all range sensors of a robot."""
+    """Return the number of beams of all range sensors of a robot."""
     sonar = (
         0
         if spec.sonar is None
@@ -306,12 +315,13 @@ def _beams(spec: RobotSpec) -> int:
 
 
 def _read_bundle(source: Source, options: Options) -> World:
-    """The world in an archive, unpacked into a temporary folder; references to files
-    outside of that are refused.
+    """Read the world in an archive, which is unpacked into a temporary folder.
+
+    References to files outside of that folder are refused.
     """
     meter = Meter(options.budget, source.name)
     try:
-        # counts entries of the central directory before zipfile spends memory on it
+        # Counts entries of the central directory before zipfile spends memory on it.
         meter.check("members", source.data.count(_MEMBER) // 2)
         with (
             zipfile.ZipFile(io.BytesIO(source.data)) as archive,
@@ -333,17 +343,17 @@ def _read_bundle(source: Source, options: Options) -> World:
         OSError,
         EOFError,
     ) as error:
-        reason = (
-            error.strerror if isinstance(error, OSError) else error
-        )  # without the name, which is that of the temporary folder
+        # An OSError also has the name of a temporary file, which helps no user.
+        reason = error.strerror if isinstance(error, OSError) else error
         raise MapError(
             f"not a .zip that can be unpacked: {shown(reason, 200)}", source.name
         ) from None
 
 
 def _read_unpacked(source: Source, folder: Path, options: Options) -> World:
-    """The world among unpacked files; in messages the temporary folder is replaced by
-    the archive's name.
+    """Read the world among unpacked files.
+
+    In messages, the archive's name replaces the temporary folder.
     """
 
     def rename(text: str) -> str:
@@ -380,18 +390,20 @@ _MEMBER: Final = b"PK\x01\x02"
 def _unpack(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path, meter: Meter
 ) -> None:
-    """Unpack one file; bytes are counted as they are decompressed, whatever size the
-    archive states.
+    """Unpack one file.
+
+    Bytes are counted as they are decompressed, because the size that the archive states
+    may be wrong.
     """
-    if member.compress_type not in (
-        zipfile.ZIP_STORED,
-        zipfile.ZIP_DEFLATED,
-    ):  # other methods may allocate memory without a bound
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # Other methods may allocate memory without a bound.
         raise MapError(
-            f'"{shown(member.filename)}" is packed in a way that is not read: expected deflate',
+            f'"{shown(member.filename)}": expected compression by deflate, found '
+            "another method",
             meter.path,
         )
 
+    # Dots are removed, so that no file lands outside of the folder.
     parts = [
         p
         for p in member.filename.replace("\\", "/").split("/")
@@ -409,7 +421,7 @@ def _unpack(
 
 
 def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
-    """The main file: the only world, else scenario, else map."""
+    """Return the main file: the only world, scenario or map, in this order."""
     for suffixes in (
         (".world",),
         _YAML,
@@ -421,9 +433,8 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
             for p in files
             if p.suffix.lower() in suffixes and not p.name.startswith(".")
         ]
-        if (
-            suffixes == _YAML
-        ):  # the YAML file of a map that a scenario uses is not the main file
+        if suffixes == _YAML:
+            # The YAML file of a map that a scenario uses is not the main file.
             mains = [p for p in found if not rosmap.fits(read_source(p, budget))]
             found = mains or found
 
@@ -431,12 +442,12 @@ def _main_file(files: Sequence[Path], name: str, budget: Budget) -> Path:
             return found[0]
         if found:
             raise MapError(
-                "expected one map or world in it, found "
+                "expected one map or world in the archive, found "
                 f"{', '.join(shown(p.name) for p in found[:5])}",
                 name,
             )
 
-    raise MapError("expected a map or a world in it, found none", name)
+    raise MapError("expected a map or a world in the archive, found none", name)
 
 
 # -- finding files
@@ -450,7 +461,7 @@ def _shipped() -> Iterator[Path]:
 
 
 def builtin_maps() -> dict[str, Path]:
-    """Maps and scenarios that come with the package: name without suffix → file."""
+    """Return maps and scenarios of the package: name without suffix → file."""
     return {p.stem: p for p in sorted(_shipped(), key=lambda p: p.stem)}
 
 
@@ -460,7 +471,7 @@ def _shipped_map(name: str) -> Path | None:
 
 
 def _in_folder(folder: Path, name: str) -> Path | None:
-    """A file of `folder` by its name in any case (MAP-017)."""
+    """Return a file of `folder` by its name in any case (MAP-017)."""
     if not folder.is_dir():
         return None
     lower = name.lower()
@@ -474,20 +485,20 @@ def _in_folder(folder: Path, name: str) -> Path | None:
             None,
         )
     except OSError:
-        # no permission to read the folder
+        # The folder may not be readable.
         return None
 
 
 def find_map(name: str | Path) -> Path:
-    """Find a map file: as a path (its last part in any case), in the user's folders, or
-    among the maps of the package.
+    """Find a map file.
 
-    Names of the package's maps may leave out their suffix.
+    It is found as a path (its last part in any case), in the user's folders, or among
+    the maps of the package. Names of the package's maps need no suffix.
 
     Raises
     ------
     MapError
-        Nothing of that name.
+        There is no such file.
     """
     path = Path(name)
     if path.is_file():
@@ -509,7 +520,8 @@ def find_map(name: str | Path) -> Path:
         names = builtin_maps()
         hint = did_you_mean(path.name.lower(), names)
         raise MapError(
-            f"no such map file, here or among the shipped maps ({', '.join(names)}){hint}",
+            "no such map file, here or among the shipped maps "
+            f"({', '.join(names)}){hint}",
             name,
         )
 
@@ -517,21 +529,23 @@ def find_map(name: str | Path) -> Path:
 
 
 def find_client_map(name: str, folders: Sequence[Path]) -> Path:
-    """Find a map that a client asked for, confined to `folders` (``..`` and links are
-    resolved first) and the shipped maps.
+    """Find a map that a client requested.
+
+    The search is confined to `folders` (``..`` and links are resolved first) and to the
+    shipped maps.
 
     Parameters
     ----------
     name : str
-        As the client gave it; relative names are looked for in each folder, the last
-        part in any case.
+        Name as the client gave it. A relative name is searched for in each folder; its last
+        part may be in any case.
     folders : sequence of Path
         Resolved folders.
 
     Raises
     ------
-    MapError
-        Nothing of that name there.
+    NoSuchMapError
+        There is no such map.
     """
     if not name or "\0" in name:
         raise NoSuchMapError("expected the name of a map file, found none")
@@ -545,15 +559,14 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     if shipped is not None:
         return shipped.resolve()
     raise NoSuchMapError(
-        "no such map in the folders that clients may load from, nor among the shipped maps",
+        "no such map in the folders that clients may load from, nor among the "
+        "shipped maps",
         name,
     )
 
 
 def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
-    """Names that `find_client_map` finds in `folders` and among the shipped maps, and
-    whether they are shipped.
-    """
+    """Return the names that `find_client_map` finds, and whether they are shipped."""
     names: dict[str, bool] = {}
     for folder in folders:
         try:
@@ -572,8 +585,9 @@ def client_maps(folders: Sequence[Path]) -> list[tuple[str, bool]]:
 
 
 def _looks_like_a_map(path: Path) -> bool:
-    """Whether to list a file as a map: YAML files are common, so their content is
-    checked.
+    """Return whether to list a file as a map.
+
+    The content of YAML files is checked, because many are no maps.
     """
     suffix = path.suffix.lower()
     if suffix in _YAML:
@@ -594,14 +608,15 @@ def load_world(name: str | Path, options: Options = Options()) -> World:
     Parameters
     ----------
     name : str or Path
-        A path, or the name of a map of the package (``office``).
+        Path, or name of a map of the package (``office``).
     options : Options
-        What the file does not say itself.
+        Values that the file lacks, and limits.
 
     Raises
     ------
     FormatError
-        Not found, unreadable, or of an unknown format; with file and line.
+        The file was not found, cannot be read, or has an unknown format. The error names
+        the file and the line.
     """
     return read_world(read_source(find_map(name), options.budget), options)
 
@@ -613,25 +628,25 @@ def load_scene(
     warn: Warn | None = None,
     budget: Budget = Budget(),
 ) -> Scene:
-    """Find and read a map; of a world file or a scenario only what stands in it,
-    without its robots.
+    """Find and read a map, or the scene of a world file or a scenario without robots.
 
     Parameters
     ----------
     name : str or Path
-        A path, or the name of a map of the package (``office``).
+        Path, or name of a map of the package (``office``).
     resolution : float, optional
-        Size of a map point, a pixel, a cell or a unit of a drawing whose file does not
-        give it, m.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m, if the file does not
+        give it.
     warn : callable, optional
-        Receives a line for everything that was skipped, doubted or assumed.
+        Receives a line for each part that was skipped, and for each assumption.
     budget : Budget
-        The limits of what is read.
+        Limits.
 
     Raises
     ------
     FormatError
-        Not found, unreadable, too large, or of an unknown format; with file and line.
+        The file was not found, cannot be read, is too large, or has an unknown format. The
+        error names the file and the line.
     """
     arguments.path(name, "name")
     if resolution is not None:
@@ -646,11 +661,10 @@ def load_scene(
 
 
 def with_user_things(world: World, options: Options = Options()) -> World:
-    """A world plus the models that the user's include files put into every world
-    (WLD-006).
+    """Return a world with the models that the user's include files add (WLD-006).
 
-    Settings of those files are defaults for the world's own; a file that cannot be read
-    is reported, and left out.
+    Settings of those files are defaults of the world's own settings. A file that cannot
+    be read is reported, and left out.
     """
     found = user_world_file()
     if not found.entities and not found.properties:
@@ -658,7 +672,7 @@ def with_user_things(world: World, options: Options = Options()) -> World:
     try:
         more = stagescene.to_world(found, "the user's include files", options)
     except FormatError as error:
-        options.warn(f"{error}; nothing of the user's include files is added")
+        options.warn(f"{error}; the user's include files are ignored")
         return world
 
     names = {r.name for r in world.robots}
@@ -668,6 +682,7 @@ def with_user_things(world: World, options: Options = Options()) -> World:
     scene, extra = world.scene, more.scene
     offset = len(scene.segments)
     special = tuple(
+        # Row numbers of the added walls shift by the walls before them.
         replace(w, first=w.first + offset, last=w.last + offset)
         for w in extra.special_walls
     )

@@ -1,14 +1,16 @@
-"""Maps of ROS's map servers: a YAML file and an image (map_server of ROS 1 and
-nav2_map_server of ROS 2 use the same format).
+"""Maps of ROS's map servers: a YAML file and an image.
 
-Keys: `image` (a path from the YAML file), `resolution` (m a pixel), `origin` (x, y, yaw
-of the lower left pixel's corner: m, m, rad), `negate`, `occupied_thresh`,
-`free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). A pixel's occupancy is (255 −
-value) / 255, or value / 255 with `negate`; in raw mode the value itself, in percent.
-What is occupied by more than `occupied_thresh` is solid; unknown and free cells are
-not.
-Sources: the documentation of the packages map_server (wiki of ROS 1) and
-nav2_map_server (docs of Nav2).
+map_server of ROS 1 and nav2_map_server of ROS 2 use the same format.
+
+Keys: `image` (a path relative to the YAML file), `resolution` (m per pixel), `origin`
+(x, y, yaw of the lower left pixel's corner: m, m, rad), `negate`, `occupied_thresh`,
+`free_thresh`, `mode` (``trinary``, ``scale``, ``raw``). The occupancy of a pixel is
+(255 − value) / 255, or value / 255 with `negate`. In raw mode the value itself is the
+occupancy, in percent. A pixel whose occupancy exceeds `occupied_thresh` is solid;
+unknown and free cells are not.
+
+Sources: documentation of the packages map_server (wiki of ROS 1) and nav2_map_server
+(docs of Nav2).
 """
 
 from __future__ import annotations
@@ -38,14 +40,15 @@ SUFFIXES: Final = (".yaml", ".yml")
 MODES: Final = ("trinary", "scale", "raw")
 NEGATED: Final = frozenset({"1", "true", "yes", "on", "y"})
 NOT_NEGATED: Final = frozenset({"0", "false", "no", "off", "n"})
-"""Values of `negate`: the number of map_server, and the booleans of YAML 1.1, which
-nav2_map_server reads.
+"""Values of `negate`: 0 and 1 of map_server, and the booleans of YAML 1.1.
+
+nav2_map_server reads the latter.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RosMap:
-    """A map file.
+    """Contents of a map's YAML file.
 
     Attributes
     ----------
@@ -56,9 +59,9 @@ class RosMap:
     origin : tuple of float
         Corner of the lower left pixel: x, y (m), yaw (rad).
     negate : bool
-        Light pixels are occupied.
+        Whether light pixels are occupied.
     occupied_thresh, free_thresh : float
-        Shares of occupancy, 0 … 1.
+        Thresholds of occupancy, 0 to 1.
     mode : str
         ``trinary``, ``scale`` or ``raw``.
     """
@@ -80,7 +83,8 @@ class _Reader:
         root = YamlFile(text, meter, MapError, unique=False).root
         if not isinstance(root, yaml.MappingNode):
             raise MapError(
-                "expected the keys of a ROS map (image, resolution, origin …), found none",
+                "expected the keys of a ROS map (image, resolution, origin …), "
+                "found none",
                 path,
                 1,
             )
@@ -150,7 +154,7 @@ class _Reader:
 
 
 def _in_words(node: Any) -> str:
-    """A value as it stands in the file."""
+    """Return a value as written in the file."""
     if isinstance(node, yaml.ScalarNode):
         return f"'{shown(node.value)}'"
     if isinstance(node, yaml.SequenceNode):
@@ -164,7 +168,7 @@ def _in_words(node: Any) -> str:
 
 
 def _number(node: Any) -> float | None:
-    """The finite number of a scalar node; None if it is not one."""
+    """Return the finite number of a scalar node; None if it is not a finite number."""
     if not isinstance(node, yaml.ScalarNode):
         return None
     try:
@@ -176,12 +180,12 @@ def _number(node: Any) -> float | None:
 
 
 def parse(text: str, path: str | None = None, meter: Meter | None = None) -> RosMap:
-    """Read the YAML file of a map.
+    """Parse the YAML file of a map.
 
     Raises
     ------
     MapError
-        With the line, what was expected and what was found.
+        The file is invalid. The error names the line, the expected and the found value.
     """
     r = _Reader(text, path, meter or Meter(Budget(), path or "map"))
     mode = r.text("mode", f"one of {', '.join(MODES)}", "trinary").lower()
@@ -192,15 +196,17 @@ def parse(text: str, path: str | None = None, meter: Meter | None = None) -> Ros
         raise r.fail("negate", "0 or 1")
     return RosMap(
         image=r.text("image", "the path of an image"),
-        resolution=r.number("resolution", "metres a pixel, greater than 0", 1e-6, 1e4),
+        resolution=r.number(
+            "resolution", "metres per pixel, greater than 0", 1e-6, 1e4
+        ),
         origin=_three(r.numbers("origin", "[x, y, yaw], m and rad", 3))
         if "origin" in r
         else (0.0, 0.0, 0.0),
         negate=negate in NEGATED,
         occupied_thresh=r.number(
-            "occupied_thresh", "a share from 0 to 1", 0.0, 1.0, 0.65
+            "occupied_thresh", "a number from 0 to 1", 0.0, 1.0, 0.65
         ),
-        free_thresh=r.number("free_thresh", "a share from 0 to 1", 0.0, 1.0, 0.196),
+        free_thresh=r.number("free_thresh", "a number from 0 to 1", 0.0, 1.0, 0.196),
         mode=mode,
     )
 
@@ -211,15 +217,16 @@ def _three(values: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def occupied(pixels: NDArray[np.uint8], m: RosMap) -> NDArray[np.bool_]:
-    """Which pixels are occupied: a bool array of the image's shape."""
+    """Return which pixels are occupied: a bool array of the image's shape."""
+    # In raw mode, values above 100 are unknown.
     if m.mode == "raw":
         solid: NDArray[np.bool_] = (pixels >= 100.0 * m.occupied_thresh) & (
             pixels <= 100
         )
         return solid
 
-    # compared as whole numbers: value / 255 > threshold, or (255 − value) / 255 >
-    # threshold
+    # The comparison value / 255 > threshold, or (255 − value) / 255 > threshold, is
+    # done on whole numbers to avoid rounding errors of the division.
     limit = 255.0 * m.occupied_thresh
     solid = pixels > limit if m.negate else pixels < 255.0 - limit
     return solid
@@ -233,12 +240,18 @@ def to_scene(
     source: str = "",
     meter: Meter | None = None,
 ) -> Scene:
-    """The outlines of a map's solid pixels as walls.
+    """Return the outlines of a map's solid pixels as walls.
 
     Parameters
     ----------
+    m : RosMap
+        Contents of the YAML file.
     pixels : (rows, columns) uint8 array
         Grey values; row 0 is the top of the image.
+    name, source : str
+        Name of the scene, and file that it comes from.
+    meter : Meter, optional
+        Limits.
     """
     meter = meter or Meter(Budget(), source or name)
     meter.check("extent", max(pixels.shape) * m.resolution)
@@ -258,7 +271,7 @@ def to_scene(
 
 
 def fits(source: Source) -> bool:
-    """Whether a YAML file is a map: it names an image and a resolution."""
+    """Return whether a YAML file is a map: it names an image and a resolution."""
     head = source.data[:65536]
     return b"image:" in head and b"resolution:" in head
 
@@ -269,7 +282,7 @@ def read(source: Source, options: Options = Options()) -> World:
     Raises
     ------
     MapError
-        With file and line.
+        A file is invalid; the error names the file and the line.
     """
     meter = Meter(options.budget, source.name)
     m = parse(source.text, source.name, meter)
@@ -280,12 +293,12 @@ def read(source: Source, options: Options = Options()) -> World:
         raise
     except MapError as error:
         raise MapError(
-            f"the map's image {error.reason if image.exists() else 'is not there'}",
+            f"the map's image {error.reason if image.exists() else 'does not exist'}",
             image,
         ) from None
 
-    # a pixel that is transparent at all is unknown, whatever `negate` says
-    # (nav2_map_server); unknown cells are not solid
+    # A partly transparent pixel is unknown in nav2_map_server, regardless of `negate`.
+    # Unknown cells are not solid.
     pixels = read_grey(
         Source(str(image), data, image),
         meter,
@@ -298,7 +311,7 @@ def read(source: Source, options: Options = Options()) -> World:
 
 
 def dumps(m: RosMap) -> str:
-    """The text of a map's YAML file; ``parse(dumps(m)) == m``."""
+    """Return the text of a map's YAML file; ``parse(dumps(m)) == m``."""
     keys = {
         "image": m.image,
         "mode": m.mode,
@@ -316,7 +329,7 @@ def dumps(m: RosMap) -> str:
 
 
 FREE_PIXEL: Final = 254
-"""Grey value of free pixels in the images that map savers write; occupied ones are 0.
+"""Grey value of free pixels in the images that map savers write; occupied pixels are 0.
 """
 
 
@@ -328,24 +341,28 @@ def write(
     *,
     force: bool = False,
 ) -> None:
-    """Write a map: ``path`` (YAML) and, beside it, the image of the same name in PGM.
+    """Write a map: ``path`` (YAML), and the image of the same name in PGM next to it.
 
     Parameters
     ----------
+    path : Path
+        YAML file.
     solid : (rows, columns) bool array
         Row 0 is the lowest.
     resolution, origin
         See `RosMap`.
+    force : bool
+        Whether to replace files that this program did not write.
 
     Raises
     ------
     KeptFileError
-        One of the files was not written by this program, and `force` is False; then
-        none is.
+        This program did not write one of the files, and `force` is False. No file changes.
     OSError
-        It cannot be written.
+        A file cannot be written.
     """
     image = path.with_suffix(".pgm")
+    # Both files are checked before the first one is replaced.
     check_replaceable(path, force=force)
     pixels = np.where(solid[::-1], np.uint8(0), np.uint8(FREE_PIXEL))
     rows, columns = pixels.shape
@@ -355,6 +372,7 @@ def write(
 
     write_text(
         path,
-        f"# {MARK}\n{dumps(RosMap(image=image.name, resolution=resolution, origin=origin))}",
+        f"# {MARK}\n"
+        + dumps(RosMap(image=image.name, resolution=resolution, origin=origin)),
         force=force,
     )

@@ -1,5 +1,7 @@
-"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5): a line of four numbers is a
-wall, ``position x y th`` the home; mm and degrees.
+"""Worlds of Saphira and SRIsim, ``.wld`` (formats §5).
+
+A line of four numbers is a wall; ``position x y th`` is the home. Units are mm and
+degrees.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class SaphiraWorld:
 
 
 def _numbers(words: list[str]) -> list[float] | None:
-    """The words as finite numbers; None if one is not."""
+    """Return the words as finite numbers; None if one is not a finite number."""
     try:
         values = [float(w) for w in words]
     except ValueError:
@@ -62,17 +64,19 @@ def parse(
 ) -> SaphiraWorld:
     """Read a world; lines that are neither a wall nor the home are ignored.
 
-    Lines that begin with a number and are no walls are damaged: `warn` is called once,
-    with the first of them and their count.
+    A line that starts with a number but is not a wall is damaged. `warn` is called
+    once, with the first such line and their number.
 
     Raises
     ------
     MapError
-        There is no wall in it; ``position`` without three numbers, with its line.
+        There is no wall, or ``position`` has no three numbers; the error names the line.
     """
     world = SaphiraWorld()
     home = None
     meter = Meter(budget, path or "world")
+    # Each line can hold at most one wall, so the check bounds the memory before
+    # parsing.
     meter.add("vertices", 2 * text.count("\n"))
     max_mm = 1000.0 * budget.extent
     damaged = ""
@@ -83,7 +87,8 @@ def parse(
             values = _numbers(words[1:4])
             if values is None or len(values) != 3:
                 raise MapError(
-                    f'expected "position x y th" (mm, mm, degrees), found "{shown(line.strip())}"',
+                    'expected "position x y th" (mm, mm, degrees), '
+                    f'found "{shown(line.strip())}"',
                     path,
                     number,
                 )
@@ -96,7 +101,10 @@ def parse(
         elif words and _is_number(words[0]):
             lost += 1
             if not damaged:
-                damaged = f'{path or "world"}:{number}: wall skipped: expected four numbers, found "{shown(line.strip(), 40)}"'
+                damaged = (
+                    f"{path or 'world'}:{number}: wall skipped: expected four numbers, "
+                    f'found "{shown(line.strip(), 40)}"'
+                )
 
     if not world.lines:
         raise MapError("expected walls (lines of four numbers, mm), found none", path)
@@ -106,8 +114,9 @@ def parse(
 
 
 def to_armap(world: SaphiraWorld) -> ArMap:
-    """Convert to an ArMap: walls as lines, the home as a RobotHome named ``Home``
-    (TOL-002).
+    """Convert a world to an ArMap.
+
+    Walls become lines, and the home a RobotHome named ``Home`` (TOL-002).
     """
     cairns = []
     if world.home is not None:
@@ -129,7 +138,7 @@ def read(source: Source, options: Options) -> ArMap:
     Raises
     ------
     MapError
-        With file and line.
+        The file is invalid; the error names the file and the line.
     """
     return to_armap(parse(source.text, source.name, options.budget, options.warn))
 

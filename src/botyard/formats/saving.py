@@ -1,8 +1,8 @@
-"""Writing worlds as scenario files, which `botyard.formats.scenario` reads back as the
-same world.
+"""Writer of worlds as scenario files.
 
-An unchanged map is referred to by its file, not written again. Only files that this
-program wrote are replaced.
+`botyard.formats.scenario` reads such a file back as the same world. An unchanged map is
+referred to by its file, and not written again. Only files that this program wrote are
+replaced.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ from botyard.processes.safefile import (
 )
 
 MAX_NAMES: Final = 10_000
-"""File names that are tried for a map beside a scenario."""
+"""Largest number of file names that are tried for the map of a scenario."""
 
 
 # -- YAML values
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes texts with unprintable characters, so that these are escaped: in plain
-    scalars some would be read as blanks.
+    """Dumper that quotes texts with unprintable characters, so that they are escaped.
+
+    A reader would take some of these characters for blanks in plain scalars.
     """
 
 
@@ -69,7 +70,7 @@ _Dumper.add_representer(str, _text)
 
 
 class _CannotBeWrittenError(Exception):
-    """A value that YAML cannot represent."""
+    """YAML cannot represent a value."""
 
 
 def _plain(value: Any) -> Any:
@@ -102,7 +103,7 @@ class _Table:
     Attributes
     ----------
     notes : list of str
-        What the file cannot hold, in words.
+        Notes about data that the file cannot hold.
     """
 
     def __init__(self, world: World) -> None:
@@ -114,16 +115,16 @@ class _Table:
     def build(
         self, base: Scene, map_name: str | None, resolution: float | None
     ) -> dict[str, Any]:
-        """The top-level mapping of the file.
+        """Return the top-level mapping of the file.
 
         Parameters
         ----------
         base : Scene
-            What the map file contributes; the rest is written.
+            Contents of the map file; the rest is written.
         map_name : str or None
             Name of the map in the file.
         resolution : float or None
-            Resolution with which the map is to be read, m.
+            Resolution for reading the map, m.
         """
         scene, settings = self._world.scene, self._world.settings
         table: dict[str, Any] = {"botyard": VERSION, "name": scene.name}
@@ -134,6 +135,7 @@ class _Table:
         places = scene.places[len(base.places) :]
         if scene.start != (expected := home_of(places, base.start)):
             table["home"] = None if scene.start is None else triple_of(scene.start)
+            # A difference that vanishes when angles are written needs no key.
             if (
                 scene.start is not None
                 and expected is not None
@@ -182,7 +184,7 @@ class _Table:
     # -- walls, areas, boxes
 
     def _walls(self, scene: Scene, first: int) -> Iterator[dict[str, Any]]:
-        """The rows of walls from `first` on, in their order."""
+        """Yield the walls from row `first` on, in order."""
         at = first
         ranges = [
             (w.first, w.last, w.returns)
@@ -207,7 +209,8 @@ class _Table:
         for area in areas:
             if len(area.corners) < 2:
                 self.notes.append(
-                    f"the area {shown(area.name or area.kind)} of fewer than 2 corners is left out"
+                    f"the area {shown(area.name or area.kind)} is not written: "
+                    "it has fewer than 2 corners"
                 )
                 continue
 
@@ -218,14 +221,14 @@ class _Table:
             }
 
     def _name(self, name: str, base: str) -> str:
-        """A name that is unique in the file."""
+        """Return a name that is unique in the file."""
         wanted = name or base
         free, n = wanted, 2
         while free in self._names:
             free, n = f"{wanted}_{n:03d}", n + 1
         if name and free != name:
             self.notes.append(
-                f'the second "{shown(name)}" is called "{shown(free)}": names are unique'
+                f'the second "{shown(name)}" is renamed "{shown(free)}": names are unique'
             )
 
         self._names.add(free)
@@ -247,7 +250,7 @@ class _Table:
     # -- robots and moving obstacles
 
     def _thing(self, robot: PlacedRobot) -> dict[str, Any]:
-        """A moving obstacle."""
+        """Return the table of a moving obstacle."""
         spec = robot.spec
         table: dict[str, Any] = {"name": self._name(robot.name, "obstacle")}
         table |= {
@@ -276,8 +279,10 @@ class _Table:
         if program is None:
             return
         if not can_be_found(program.name):
-            said = f"{shown(table['name'])}: its controller {shown(program.name)} cannot be written"
-            self.notes.append(f"{said}: another program cannot import it by that name")
+            self.notes.append(
+                f"{shown(table['name'])}: its controller {shown(program.name)} cannot "
+                "be written: another program cannot import it by that name"
+            )
             return
 
         options = {}
@@ -295,8 +300,9 @@ class _Table:
         )
 
     def _model(self, spec: RobotSpec) -> str:
-        """The name of a model, of the library or of this file; a model that neither has
-        is added to the file.
+        """Return the name of a model in the library or in this file.
+
+        A model that neither has is added to the file.
         """
         try:
             if find_robot(spec.name) == spec:
@@ -317,13 +323,13 @@ class _Table:
         return name
 
     def _check_model(self, name: str, spec: RobotSpec) -> None:
-        """Note it if a model is not read back unchanged."""
+        """Note if writing and re-reading a model changes it."""
         try:
             again = robot_of(_plain(to_table(spec)), name)
         except BotyardError as error:
             self.notes.append(
-                f"the model {shown(spec.name)} cannot be written so that it can "
-                f"be read again: {error}"
+                f"the model {shown(spec.name)} is written, but cannot be read again: "
+                f"{error}"
             )
             return
 
@@ -340,7 +346,7 @@ class _Table:
         for name, value in self._world.options.items():
             if name not in WORLD_OPTIONS:
                 self.notes.append(
-                    f"the option {shown(name)} is left out: a world cannot set it"
+                    f"the option {shown(name)} is not written: a world cannot set it"
                 )
                 continue
 
@@ -350,7 +356,7 @@ class _Table:
 
 
 def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str, Any]:
-    """The keys for visibility and mass, where they differ from the defaults."""
+    """Return the keys for visibility and mass that differ from the defaults."""
     seen = file_table(Returns).write(returns)
     table = {"returns": seen} if seen else {}
     if dynamics is not None:
@@ -359,7 +365,7 @@ def _seen_and_moved(returns: Returns, dynamics: DynamicsSpec | None) -> dict[str
 
 
 def _is_thing(robot: PlacedRobot) -> bool:
-    """Whether a robot can be written as a moving obstacle without loss."""
+    """Return whether a robot can be written as a moving obstacle without loss."""
     spec = robot.spec
     if (
         spec.name != THING
@@ -369,6 +375,7 @@ def _is_thing(robot: PlacedRobot) -> bool:
     ):
         return False
 
+    # Only the top speed is a key of an obstacle, so all other values must be defaults.
     top = spec.limits.max_speed.x
     made = thing(
         spec.outline,
@@ -393,8 +400,9 @@ def _place(place: Place) -> dict[str, Any]:
 
 
 def _begins_with(scene: Scene, base: Scene) -> bool:
-    """Whether a scene begins with all that a map has; it may have more walls, places
-    and areas behind that.
+    """Return whether a scene starts with the whole content of a map.
+
+    The scene may have more walls, places and areas after it.
     """
     n, special = len(base.segments), len(base.special_walls)
     return (
@@ -409,10 +417,11 @@ def _begins_with(scene: Scene, base: Scene) -> bool:
 
 
 def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
-    """The file of a scene's map, its contents, and the resolution to read it with; None
-    if the scene no longer has all of it.
+    """Return a scene's map file, its contents, and the resolution to read it with.
+
+    The result is None if the scene no longer has the whole map.
     """
-    # imported late: it imports the reader of scenarios
+    # Imported here, because the registry imports the reader of scenarios.
     from botyard.formats.registry import (
         BUNDLE,
         format_of,
@@ -424,6 +433,8 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
             return None
         source = read_source(path)
         one = format_of(source)
+        # The scene may have been read with the default resolution or with a requested
+        # one.
         for resolution in (None, scene.resolution):
             base = one.read(source, Options(resolution=resolution)).scene
             if one.name != "scenario" and _begins_with(scene, base):
@@ -435,7 +446,7 @@ def _unchanged_map(scene: Scene) -> tuple[Path, Scene, float | None] | None:
 
 
 def _shipped_name(path: Path) -> str | None:
-    """The name of a map that comes with the package."""
+    """Return the name of a map that comes with the package, or None."""
     from botyard.formats.registry import builtin_maps
 
     return next(
@@ -449,21 +460,24 @@ def _shipped_name(path: Path) -> str | None:
 
 
 def _map_reference(path: Path, folder: Path) -> str:
-    """How a scenario in a folder refers to a map: a shipped one by its name, others by
-    a relative path.
+    """Return how a scenario in a folder refers to a map.
+
+    A shipped map is referred to by its name, others by a relative path.
     """
     name = _shipped_name(path)
     if name is not None:
         return name
     try:
         return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
-    except ValueError:  # another drive
+    except ValueError:
+        # On Windows no relative path leads to another drive.
         return str(path.resolve())
 
 
 def _free_map(path: Path) -> Path:
-    """Path for the map of a scenario: beside it, replacing no file but the earlier map
-    of the same scenario.
+    """Return the path for the map of a scenario, in the same folder.
+
+    It replaces no file except the earlier map of the same scenario.
     """
     before = _earlier_map(path)
     for n in range(1, MAX_NAMES):
@@ -473,11 +487,14 @@ def _free_map(path: Path) -> Path:
         if found.name == before and found.is_file() and is_ours(found):
             return found
 
-    raise WorldFileError("there is no name left for its map", path)
+    raise WorldFileError("all names for its map are taken", path)
 
 
 def _earlier_map(path: Path) -> str:
-    """Name of the map that an existing scenario of this program at a path refers to."""
+    """Return the name of the map in an existing scenario at a path.
+
+    The result is empty if this program did not write the scenario.
+    """
     try:
         if is_ours(path):
             data = yaml.safe_load(
@@ -495,34 +512,37 @@ def save(
 ) -> list[str]:
     """Write a world as a scenario.
 
-    A map that is as it was read is referred to; otherwise walls and points go into an
-    ArMap beside the scenario.
+    An unchanged map is referred to. Otherwise walls and points are written as an ArMap
+    next to the scenario.
 
     Parameters
     ----------
+    world : World
+        World to write.
     path : path-like
-        The scenario.
+        Scenario file.
     overwrite : bool
-        Replace the scenario even if this program did not write it. A map is never
-        replaced but that of the same scenario.
+        Whether to replace a scenario that this program did not write. A map is replaced
+        only if it belongs to the same scenario.
     refer : bool
-        Refer to the unchanged map's file; False: to shipped maps only.
+        Whether to refer to the file of an unchanged map; False: only to shipped maps.
 
     Returns
     -------
     list of str
-        What the file cannot hold, in words.
+        Notes about data that the file cannot hold.
 
     Raises
     ------
     KeptFileError
         There is a file that this program did not write, and `overwrite` is False.
     WorldFileError
-        It cannot be written.
+        The file cannot be written.
     """
     path = Path(path)
     scene = world.scene
     try:
+        # Checked first, so that no map is written for a scenario that cannot be.
         check_replaceable(path, force=overwrite)
         found = _unchanged_map(scene)
         if found is not None and not refer and _shipped_name(found[0]) is None:
@@ -561,9 +581,12 @@ def save(
 
 
 def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
-    """Write the ordinary walls and the points of a scene as a map beside a scenario.
+    """Write the ordinary walls and the points of a scene as a map next to a scenario.
 
-    Returns the scene with those walls first, the map's name, and what the map has.
+    Returns
+    -------
+    (Scene, str or None, Scene)
+        The scene with those walls first, the name of the map, and the contents of the map.
     """
     ordinary = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:
@@ -592,8 +615,9 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
 
 
 def packed(world: World) -> bytes:
-    """A world as the bytes of a ``.zip`` with its scenario and its map, which
-    `read_world` reads; see `save`.
+    """Return a world as the bytes of a ``.zip`` with its scenario and its map.
+
+    `read_world` reads it; see `save`.
     """
     out = io.BytesIO()
     with tempfile.TemporaryDirectory(prefix="botyard-") as folder:

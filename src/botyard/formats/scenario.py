@@ -1,8 +1,9 @@
-"""botyard's own scenario files (YAML): a map, robots, obstacles (fixed, movable,
-moving), and settings of the simulation.
+"""botyard's own scenario files (YAML).
 
-Metres, seconds and, because people write them, degrees. The schema is published by
-``botyard scenario schema``; the reference is ``docs/reference/scenario.md``.
+A scenario has a map, robots, obstacles (fixed, movable, moving), and settings of the
+simulation. Units are metres, seconds and, because people write the files, degrees.
+``botyard scenario schema`` publishes the schema; the reference is
+``docs/reference/scenario.md``.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ from botyard.processes.codeload import is_code
 OpenMap = Callable[[Source, str, Options], Scene]
 VERSION: Final = 1
 FLOOR_FRICTION: Final = 0.4
-"""Default floor friction of obstacles with mass: about that of wood on stone."""
+"""Default floor friction of obstacles with mass, about as for wood on stone."""
 
 
 class _Robot(Strict, kw_only=True):
-    """A robot, or several of one model."""
+    """A robot, or several robots of one model."""
 
     model: str | dict[str, Any] = "p3dx"
     name: str = ""
@@ -80,9 +81,7 @@ class _Robot(Strict, kw_only=True):
 
 
 class _Obstacle(Strict, kw_only=True):
-    """An obstacle: movable, moving by itself (controller), or a part of the walls
-    (fixed).
-    """
+    """An obstacle: movable, moving by a controller, or a part of the walls (fixed)."""
 
     name: str = ""
     box: Pair | None = None
@@ -127,7 +126,7 @@ class _Area(Strict, kw_only=True):
 
 
 class _ScenarioKeys(Strict, kw_only=True):
-    """The keys of a scenario file besides its settings."""
+    """The keys of a scenario file in addition to its settings."""
 
     botyard: int
     name: str | None = None
@@ -151,12 +150,12 @@ ScenarioFile = _SCENARIO.type
 
 
 def fits(source: Source) -> bool:
-    """Whether a YAML file is a scenario: it has the key ``botyard``."""
+    """Return whether a YAML file is a scenario: it has the key ``botyard``."""
     return source.data.startswith(b"botyard:") or b"\nbotyard:" in source.data
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of scenario files (JSON Schema 2020-12)."""
+    """Return the JSON schema of scenario files (JSON Schema 2020-12)."""
     made = msgspec.json.schema(ScenarioFile)
     tables: tuple[FileTable[Any], ...] = (
         _SCENARIO,
@@ -179,11 +178,12 @@ class _Reader:
         self._yaml = YamlFile(source.text, self._meter, WorldFileError)
         if not isinstance(self._yaml.data, dict) or "botyard" not in self._yaml.data:
             raise WorldFileError(
-                f"expected a scenario, with botyard: {VERSION} in it, found none",
+                f"expected a scenario, with botyard: {VERSION}, found none",
                 source.name,
                 1,
             )
 
+        # The options are checked first: their error names the allowed way to set them.
         self._check_options(self._yaml.data.get("options"))
         self._file: _ScenarioKeys = self._yaml.convert(ScenarioFile)
         self._walls: list[tuple[NDArray[np.float64], Returns]] = []
@@ -197,11 +197,9 @@ class _Reader:
         return self._yaml.fail(f"$.{where}", reason, key)
 
     def _check_options(self, options: object) -> None:
-        """Refuse options that a scenario may not set, and names that break the rule for
-        names.
-        """
+        """Refuse options that a scenario may not set, and invalid names."""
         if not isinstance(options, dict):
-            # the conversion to `ScenarioFile` reports it
+            # The conversion to `ScenarioFile` reports the wrong type.
             return
 
         for name, value in options.items():
@@ -221,8 +219,9 @@ class _Reader:
                 )
 
     def _located(self, where: str, error: BotyardError) -> FormatError:
-        """An error of another module with its place in this file; a `BudgetError` stays
-        one.
+        """Return an error of another module with its position in this file.
+
+        A `BudgetError` stays unchanged.
         """
         if isinstance(error, TableError):
             inside = error.inside(where)
@@ -260,7 +259,8 @@ class _Reader:
         resolution = self._file.resolution
         if resolution is not None and not 1e-6 <= resolution <= 1e4:
             raise self._fail(
-                "resolution", f"expected 1e-06 … 10000 m, found {resolution:g} m"
+                "resolution",
+                f"expected a number from 1e-06 to 10000 m, found {resolution:g} m",
             )
 
         try:
@@ -289,7 +289,8 @@ class _Reader:
         if len(points) < 2 and not (one.segments and not one.line):
             raise self._fail(
                 f"walls[{i}]",
-                f"expected a line of at least 2 points, or segments, found {len(points)} points",
+                "expected a line of at least 2 points, or segments, "
+                f"found {len(points)} points",
             )
 
         segments = np.concatenate([points[:-1], points[1:]], axis=1)
@@ -314,7 +315,8 @@ class _Reader:
         if len(given) > 1:
             raise self._fail(
                 where,
-                f"expected one of box, disc, polygon and parts, found {' and '.join(given)}",
+                "expected one of box, disc, polygon and parts, "
+                f"found {' and '.join(given)}",
             )
 
         if o.disc is not None:
@@ -346,7 +348,8 @@ class _Reader:
             if len(set(shape)) < 3:
                 raise self._fail(
                     where,
-                    f"expected polygons of at least 3 different corners, found {len(set(shape))}",
+                    "expected polygons of at least 3 different corners, "
+                    f"found {len(set(shape))}",
                 )
 
         if not shapes:
@@ -357,8 +360,9 @@ class _Reader:
         return tuple(tuple(shape) for shape in shapes)
 
     def _name(self, where: str, wanted: str, base: str, is_robot: bool = True) -> str:
-        """A unique name: the one wanted, which must be free, or one after `base`; that
-        of a robot obeys the rule for names.
+        """Return a unique name: the requested one, or one derived from `base`.
+
+        The name of a robot must be valid. A requested name must be free.
         """
         if is_robot:
             try:
@@ -371,7 +375,8 @@ class _Reader:
         name, n = wanted or base, self._numbers.get(base, 2)
         while name in self._names:
             name, n = f"{base}_{n:03d}", n + 1
-        self._numbers[base] = n  # lower numbers are taken
+        # All lower numbers are taken.
+        self._numbers[base] = n
         self._names.add(name)
         return name
 
@@ -381,7 +386,7 @@ class _Reader:
         if o.fixed:
             for key, what in (("controller", "a controller"), ("dynamics", "a mass")):
                 if getattr(o, key) is not None:
-                    raise self._fail(where, f"what is fixed cannot have {what}")
+                    raise self._fail(where, f"a fixed obstacle cannot have {what}")
 
             for outline in outlines:
                 self._walls.append((place_segments(closed(outline), place), seen))
@@ -477,9 +482,8 @@ class _Reader:
                 where, r.name if r.count == 1 else "", r.name or spec.name
             )
             pose = None if r.pose is None else pose_of(r.pose)
-            if (
-                r.count > 1 and pose is not None
-            ):  # in a row, like robots of the command line (decisions, "Start")
+            if r.count > 1 and pose is not None:
+                # In a row, like robots of the command line (decisions, "Start").
                 pose = Pose(pose.x, pose.y - k, pose.th)
 
             self._robots.append(
@@ -509,6 +513,7 @@ class _Reader:
 
         if isinstance(model, str):
             return self._spec(where, lambda: find_robot(model))
+        # The name of the table is a key of this file, and not of robot files.
         table = dict(model)
         return self._spec(
             where,
@@ -526,14 +531,15 @@ class _Reader:
         try:
             is_known = self._options.is_program(name)
         except CommandLineError as error:
-            # code that may be run, and cannot be
+            # The name is code that may be run, but that cannot be loaded.
             raise self._fail(where, str(error)) from error
 
         if not is_known:
             if is_code(name):
                 raise self._fail(
                     where,
-                    f'"{shown(name)}" is code, which is run only with --allow-code (in Python, allow_code=True)',
+                    f'"{shown(name)}" is code, which is run only with --allow-code '
+                    "(in Python, allow_code=True)",
                 )
 
             raise self._fail(where, f'there is no controller "{name}"')
@@ -556,7 +562,8 @@ class _Reader:
             if len(place.pose) not in (2, 3):
                 raise self._fail(
                     f"places[{i}].pose",
-                    f"expected [x, y] or [x, y, degrees], found {len(place.pose)} numbers",
+                    "expected [x, y] or [x, y, degrees], "
+                    f"found {len(place.pose)} numbers",
                 )
 
         places = tuple(map(_place, f.places))
@@ -600,8 +607,10 @@ class _Reader:
 
 
 def home_of(places: Iterable[Place], otherwise: Pose | None) -> Pose | None:
-    """Start pose of robots: the first home or dock among a scenario's own places, else
-    `otherwise` (the map's).
+    """Return the start pose of robots.
+
+    It is the first home or dock among a scenario's own places, or `otherwise` (the
+    map's).
     """
     return next(
         (p.pose for p in places if p.kind.lower() in ("robothome", "dock")), otherwise
@@ -620,8 +629,9 @@ def _place(p: _Place) -> Place:
 
 
 def _laser(mount: str | LaserMount, spec: RobotSpec) -> Any:
-    """A laser by its name in the library, mounted like the model's first one, or a
-    laser with its own mount.
+    """Return a laser by its library name, or a laser with its own mount.
+
+    A laser given by name is mounted like the model's first laser.
     """
     if isinstance(mount, str):
         return load_laser(mount, pose=spec.lasers[0].pose if spec.lasers else Pose())
@@ -633,13 +643,17 @@ def read(source: Source, options: Options, open_map: OpenMap) -> World:
 
     Parameters
     ----------
+    source : Source
+        Scenario file.
+    options : Options
+        Limits, and receiver of warnings.
     open_map : callable
-        Gives the scene of the map that a file names.
+        Returns the scene of the map that a file names.
 
     Raises
     ------
     WorldFileError
-        With the line, what was expected and what was found.
+        The file is invalid. The error names the line, the expected and the found value.
     """
     return _Reader(source, options, open_map).run()
 

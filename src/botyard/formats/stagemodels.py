@@ -1,8 +1,8 @@
 """Robot models from Stage definitions, both dialects (formats §3.4, §3.5, §4.3).
 
-A definition is a chain of bases down to a model type of Stage, or to a model of our own
-library: ``define mine p3dx ( … )`` works although the file that defines ``p3dx`` for
-the original is not shipped. Each link of the chain changes what it names.
+A definition is a chain of bases down to a model type of Stage, or to a model of
+botyard's library: ``define mine p3dx ( … )`` works although the original's file with
+``p3dx`` is not shipped. Each link of the chain changes the properties that it names.
 """
 
 from __future__ import annotations
@@ -70,18 +70,16 @@ NOT_SIMULATED: Final = frozenset(
 )
 """Types of children that are not simulated."""
 DARK_BELOW: Final = 128
-"""Pixels of a bitmap with a lower grey value are solid (formats §4.3: dark pixels are
-solid).
-"""
+"""Grey value below which pixels of a bitmap are solid (formats §4.3)."""
 MAX_PARTS: Final = 400
-"""Polygons of a robot's or movable object's body."""
+"""Largest number of polygons of a robot's or movable object's body."""
 MAX_LASERS: Final = 100
 _POLYGON = re.compile(r"polygon\[([0-9]{1,9})\]\.point\[([0-9]{1,9})\]")
 _POINT = re.compile(r"point\[([0-9]{1,9})\]")
 _SQUARE: Final[Outline] = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
 
-# an undescribed `position`: of Stage 2 by formats §3.4 and pioneer-protocol §11.5, of
-# Stage 4 by formats §4.3
+# A `position` without properties: for Stage 2 by formats §3.4 and pioneer-protocol
+# §11.5, for Stage 4 by formats §4.3.
 _POSITION = RobotSpec(
     name="position",
     outline=_SQUARE,
@@ -105,8 +103,9 @@ _POSITION_4 = replace(
 
 @dataclass(slots=True)
 class Shape:
-    """Description of a body's outline; resolved to polygons when all properties are
-    known.
+    """Description of a body's outline.
+
+    It becomes polygons after all properties are known.
 
     Attributes
     ----------
@@ -115,11 +114,11 @@ class Shape:
     origin : Pose
         Offset of the body's centre.
     polygons : list of outlines
-        As written; together they are scaled to the size and centred.
+        Polygons as written; together they are scaled to the size and centred.
     bitmap : Property or None
-        A picture whose dark pixels are solid; their bounding box is scaled to the size.
+        Picture whose dark pixels are solid; their bounding box is scaled to the size.
     boundary : bool
-        A frame of the size is part of the body.
+        Whether a frame of the size is part of the body.
     """
 
     size: tuple[float, float] = (1.0, 1.0)
@@ -134,7 +133,7 @@ class Shape:
         Raises
         ------
         ModelFileError
-            Invalid polygons or size.
+            The polygons or the size are invalid.
         """
         props = entity.properties
         if "size" in props:
@@ -168,8 +167,9 @@ class Shape:
                 )
 
     def outlines(self, pictures: Pictures) -> tuple[Outline, ...]:
-        """The polygons of the body, scaled to the size, centred and moved by the origin
-        (formats §3.4).
+        """Return the polygons of the body (formats §3.4).
+
+        They are scaled to the size, centred, and moved by the origin.
 
         Raises
         ------
@@ -184,6 +184,7 @@ class Shape:
         else:
             xs, ys = zip(*(corner for shape in shapes for corner in shape), strict=True)
             cx, cy = (min(xs) + max(xs)) / 2, (min(ys) + max(ys)) / 2
+            # A shape without width must not divide by zero.
             dx, dy = max(max(xs) - min(xs), 1e-9), max(max(ys) - min(ys), 1e-9)
             shapes = [
                 tuple(((x - cx) / dx, (y - cy) / dy) for x, y in shape)
@@ -197,15 +198,16 @@ class Shape:
 
 
 def _traced(prop: Property, solid: NDArray[np.bool_]) -> list[Outline]:
-    """The solid pixels of a picture as rectangles, scaled to unit size around the
-    origin.
+    """Return the solid pixels of a picture as rectangles.
+
+    They are scaled to unit size around the origin.
     """
     rows, columns = solid.shape
     found = mask_to_rectangles(solid, MAX_PARTS)
     if not 0 < len(found) <= MAX_PARTS:
         more = "more" if len(found) else "none"
         raise prop.fail(
-            f"a picture of 1 … {MAX_PARTS} rectangles of dark pixels for a body "
+            f"a picture of 1 to {MAX_PARTS} rectangles of dark pixels for a body "
             f"(this one has {more})"
         )
 
@@ -221,9 +223,9 @@ class Pictures:
     Parameters
     ----------
     meter : Meter
-        Counts them, their pixels and the corners of their outlines.
+        Counts pictures, their pixels and the corners of their outlines.
     allowed : callable, optional
-        Whether the world may read a file.
+        Returns whether the world may read a file.
     """
 
     def __init__(
@@ -242,7 +244,8 @@ class Pictures:
             return path
         if self._allowed is not any_file:
             raise prop.fail(
-                "a picture that comes with this file (in one .zip, or load the file by name)"
+                "a picture that comes with this file (in one .zip, or load the file "
+                "by name)"
             )
 
         raise ModelFileError(
@@ -250,16 +253,15 @@ class Pictures:
         )
 
     def dark_pixels(self, prop: Property) -> NDArray[np.bool_]:
-        """The dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom,
-        without light margins.
+        """Return the dark pixels of a ``bitmap``, (rows, columns), row 0 at the bottom.
 
-        As in Stage, what is scaled to the size is the bounding box of the dark pixels,
-        and of colours the first channel counts.
+        Light margins are removed: as in Stage, the bounding box of the dark pixels is
+        scaled to the size. Of colours, the first channel counts.
 
         Raises
         ------
         ModelFileError
-            It is not there, or cannot be read.
+            The picture does not exist, or cannot be read.
         """
         path = self._find(prop)
         if path not in self._masks:
@@ -283,8 +285,9 @@ class Pictures:
         return self._masks[path]
 
     def outlines(self, prop: Property) -> NDArray[np.float64]:
-        """The outlines of the solid pixels, (n, 4), of a picture of unit size around
-        the origin.
+        """Return the outlines of the solid pixels of a picture, (n, 4).
+
+        The picture has unit size around the origin.
         """
         path = self._find(prop)
         if path not in self._outlines:
@@ -295,6 +298,8 @@ class Pictures:
             )
             self._outlines[path] = found / (columns, rows, columns, rows) - 0.5
         else:
+            # A picture that is used again costs no time, but its walls need memory
+            # again.
             self.meter.add(
                 "vertices", 2 * len(self._outlines[path]), prop.line, prop.path
             )
@@ -303,7 +308,7 @@ class Pictures:
 
 
 def _trimmed(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The bounding box of what is set; all of a mask in which nothing is."""
+    """Return the bounding box of the set pixels, or the whole mask if none is set."""
     rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
     return (
         mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
@@ -322,16 +327,16 @@ def _polygon(points: dict[int, tuple[float, ...]], entity: Entity) -> Outline:
 
 
 class ModelLibrary:
-    """The robot models that world files define.
+    """Robot models that world files define.
 
     Parameters
     ----------
     world : WorldFile
         Definitions; its lengths and angles are converted to metres and degrees.
     stock : bool
-        A base that the file does not define may be a model of botyard's library.
+        Whether a base that the file does not define may be a model of botyard's library.
     notes : Notes, optional
-        Collects what cannot be simulated.
+        Collects parts that cannot be simulated.
     """
 
     def __init__(
@@ -339,28 +344,26 @@ class ModelLibrary:
     ) -> None:
         to_metres_and_degrees(world)
         self._world = world
-        # Packages are looked through once, not for each entity of a large world.
+        # Packages are searched once, and not for each entity of a large world.
         self._stock = frozenset({"pioneer", *robot_names()} if stock else ())
         self._known: dict[str, RobotSpec] = {}
         self._inside: set[int] = set()
         self._totals: dict[int, int] = {}
-        self.meter = Meter(
-            world.meter.budget, world.meter.path, ModelFileError
-        )  # a meter of its own: a cached file is built from repeatedly
+        # A separate meter, because a cached file is built repeatedly.
+        self.meter = Meter(world.meter.budget, world.meter.path, ModelFileError)
         self.pictures = Pictures(self.meter, world.allowed)
         self.dialect = dialect_of(world)
         self.notes = notes if notes is not None else Notes()
 
     def chain(self, name: str) -> tuple[list[Entity], str]:
-        """The definitions behind `name`, root first, and the type that the root is
-        based on.
+        """Return the definitions behind `name`, root first, and the type of the root.
 
         A definition that is based on its own name changes the model of the library.
 
         Raises
         ------
         ModelFileError
-            Definitions that go round in a circle.
+            Definitions are based on each other in a circle.
         """
         links: list[Entity] = []
         while name in self._world.definitions:
@@ -381,20 +384,24 @@ class ModelLibrary:
         return links[::-1], name
 
     def count(self, links: Sequence[Entity]) -> None:
-        """Count everything that an entity expands to, with all children of its
-        definitions, before any of it is built.
+        """Count the expansion of an entity before it is built.
+
+        The expansion includes all children of its definitions.
 
         Raises
         ------
         ModelFileError
-            Models that carry each other in a circle; `BudgetError`: too many, too deep.
+            Models carry each other in a circle.
+        BudgetError
+            There are too many definitions, or they are nested too deeply.
         """
         last = links[-1]
         self.meter.add("references", self._total(links), last.line, last.path)
 
     def _total(self, links: Sequence[Entity]) -> int:
-        """Cost of an entity in uses of definitions; one with many properties counts
-        several times.
+        """Return the cost of an entity in uses of definitions.
+
+        An entity with many properties counts several times.
         """
         return sum(
             self._totals[id(link)] if id(link) in self._totals else self._total_of(link)
@@ -404,7 +411,7 @@ class ModelLibrary:
     def _total_of(self, entity: Entity) -> int:
         if id(entity) in self._inside:
             raise ModelFileError(
-                "models that carry each other in a circle", entity.path, entity.line
+                "models carry each other in a circle", entity.path, entity.line
             )
 
         self._inside.add(id(entity))
@@ -425,18 +432,19 @@ class ModelLibrary:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Definitions that can be put into a world: those based on `position` or
-        `model`, or on a model of our library.
+        """Names of definitions that can be put into a world.
+
+        They are based on `position` or `model`, or on a model of botyard's library.
         """
         return tuple(n for n in self._world.definitions if self.is_model(n))
 
     def is_model(self, name: str) -> bool:
-        """Whether a definition can be put into a world (a sensor's cannot).
+        """Return whether a definition can be put into a world (a sensor cannot).
 
         Raises
         ------
         ModelFileError
-            Definitions that go round in a circle.
+            Definitions are based on each other in a circle.
         """
         return self._is_robot(self.chain(name)[1])
 
@@ -444,16 +452,17 @@ class ModelLibrary:
         return root in MODEL_TYPES or self._is_stock(root)
 
     def _is_stock(self, name: str) -> bool:
-        """Whether a name may be of botyard's library, and is there."""
+        """Return whether botyard's library has a name, and the library may be used."""
         return name in self._stock
 
     def robot(self, name: str) -> RobotSpec:
-        """The model of a definition.
+        """Return the model of a definition.
 
         Raises
         ------
         ModelFileError
-            With file, line, what was expected and what was found.
+            The definition is invalid. The error names the file, the line, the expected and the
+            found value.
         """
         if name not in self._known:
             links, root = self.chain(name)
@@ -464,13 +473,14 @@ class ModelLibrary:
         return self._known[name]
 
     def all(self) -> tuple[tuple[RobotSpec, ...], tuple[str, ...]]:
-        """All models among the definitions, and the names of the others (sensors),
-        which are checked by attaching them to a robot.
+        """Return all models among the definitions, and the names of other ones (sensors).
+
+        The others are checked by attaching them to a robot.
 
         Raises
         ------
         ModelFileError
-            What is wrong with the first that is wrong.
+            Describes the first invalid definition.
         """
         robots, others = [], []
         for name, entity in self._world.definitions.items():
@@ -484,10 +494,11 @@ class ModelLibrary:
             if root == "window" or (
                 root in ("ranger", "sonar") and "scount" not in merged(links)
             ):
-                # incomplete by itself: completed where it is used
+                # Such a definition is incomplete; the place of its use completes it.
                 continue
 
-            if root == "sensor":  # in a ranger of Stage 4
+            # Sensors occur only in a ranger of Stage 4.
+            if root == "sensor":
                 around = Entity(
                     "ranger",
                     entity.path,
@@ -498,7 +509,7 @@ class ModelLibrary:
             elif root in sensors.TYPES or root in NOT_SIMULATED:
                 self._child(_POSITION, Entity(name, entity.path, entity.line), IDENTITY)
             else:
-                # nothing uses it: a note is enough
+                # No model uses the definition, so a note is enough.
                 hint = did_you_mean(root, (*self._types(), *sensors.TYPES))
                 self.notes.add(
                     f"type {name}",
@@ -509,21 +520,20 @@ class ModelLibrary:
         return tuple(robots), tuple(others)
 
     def instance(self, entity: Entity) -> RobotSpec:
-        """The model of an entity that stands in the world itself, its own properties
-        included.
-        """
+        """Return the model of an entity in the world, including its own properties."""
         links, root = self.links(entity)
         return self._build(entity.type_name, links, root)
 
     def links(self, entity: Entity) -> tuple[list[Entity], str]:
-        """The definitions behind an entity, root first, then the entity itself; and the
-        type that the root is based on.
+        """Return the definitions behind an entity and the entity itself, root first.
+
+        The second result is the type of the root.
         """
         links, root = self.chain(entity.type_name)
         return [*links, entity], root
 
     def unknown(self, entity: Entity, root: str) -> ModelFileError:
-        """An error about a type that does not exist."""
+        """Return an error about a type that does not exist."""
         return ModelFileError(
             f'"{shown(root)}" is not a model type{did_you_mean(root, self._types())}',
             entity.path,
@@ -531,7 +541,7 @@ class ModelLibrary:
         )
 
     def _types(self) -> list[str]:
-        """Names that a model may be based on."""
+        """Return the names that a model may be based on."""
         return [
             *self._world.definitions,
             *MODEL_TYPES,
@@ -539,7 +549,8 @@ class ModelLibrary:
         ]
 
     def shape(self, links: Sequence[Entity]) -> Shape:
-        """The shape of a ``model`` or of a child of one."""
+        """Return the shape of a ``model`` or of a child of one."""
+        # Default sizes of Stage 4 and of Stage 2, m.
         side = 0.1 if self.dialect == STAGE_4 else 1.0
         shape = Shape(size=(side, side))
         for entity in links:
@@ -554,6 +565,8 @@ class ModelLibrary:
         elif root == "model":
             spec = replace(base, drive=Drive.NONE, odometry_error=Axes())
         elif self._is_robot(root):
+            # A definition with the name of a library model extends exactly that model.
+            # Otherwise the user's models come first.
             find = load_robot if root in self._world.definitions else base_model
             spec = _pioneer() if root == "pioneer" else find(root)
             xs, ys = zip(*spec.outline, strict=True)
@@ -579,7 +592,7 @@ class ModelLibrary:
             replace(spec, color=color(props, spec.color, self._color_seed(links))),
             props,
         )
-        # the default subclass is the model's name
+        # The default subclass is the name of the model.
         if not spec.pioneer.subclass:
             spec = replace(spec, pioneer=replace(spec.pioneer, subclass=name))
         try:
@@ -590,7 +603,7 @@ class ModelLibrary:
             raise ModelFileError(str(error), last.path, last.line) from None
 
     def _color_seed(self, links: list[Entity]) -> str:
-        """Seed of a random colour, from the entity's line."""
+        """Return the seed of a random colour, from the entity's line."""
         return f"{links[-1].line * 7}" if links else ""
 
     # -- properties of the body
@@ -613,6 +626,7 @@ class ModelLibrary:
 
     def _child(self, spec: RobotSpec, child: Entity, mount: Pose) -> RobotSpec:
         links, root = self.links(child)
+        # Each laser costs memory in every step, so the file cannot add any number.
         if len(spec.lasers) > MAX_LASERS:
             raise ModelFileError(
                 f"expected a robot of at most {MAX_LASERS} lasers, found more",
@@ -639,6 +653,7 @@ class ModelLibrary:
             return spec.fitted(sensors.DEVICES[root](links, mount, self.notes, spec))
         if root == "gripper":
             return replace(spec, gripper=sensors.gripper(links, self.notes))
+        # Stage 2 ignores models that a robot carries.
         if root in MODEL_TYPES:
             return (
                 self._attached(spec, links, mount) if self.dialect == STAGE_4 else spec
@@ -657,7 +672,8 @@ class ModelLibrary:
             *sensors.DEVICES,
         ]
         raise ModelFileError(
-            f'"{shown(root)}" is not a type of sensor or model{did_you_mean(root, known)}',
+            f'"{shown(root)}" is not a type of sensor or model'
+            f"{did_you_mean(root, known)}",
             child.path,
             child.line,
         )
@@ -691,8 +707,9 @@ class ModelLibrary:
         )
 
     def _attached(self, spec: RobotSpec, links: list[Entity], mount: Pose) -> RobotSpec:
-        """A ``model`` that a robot carries: part of its body if it is solid, and what
-        it carries in turn.
+        """Add a ``model`` that a robot carries, and the models that it carries in turn.
+
+        It becomes part of the robot's body if it is solid.
         """
         props = merged(links)
         at = compose(mount, pose(props["pose"])) if "pose" in props else mount
@@ -727,8 +744,10 @@ class ModelLibrary:
 
 @cache
 def _pioneer() -> RobotSpec:
-    """The base of the family, with the body of an undescribed model."""
+    """Return the base of the Pioneer family, with the body of an undescribed model."""
     return parse_robot(
-        'extends = "pioneer"\noutline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n[pioneer]\nsubclass = "pioneer"',
+        'extends = "pioneer"\n'
+        "outline = [[-0.5, -0.5], [0.5, -0.5], [0.5, 0.5], [-0.5, 0.5]]\n"
+        '[pioneer]\nsubclass = "pioneer"',
         "undescribed pioneer",
     )

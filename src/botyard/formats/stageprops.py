@@ -1,5 +1,6 @@
-"""Mapping of Stage properties to fields of a robot's description (formats §3.4, §4.3):
-one table for both dialects.
+"""Mapping of Stage properties to fields of a robot's description (formats §3.4, §4.3).
+
+One table serves both dialects.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ STAGE_2: Final = 2
 STAGE_4: Final = 4
 JOULES_PER_WH: Final = 3600.0
 
-# Properties without effect here (drawing, windows, timing of sensors), or interpreted
-# by other modules.
+# Properties that have no effect here (drawing, windows, timing of sensors), or that
+# other modules interpret.
 _SILENT = re.compile(
     r"""gui_\w+|window|trail_\w+|show_\w+|alwayson|name|pose|mass|stack_children|noblocks|map_resolution
     |polygons|polygon\[\d+\].*|blocks?|points?|point\[\d+\]|size|size3|origin|bitmap|boundary
@@ -41,35 +42,33 @@ _DEFAULTS: Final[Mapping[str, float]] = {
     "height_offset": 0.0,
     "update_interval": 100.0,
 }
-"""Properties that are not simulated, and need no note while they have these default
-values.
-"""
+"""Default values of properties that are not simulated; with them, no note is needed."""
 
 
 @dataclass(slots=True)
 class Notes:
-    """Notes on what a world file asks for and cannot be simulated; each key is noted
-    once.
+    """Notes about parts of a world file that cannot be simulated, one for each key.
 
     Attributes
     ----------
     texts : list of str
-        File, line, what it is.
+        File, line and description of each.
     """
 
     texts: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
 
     def add(self, key: str, where: Property | Entity, text: str) -> None:
-        """Note `text` about something, unless `key` was noted before."""
+        """Note `text` about a property or entity, unless `key` was noted before."""
         if key not in self._seen:
             self._seen.add(key)
             self.texts.append(f"{where.path}:{where.line}: {text}")
 
 
 def dialect_of(world: WorldFile) -> int:
-    """Stage version that a file was written for: 4 if it uses anything of that version,
-    else 2 (formats §4.4).
+    """Return the Stage version that a file was written for (formats §4.4).
+
+    It is 4 if the file uses a feature of that version, otherwise 2.
     """
     found = any(map(_is_of_stage_4, (*world.definitions.values(), *world.entities)))
     return STAGE_4 if found else STAGE_2
@@ -133,24 +132,27 @@ _LENGTHS: Final = {
     "bpose": "LLLA",
 }
 _PLAIN_TURN: Final = frozenset({"max_speed", "default_speed", "accel", "decel"})
-"""Their rotation is a plain number of rad, whatever the unit of angles is (formats
-§3.4).
+"""Properties whose rotation is always in rad, regardless of the unit of angles.
+
+Source: formats §3.4.
 """
 _INDEX = re.compile(r"\[\d+\]")
 
 
 def to_metres_and_degrees(world: WorldFile) -> None:
-    """Convert lengths and angles of a file that says ``unit_length`` or ``unit_angle``
-    (formats §3.3).
+    """Convert lengths and angles of a file with ``unit_length`` or ``unit_angle``.
+
+    Source: formats §3.3.
 
     Raises
     ------
     ModelFileError
-        A unit that is not known.
+        A unit is unknown.
     """
     length = _unit(world, "unit_length", {"m": 1.0, "cm": 0.01, "mm": 0.001})
     angle = _unit(world, "unit_angle", {"degrees": 1.0, "radians": 1.0 / from_deg(1.0)})
-    for key in ("unit_length", "unit_angle"):  # converted: drop the units
+    # The values are converted below, so the units must not be applied again.
+    for key in ("unit_length", "unit_angle"):
         world.properties.pop(key, None)
     if length == 1.0 and angle == 1.0:
         return
@@ -162,7 +164,7 @@ def to_metres_and_degrees(world: WorldFile) -> None:
             kinds = _LENGTHS.get(_INDEX.sub("", key))
             if kinds is None or any(isinstance(v, str) for v in prop.values):
                 continue
-            # a pose of four numbers has a height, the third, which nobody reads
+            # A pose of four numbers has a height, the third, which is not used.
             turn = 1.0 if key in _PLAIN_TURN else angle
             scale = {"L": length, "A": turn}
             values = tuple(
@@ -188,7 +190,7 @@ def _unit(world: WorldFile, key: str, known: Mapping[str, float]) -> float:
 
 
 def positive(prop: Property) -> tuple[float, float]:
-    """A length and a width; a third number, the height, is ignored."""
+    """Return a length and a width; a third number, the height, is ignored."""
     values = prop.numbers()
     if len(values) < 2 or min(values[:2]) < 0.0:
         raise prop.fail("a length and a width, not negative")
@@ -196,8 +198,9 @@ def positive(prop: Property) -> tuple[float, float]:
 
 
 def pose(prop: Property) -> Pose:
-    """x, y (m) and heading (deg); missing values are 0, a height is ignored (Stage 4: x
-    y z a).
+    """Return the pose of x, y (m) and heading (deg).
+
+    Missing values are 0. A height is ignored (Stage 4: x y z a).
     """
     values = prop.numbers()
     if len(values) >= 4:
@@ -207,19 +210,21 @@ def pose(prop: Property) -> Pose:
 
 
 def axes(prop: Property) -> Axes:
-    """Forward, left, turn: the last a plain number of rad (formats §3.4)."""
+    """Return forward, left and turn; the turn is always in rad (formats §3.4)."""
     x, y, a = (*prop.numbers(), 0.0, 0.0, 0.0)[:3]
     return Axes(x, y, a)
 
 
 def merged(links: Iterable[Entity]) -> dict[str, Property]:
-    """Properties of a chain of definitions; later ones override earlier ones."""
+    """Merge the properties of a chain of definitions; later ones win."""
     return {k: p for entity in links for k, p in entity.properties.items()}
 
 
 def color(props: Mapping[str, Property], fallback: str, draw: str = "") -> str:
-    """A colour by name or by ``color_rgba``; "random" is a colour chosen by the text
-    `draw`.
+    """Return a colour by name or by ``color_rgba``.
+
+    For "random", the text `draw` selects the colour, so that a world always looks the
+    same.
     """
     if "color_rgba" in props:
         values = props["color_rgba"].numbers()
@@ -257,11 +262,12 @@ Change = Callable[[RobotSpec, Property], RobotSpec]
 
 
 def _with(part: Any, name: str, value: object) -> Any:
-    """A frozen description with one field changed, by the field's name."""
+    """Return a frozen description with one field changed, by the field's name."""
     return replace(part, **{name: value})
 
 
 def _drive(spec: RobotSpec, prop: Property) -> RobotSpec:
+    # Car-like steering is not simulated; `note_unused` reports that.
     try:
         return replace(
             spec,
@@ -282,9 +288,7 @@ def _default_speed(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _bounds(prop: Property) -> tuple[Axes, Axes]:
-    """Least and greatest values of eight numbers: x y z a, m and degrees (formats
-    §4.3).
-    """
+    """Return minimum and maximum of x y z a, m and degrees (formats §4.3)."""
     x0, x1, y0, y1, _, _, a0, a1 = prop.numbers(8)
     return Axes(abs(x0), abs(y0), from_deg(abs(a0))), Axes(
         abs(x1), abs(y1), from_deg(abs(a1))
@@ -307,10 +311,11 @@ def _acceleration_bounds(spec: RobotSpec, prop: Property) -> RobotSpec:
 
 
 def _odom_error(spec: RobotSpec, prop: Property) -> RobotSpec:
-    """Symmetric errors; the rotation's is read through the angle unit, degrees
-    (pioneer-protocol §11.4).
+    """Set symmetric errors of odometry.
 
-    Four numbers are Stage 4's: x y z a, drawn within half of them (formats §4.3).
+    The error of rotation is converted by the angle unit, degrees (pioneer-protocol
+    §11.4). Four numbers are Stage 4's x y z a, of which half is the limit (formats
+    §4.3).
     """
     values = prop.numbers()
     if len(values) >= 4:
@@ -367,9 +372,8 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "accel": _limit("accel"),
     "decel": _limit("decel"),
     "max_accel": _limit("top_accel"),
-    "max_decel": lambda spec, prop: (
-        spec
-    ),  # limits of what clients may set: only the acceleration's is reported
+    # A robot reports no largest deceleration that clients may set.
+    "max_decel": lambda spec, prop: spec,
     "velocity_bounds": _velocity_bounds,
     "acceleration_bounds": _acceleration_bounds,
     "odom_error": _odom_error,
@@ -389,9 +393,8 @@ PROPERTIES: Final[Mapping[str, Change]] = {
     "pioneer_velconv": _pioneer_value("vel_conv"),
     "pioneer_rangeconv": _pioneer_value("range_conv"),
     "pioneer_vel2div": _pioneer_value("vel2_div"),
-    "pioneer_watchdog": _pioneer_value(
-        "watchdog", from_mm(1.0)
-    ),  # ms to s, the same factor
+    # The file has ms; the factor from ms to s is the one from mm to m.
+    "pioneer_watchdog": _pioneer_value("watchdog", from_mm(1.0)),
     "pioneer_batterytype": lambda spec, prop: replace(
         spec, battery=replace(spec.battery, by_charge=prop.number() == 2)
     ),
@@ -405,11 +408,11 @@ PROPERTIES: Final[Mapping[str, Change]] = {
 
 
 def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
-    """A robot whose odometry is relative to a pose of the world; None: to its start
-    pose.
+    """Return a robot whose odometry is relative to a pose of the world.
 
-    Odometry without errors (``localization "gps"``) is that of the world; relative to
-    another origin it adds up without errors.
+    None stands for its start pose. Odometry without errors (``localization "gps"``) is
+    relative to the world's origin. Relative to another origin, it is integrated without
+    errors.
     """
     if not spec.perfect_odometry:
         return replace(spec, odometry_origin=origin)
@@ -426,7 +429,10 @@ def with_origin(spec: RobotSpec, origin: Pose | None) -> RobotSpec:
 
 
 def energy(spec: RobotSpec, props: Mapping[str, Property]) -> RobotSpec:
-    """The battery of a Stage 4 robot: capacity and charge in joules or kilojoules."""
+    """Return the robot with the battery of a Stage 4 robot.
+
+    Capacity and charge are in joules or kilojoules.
+    """
 
     def joules(name: str) -> float | None:
         if f"kjoules{name}" in props:
@@ -460,9 +466,9 @@ _ENERGY: Final = re.compile(r"k?joules(_capacity)?")
 
 
 def returns(base: Returns, props: Mapping[str, Property], dialect: int) -> Returns:
-    """Visibility of a model.
+    """Return the visibility of a model.
 
-    In Stage 4 ``ranger_return`` is that of lasers and sonar: negative is invisible,
+    In Stage 4, ``ranger_return`` holds for lasers and sonar: negative is invisible,
     more than 1 bright (formats §4.3).
     """
 

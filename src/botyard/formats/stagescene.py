@@ -1,9 +1,9 @@
-"""Worlds from Stage world files, both dialects (formats §3, §4): walls, objects,
-robots, and settings of time.
+"""Worlds from Stage world files, both dialects (formats §3, §4).
 
-A model that cannot be moved (``gui_move 0``) or whose bitmap is large becomes part of
-the static map, an invisible one an area on the floor, any other a movable object; a
-``position`` is a robot. What cannot be simulated in a plane is noted once, with file
+A world has walls, objects, robots, and settings of time. A model that cannot be moved
+(``gui_move 0``) or whose bitmap is large becomes part of the static map. An invisible
+model becomes an area on the floor, and any other model a movable object. A ``position``
+is a robot. Each property that cannot be simulated in a plane is noted once, with file
 and line.
 """
 
@@ -68,7 +68,7 @@ GLOBALS: Final = frozenset(
 )
 """Settings that are read, or that have no effect outside of Stage's window."""
 MAX_MOVABLE_PIXELS: Final = 20_000
-"""Models with a larger bitmap are part of the static map."""
+"""Largest bitmap of a movable model, pixels; a larger one is part of the static map."""
 SENSORS: Final = frozenset(
     {
         "ranger",
@@ -88,7 +88,7 @@ Known = Callable[[str], bool]
 
 @dataclass(slots=True)
 class _Walls:
-    """Accumulates the static walls of the scene."""
+    """Collects the static walls of the scene."""
 
     segments: list[NDArray[np.float64]] = field(default_factory=list)
     special: list[SpecialWalls] = field(default_factory=list)
@@ -106,8 +106,9 @@ class _Walls:
     def trace(
         self, count: int, shape: tuple[int, ...], size: tuple[float, float], at: Pose
     ) -> None:
-        """The next `count` walls outline the dark pixels of a picture of this shape
-        (rows, columns) and size, m, around a pose.
+        """Mark the next `count` walls as the outlines of a picture's dark pixels.
+
+        The picture has this shape (rows, columns) and this size, m, around a pose.
         """
         (rows, columns), (length, width) = shape, size
         corner = compose(at, Pose(-length / 2.0, -width / 2.0, 0.0))
@@ -128,7 +129,7 @@ class _Walls:
 
 
 class _Compound(NamedTuple):
-    """An object made of several models."""
+    """Object made of several models."""
 
     outlines: tuple[Outline, ...]
     fiducial: int
@@ -159,9 +160,8 @@ class _Reader:
                     f"global {key}", prop, f'the setting "{key}" is not used'
                 )
 
-        for (
-            entity
-        ) in self._world.entities:  # count all of them before the first one is built
+        # Count all entities before the first one is built.
+        for entity in self._world.entities:
             self._library.count(self._library.links(entity)[0])
 
         for entity in self._world.entities:
@@ -208,7 +208,8 @@ class _Reader:
             self._notes.add(
                 "speedup",
                 self._world.properties["speedup"],
-                '"speedup" asks for as fast as possible: it runs in real time all the same (--fast)',
+                '"speedup" requests the highest speed; the world runs in real time '
+                "unless --fast is given",
             )
 
         return Settings(
@@ -216,6 +217,8 @@ class _Reader:
             speed=speed if speed is not None and 0.01 <= speed <= 1000.0 else None,
             duration=end if end is not None and end > 0.0 else None,
             paused=bool(number("paused") or 0.0),
+            # Stage draws the errors of odometry once, when a robot starts (formats
+            # §4.3).
             odometry_error="random_init" if self._library.dialect == STAGE_4 else None,
             threads=None if threads is None else max(1, min(256, int(threads))),
         )
@@ -223,10 +226,10 @@ class _Reader:
     def _window(
         self, props: dict[str, Property]
     ) -> tuple[float, float, float, float] | None:
-        """The part of the world that Stage's window shows (x0, y0, x1, y1, m), from its
-        centre, its size in pixels and its scale.
+        """Return the part of the world that Stage's window shows (x0, y0, x1, y1, m).
 
-        The scale is metres a pixel in Stage 2, pixels a metre in Stage 4 (formats §3.3,
+        It follows from the window's centre, size in pixels, and scale. The scale is
+        metres per pixel in Stage 2, and pixels per metre in Stage 4 (formats §3.3,
         §4.1).
         """
         if "scale" not in props or "size" not in props:
@@ -247,10 +250,8 @@ class _Reader:
             try:
                 self._view = self._window(merged(links)) or self._view
             except ModelFileError as error:
-                # nothing but the first view depends on it
-                self._notes.texts.append(
-                    f"{error}; the view of this window is left out"
-                )
+                # Only the first view depends on the window.
+                self._notes.texts.append(f"{error}; the view of this window is ignored")
 
             return
 
@@ -269,6 +270,7 @@ class _Reader:
         spec = self._library.instance(entity)
         place = self._pose(links)
         name = self._name(links, entity)
+        # In Stage 4, perfect odometry starts at zero unless the file sets its origin.
         if (
             self._library.dialect == STAGE_4
             and spec.perfect_odometry
@@ -302,7 +304,7 @@ class _Reader:
         return pose(props["pose"]) if "pose" in props else Pose()
 
     def _name(self, links: list[Entity], entity: Entity) -> str:
-        """A unique name: as written, else the type's, with a number if it is taken."""
+        """Return a unique name: as written, or the type's, with a number if taken."""
         props = merged(links)
         base = props["name"].string() if "name" in props else entity.type_name
         base = base.strip() or entity.type_name
@@ -313,7 +315,7 @@ class _Reader:
         return name
 
     def _program(self, links: list[Entity], entity: Entity) -> Program | None:
-        """The controller that ``ctrl`` names: a library and its arguments, in one text."""
+        """Return the controller that ``ctrl`` names, with its arguments."""
         prop = merged(links).get("ctrl")
         if prop is None:
             return None
@@ -324,7 +326,8 @@ class _Reader:
             self._notes.add(
                 f"ctrl {words[0]}",
                 prop,
-                f'ctrl "{words[0]}": there is no such controller; the robot waits for a client',
+                f'ctrl "{words[0]}": there is no such controller; '
+                "the robot waits for a client",
             )
             return None
 
@@ -336,7 +339,7 @@ class _Reader:
     def _model(
         self, links: list[Entity], entity: Entity, at: Pose, depth: int = 0
     ) -> None:
-        """A ``model`` and those that it carries."""
+        """Convert a ``model`` and the models that it carries."""
         self._note(links)
         props = merged(links)
         name = self._name(links, entity)
@@ -346,6 +349,7 @@ class _Reader:
 
         body = self._compound(links, Pose())
         seen = returns(_BASE, props, self._library.dialect)
+        # The object is one body, so a fiducial on a carried model becomes its own.
         if not seen.fiducial and body.fiducial:
             seen = replace(seen, fiducial=body.fiducial)
         if seen.mask == Visible.NONE and not seen.fiducial:
@@ -375,13 +379,13 @@ class _Reader:
                     self._notes.add(
                         f"{what} of a model",
                         prop,
-                        f"{what}: nothing comes of it on something that is no robot",
+                        f"{what}: has no effect on a model that is not a robot",
                     )
 
     def _is_fixed(
         self, props: dict[str, Property], links: list[Entity], depth: int
     ) -> bool:
-        """Whether a model is part of the static map."""
+        """Return whether a model is part of the static map."""
         for key in ("gui_move", "gui_movemask"):
             if key in props:
                 return props[key].number() == 0
@@ -395,9 +399,7 @@ class _Reader:
     def _fixed(
         self, links: list[Entity], props: dict[str, Property], at: Pose, depth: int
     ) -> None:
-        """Walls: the outlines of a bitmap's dark pixels, or of polygons, and a frame if
-        one is wanted.
-        """
+        """Add a model's walls: outlines of dark pixels or polygons, and a frame."""
         shape, seen = (
             self._library.shape(links),
             returns(_BASE, props, self._library.dialect),
@@ -429,6 +431,7 @@ class _Reader:
                 where,
                 f"obstacle_return 0: robots see {links[-1].type_name} and drive through it",
             )
+        # Outlines have unit size; the size and the pose are applied to all at once.
 
         self._walls.add(
             place_segments(
@@ -440,7 +443,7 @@ class _Reader:
             self._model(chain, child, compose(at, self._pose(chain)), depth + 1)
 
     def _carried(self, links: list[Entity]) -> Iterator[tuple[Entity, list[Entity]]]:
-        """The models that a model carries, and the definitions behind each."""
+        """Yield the models that a model carries, and the definitions behind each."""
         for link in links:
             for child in link.children:
                 if child.type_name == "block":
@@ -452,14 +455,15 @@ class _Reader:
                     self._notes.add(
                         f"carried {root}",
                         child,
-                        f'a "{root}" on something that is no robot is not simulated',
+                        f'a "{root}" on a model that is not a robot is not simulated',
                     )
                 else:
                     raise self._library.unknown(child, root)
 
     def _compound(self, links: list[Entity], at: Pose) -> _Compound:
-        """The outlines of a model and of those that it carries, in the frame of the
-        whole, and the fiducial on any of them.
+        """Return the outlines of a model and of the models that it carries.
+
+        They are in the frame of the whole, together with the fiducial of any of them.
         """
         props = merged(links)
         outlines = [
@@ -478,7 +482,7 @@ class _Reader:
 
 
 def _of_unit_size(shape: Shape) -> Shape:
-    """The same shape, of unit size around the origin."""
+    """Return the same shape, of unit size around the origin."""
     return replace(shape, size=(1.0, 1.0), origin=Pose())
 
 
@@ -498,21 +502,23 @@ def _as_object(
 
 
 def to_world(file: WorldFile, path: str | Path, options: Options = Options()) -> World:
-    """The world that a parsed file describes.
+    """Return the world that a parsed file describes.
 
     Parameters
     ----------
     file : WorldFile
-        What `stageworld.read` gave.
+        Result of `stageworld.read`.
     path : str or Path
-        Where it came from.
+        File that it comes from.
     options : Options
-        Receiver of warnings about what cannot be simulated, and the known controllers.
+        Receiver of warnings about parts that cannot be simulated, and the known
+        controllers.
 
     Raises
     ------
     WorldFileError
-        With file, line, what was expected and what was found.
+        The file is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     notes = Notes()
     try:
@@ -530,7 +536,7 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
 
 
 def read(source: Source, options: Options = Options()) -> World:
-    """Read a world file and what it includes; see `to_world`."""
+    """Read a world file and its includes; see `to_world`."""
     try:
         file = stageworld.parse(
             source.text, source.path or source.name, _allowed(source), options.budget
@@ -544,15 +550,16 @@ def read(source: Source, options: Options = Options()) -> World:
 
 
 def _as_world_error(error: BudgetError) -> BudgetError:
-    """The same error with the class for world files."""
+    """Return the same error with the class for world files."""
     return WorldBudgetError(
         error.reason, error.path, error.line, limit=error.limit, found=error.found
     )
 
 
 def _allowed(source: Source) -> Callable[[Path], bool]:
-    """Which files a file may refer to: an uploaded file only to files of the same
-    upload.
+    """Return a test for the files that a file may refer to.
+
+    An uploaded file may only refer to files of the same upload.
     """
     root = source.root
     if source.path is None:

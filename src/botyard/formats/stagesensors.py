@@ -24,8 +24,7 @@ LASERS: Final = {
     "sicks300": "s300",
     "sicktim510": "tim510",
 }
-"""The stock sensor definitions of AMRISim's model file, and our models of the same
-devices.
+"""Stock sensors of AMRISim's model file → botyard's models of these devices.
 """
 _READ: Final[Mapping[str, tuple[str, ...]]] = {
     "laser": (
@@ -85,8 +84,9 @@ DEFAULT_BEAM: Final = 0.1
 
 
 def _type_name(links: Sequence[Entity], root: str) -> str:
-    """Type name of a sensor: its stock type, or the definition that the instance is
-    based on.
+    """Return the type name of a sensor.
+
+    It is the stock type, or the definition that the instance is based on.
     """
     return links[-1].type_name if len(links) > 1 or root in LASERS else root
 
@@ -96,7 +96,7 @@ def _number(props: Mapping[str, Property], key: str, otherwise: float) -> float:
 
 
 def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -> int:
-    """A count from 0 to `high`; `otherwise` if the property is missing."""
+    """Return a count from 0 to `high`, or `otherwise` if the property is missing."""
     if key not in props:
         return otherwise
     value = props[key].number()
@@ -106,8 +106,9 @@ def _count(props: Mapping[str, Property], key: str, otherwise: int, high: int) -
 
 
 def _rate(props: Mapping[str, Property]) -> float:
-    """Update rate of a sensor, Hz: of its ``update_interval``, ms, if the file gives
-    one; 0: every step.
+    """Return the update rate of a sensor, Hz; 0: in every step.
+
+    It comes from ``update_interval``, ms, if the file gives one.
     """
     interval = _number(props, "update_interval", 0.0)
     if "update_interval" in props and not interval > 0.0:
@@ -120,18 +121,19 @@ def _placed(props: Mapping[str, Property], mount: Pose) -> Pose:
 
 
 def _note(notes: Notes, links: Sequence[Entity], root: str) -> None:
-    """Note a sensor's properties that are not simulated."""
+    """Note the properties of a sensor that are not simulated."""
     for entity in links:
         note_unused(notes, entity, _READ[root])
 
 
 def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> LaserSpec:
-    """A ``laser`` of Stage 2.
+    """Convert a ``laser`` of Stage 2.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "laser")
@@ -164,10 +166,10 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
 
 
 def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
-    """The documented rules: bright surfaces look ordinary beyond a range or an angle,
-    and return 2 may be reported as another number.
+    """Convert the documented rules for laser returns.
 
-    Rules of another kind are noted.
+    Bright surfaces look ordinary beyond a range or an angle, and return 2 may be
+    reported as another number. Rules of another kind are noted.
     """
     rule = ReflectorRule()
     for i in range(_count(props, "laser_return_rules", 0, 100)):
@@ -179,7 +181,8 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
         if not one:
             continue
         condition = one["condition"].string() if "condition" in one else ""
-        # "returns above 1 are 1 then", which a rule need not say
+        # A rule may omit these properties; their defaults say that returns above 1
+        # become 1.
         dims = (
             _number(one, "model_gt", 1.0) == 1.0
             and "model_eq" not in one
@@ -188,6 +191,7 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
         if condition == "outside_range" and "range" in one and dims:
             rule = replace(rule, max_range=one["range"].number())
         elif condition == "outside_angle" and "angle" in one and dims:
+            # The rule has the full angle, `max_incidence` half of it.
             rule = replace(rule, max_incidence=from_deg(one["angle"].number()) / 2.0)
         elif (
             not condition
@@ -198,8 +202,8 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
             rule = replace(rule, strength=_count(one, "detect", 2, 255))
         else:
             what = (
-                "a rule for laser returns that is none of: returns above 1 "
-                "are 1 beyond a range, or an angle; 2 is another number"
+                "a rule for laser returns of an unknown kind (known: returns above 1 "
+                "become 1 beyond a range or an angle; 2 becomes another number)"
             )
             notes.add(
                 "laser_return_rule",
@@ -219,13 +223,15 @@ def _reflector(props: Mapping[str, Property], notes: Notes) -> ReflectorRule:
 
 
 def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
-    """A ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``; ``sview[i]`` and
-    ``noise[i]`` are those of one transducer.
+    """Convert a ``ranger`` of Stage 2 with ``scount`` and ``spose[i]``.
+
+    ``sview[i]`` and ``noise[i]`` are the values of one transducer.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "ranger")
@@ -236,11 +242,12 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
         notes.add(
             "ssize",
             sized,
-            'the size of a single transducer ("ssize[i]") is drawn nowhere, and nothing else depends on it',
+            'the size of a single transducer ("ssize[i]") has no effect',
         )
 
     stock = root == "pioneerSonar"
     count = _count(props, "scount", 0, 1000)
+    # Defaults of AMRISim's stock ring, and of a ranger that the file itself describes.
     view = (
         props["sview"].numbers(3)
         if "sview" in props
@@ -266,6 +273,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
             last.line,
         )
 
+    # A transducer with a cone of 0° is an unconnected slot; its range does not count.
     seeing = [v for v in views if v[2] > 0.0] or views
     fov = max(v[2] for v in views)
     rays = 1
@@ -305,7 +313,7 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
 def _transducer(
     at: Pose, view: Sequence[float], differs: bool, fov: float, noise: Property | None
 ) -> Transducer:
-    """A transducer; it gets limits of its own if its view differs from that of others."""
+    """Return a transducer, with its own limits if its view differs from the others."""
     connected = view[2] > 0.0
     own = differs and connected
     return Transducer(
@@ -319,9 +327,7 @@ def _transducer(
 
 
 class Ranger(NamedTuple):
-    """A converted ``ranger`` of Stage 4: scanning lasers, and a sonar ring of its
-    single beams.
-    """
+    """Converted ``ranger`` of Stage 4: lasers, and a sonar ring of its single beams."""
 
     lasers: tuple[LaserSpec, ...]
     sonar: SonarSpec | None
@@ -334,24 +340,29 @@ def ranger(
     mount: Pose,
     notes: Notes,
 ) -> Ranger:
-    """A ``ranger`` of Stage 4: a ``sensor`` child with several samples is a laser,
-    those with one are transducers of a sonar.
+    """Convert a ``ranger`` of Stage 4.
+
+    A ``sensor`` child with several samples becomes a laser. Children with one sample
+    become the transducers of a sonar ring.
 
     Parameters
     ----------
     links : sequence of Entity
-        Its definitions, root first, and the instance.
+        Definitions of the ranger, root first, and the instance.
     sensors : sequence of sequences of Entity
-        The same of each of its sensors.
+        Definitions and instance of each of its sensors.
     name : str
         Type name.
     mount : Pose
-        Of what carries it, in the robot's frame.
+        Pose of the carrying body in the robot's frame.
+    notes : Notes
+        Collects properties that are not simulated.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     at, rate = _placed(props, mount), _rate(props)
@@ -381,7 +392,7 @@ def ranger(
             notes.add(
                 "noise in proportion",
                 own["noise"],
-                "noise in proportion to the range is not simulated",
+                "noise proportional to the range is not simulated",
             )
 
         place = _placed(own, at)
@@ -436,12 +447,15 @@ def ranger(
 def fiducial_finder(
     links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
 ) -> DeviceSpec:
-    """A ``fiducial`` or ``fiducialfinder``: it finds what has a ``fiducial_return``.
+    """Convert a ``fiducial`` or ``fiducialfinder``.
+
+    It finds objects with a ``fiducial_return``.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "fiducial")
@@ -463,13 +477,15 @@ def fiducial_finder(
 def blob_finder(
     links: Sequence[Entity], mount: Pose, notes: Notes, _: RobotSpec
 ) -> DeviceSpec:
-    """A ``blobfinder``: it reports patches of its ``colors`` (older files:
-    ``channels``).
+    """Convert a ``blobfinder``.
+
+    It reports patches of its ``colors`` (older files: ``channels``).
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "blobfinder")
@@ -480,6 +496,7 @@ def blob_finder(
     pan = from_deg(_number(props, "pan", 0.0))
     try:
         return make_spec(
+            # Stage turns the camera on its mount; the result has only one direction.
             "blob_finder",
             pose=compose(at, Pose(0.0, 0.0, pan)),
             colors=tuple(str(v) for v in colors.values) if colors else (),
@@ -496,13 +513,16 @@ def blob_finder(
 def bumpers(
     links: Sequence[Entity], mount: Pose, notes: Notes, robot: RobotSpec
 ) -> DeviceSpec:
-    """A ``bumper`` of Stage 4: its segments, counted in front of and behind the robot's
-    middle; a robot has the most of all its bumpers.
+    """Convert a ``bumper`` of Stage 4.
+
+    Its segments are counted in front of and behind the robot's centre. Of several
+    bumpers, the largest counts remain.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "bumper")
@@ -527,19 +547,23 @@ DEVICES: Final[
     "blobfinder": blob_finder,
     "bumper": bumpers,
 }
-"""Readers of Stage sensors that are devices here; arguments: definitions, mounting,
-notes, the robot so far.
+"""Converters of Stage sensors that are devices here.
+
+Arguments are definitions, mounting, notes, and the robot so far.
 """
 
 
 def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
-    """A ``gripper``: paddles as long as ``paddle_size`` says, in parts of the gripper's
-    ``size`` (formats §4.3).
+    """Convert a ``gripper``.
+
+    ``paddle_size`` has the length and the thickness of its paddles, as fractions of the
+    gripper's ``size`` (formats §4.3).
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A value is invalid. The error names the file, the line, the expected and the found
+        value.
     """
     props = merged(links)
     _note(notes, links, "gripper")

@@ -1,9 +1,8 @@
-"""Stage world files: lexer and parser of both dialects (formats §3.1, §3.2, §4).
+"""Lexer and parser of Stage world files, both dialects (formats §3.1, §3.2, §4).
 
 A file is a sequence of properties (``word value``), entities (``type ( … )``),
 definitions (``define name base ( … )``) and includes. Values are numbers, strings and
-tuples ``[ … ]``. What the properties mean is not this module's business: see
-`stagemodels`.
+tuples ``[ … ]``. `stagemodels` interprets the properties.
 """
 
 from __future__ import annotations
@@ -30,12 +29,20 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _COUNT_EVERY: Final = 256
-"""Tokens are counted against the budget in groups of this size."""
+"""Number of tokens that are counted against the budget at a time."""
 
 
 class Token(NamedTuple):
-    """A token: kind (``number``, ``word``, ``string`` or the mark itself), text without
-    quotes, line.
+    """Token of a world file.
+
+    Attributes
+    ----------
+    kind : str
+        ``number``, ``word``, ``string``, or the mark itself.
+    text : str
+        Text without quotes.
+    line : int
+        Line in the file.
     """
 
     kind: str
@@ -45,20 +52,20 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property: its values (one, or the numbers and texts of a tuple) and where it
-    stands.
+    """Property: its values and its position in the file.
 
-    Like Stage, readers look at the values that they need: a tuple may hold more.
+    It has one value, or the numbers and texts of a tuple. Like Stage, readers use the
+    values that they need; a tuple may hold more.
 
     Attributes
     ----------
     values : tuple of float or str
-        In their order.
+        Values, in order.
     path, line : str, int
-        The file that holds it.
+        Location of the property.
     folder : str
-        Folder of the world file that includes this one: files that a world names are
-        relative to it.
+        Folder of the world file that includes the file. File names in a world are relative
+        to it.
     """
 
     values: tuple[Value, ...]
@@ -67,19 +74,19 @@ class Property:
     folder: str = ""
 
     def fail(self, expected: str) -> ModelFileError:
-        """An error about this value."""
+        """Return an error about this value."""
         found = shown(" ".join(str(v) for v in self.values[:20]))
         return ModelFileError(
             f"expected {expected}, found {found}", self.path, self.line
         )
 
     def numbers(self, n: int | None = None) -> tuple[float, ...]:
-        """All values as numbers; with `n`, the first `n` of them.
+        """Return all values as numbers; with `n`, the first `n` of them.
 
         Raises
         ------
         ModelFileError
-            They are not numbers, or there are fewer.
+            A value is not a finite number, or there are fewer.
         """
         values = self.values[:n]
         if any(isinstance(v, str) for v in values) or (
@@ -95,11 +102,11 @@ class Property:
         return found
 
     def number(self) -> float:
-        """The first value as a number."""
+        """Return the first value as a number."""
         return self.numbers(1)[0]
 
     def string(self) -> str:
-        """The first value as a text."""
+        """Return the first value as a text."""
         if not self.values:
             raise self.fail("a text")
         return str(self.values[0])
@@ -107,18 +114,18 @@ class Property:
 
 @dataclass(slots=True)
 class Entity:
-    """A model instance, a child, or the body of a definition.
+    """Model instance, child, or body of a definition.
 
     Attributes
     ----------
     type_name : str
-        Its type, or the definition that it is based on.
+        Type, or the definition that it is based on.
     properties : dict of str to Property
-        By name; the last one of a name counts.
+        Properties by name; the last one of a name counts.
     children : list of Entity
-        In their order.
+        Children, in order.
     path, line : str, int
-        Where it begins.
+        Location of its first line.
     """
 
     type_name: str
@@ -129,13 +136,13 @@ class Entity:
 
 
 def any_file(_path: Path) -> bool:
-    """Allow a world to name every file."""
+    """Allow a world to refer to any file."""
     return True
 
 
 @dataclass(slots=True)
 class WorldFile:
-    """A parsed world file.
+    """Parsed world file.
 
     Attributes
     ----------
@@ -148,9 +155,9 @@ class WorldFile:
     shadowed : list of (str, str, int)
         Later definitions of a taken name: name, file, line.
     meter : Meter
-        Counts what is read, of all files together.
+        Counts the contents of all files together.
     allowed : callable
-        Whether the world may include a file, or use it as a picture.
+        Returns whether the world may include a file or use it as a picture.
     """
 
     properties: dict[str, Property] = field(default_factory=dict)
@@ -166,23 +173,23 @@ class WorldFile:
 def find_file(
     name: str, folder: Path, path: Path, allowed: Callable[[Path], bool] = any_file
 ) -> Path | None:
-    """The file that a world names: an include or a picture.
+    """Find the file that a world names: an include or a picture.
 
-    A name is relative to the folder of the world, as in Stage, also in a file that the
-    world includes. After that this looks beside the file `path` that holds the name,
-    then for the bare name in the folders of ``STAGEPATH``, where Stage finds what was
-    written on another computer.
+    A name is relative to the folder of the world, as in Stage, even in a file that the
+    world includes. The next candidates are the folder of the file `path` that has the
+    name, and the bare name in the folders of ``STAGEPATH``. In the last of these, Stage
+    finds files of worlds that were written on another computer.
 
     Parameters
     ----------
     name : str
-        As written.
+        Name as written.
     folder : Path
-        Folder of the world file that was asked for.
+        Folder of the requested world file.
     path : Path
-        The file that holds the name.
+        File that has the name.
     allowed : callable
-        Whether a file may be read.
+        Returns whether a file may be read.
     """
     tried = [folder / name, path.parent / name]
     for other in filter(None, os.environ.get("STAGEPATH", "").split(os.pathsep)):
@@ -192,19 +199,19 @@ def find_file(
             if allowed(found) and found.is_file():
                 return found
         except (OSError, ValueError):
-            # the name is too long, or has a null character
+            # The name is too long, or has a null character.
             continue
 
     return None
 
 
 def tokens(text: str, path: str) -> Iterator[Token]:
-    """Cut a text into tokens.
+    """Split a text into tokens.
 
     Raises
     ------
     ModelFileError
-        A character that begins no token.
+        A character starts no token.
     """
     at, line = 0, 1
     while at < len(text):
@@ -236,6 +243,7 @@ class _Parser:
         self._tokens = tokens(text, str(path))
         self._world = world
         self._around = around
+        # File names are relative to the outermost world, not to the included file.
         self._folder = (around[0] if around else path).parent
         self._line = 1
         self._count = 0
@@ -288,6 +296,8 @@ class _Parser:
                 f'include "{shown(name.text)}": no such file', self._path, name.line
             )
 
+        # `samefile` also finds a circle through links and different spellings of a
+        # path.
         if any(path.samefile(other) for other in self._around):
             raise ModelFileError(
                 f'include "{shown(name.text)}": files include each other in a circle',
@@ -305,6 +315,8 @@ class _Parser:
         base = self._take("word", "the type that it is based on")
         body = self._entity(base, 0)
         if name.text in self._world.definitions:
+            # As in Stage, the first definition wins; users override stock models that
+            # way.
             self._world.shadowed.append((name.text, str(self._path), name.line))
         else:
             self._world.definitions[name.text] = body
@@ -357,12 +369,13 @@ def _read_into(path: Path, world: WorldFile, around: tuple[Path, ...] = ()) -> N
 
 
 def read(path: str | Path, budget: Budget = Budget()) -> WorldFile:
-    """Read a world file and what it includes.
+    """Read a world file and its includes.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A file is invalid. The error names the file, the line, the expected and the found
+        text.
     """
     world = WorldFile(meter=Meter(budget, str(path), ModelFileError))
     _read_into(Path(path), world)
@@ -375,13 +388,24 @@ def parse(
     allowed: Callable[[Path], bool] = any_file,
     budget: Budget = Budget(),
 ) -> WorldFile:
-    """Read a world file from a text; `path` is for messages and for the files that it
-    names, which must be `allowed`.
+    """Read a world file from a text.
+
+    Parameters
+    ----------
+    text : str
+        Contents of the file.
+    path : str or Path
+        File for messages, to which the names in the text are relative.
+    allowed : callable
+        Returns whether a named file may be read.
+    budget : Budget
+        Limits.
 
     Raises
     ------
     ModelFileError
-        With file, line, what was expected and what was found.
+        A file is invalid. The error names the file, the line, the expected and the found
+        text.
     """
     world = WorldFile(meter=Meter(budget, str(path), ModelFileError), allowed=allowed)
     around = (Path(path),) if Path(path).is_file() else ()

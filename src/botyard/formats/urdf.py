@@ -1,7 +1,8 @@
-"""URDF, ROS's description of robots (http://wiki.ros.org/urdf/XML): written from a
-model's links and joints, not read.
+"""Writer of URDF, ROS's robot description format (http://wiki.ros.org/urdf/XML).
 
-It has no meshes, as nobody could fetch them: bodies are boxes and cylinders.
+The description comes from a model's links and joints. It has no meshes, because clients
+have no files to load them from: bodies are boxes and cylinders. URDF files are not
+read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from botyard.processes.safefile import MARK
 MATERIAL: Final = "body"
 _DECIMALS: Final = 9
 _EFFORT_N: Final = 100.0
-"""URDF demands a greatest effort of joints with limits; botyard's have none."""
+"""Maximum effort of joints, N. URDF requires a value; botyard's joints have no limit.
+"""
 
 
 def to_urdf(
@@ -29,20 +31,19 @@ def to_urdf(
     footprint: str = "",
     prefix: str = "",
 ) -> str:
-    """A robot as URDF.
+    """Return a robot as URDF.
 
     Parameters
     ----------
     spec : RobotSpec
-        Its model.
+        Model of the robot.
     name : str
-        Its name.
+        Name of the robot.
     profile, footprint : str
         See `botyard.model.links.robot_model`.
     prefix : str
-        What the names of links begin with, as those of the frames that ROS programs
-        get. Joints have none: they are named in sensor_msgs/JointState, on a topic of
-        the robot's own.
+        Prefix of link names, as in the frames that ROS programs receive. Joints have no
+        prefix, because sensor_msgs/JointState names them on the robot's own topic.
     """
     model = robot_model(spec, profile, footprint)
     root = ET.Element("robot", name=_text(name))
@@ -58,11 +59,12 @@ def to_urdf(
 
 
 def _text(name: str) -> str:
-    """A name without characters that XML 1.0 forbids."""
+    """Return a name without the characters that XML 1.0 forbids."""
     return "".join(c if c.isprintable() else "_" for c in name)
 
 
 def _number(value: float) -> str:
+    # Rounding hides the noise of unit conversions. A negative zero becomes 0.
     value = round(float(value), _DECIMALS)
     return repr(value) if value else "0"
 

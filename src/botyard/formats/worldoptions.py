@@ -1,11 +1,11 @@
-"""Options of the command line that a world file may set: those that describe the world,
-its pace and its names.
+"""Command-line options that a world file may set.
 
-A world is untrusted data: it cannot set files, addresses, ports, tokens, interfaces,
-logging or the page; only the user who runs it can. Options that have a key of their own
-in scenarios (`map`, `robots`, `resolution`) are not here either.
-``tests/cli/test_world_options.py`` compares this with the options of ``botyard run``,
-each of which says whether it is here.
+These options describe the world, its pace and its names. A world is untrusted data: it
+cannot set files, addresses, ports, tokens, interfaces, logging or the page. Only the
+user who runs it can. Options with their own key in scenarios (`map`, `robots`,
+`resolution`) are not included either. ``tests/cli/test_world_options.py`` compares this
+module with the options of ``botyard run``, each of which declares whether it is
+included.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _Start = Annotated[str, Meta(max_length=MAX_NAME)]
 _Seed = Annotated[
     int, Meta(extra_json_schema={"minimum": MIN_SEED, "maximum": MAX_SEED})
 ]
-"""64-bit bounds exceed those of msgspec's `Meta`: the option's type checks them."""
+"""Seed; the option's type checks its 64-bit bounds, which exceed msgspec's `Meta`.
+"""
 MAX_STARTS: Final = 10_000
-"""Start poses in a world file."""
+"""Largest number of start poses in a world file."""
 MAX_FACTORIES: Final = 100
-"""Robot factories that a world may request."""
+"""Largest number of robot factories that a world may request."""
 
 
 class WorldOptions(
@@ -41,7 +42,7 @@ class WorldOptions(
     omit_defaults=True,
     forbid_unknown_fields=True,
 ):
-    """The options, by their long names; limits are those of the command line."""
+    """Options of a world file by long name, with the limits of the command line."""
 
     controller: _Name = UNSET
     duration: Annotated[float, Meta(gt=0.0, le=1e9)] | UnsetType = UNSET
@@ -79,7 +80,7 @@ class WorldOptions(
 WORLD_OPTIONS: Final = frozenset(
     field.encode_name for field in msgspec.structs.fields(WorldOptions)
 )
-"""The long names of these options."""
+"""Long names of these options."""
 _KEYS: Final = {
     "map": "map",
     "stageworld": "map",
@@ -89,20 +90,19 @@ _KEYS: Final = {
 
 
 def refusal(name: str) -> str | None:
-    """Why a world may not set the option `name`; None: it may."""
+    """Return why a world may not set the option `name`; None if it may."""
     if name in WORLD_OPTIONS:
         return None
     if name in _KEYS:
         return f'expected the key "{_KEYS[name]}" of the file instead'
     hint = did_you_mean(name, WORLD_OPTIONS)
     return (
-        "a world cannot set this; say it on the command line, or in a "
-        f"--config file of your own{hint}"
+        f"a world cannot set this; use the command line or your own --config file{hint}"
     )
 
 
 def as_mapping(options: WorldOptions) -> dict[str, Any]:
-    """The options that are set, by long names."""
+    """Return the options that are set, by their long names."""
     found: dict[str, Any] = msgspec.to_builtins(options)
     return found
 

@@ -1,5 +1,6 @@
-"""Bounded parsing of untrusted YAML and validation against a structure; errors name
-line, expectation and the nearest known key.
+"""Bounded parsing of untrusted YAML, and validation against a structure.
+
+Errors name the line, the expected value and the nearest known key.
 """
 
 from __future__ import annotations
@@ -16,21 +17,23 @@ from botyard.names import shown
 
 T = TypeVar("T")
 MAX_DIGITS: Final = 100
-"""Numbers of more characters are refused: no machine's float holds them, and the
-library's time grows with their square.
+"""Largest number of characters of a number.
+
+No float needs more, and the library's time grows with the square of the length.
 """
 VALUE_COST: Final = 5
-"""Cost of a value, in entities of the budget: the library takes about 40 µs for one."""
+"""Cost of a value, in entities of the budget; the library takes about 40 µs for one."""
 _NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Halves of characters in UTF-16, which ``"\\uD800"`` makes: no text that is written or
-hashed can have them.
+r"""Halves of UTF-16 characters, which ``"\\uD800"`` creates.
+
+A text with such a half can be neither written nor hashed.
 """
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that counts nodes against the budget while it composes them."""
+    """Loader that counts nodes against the budget while it composes them."""
 
     def __init__(self, text: str, meter: Meter, error: type[FormatError]) -> None:
         super().__init__(text)
@@ -40,6 +43,8 @@ class _Loader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+        # The events come before the nodes are built, so the limit holds for the memory
+        # as well.
         self._meter.add("entities", VALUE_COST, line)
         self._nesting += 1
         self._meter.check("nesting", self._nesting, line)
@@ -50,7 +55,7 @@ class _Loader(yaml.SafeLoader):
                 self._number(node)
             elif _SURROGATES.search(node.value):
                 raise self._error(
-                    f'expected characters, found a half of one in "{shown(node.value)}"',
+                    f'expected a character, found half of one in "{shown(node.value)}"',
                     self._meter.path,
                     line,
                 )
@@ -58,8 +63,10 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
-        """The value of a node. The library raises Python's own errors for what does not
-        fit its tag: `!!int ''`, `!!bool maybe`.
+        """Return the value of a node.
+
+        The library raises Python's own errors for a value that does not fit its tag,
+        such as `!!int ''` or `!!bool maybe`; they become format errors.
         """
         try:
             return super().construct_object(node, deep)
@@ -68,7 +75,8 @@ class _Loader(yaml.SafeLoader):
                 raise
             kind, line = node.tag.rpartition(":")[2], node.start_mark.line + 1
             raise self._error(
-                f'not YAML: expected a value of the type {shown(kind, 40)}, found "{shown(node.value, 40)}"',
+                f"not YAML: expected a value of the type {shown(kind, 40)}, "
+                f'found "{shown(node.value, 40)}"',
                 self._meter.path,
                 line,
             ) from None
@@ -82,37 +90,40 @@ class _Loader(yaml.SafeLoader):
 
         if len(node.value) > MAX_DIGITS:
             raise self._error(
-                f"expected a number of at most {MAX_DIGITS} characters, found {len(node.value)}",
+                f"expected a number of at most {MAX_DIGITS} characters, "
+                f"found {len(node.value)}",
                 self._meter.path,
                 line,
             )
 
 
 class YamlFile:
-    """The contents of a YAML file, with the line of each value.
+    """Contents of a YAML file, with the line of each value.
 
     Parameters
     ----------
     text : str
-        The file.
+        Contents of the file.
     meter : Meter
-        Name for messages, and limits: values are counted, those of aliases once per
-        use.
+        Limits, and path for messages. Values of aliases count once per use.
     error : type of FormatError
         Class of the errors.
     unique : bool
-        Two equal keys in a mapping are an error, as YAML says, not the last one of them
-        alone; False: for files of other programs.
+        Whether two equal keys in a mapping are an error, as YAML demands. False: the last
+        one counts, for files of other programs.
 
     Attributes
     ----------
     root : yaml.Node or None
-        Root of its node tree; None: the file is empty.
+        Root of the node tree; None: the file is empty.
+    data : value
+        Contents as plain data.
 
     Raises
     ------
     FormatError
-        Not YAML, not finite numbers, too large; with the line.
+        The text is not YAML, has a number that is not finite, or is too large. The error
+        names the line.
     """
 
     def __init__(
@@ -137,6 +148,7 @@ class YamlFile:
                 self._path,
                 None if mark is None else mark.line + 1,
             ) from None
+        # The library lets Python's own errors escape for some damaged files.
         except (
             yaml.YAMLError,
             RecursionError,
@@ -150,8 +162,9 @@ class YamlFile:
             ) from None
 
     def _measure(self, root: Any) -> None:
-        """Count the values with aliases expanded: a few lines can expand to billions
-        ("billion laughs").
+        """Count the values with aliases expanded.
+
+        A few lines can expand to billions of values ("billion laughs").
         """
         sizes: dict[int, int] = {}
 
@@ -168,6 +181,8 @@ class YamlFile:
 
                 return known
 
+            # A negative size marks a node that is still being measured: it contains
+            # itself.
             sizes[key] = -1
             total = 1
             if isinstance(node, yaml.SequenceNode):
@@ -188,7 +203,7 @@ class YamlFile:
             if isinstance(key, yaml.ScalarNode):
                 if (key.tag, key.value) in seen:
                     raise self._error(
-                        f'the key "{shown(key.value)}" stands there twice',
+                        f'the key "{shown(key.value)}" occurs twice',
                         self._path,
                         key.start_mark.line + 1,
                     )
@@ -196,8 +211,10 @@ class YamlFile:
                 seen.add((key.tag, key.value))
 
     def line_of(self, where: str, key: str = "") -> int:
-        """Line of a value by its path, for example ``$.robots[0].pose[1]``, or of a key
-        in it; else that of the enclosing value.
+        """Return the line of a value by its path, or of a key in it.
+
+        A path is, for example, ``$.robots[0].pose[1]``. If the value does not exist,
+        the line is the one of the enclosing value.
         """
         node, line = self.root, 1
         steps = [
@@ -226,7 +243,7 @@ class YamlFile:
         return line
 
     def fail(self, where: str, reason: str, key: str = "") -> FormatError:
-        """An error about the value at a path."""
+        """Return an error about the value at a path."""
         place = where.removeprefix("$").removeprefix(".")
         return self._error(
             f"{place}: {reason}" if place else reason,
@@ -235,12 +252,12 @@ class YamlFile:
         )
 
     def convert(self, kind: type[T]) -> T:
-        """The contents as a structure.
+        """Convert the contents to a structure.
 
         Raises
         ------
         FormatError
-            With the line, what was expected and what was found.
+            The contents do not fit. The error names the line, the expected and the found value.
         """
         try:
             return checked(self.data, kind)

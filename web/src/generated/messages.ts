@@ -82,7 +82,7 @@ export interface Placement {
   th: number;
 }
 
-/** Teleport bodies to true poses. Answered with the number of the present frame: later ones show them there. */
+/** Teleport bodies to true poses. Answered with the number of the present frame: */
 export interface Move {
   type: "move";
   to: Placement[];
@@ -90,7 +90,7 @@ export interface Move {
   group?: number;
 }
 
-/** Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). `on` false ends driving. */
+/** Drive a robot, m/s and rad/s; it stops unless the message is repeated (watchdog). */
 export interface Drive {
   type: "drive";
   name: string;
@@ -120,7 +120,7 @@ export interface EmergencyStop {
   group?: number;
 }
 
-/** State of the joystick that is plugged into a robot, for its client to read: −1 … 1 to the right and forward. */
+/** State of the joystick that is plugged into a robot, for its client to read: −1 … */
 export interface Joystick {
   type: "joystick";
   name: string;
@@ -132,7 +132,7 @@ export interface Joystick {
   group?: number;
 }
 
-/** A command to an actuator of a robot: one of those in `DeviceReading.commands`, in SI units. */
+/** A command to an actuator of a robot: one of those in `DeviceReading.commands`, in */
 export interface CommandDevice {
   type: "command";
   name: string;
@@ -189,7 +189,7 @@ export interface OdometryErrors {
   group?: number;
 }
 
-/** Take back what this page did last with bodies or the map. Answered with a line that says what. */
+/** Take back what this page did last with bodies or the map. Answered with a line */
 export interface Undo {
   type: "undo";
   id?: number;
@@ -203,7 +203,7 @@ export interface Redo {
   group?: number;
 }
 
-/** Look back, without changing anything: this page is shown the last moment at a simulated time (s) or before it. */
+/** Look back, without changing anything: this page is shown the last moment at a */
 export interface Look {
   type: "look";
   time?: number | null;
@@ -212,7 +212,7 @@ export interface Look {
   group?: number;
 }
 
-/** Let the world go on from the moment that this page looks at; it shows the present again. Answered with the moment's time, s. */
+/** Let the world go on from the moment that this page looks at; it shows the present */
 export interface GoOn {
   type: "go_on";
   id?: number;
@@ -227,7 +227,7 @@ export interface Loop {
   group?: number;
 }
 
-/** What the robots of a recorded run of traffic did over time. Answered with `ChartResult`, or null if there is no traffic in it. */
+/** What the robots of a recorded run of traffic did over time. Answered with */
 export interface Chart {
   type: "chart";
   id?: number;
@@ -257,7 +257,7 @@ export interface Snapshot {
   group?: number;
 }
 
-/** Record the run to a file in the working directory of the simulator; answered with its path. */
+/** Record the run to a file in the working directory of the simulator; answered with */
 export interface StartRecording {
   type: "start_recording";
   name?: string;
@@ -285,7 +285,7 @@ export interface SaveRecording {
   group?: number;
 }
 
-/** Make a movie of a part of the recording, or of what is kept of a running simulation; answered with its path when it is finished. */
+/** Make a movie of a part of the recording, or of what is kept of a running */
 export interface WriteMovie {
   type: "write_movie";
   begin: number;
@@ -411,7 +411,7 @@ export interface StartOffer {
   warn_unsupported: boolean;
 }
 
-/** The answer to `Hello`. `page`: number of this page, to be named when a file is sent. */
+/** The answer to `Hello`. `page`: number of this page, to be named when a file is */
 export interface Welcome {
   type: "welcome";
   version: number;
@@ -428,7 +428,7 @@ export interface Started {
   type: "started";
 }
 
-/** A robot model or an obstacle as it is drawn: polygons in its own frame, and where its lasers are, x, y, m. */
+/** A robot model or an obstacle as it is drawn: polygons in its own frame, and where */
 export interface Model {
   name: string;
   description: string;
@@ -450,7 +450,7 @@ export interface BodyInfo {
   port: number;
 }
 
-/** Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's frame and goes along a bearing. */
+/** Sensors with the same rays. Each ray starts at an origin (x, y) in the robot's */
 export interface Group {
   id: number;
   kind: "laser" | "sonar";
@@ -471,7 +471,7 @@ export interface MapInfo {
   view: [number, number, number, number] | null;
 }
 
-/** Layout of the columns of frames until the next such message, and the map that they belong to. */
+/** Layout of the columns of frames until the next such message, and the map that */
 export interface Schema {
   type: "schema";
   number: number;
@@ -493,7 +493,7 @@ export interface Looked {
   disconnected: number;
 }
 
-/** What a page can look at: the last minutes of a running simulation, or a recording. */
+/** What a page can look at: the last minutes of a running simulation, or a */
 export interface TimeLine {
   first: number;
   last: number;
@@ -549,7 +549,7 @@ export interface DeviceCommand {
   unit: string;
 }
 
-/** Reading of a device: rows of texts, how many are left out, and marked places (x, y in the robot's frame, m; text). */
+/** Reading of a device: rows of texts, how many are left out, and marked places (x, */
 export interface DeviceReading {
   device: string;
   about: string;
@@ -607,7 +607,7 @@ export interface Log {
   lost: number;
 }
 
-/** Paths of files that this run has written for clients, the newest last. Pages that may only look on are not told. */
+/** Paths of files that this run has written for clients, the newest last. Pages that */
 export interface Files {
   type: "files";
   paths: string[];
@@ -625,7 +625,7 @@ export interface CatalogResult {
   maps: MapFile[];
 }
 
-/** When each robot of a run of traffic drove, waited, and was in which sector; times in s, robots by their numbers. */
+/** When each robot of a run of traffic drove, waited, and was in which sector; times */
 export interface ChartResult {
   title: string;
   end: number;
@@ -639,7 +639,7 @@ export interface ChartResult {
   left_out: number;
 }
 
-/** Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … 1 of each, in one list), lines, names of bodies. */
+/** Structures of the engine: squares (x, y of the lower left corner, edge, value 0 … */
 export interface DebugResult {
   squares: number[];
   lines: [number, number, number, number][];
