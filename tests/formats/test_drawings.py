@@ -453,7 +453,7 @@ def test_a_robot_runs_in_a_drawing(tmp_path: Path) -> None:
 )
 def test_damaged_dxf(data: bytes) -> None:
     line = data.count(b"\n") + 1
-    what = "it has been cut off" if b"SECTION" in data else "it is no DXF drawing"
+    what = "it is truncated" if b"SECTION" in data else "it is not a DXF drawing"
     with pytest.raises(
         MapError,
         match=rf"^a\.dxf:{line}: expected EOF at the end of the file, found none: {what}",
@@ -788,7 +788,7 @@ def test_conditions_of_styles_are_told() -> None:
         "<style>@media (max-width: 9px) { line { display: none } }</style>" + LINE,
         told=told,
     )
-    assert "a.svg: rules of its style that hold under conditions are left out" in told
+    assert "a.svg: conditional rules of its style are ignored" in told
 
 
 def test_a_symbol_is_fitted_into_what_uses_it() -> None:
@@ -812,10 +812,10 @@ def test_what_is_left_out_of_an_svg_drawing_is_told_once() -> None:
         told=told,
     )
     assert [text.removeprefix("a.svg: ") for text in told[1:-1]] == [
-        "1 selectors of its style are not understood, and left out",
-        "shapes that are neither filled nor stroked are left out",
+        "1 selectors of its style are ignored: they are not understood",
+        "shapes that are neither filled nor stroked are ignored",
         "masks are not applied",
-        "some links of use lead to nothing in the file",
+        "some uses refer to elements that are not in the file",
     ]
 
 

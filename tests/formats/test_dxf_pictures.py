@@ -542,7 +542,7 @@ def test_blocks_that_are_in_other_files_are_told() -> None:
     assert len(scene_of(fill, told).segments) == 1
     assert (
         told[0]
-        == 'a.dxf: left out, for no lines are made of them: 2 INSERT of another file ("building.dwg")'
+        == 'a.dxf: ignored, because they have no lines: 2 INSERT of another file ("building.dwg")'
     )
 
 
@@ -555,7 +555,7 @@ def test_entities_without_lines_are_told() -> None:
         d.modelspace().add_xline((0, 0), (1, 0))
 
     assert len(scene_of(fill, told).segments) == 1
-    assert told[0] == "a.dxf: left out, for no lines are made of them: 1 RAY, 1 XLINE"
+    assert told[0] == "a.dxf: ignored, because they have no lines: 1 RAY, 1 XLINE"
 
 
 def test_a_drawing_of_a_surveyor_is_moved_to_the_origin() -> None:

@@ -920,8 +920,8 @@ def read_adf(
     options : Options
         Limits, and receiver of notes about ignored parts.
     others : dict of str to str, optional
-        Names of the bodies of files read before, by namespace and key; the bodies of this
-        file are added.
+        Names of the bodies of files read before, by namespace and key; the bodies of
+        this file are added.
 
     Raises
     ------

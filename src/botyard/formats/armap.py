@@ -72,8 +72,8 @@ class Cairn:
     description, icon, name : str
         Texts; `icon` is ``ICON`` or ``ID=n``.
     from_to : tuple of four floats or None
-        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation by
-        `th` about the map's origin.
+        Opposite corners or end points fromX, fromY, toX, toY, mm, before the rotation
+        by `th` about the map's origin.
     extra : tuple of str
         Further arguments.
     """
@@ -126,8 +126,8 @@ class ScanSource:
     resolution : float or None
         Grid step of the points, mm.
     headers : tuple of (str, str)
-        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword and
-        rest, kept for the writer.
+        Other header lines of the source (``LinesAreSorted``, ``Display`` …), keyword
+        and rest, kept for the writer.
     """
 
     name: str = ""
@@ -169,7 +169,8 @@ class ArMap:
     remainder : tuple of str
         Unknown header lines, verbatim.
     warnings : tuple of str
-        Parts that the reader skipped or doubted, with line numbers. Not part of equality.
+        Parts that the reader skipped or doubted, with line numbers. Not part of
+        equality.
     """
 
     category: str = "2D-Map"
@@ -633,8 +634,8 @@ def parse(
     Raises
     ------
     MapError
-        The first line does not belong to an ArMap, an essential header line is malformed,
-        or rows are missing. The error names the line.
+        The first line does not belong to an ArMap, an essential header line is
+        malformed, or rows are missing. The error names the line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     first, _, _ = text.partition("\n")

@@ -239,8 +239,8 @@ def to_scene(
     Notes
     -----
     Lines of no length are dropped. Boxes follow the documented rules of ``Sim.*``
-    attributes (`formats.md` §1.5). A sector type with ``Sim.Obstacle`` makes each of its
-    cairns a box; so do the legacy types ``Sim.BoxObstacle`` and reflectors.
+    attributes (`formats.md` §1.5). A sector type with ``Sim.Obstacle`` makes each of
+    its cairns a box; so do the legacy types ``Sim.BoxObstacle`` and reflectors.
     """
     sectors, docks = _sector_types(armap)
     lines = armap.lines / 1000.0

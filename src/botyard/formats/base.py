@@ -34,25 +34,26 @@ class Options:
     Attributes
     ----------
     resolution : float or None
-        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the default of
-        the format.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m; None: the
+        default of the format.
     threshold : float
         Brightness, 0 (black) to 1 (white), below which pixels of a plain image are
         occupied.
     invert : bool
         Whether light pixels are occupied instead.
     planar : bool or None
-        Whether coordinates of GeoJSON are metres (True) or degrees (False); None: decided
-        by the file.
+        Whether coordinates of GeoJSON are metres (True) or degrees (False); None:
+        decided by the file.
     topic : str or None
         Topic of the map in a bag; None: the one named map, or the only one.
     lines_chunk, points_chunk : int
-        Number of lines or points of an ArMap that are parsed at a time. Other threads can
-        run between chunks (MAP-016).
+        Number of lines or points of an ArMap that are parsed at a time. Other threads
+        can run between chunks (MAP-016).
     budget : Budget
         Limits.
     warn : callable
-        Called with a line of text for each part that was skipped, and for each assumption.
+        Called with a line of text for each part that was skipped, and for each
+        assumption.
     is_program : callable
         Returns whether a controller of a given name exists.
     """

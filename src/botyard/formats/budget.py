@@ -50,16 +50,18 @@ class Budget:
     nesting : int
         Depth of nested structures.
     references : int
-        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of SVG.
+        Uses of shared definitions: aliases of YAML, inserted blocks of DXF, ``use`` of
+        SVG.
     records : int
-        Records of a recording or of a bag (MCAP), of any kind, for each complete reading.
+        Records of a recording or of a bag (MCAP), of any kind, for each complete
+        reading.
     recorded : int
         Decompressed bytes of a recording's messages, for each complete reading.
     cells : int
         Pixels of pictures and cells of grids.
     vertices : int
-        Points and ends of lines: two for a wall, one for each corner of an outline and for
-        each scan point.
+        Points and ends of lines: two for a wall, one for each corner of an outline and
+        for each scan point.
     robots : int
         Robots and movable objects.
     beams : int
@@ -104,7 +106,8 @@ class Budget:
         Parameters
         ----------
         texts : iterable of str
-            Texts ``name=number``, as after ``--max-read``; 1e9 and 1_000_000 are also numbers.
+            Texts ``name=number``, as after ``--max-read``; 1e9 and 1_000_000 are also
+            numbers.
 
         Raises
         ------
@@ -171,8 +174,8 @@ class Meter:
     path : str
         File for messages.
     error : type of FormatError
-        Error class of the format. Budget errors are also instances of it and have its exit
-        status.
+        Error class of the format. Budget errors are also instances of it and have its
+        exit status.
     """
 
     __slots__ = ("_count", "_error", "budget", "path")

@@ -70,8 +70,8 @@ class SavedState:
     robots : sequence of SavedRobot
         Robots and added obstacles, in order.
     visitors : mapping of str to Pose
-        True poses of robots that factories have created; their names are the addresses of
-        the clients.
+        True poses of robots that factories have created; their names are the addresses
+        of the clients.
     boxes : mapping of str to Pose
         Poses of the map's boxes.
     factories : sequence of int

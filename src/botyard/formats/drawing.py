@@ -1,11 +1,10 @@
-"""Floor plans of drawing programs, SVG and DXF: every line, polyline, arc, curve and
-block is a wall.
+"""Common parts of the readers of drawings, SVG and DXF.
 
-Words in the name of a layer (SVG: a group's label or id) set the visibility of what is
-on it: ``glass`` or ``nolaser`` (lasers do not), ``nosonar``, ``reflector`` (bright for
-lasers), ``noobstacle`` (robots drive through), ``ignore`` (not there at all); so
-``windows_glass`` is solid and seen by sonar alone. Layers that are off or frozen are
-not there either.
+Every line, polyline, arc, curve and block is a wall. Words in the name of a layer (SVG:
+label or id of a group) set the visibility of its walls: ``glass`` or ``nolaser``
+(invisible to lasers), ``nosonar``, ``reflector`` (bright for lasers), ``noobstacle``
+(robots drive through), ``ignore`` (not read at all). For example, ``windows_glass`` is
+solid, and only sonar sees it. Layers that are off or frozen are not read either.
 """
 
 from __future__ import annotations
@@ -29,17 +28,19 @@ from botyard.model.world import World
 from botyard.numerics.elementary import acos
 
 DEFAULT_UNIT: Final = 0.01
-"""Default size of a drawing's unit where the file gives none, m: centimetres."""
+"""Default size of a drawing's unit, m: centimetres."""
 MAX_SAGITTA: Final = 0.005
-"""Greatest distance of a curve from the chords that approximate it, m."""
+"""Largest distance of a curve from the chords that approximate it, m."""
 MAX_CHORDS: Final = 400
 SITE_GRID: Final = 1000.0
-"""Drawings that are far from their origin are moved by multiples of this, m: the last
-digits of coordinates stay.
+"""Step by which a drawing far from its origin is moved, m.
+
+With whole steps, the last digits of coordinates stay the same.
 """
 GRID_REACH: Final = 1e8
-"""Coordinates of a country's grid are not greater, m: with the number of a zone in
-front they are up to 6·10⁷.
+"""Largest coordinate of a national grid, m.
+
+With the number of a zone in front, coordinates are up to 6·10⁷.
 """
 FloatPair = tuple[float, float]
 Line = list[FloatPair]
@@ -49,7 +50,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def layer_returns(name: str) -> Returns | None:
-    """Visibility of what is on a layer of this name; None: the layer is ignored."""
+    """Return the visibility of a layer by its name; None: the layer is ignored."""
     words = set(_WORD.findall(name.lower()))
     if words & {"ignore", "defpoints"}:
         return None
@@ -60,7 +61,7 @@ def layer_returns(name: str) -> Returns | None:
 
 
 def chords(length: float, turn: float) -> int:
-    """Number of chords for a curve of a length, m, that turns by an angle, rad."""
+    """Return the number of chords for a curve's length, m, and angle of turn, rad."""
     radius = length / max(turn, 1e-9)
     step = 2.0 * acos(max(0.0, 1.0 - MAX_SAGITTA / max(radius, MAX_SAGITTA)))
     return max(1, min(MAX_CHORDS, math.ceil(turn / max(step, 1e-3))))
@@ -74,23 +75,22 @@ def clipped(
     outside: bool = False,
     even: Sequence[bool] = (),
 ) -> list[Line]:
-    """The pieces of lines inside of one of several areas; what runs along a border is
-    inside.
+    """Return the pieces of lines inside of any of several areas.
+
+    A piece along a border is inside.
 
     Parameters
     ----------
     lines : iterable of lines
-        Corners of each.
+        Corners of each line.
     areas : sequence of areas
-        Each one or more outlines, closed; inside is what they wind around (the nonzero
-        rule).
+        Areas of one or more closed outlines; the nonzero rule defines their inside.
     meter : Meter
         Counts the work.
     outside : bool
-        Keep what is outside of all areas instead.
+        Whether to keep the pieces outside of all areas instead.
     even : sequence of bool
-        Of each area, whether a place is inside that its outlines go around an odd
-        number of times (the evenodd rule).
+        For each area, whether the evenodd rule defines its inside instead.
     """
     borders = [
         (_edges(outlines), k < len(even) and even[k])
@@ -120,16 +120,16 @@ def clipped(
 
 
 _EDGES_PER_ENTITY: Final = 100
-"""Edges of a border that one side of a line is compared with in about the time of an
-entity.
-"""
+"""Number of comparisons with edges of a border that take the time of one entity."""
 _ON_BORDER: Final = 1e-9
-"""What is nearer to a border than this share of its size is on it: numbers are rounded.
+"""Tolerance for points on a border, as a fraction of its size.
+
+It covers rounding errors.
 """
 
 
 def _edges(outlines: Sequence[Line]) -> F8:
-    """Edges of closed outlines, (n, 4)."""
+    """Return the edges of closed outlines, (n, 4)."""
     rings = [np.asarray(o, np.float64).reshape(-1, 2) for o in outlines if len(o) > 1]
     return np.concatenate(
         [np.concatenate([r, np.roll(r, -1, axis=0)], axis=1) for r in rings]
@@ -140,11 +140,11 @@ def _edges(outlines: Sequence[Line]) -> F8:
 def _spans(
     start: F8, end: F8, borders: Sequence[tuple[F8, bool]], outside: bool
 ) -> list[tuple[FloatPair, FloatPair]]:
-    """The pieces of a side of a line that are kept."""
+    """Return the pieces of a side of a line that are kept."""
     cuts = np.unique(
         np.concatenate([[0.0, 1.0], *(_crossings(start, end, e) for e, _ in borders)])
     )
-    # two edges that meet are crossed twice in one place
+    # At a corner, the line crosses two edges in one point.
     cuts = cuts[np.concatenate([[True], np.diff(cuts) > _ON_BORDER])]
     kept: list[tuple[float, float]] = []
     for a, b in itertools.pairwise(cuts.tolist()):
@@ -168,12 +168,14 @@ def _spans(
 
 
 def _crossings(start: F8, end: F8, edges: F8) -> F8:
-    """Shares of the distance from `start` to `end` where edges are crossed or, if they
-    are parallel, start and end.
+    """Return the positions of crossings with edges, as fractions from `start` to `end`.
+
+    For parallel edges, their start and end count.
     """
     d, e, to = end - start, edges[:, 2:] - edges[:, :2], edges[:, :2] - start
     turn = d[0] * e[:, 1] - d[1] * e[:, 0]
     length = float(d[0] * d[0] + d[1] * d[1])
+    # Parallel edges divide by zero; their results are not used.
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (to[:, 0] * e[:, 1] - to[:, 1] * e[:, 0]) / turn
         along = (to[:, 0] * d[1] - to[:, 1] * d[0]) / turn
@@ -194,7 +196,10 @@ def _crossings(start: F8, end: F8, edges: F8) -> F8:
 
 
 def _is_inside(point: F8, edges: F8, odd: bool) -> bool:
-    """Whether edges wind around a point, or it lies on one of them."""
+    """Return whether a point is inside of edges, or on one of them.
+
+    The rule is nonzero, or evenodd if `odd`.
+    """
     if not len(edges):
         return False
     (x0, y0, x1, y1), (x, y) = edges.T, point
@@ -219,19 +224,25 @@ def _is_inside(point: F8, edges: F8, odd: bool) -> bool:
 def site_of(
     low: FloatPair, high: FloatPair, source: Source, options: Options
 ) -> FloatPair:
-    """The offset that moves coordinates of a country's grid to the origin, m: whole
-    kilometres, or 0 where nothing has to be moved.
+    """Return the offset that moves coordinates of a national grid to the origin, m.
 
-    Surveyors' coordinates (UTM, Gauss–Krüger) are millions of metres from their origin,
-    farther than a world reaches.
+    It is whole kilometres, or 0 if no move is needed. Coordinates of surveyors (UTM,
+    Gauss–Krüger) are millions of metres from their origin, which is farther than a
+    world extends.
 
     Parameters
     ----------
     low, high : (float, float)
-        Least and greatest x and y, m.
+        Minimum and maximum x and y, m.
+    source : Source
+        Drawing, for the warning.
+    options : Options
+        Limits, and receiver of the warning.
     """
     most = options.budget.extent
     across, far = max(high[0] - low[0], high[1] - low[1]), max(map(abs, (*low, *high)))
+    # Drawings that are too wide, near enough, or farther than any grid are not moved;
+    # the reader refuses those that are too large.
     if not across <= most or far <= most or far > GRID_REACH:
         return 0.0, 0.0
     x, y = (math.floor(v / SITE_GRID) * SITE_GRID for v in low)
@@ -248,12 +259,12 @@ def to_world(
     options: Options,
     meter: Meter,
 ) -> World:
-    """The lines of each layer as walls, in the order of the layers' visibility.
+    """Convert the lines of each layer to walls, grouped by layer.
 
     Raises
     ------
     MapError
-        There are none.
+        There are no lines.
     """
     kept: list[tuple[Returns, list[np.ndarray[Any, np.dtype[np.float64]]]]] = []
     lost = 0
@@ -332,7 +343,7 @@ def to_world(
 
 
 def missing(source: Source) -> MapError:
-    """The error for an installation without the extra."""
+    """Return the error for an installation without the extra."""
     return MapError(lacking("a drawing", "drawings"), source.name)
 
 

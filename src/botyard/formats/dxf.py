@@ -1,10 +1,9 @@
-"""Floor plans in DXF (extra "drawings"); for the visibility of layers see
-`botyard.formats.drawing`.
+"""Reader of floor plans in DXF (extra "drawings").
 
-ezdxf reads the file. A few hundred bytes of it can stand for billions of lines (blocks
-in blocks, rows and columns of a block, circles as large as the solar system), so blocks
-are counted before they are taken apart, and curves are measured before they are cut
-into chords.
+`botyard.formats.drawing` describes the visibility of layers. ezdxf reads the file. A
+few hundred bytes can stand for billions of lines (nested blocks, rows and columns of a
+block, circles of the size of the solar system). So blocks are counted before they are
+expanded, and curves are measured before they are divided into chords.
 """
 
 from __future__ import annotations
@@ -56,28 +55,32 @@ _SKIPPED: Final = frozenset(
         "TOLERANCE",
     }
 )
-"""Entities that annotate the drawing and are no geometry of it."""
+"""Entities that annotate the drawing and are not part of its geometry."""
 _BINARY: Final = b"AutoCAD Binary DXF\r\n\x1a\0"
 """First bytes of a binary file (DXF reference, "Binary DXF Files")."""
 _END: Final = b"EOF"
 _ZERO: Final = "0"
-"""The layer that takes the layer of the INSERT in blocks."""
+"""Layer whose entities in a block take the layer of the INSERT."""
 _DIGITS: Final = 6
-"""Digits after the point of corners that are compared: neighbouring faces compute the
-same corner with different rounding.
+"""Number of decimals for comparing corners.
+
+Adjacent faces compute the same corner with different rounding.
 """
 _PIECES: Final = 4
-"""Pieces of a spline between two knots, at least."""
+"""Smallest number of pieces of a spline between two knots."""
 MAX_DEGREE: Final = 25
-"""Highest degree of splines: the time to evaluate one grows with its square; drawing
-programs use up to 11.
+"""Highest degree of splines.
+
+The time to evaluate a spline grows with the square of its degree; drawing programs use
+at most 11.
 """
 MAX_FIT_POINTS: Final = 1000
-"""Fit points of a spline without control points: these are computed with a matrix of
-the square of that size.
+"""Largest number of fit points of a spline without control points.
+
+The control points are computed with a square matrix of that size.
 """
 FIT_CELLS_PER_ENTITY: Final = 20
-"""Cells of that matrix that cost as much time as an entity."""
+"""Number of cells of that matrix that take the time of one entity."""
 COPY_COST: Final = 20
 """Cost of copying an entity of an inserted block, in entities: about 0.2 ms."""
 _CURVES: Final = frozenset({"CIRCLE", "ARC", "ELLIPSE", "SPLINE", "HELIX"})
@@ -92,24 +95,25 @@ _PARTS: Final = {
     "faces": 1,
     "edges": 1,
 }
-"""Attributes of the library's entities whose length the file controls, and the cost of
-copying one element, in entities.
+"""Attributes of the library's entities whose length the file controls.
+
+The value is the cost of copying one element, in entities.
 """
 
 
 Edge = tuple[FloatPair, FloatPair]
 Face = tuple[Line, list[bool]]
-"""Corners, and which of the edges from each to the next show."""
+"""Corners, and whether the edge from each to the next is visible."""
 
 
 def read(source: Source, options: Options) -> World:
-    """A DXF drawing as a world of walls, in the units that its header names.
+    """Read a DXF drawing as a world of walls, in the units that its header names.
 
     Raises
     ------
     MapError
-        It is not DXF, cut off, too large, has no line in it, or the extra is not
-        installed.
+        The file is not DXF, is truncated, is too large, or contains no line; or the
+        extra is not installed.
     """
     try:
         from ezdxf import units
@@ -119,7 +123,8 @@ def read(source: Source, options: Options) -> World:
 
     meter = Meter(options.budget, source.name)
     _check_end(source.data, source.name)
-    # a tag is two lines, or at least six bytes, and an entity has at least two tags
+    # A tag has two lines, or at least six bytes, and an entity at least two tags. The
+    # bound limits the memory of the library.
     tags = (
         len(source.data) // 6
         if source.data.startswith(_BINARY)
@@ -146,8 +151,8 @@ def read(source: Source, options: Options) -> World:
     except FormatError:
         raise
     except Exception as error:
-        # the library raises all kinds of exceptions for damaged files, AssertionError
-        # among them
+        # The library raises exceptions of all kinds for damaged files, including
+        # AssertionError.
         raise MapError(
             f"not a DXF drawing that can be read: {reason_of(error)}", source.name
         ) from None
@@ -157,13 +162,13 @@ def read(source: Source, options: Options) -> World:
             f"{n} {shown(kind, 80)}"
             for kind, n in sorted(reader.left_out.items())[:MAX_LISTED]
         )
-        options.warn(f"{source.name}: left out, for no lines are made of them: {kinds}")
+        options.warn(f"{source.name}: ignored, because they have no lines: {kinds}")
 
     return to_world(layers, source, size, options, meter)
 
 
 def _document(data: bytes) -> Any:
-    """The library's document of a file, text or binary."""
+    """Return the library's document of a file, text or binary."""
     from ezdxf import recover
     from ezdxf.document import Drawing
     from ezdxf.lldxf.tagger import binary_tags_loader
@@ -178,15 +183,16 @@ def _document(data: bytes) -> Any:
 
 
 def _check_end(data: bytes, name: str) -> None:
-    """Every DXF ends with ``EOF`` (DXF reference, "Group codes in DXF files"): one that
-    does not has been cut off.
+    """Check that the file ends with ``EOF``; a file without it is truncated.
+
+    Source: DXF reference, "Group codes in DXF files".
     """
     if not data[-1000:].rstrip(b"\0 \t\r\n\x1a").endswith(_END):
         line = None if data.startswith(_BINARY) else data.count(b"\n") + 1
         what = (
-            "it has been cut off"
+            "it is truncated"
             if b"SECTION" in data[:4000]
-            else "it is no DXF drawing"
+            else "it is not a DXF drawing"
         )
         raise MapError(
             f"expected EOF at the end of the file, found none: {what}", name, line
@@ -194,8 +200,9 @@ def _check_end(data: bytes, name: str) -> None:
 
 
 def _drop_skipped(document: Any) -> None:
-    """Remove skipped entities from blocks, which the library would copy each time a
-    block is inserted, and frames of fitted curves.
+    """Remove skipped entities from blocks, and frames of fitted curves.
+
+    The library would copy them each time a block is inserted.
     """
     for block in document.blocks:
         space = block.entity_space
@@ -212,7 +219,7 @@ def _drop_skipped(document: Any) -> None:
 
 
 def _parts_of(entity: Any) -> int:
-    """Cost of copying an entity's points, knots, faces and the like, in entities."""
+    """Return the cost of copying an entity's points, knots, faces etc., in entities."""
     total = 0
     for name, weight in _PARTS.items():
         value = getattr(entity, name, None)
@@ -225,12 +232,14 @@ def _parts_of(entity: Any) -> int:
 
 
 def _count_blocks(document: Any, meter: Meter) -> None:
-    """Count what all inserted blocks expand to, before any of them is expanded.
+    """Count the expansion of all inserted blocks, before any of them is expanded.
 
     Raises
     ------
     MapError
-        A block is inserted in itself; `BudgetError`: too many, too deep.
+        A block is inserted in itself.
+    BudgetError
+        There are too many blocks or entities, or blocks are nested too deeply.
     """
     contents: dict[str, list[tuple[str, int]]] = {}
     numbers: dict[str, int] = {}
@@ -249,9 +258,10 @@ def _count_blocks(document: Any, meter: Meter) -> None:
 
     for block in document.blocks:
         look_at(document.blocks.key(block.name), block)
-    look_at("", document.modelspace())  # no block has an empty name
+    # No block has an empty name, so it stands for the drawing itself.
+    look_at("", document.modelspace())
 
-    # of each block: uses of blocks, entities
+    # Number of uses of blocks, and of entities, in each block.
     totals: dict[str, tuple[int, int]] = {}
     path: list[tuple[str, Iterator[tuple[str, int]]]] = [("", iter(contents[""]))]
     inside = {""}
@@ -285,14 +295,14 @@ def _count_blocks(document: Any, meter: Meter) -> None:
 
 
 class _Clip(NamedTuple):
-    """The border that XCLIP cuts an inserted block at."""
+    """Border at which XCLIP cuts an inserted block."""
 
     area: Area
     outside: bool
 
 
 class _Part(NamedTuple):
-    """A simple entity of the drawing, and what the blocks say that it is inserted with."""
+    """Simple entity of the drawing, with the layer and borders of its blocks."""
 
     entity: Any
     layer: str
@@ -300,27 +310,27 @@ class _Part(NamedTuple):
 
 
 class _Reader:
-    """Makes lines of the entities of a drawing.
+    """Converts the entities of a drawing to lines.
 
     Parameters
     ----------
     document : ezdxf Drawing
-        Its layers say what is off or frozen.
+        Drawing, whose layers may be off or frozen.
     size : float
-        A unit of the drawing, m.
+        Size of a unit of the drawing, m.
     meter : Meter
         Limits.
 
     Attributes
     ----------
     left_out : dict of str to int
-        Kinds of entities of which no lines can be made, and how many there are.
+        Kinds of entities that have no lines, and their numbers.
     """
 
     def __init__(self, document: Any, size: float, meter: Meter) -> None:
         self._size = size
         self._meter = meter
-        # names of layers are the same in capital and small letters
+        # Names of layers are not case-sensitive.
         self._key = document.layers.key
         self._frozen = {
             self._key(layer.dxf.name) for layer in document.layers if layer.is_frozen()
@@ -331,7 +341,7 @@ class _Reader:
         self.left_out: dict[str, int] = {}
 
     def lines(self, entities: Iterable[Any]) -> Iterator[tuple[str, list[Line]]]:
-        """The layer and the lines of each simple entity, in the drawing's units."""
+        """Yield the layer and the lines of each simple entity, in drawing units."""
         for part in self._parts(entities):
             lines = self._lines_of(part.entity)
             for clip in part.clips:
@@ -340,12 +350,11 @@ class _Reader:
                 yield part.layer, lines
 
     def _parts(self, entities: Iterable[Any]) -> Iterator[_Part]:
-        """Simple entities: blocks, multiple lines and other compound entities are
-        expanded.
+        """Yield simple entities; blocks, multiple lines and compounds are expanded.
 
-        What a block has on layer 0 is on the layer of its INSERT. An INSERT on a frozen
-        layer is not there with all that is in it; on a layer that is off only what has
-        that layer is not there.
+        Entities of a block on layer 0 are on the layer of its INSERT. An INSERT on a
+        frozen layer is ignored with its contents. On a layer that is off, only the
+        entities of that layer are ignored.
         """
         from ezdxf.protocols import SupportsVirtualEntities
 
@@ -391,7 +400,7 @@ class _Reader:
         self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def _lines_of(self, entity: Any) -> list[Line]:
-        """The lines of a simple entity."""
+        """Return the lines of a simple entity."""
         from ezdxf.disassemble import make_primitive
 
         kind = entity.dxftype()
@@ -404,8 +413,8 @@ class _Reader:
             return []
         shape = make_primitive(entity, MAX_SAGITTA / self._size)
         curve = kind in _CURVES
-        # curves were checked by `_is_usable`; computing their paths would flatten them
-        # a second time
+        # `_is_usable` has checked curves; computing their paths would flatten them a
+        # second time.
         if not curve and shape.is_empty:
             self._leave_out(kind)
             return []
@@ -420,7 +429,7 @@ class _Reader:
         work = _work(entity) if curve else 0
         points: Line = []
         distance = MAX_SAGITTA / self._size
-        # of curves they are made one by one
+        # Points of curves are computed one by one, so that the meter can stop the work.
         for v in (
             _spline_points(entity, distance)
             if kind in ("SPLINE", "HELIX")
@@ -435,8 +444,9 @@ class _Reader:
         return [points] if len(points) > 1 else []
 
     def _outlines(self, entity: Any) -> list[Line]:
-        """The edges of an entity of faces, seen from above, each once; edges between
-        two faces of a band are inside of it.
+        """Return the edges of an entity of faces, seen from above, each once.
+
+        An edge between two faces of a band is inside of it and does not count.
         """
         polyline = entity.dxftype() in ("LWPOLYLINE", "POLYLINE")
         band = polyline and bool(getattr(entity, "is_2d_polyline", True))
@@ -469,7 +479,7 @@ class _Reader:
         return lines
 
     def _band(self, entity: Any) -> Iterator[Face]:
-        """The faces of a polyline with a width."""
+        """Yield the faces of a polyline with a width."""
         from ezdxf.render.trace import TraceBuilder
 
         if entity.dxftype() == "LWPOLYLINE":
@@ -490,6 +500,8 @@ class _Reader:
                 radius = max(
                     radius,
                     hypot(x1 - x0, y1 - y0)
+                    # Radius of an arc from its chord and bulge, the tangent of a
+                    # quarter of its angle.
                     * (1.0 + bulge * bulge)
                     / (4.0 * abs(bulge)),
                 )
@@ -507,7 +519,7 @@ class _Reader:
 
 
 def _clips_of(insert: Any) -> list[_Clip]:
-    """The border of a block that XCLIP has cut, as (at most) one of its clips."""
+    """Return the border at which XCLIP cuts a block, as at most one clip."""
     from ezdxf.xclip import XClip
 
     clip = XClip(insert)
@@ -519,20 +531,20 @@ def _clips_of(insert: Any) -> list[_Clip]:
 
 
 def _has_faces(polyline: Any) -> bool:
-    """Whether a polyline is a mesh, or a band with a width."""
+    """Return whether a polyline is a mesh, or a band with a width."""
     if polyline.dxftype() == "LWPOLYLINE" or polyline.is_2d_polyline:
         return bool(polyline.has_width)
     return not polyline.is_3d_polyline
 
 
 def _faces(entity: Any) -> Iterator[Face]:
-    """The faces of a mesh or a 3DFACE, and which of their edges show."""
+    """Yield the faces of a mesh or a 3DFACE, and which of their edges are visible."""
     from ezdxf.render.mesh import MeshBuilder
 
     if entity.dxftype() == "3DFACE":
         corners = entity.wcs_vertices()
-        # of a triangle the third corner stands there twice, and the edge between the
-        # two is none
+        # A triangle has its third corner twice; the edge between the two does not
+        # exist.
         shows = list(entity.get_edges_visibility())
         yield (
             [(v.x, v.y) for v in corners],
@@ -555,12 +567,12 @@ def _faces(entity: Any) -> Iterator[Face]:
 
 
 def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
-    """Points of a spline, nowhere farther than `distance` from the chords between them.
+    """Yield points of a spline; its chords are at most `distance` from it.
 
-    Of knots t₀ … tₘ it is the part from t_p to t_{m−p}, p being its degree (L. Piegl,
-    W. Tiller, "The NURBS Book", 1997, chapter 2). The library takes all of them, which
-    is the same only if the first and the last p + 1 are equal: not so for closed
-    splines.
+    With knots t₀ to tₘ and degree p, the spline is the part from t_p to t_{m−p} (L.
+    Piegl, W. Tiller, "The NURBS Book", 1997, chapter 2). The library uses all knots.
+    The result is the same only if the first and the last p + 1 knots are equal, which
+    is not so for closed splines.
     """
     from ezdxf.math import distance_point_line_3d
 
@@ -594,7 +606,10 @@ def _spline_points(spline: Any, distance: float) -> Iterator[Any]:
 
 
 def _work(entity: Any) -> int:
-    """Cost of computing a point of a curve, in entities: for a spline about its degree."""
+    """Return the cost of computing a point of a curve, in entities.
+
+    For a spline it is about its degree.
+    """
     kind = entity.dxftype()
     return (
         1 + int(entity.dxf.degree)
@@ -606,13 +621,14 @@ def _work(entity: Any) -> int:
 
 
 def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
-    """Whether a curve can be approximated by chords: it is finite, not too large, and
-    not too complex.
+    """Return whether a curve is finite, so that chords can approximate it.
 
     Raises
     ------
     MapError
-        It is not.
+        The curve is too complex.
+    BudgetError
+        The curve is too large.
     """
     kind, dxf = entity.dxftype(), entity.dxf
     if kind in ("CIRCLE", "ARC"):
@@ -625,7 +641,7 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
     elif kind in ("SPLINE", "HELIX"):
         if not 1 <= dxf.degree <= MAX_DEGREE:
             raise MapError(
-                f"a spline of degree {dxf.degree}: expected 1 … {MAX_DEGREE}",
+                f"a spline of degree {dxf.degree}: expected a degree from 1 to {MAX_DEGREE}",
                 meter.path,
             )
 
@@ -640,7 +656,7 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
             "entities",
             len(entity.fit_points) * len(entity.fit_points) // FIT_CELLS_PER_ENTITY,
         )
-        # NaN if one is NaN or infinite
+        # The sum is NaN if a value is NaN or infinite.
         others = sum(abs(float(v)) * 0.0 for v in (*entity.knots, *entity.weights))
         reach = 0.0
         for points in (entity.control_points, entity.fit_points):
@@ -658,7 +674,13 @@ def _is_usable(entity: Any, size: float, meter: Meter) -> bool:
 
 
 def _is_near(corners: Iterable[Any], size: float, meter: Meter) -> bool:
-    """Whether points are finite; a budget error if they are too far from each other."""
+    """Return whether points are finite.
+
+    Raises
+    ------
+    BudgetError
+        The points are too far from each other.
+    """
     x0 = y0 = math.inf
     x1 = y1 = -math.inf
     for corner in corners:

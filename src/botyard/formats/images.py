@@ -61,8 +61,8 @@ def read_grey(
     whole : bool
         Whether a partly transparent pixel counts as fully transparent.
     upright : bool
-        Whether to rotate the picture by its EXIF orientation (EXIF 2.32, tag 0x0112), as
-        viewers do. Map servers do not.
+        Whether to rotate the picture by its EXIF orientation (EXIF 2.32, tag 0x0112),
+        as viewers do. Map servers do not.
     first : bool
         Whether to use the first colour channel and ignore transparency, as Stage does.
 

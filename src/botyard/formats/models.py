@@ -228,8 +228,8 @@ def read_models(path: str | Path, budget: Budget = Budget()) -> FileModels:
     Raises
     ------
     ModelFileError, ModelError
-        A model is invalid. The error names the file, the line, the expected and the found
-        value.
+        A model is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     if Path(path).suffix.lower() != INCLUDE:
         return FileModels((find_robot(path, budget),))
@@ -291,8 +291,8 @@ def load_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
         The model is unknown, and the message suggests the nearest known name; or its
         description is invalid.
     ModelFileError
-        A file cannot be read, is too large, or is invalid. The error names the file, the
-        expected and the found value.
+        A file cannot be read, is too large, or is invalid. The error names the file,
+        the expected and the found value.
     """
     arguments.path(model, "model")
     return find_robot(model, arguments.instance(budget, "budget", Budget))
@@ -306,8 +306,8 @@ def find_robot(model: str | Path, budget: Budget = Budget()) -> RobotSpec:
     ModelError
         The model is unknown; the message suggests the nearest known name.
     ModelFileError
-        A file with a model is invalid. The error names the file, the line, the expected and
-        the found value.
+        A file with a model is invalid. The error names the file, the line, the expected
+        and the found value.
     """
     name = str(model)
     suffix = Path(name).suffix.lower()

@@ -88,7 +88,8 @@ class Request:
     Attributes
     ----------
     name : str
-        Name of the file as the client gave it, its path, or the name of an uploaded file.
+        Name of the file as the client gave it, its path, or the name of an uploaded
+        file.
     limits : Limits
         Options and limits.
     folders : tuple of str, optional
@@ -97,8 +98,8 @@ class Request:
     data : bytes, optional
         Contents, if the file was uploaded.
     present : (str, int), optional
-        Path and modification time, ns, of the current map. An unchanged file is not read
-        again.
+        Path and modification time, ns, of the current map. An unchanged file is not
+        read again.
     """
 
     name: str
@@ -148,8 +149,8 @@ def read(request: Request, warn: Warn) -> Reading:
     Raises
     ------
     BotyardError
-        The file was not found, cannot be read, has an unknown format, or is larger than the
-        budget allows. The error names the file and the line.
+        The file was not found, cannot be read, has an unknown format, or is larger than
+        the budget allows. The error names the file and the line.
     """
     options = request.limits.options(warn)
     if request.data is not None:

@@ -223,8 +223,8 @@ def read_world(source: Source, options: Options = Options()) -> World:
     Raises
     ------
     FormatError
-        A file is invalid. The error names the file, the line if there is one, the expected
-        and the found value.
+        A file is invalid. The error names the file, the line if there is one, the
+        expected and the found value.
     """
     if source.suffix == BUNDLE:
         return _read_bundle(source, options)
@@ -537,8 +537,8 @@ def find_client_map(name: str, folders: Sequence[Path]) -> Path:
     Parameters
     ----------
     name : str
-        Name as the client gave it. A relative name is searched for in each folder; its last
-        part may be in any case.
+        Name as the client gave it. A relative name is searched for in each folder; its
+        last part may be in any case.
     folders : sequence of Path
         Resolved folders.
 
@@ -615,8 +615,8 @@ def load_world(name: str | Path, options: Options = Options()) -> World:
     Raises
     ------
     FormatError
-        The file was not found, cannot be read, or has an unknown format. The error names
-        the file and the line.
+        The file was not found, cannot be read, or has an unknown format. The error
+        names the file and the line.
     """
     return read_world(read_source(find_map(name), options.budget), options)
 
@@ -635,8 +635,8 @@ def load_scene(
     name : str or Path
         Path, or name of a map of the package (``office``).
     resolution : float, optional
-        Size of a map point, a pixel, a cell or a unit of a drawing, m, if the file does not
-        give it.
+        Size of a map point, a pixel, a cell or a unit of a drawing, m, if the file does
+        not give it.
     warn : callable, optional
         Receives a line for each part that was skipped, and for each assumption.
     budget : Budget
@@ -645,8 +645,8 @@ def load_scene(
     Raises
     ------
     FormatError
-        The file was not found, cannot be read, is too large, or has an unknown format. The
-        error names the file and the line.
+        The file was not found, cannot be read, is too large, or has an unknown format.
+        The error names the file and the line.
     """
     arguments.path(name, "name")
     if resolution is not None:

@@ -357,7 +357,8 @@ def write(
     Raises
     ------
     KeptFileError
-        This program did not write one of the files, and `force` is False. No file changes.
+        This program did not write one of the files, and `force` is False. No file
+        changes.
     OSError
         A file cannot be written.
     """

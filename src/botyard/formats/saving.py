@@ -586,7 +586,8 @@ def _with_own_map(scene: Scene, path: Path) -> tuple[Scene, str | None, Scene]:
     Returns
     -------
     (Scene, str or None, Scene)
-        The scene with those walls first, the name of the map, and the contents of the map.
+        The scene with those walls first, the name of the map, and the contents of the
+        map.
     """
     ordinary = np.ones(len(scene.segments), np.bool_)
     for wall in scene.special_walls:

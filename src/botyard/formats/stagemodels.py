@@ -334,7 +334,8 @@ class ModelLibrary:
     world : WorldFile
         Definitions; its lengths and angles are converted to metres and degrees.
     stock : bool
-        Whether a base that the file does not define may be a model of botyard's library.
+        Whether a base that the file does not define may be a model of botyard's
+        library.
     notes : Notes, optional
         Collects parts that cannot be simulated.
     """
@@ -461,8 +462,8 @@ class ModelLibrary:
         Raises
         ------
         ModelFileError
-            The definition is invalid. The error names the file, the line, the expected and the
-            found value.
+            The definition is invalid. The error names the file, the line, the expected
+            and the found value.
         """
         if name not in self._known:
             links, root = self.chain(name)

@@ -517,8 +517,8 @@ def to_world(file: WorldFile, path: str | Path, options: Options = Options()) ->
     Raises
     ------
     WorldFileError
-        The file is invalid. The error names the file, the line, the expected and the found
-        value.
+        The file is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     notes = Notes()
     try:

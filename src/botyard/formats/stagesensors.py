@@ -132,8 +132,8 @@ def laser(links: Sequence[Entity], root: str, mount: Pose, notes: Notes) -> Lase
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "laser")
@@ -230,8 +230,8 @@ def sonar(links: Sequence[Entity], root: str, notes: Notes) -> SonarSpec:
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "ranger")
@@ -361,8 +361,8 @@ def ranger(
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     at, rate = _placed(props, mount), _rate(props)
@@ -454,8 +454,8 @@ def fiducial_finder(
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "fiducial")
@@ -484,8 +484,8 @@ def blob_finder(
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "blobfinder")
@@ -521,8 +521,8 @@ def bumpers(
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "bumper")
@@ -562,8 +562,8 @@ def gripper(links: Sequence[Entity], notes: Notes) -> GripperSpec:
     Raises
     ------
     ModelFileError
-        A value is invalid. The error names the file, the line, the expected and the found
-        value.
+        A value is invalid. The error names the file, the line, the expected and the
+        found value.
     """
     props = merged(links)
     _note(notes, links, "gripper")

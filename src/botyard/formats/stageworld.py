@@ -64,8 +64,8 @@ class Property:
     path, line : str, int
         Location of the property.
     folder : str
-        Folder of the world file that includes the file. File names in a world are relative
-        to it.
+        Folder of the world file that includes the file. File names in a world are
+        relative to it.
     """
 
     values: tuple[Value, ...]
@@ -374,8 +374,8 @@ def read(path: str | Path, budget: Budget = Budget()) -> WorldFile:
     Raises
     ------
     ModelFileError
-        A file is invalid. The error names the file, the line, the expected and the found
-        text.
+        A file is invalid. The error names the file, the line, the expected and the
+        found text.
     """
     world = WorldFile(meter=Meter(budget, str(path), ModelFileError))
     _read_into(Path(path), world)
@@ -404,8 +404,8 @@ def parse(
     Raises
     ------
     ModelFileError
-        A file is invalid. The error names the file, the line, the expected and the found
-        text.
+        A file is invalid. The error names the file, the line, the expected and the
+        found text.
     """
     world = WorldFile(meter=Meter(budget, str(path), ModelFileError), allowed=allowed)
     around = (Path(path),) if Path(path).is_file() else ()

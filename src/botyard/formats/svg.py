@@ -1,10 +1,11 @@
-"""Floor plans in SVG; for the visibility of layers see `botyard.formats.drawing`.
+"""Reader of floor plans in SVG.
 
-Read is what a browser shows of lines (SVG 2): shapes where transformations, view boxes
-and ``use`` put them, cut at clip paths and at the borders of inner viewports; not what
-is hidden, not what is only defined, and not texts, pictures, masks, markers and the
-width of strokes. The borders of the outermost viewport cut nothing, and its size does
-not matter: a unit is a unit of the ``viewBox``.
+`botyard.formats.drawing` describes the visibility of layers. The reader takes the lines
+that a browser shows (SVG 2): shapes at the positions that transformations, view boxes
+and ``use`` give them, cut at clip paths and at the borders of inner viewports. It
+ignores hidden elements, definitions, texts, pictures, masks, markers and the width of
+strokes. The borders of the outermost viewport cut no lines, and its size does not
+matter: a unit is a unit of the ``viewBox``.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ _SHAPES: Final = frozenset(
 )
 _USABLE: Final = _GROUPS | _SHAPES | {"symbol"}
 _DEFAULT_SIZE: Final = (300.0, 150.0)
-"""Width and height of a drawing that gives neither, pixels, as those of a replaced
-element in CSS 2 (section 10.3.2).
+"""Default width and height of a drawing, pixels.
+
+They are the size of a replaced element in CSS 2 (section 10.3.2).
 """
 _UNSEEN: Final = re.compile(
     r"none|transparent|#[0-9a-f]{3}0|#[0-9a-f]{6}00"
     r"|(?:rgb|hsl)a?\((?:[^,/]*,[^,/]*,[^,/]*,|[^/]*/)\s*(?:0+(?:\.0*)?|\.0+)%?\s*\)"
 )
-"""Paints that are none, or wholly transparent (CSS Color 4)."""
+"""Invisible paints: none, or fully transparent (CSS Color 4)."""
 _LINK: Final = re.compile(r"url\(\s*[\"']?#([^\"')]*?)[\"']?\s*\)")
 _LANGUAGE: Final = "en"
 USE_COST: Final = 5
@@ -58,10 +60,10 @@ class Lines(NamedTuple):
     Attributes
     ----------
     layers : dict of str to list of lines
-        By the names of the groups that they are in; x to the right, y down, from the
-        upper left corner of the view box.
+        Lines by the names of their groups; x to the right, y down, from the upper left
+        corner of the view box.
     height : float
-        Of the view box.
+        Height of the view box.
     """
 
     layers: dict[str, list[Line]]
@@ -69,13 +71,14 @@ class Lines(NamedTuple):
 
 
 def read(source: Source, options: Options) -> World:
-    """An SVG drawing as a world of walls; y goes up, the drawing's lower left corner is
-    the origin.
+    """Read an SVG drawing as a world of walls.
+
+    The axis y goes up, and the drawing's lower left corner is the origin.
 
     Raises
     ------
     MapError
-        It is not SVG, too large, or has no line in it.
+        The file is not SVG, is too large, or contains no line.
     """
     meter = Meter(options.budget, source.name)
     size = options.scale(DEFAULT_UNIT, source.name, "a unit of the drawing")
@@ -100,25 +103,27 @@ def lines_of(
     *,
     least: int = 1,
 ) -> Lines:
-    """The lines of a drawing.
+    """Return the lines of a drawing.
 
     Parameters
     ----------
     data : bytes
-        The file.
+        Contents of the file.
     meter : Meter
         Limits.
     distance : float
-        Greatest distance of a curve from its chords, in units of the drawing.
+        Largest distance of a curve from its chords, in units of the drawing.
     note : callable
-        Receives a line of text for each kind of thing that is left out.
+        Receives a line of text for each kind of ignored part.
     least : int
-        Chords of a curve, at least.
+        Smallest number of chords of a curve.
 
     Raises
     ------
     MapError
-        It is not SVG, or refers to itself; `BudgetError`: too large.
+        The file is not SVG, or an element uses itself.
+    BudgetError
+        The file is too large.
     """
     notes: list[str] = []
 
@@ -135,20 +140,20 @@ def lines_of(
 
 @dataclass(frozen=True, slots=True)
 class _Inherited:
-    """What an element takes from those around it.
+    """State that an element inherits from the elements around it.
 
     Attributes
     ----------
     matrix : Matrix
-        Maps its user units to those of the drawing.
+        Maps user units of the element to units of the drawing.
     view : (float, float)
         Width and height of the viewport, for percentages.
     layer : str
-        Names of the groups around it.
+        Names of the enclosing groups.
     styles : dict of str to str
-        Values of properties that are inherited.
+        Values of inherited properties.
     depth : int
-        Elements around it.
+        Number of enclosing elements.
     """
 
     matrix: Matrix
@@ -167,7 +172,7 @@ _INHERITED: Final[tuple[str, ...]] = (
     "stroke-width",
 )
 Part = tuple[str, Line]
-"""A line and its layer."""
+"""Layer of a line, and the line."""
 
 
 class _Reader:
@@ -205,21 +210,24 @@ class _Reader:
         return Lines(layers, height)
 
     def _target(self, use: Element) -> Element | None:
-        """What a ``use`` shows."""
+        """Return the element that a ``use`` shows."""
         link = use.values.get("href", "").strip()
         target = self._named.get(link[1:]) if link.startswith("#") else None
         return target if target is not None and target.tag in _USABLE else None
 
     def _count(self) -> None:
-        """Count everything with each `use` expanded, before any of them is: a few lines
-        can stand for billions.
+        """Count all elements with each `use` expanded, before any of them is expanded.
+
+        A few lines can stand for billions of elements.
 
         Raises
         ------
         MapError
-            Something uses itself; `BudgetError`: too many, too deep.
+            An element uses itself.
+        BudgetError
+            There are too many elements, or they are nested too deeply.
         """
-        # elements, and uses, in an element
+        # Number of elements, and of uses, in an element, by its identity.
         counted: dict[int, tuple[int, int]] = {}
         inside: set[int] = set()
         stack = [self._root]
@@ -257,7 +265,7 @@ class _Reader:
         self._meter.check("entities", USE_COST * elements)
 
     def _size(self, root: Element) -> FloatPair:
-        """Width and height of the outermost viewport, pixels."""
+        """Return the width and height of the outermost viewport, pixels."""
         width, height = (
             length(root.values.get(key), usual, usual) or 0.0
             for key, usual in zip(("width", "height"), _DEFAULT_SIZE, strict=True)
@@ -265,7 +273,7 @@ class _Reader:
         return width, height
 
     def _within(self, element: Element, around: _Inherited) -> _Inherited:
-        """What is inherited by what is in an element."""
+        """Return the state that the children of an element inherit."""
         values = element.values
         own: dict[str, str] = {
             k: values[k].strip()
@@ -285,7 +293,7 @@ class _Reader:
         )
 
     def _element(self, element: Element, around: _Inherited) -> Iterator[Part]:
-        """The lines of an element, cut at its clip path."""
+        """Yield the lines of an element, cut at its clip path."""
         self._meter.add("entities", USE_COST)
         self._meter.check("nesting", around.depth)
         if element.tag not in _GROUPS | _SHAPES or not _is_shown(element):
@@ -294,6 +302,8 @@ class _Reader:
         own = self._transform(element, around.view)
         if own is not None:
             inner = replace(inner, matrix=inner.matrix @ own)
+        # Such a transformation squeezes the element into a line, which browsers do not
+        # draw.
         if inner.matrix.determinant == 0.0:
             return
         if element.values.get("mask", "none").strip() != "none":
@@ -326,7 +336,7 @@ class _Reader:
         if inner.styles.get("visibility", "visible") != "visible":
             return
         if _is_unpainted(inner.styles):
-            self._note("shapes that are neither filled nor stroked are left out")
+            self._note("shapes that are neither filled nor stroked are ignored")
             return
 
         pen = Pen(inner.matrix, self._distance, self._meter, self._least)
@@ -339,7 +349,7 @@ class _Reader:
         target = self._target(element)
         if target is None:
             if element.values.get("href"):
-                self._note("some links of use lead to nothing in the file")
+                self._note("some uses refer to elements that are not in the file")
             return
 
         values = element.values
@@ -359,7 +369,7 @@ class _Reader:
             for k in ("width", "height")
             if values.get(k, "auto").strip() != "auto"
         }
-        # a symbol has no place of its own but in SVG 2, as inner svg elements have
+        # Since SVG 2, a symbol has a position and a size, as inner svg elements do.
         yield from self._viewport(
             target, self._within(target, inner), {**target.values, **sizes}
         )
@@ -367,7 +377,7 @@ class _Reader:
     def _viewport(
         self, element: Element, inner: _Inherited, values: dict[str, str]
     ) -> Iterator[Part]:
-        """What is in an inner viewport, cut at its borders."""
+        """Yield the lines in an inner viewport, cut at its borders."""
         x, y = (
             length(values.get(k), whole) or 0.0
             for k, whole in zip("xy", inner.view, strict=True)
@@ -410,7 +420,7 @@ class _Reader:
     def _clipped(
         self, parts: list[Part], clip: str, inner: _Inherited, depth: int = 0
     ) -> Iterator[Part]:
-        """Lines cut at a clip path (CSS Masking 1, section 5)."""
+        """Yield lines cut at a clip path (CSS Masking 1, section 5)."""
         self._meter.check("nesting", inner.depth + depth)
         link = _LINK.match(clip)
         target = self._named.get(link[1]) if link else None
@@ -437,7 +447,7 @@ class _Reader:
         even: list[bool] = []
         for child in target.children:
             if child.tag in _SHAPES or child.tag == "use":
-                # a fill or a stroke of none does not matter here
+                # Fill and stroke of a clip path do not matter, so a fill is set here.
                 lines = [
                     line
                     for _, line in self._element(
@@ -464,12 +474,12 @@ class _Reader:
             yield from self._clipped(cut, further, inner, depth + 1)
 
     def _transform(self, element: Element, view: FloatPair) -> Matrix | None:
-        """The own transformation of an element; None: it has none."""
+        """Return the transformation of an element itself; None: it has none."""
         text = element.values.get("transform", "none").strip()
         own = None if text in ("", "none") else svgpaths.transform(text, view)
         if own is None:
             if text not in ("", "none"):
-                self._note("some transformations are not understood, and left out")
+                self._note("some transformations are not understood, and ignored")
             return None
 
         words = element.values.get("transform-origin", "").split()
@@ -499,7 +509,7 @@ class _Reader:
 
 
 def _view_box(element: Element) -> tuple[float, float, float, float] | None:
-    """The view box of an element; None: it has none that is valid."""
+    """Return the view box of an element; None without a valid one."""
     numbers = [
         length(w, 0.0, None)
         for w in svgpaths.terms(element.values.get("viewBox", ""), 4)
@@ -511,7 +521,7 @@ def _view_box(element: Element) -> tuple[float, float, float, float] | None:
 
 
 def _is_shown(element: Element) -> bool:
-    """Whether it is displayed with what is in it."""
+    """Return whether an element is displayed, with its children."""
     values = element.values
     if values.get("display", "").strip() == "none" or not _is_allowed(element):
         return False
@@ -519,8 +529,9 @@ def _is_shown(element: Element) -> bool:
 
 
 def _is_allowed(element: Element) -> bool:
-    """Whether its conditions hold, for a reader of English without extensions (SVG 2,
-    section 5.8).
+    """Return whether the conditions of an element hold.
+
+    The reader understands English and no extensions (SVG 2, section 5.8).
     """
     values = element.values
     if "requiredExtensions" in values:
@@ -534,8 +545,9 @@ def _is_allowed(element: Element) -> bool:
 
 
 def _is_unpainted(styles: dict[str, str]) -> bool:
-    """Whether a shape has neither a fill nor a stroke. A fill must say that it is none:
-    lines have none anyway.
+    """Return whether a shape has neither a fill nor a stroke.
+
+    Only an explicit fill of none counts, because lines never have a fill.
     """
 
     def zero(name: str) -> bool:

@@ -1,8 +1,8 @@
-"""The elements of an SVG file with the values that its styles give them: the part of
-SVG 2 and of CSS that says where lines are.
+"""Elements of an SVG file, with the values that their styles give them.
 
-The file is parsed once, in time and memory that grow with its length; all attributes
-that say nothing about lines are dropped.
+The module implements the part of SVG 2 and of CSS that determines lines. The file is
+parsed once, in time and memory that grow with its length. Attributes that do not affect
+lines are dropped.
 """
 
 from __future__ import annotations
@@ -24,23 +24,21 @@ ELEMENT_COST: Final = 5
 """Cost of an element, in entities: about 50 µs."""
 MAX_CLASSES: Final = 100
 MAX_CHAIN: Final = 20
-"""Compound selectors of one selector, as in ``g > .wall``."""
+"""Largest number of compound selectors in a selector, as in ``g > .wall``."""
 _GEOMETRY: Final = frozenset(
     {"x", "y", "width", "height", "cx", "cy", "r", "rx", "ry", "d"}
 )
 _WORDS: Final = frozenset(
     {"display", "visibility", "overflow", "clip-rule", "fill", "stroke", "mask"}
 )
-"""Properties of whose values only keywords and colours count: these are the same in
-capital and small letters.
-"""
+"""Properties whose values are keywords and colours, in any case."""
 _VISIBILITIES: Final = frozenset(
     {"visible", "hidden", "collapse", "inherit", "initial", "unset"}
 )
 _SCREENS: Final = frozenset(
     {"", "all", "screen", "only all", "only screen", "not print"}
 )
-"""Queries of media that a browser's window answers, whatever its size."""
+"""Media queries that match a browser's window of any size."""
 _STYLES: Final = frozenset(
     {
         "display",
@@ -61,7 +59,7 @@ _STYLES: Final = frozenset(
     }
 )
 PROPERTIES: Final = _GEOMETRY | _STYLES
-"""Attributes that a style can set, too."""
+"""Attributes that a style can also set."""
 _ATTRIBUTES: Final = PROPERTIES | {
     "id",
     "class",
@@ -83,17 +81,17 @@ _ATTRIBUTES: Final = PROPERTIES | {
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element of the SVG namespace.
+    """Element of the SVG namespace.
 
     Attributes
     ----------
     tag : str
-        Its name without prefix; empty: of another namespace.
+        Name without prefix; empty: the element has another namespace.
     values : dict of str to str
-        Its attributes, overridden by its styles. ``href``: what a ``use`` refers to;
-        ``label``: its name in Inkscape.
+        Attributes, overridden by styles. ``href`` is the target of a ``use``; ``label``
+        is the name in Inkscape.
     children : list of Element
-        In their order.
+        Children, in order.
     """
 
     tag: str
@@ -102,14 +100,14 @@ class Element:
 
 
 class Drawing(NamedTuple):
-    """A file.
+    """Parsed file.
 
     Attributes
     ----------
     root : Element
-        The outermost element.
+        Outermost element.
     named : dict of str to Element
-        By id; of two that share one, the first.
+        Elements by id; the first one if several share an id.
     """
 
     root: Element
@@ -127,23 +125,25 @@ def read_file(data: bytes, meter: Meter, note: Callable[[str], None]) -> Drawing
         Counts elements, and comparisons with selectors, as ``entities``; their depth as
         ``nesting``.
     note : callable
-        Receives what is left out.
+        Receives remarks about ignored parts.
 
     Raises
     ------
     MapError
-        It is no XML or no SVG; `BudgetError`: too large.
+        The file is not XML or not SVG.
+    BudgetError
+        The file is too large.
     """
     return _Parser(meter, note).run(data)
 
 
 class _Part(NamedTuple):
-    """A compound selector: what it asks of an element."""
+    """Compound selector: conditions for one element."""
 
     tag: str
     ids: tuple[str, ...]
     classes: frozenset[str]
-    # whether the part before it must match the parent, not any ancestor
+    # Whether the part before it must match the parent, and not any ancestor.
     parent: bool
 
 
@@ -179,7 +179,7 @@ class _Parser:
             ].count(b"\n")
             raise MapError(reason, self._meter.path, line) from None
         except (LookupError, ValueError) as error:
-            # an encoding that does not exist
+            # The file declares an encoding that does not exist.
             raise MapError(
                 f"not an SVG drawing: {shown(error, 100)}", self._meter.path
             ) from None
@@ -206,7 +206,7 @@ class _Parser:
             spaces = {**spaces, **declared}
         self._spaces.append(spaces)
         prefix, _, local = name.rpartition(":")
-        # files without a declaration are common
+        # Files without a declaration of the namespace are common.
         ours = spaces.get(prefix, prefix) in (NAMESPACE, "", "svg")
         values = {
             k: v.strip().lower() if k in _WORDS else v
@@ -248,9 +248,7 @@ class _Parser:
             self._style.append(text)
 
     def _cascade(self, root: Element) -> None:
-        """Let the styles override attributes (CSS Cascading and Inheritance, section
-        6).
-        """
+        """Let styles override attributes (CSS Cascading and Inheritance, section 6)."""
         rules: list[_Rule] = []
         strange = 0
         for sheet in self._sheets:
@@ -278,10 +276,12 @@ class _Parser:
 
         if strange:
             self._note(
-                f"{strange} selectors of its style are not understood, and left out"
+                f"{strange} selectors of its style are ignored: they are not understood"
             )
 
         rules.sort(key=lambda rule: rule.rank)
+        # Rules are looked up by the rarest part of their last selector. Comparing every
+        # rule with every element would take quadratic time.
         index: dict[str, list[tuple[int, _Rule]]] = {}
         for k, rule in enumerate(rules):
             last = rule.selector[-1]
@@ -329,11 +329,11 @@ class _Parser:
                 values.update(more)
 
     def _matches(self, selector: tuple[_Part, ...], path: Sequence[Element]) -> bool:
-        """Whether a selector matches the last element of a path from the root."""
+        """Return whether a selector matches the last element of a path."""
         if not _fits(selector[-1], path[-1]):
             return False
-        # the set of places in the path that the parts so far can stand at: no
-        # backtracking
+        # The set of all positions in the path that the parts so far can match makes
+        # backtracking unnecessary.
         places = {len(path) - 1}
         for part, after in zip(
             reversed(selector[:-1]), reversed(selector[1:]), strict=True
@@ -369,29 +369,32 @@ _CSS: Final = re.compile(
     r"|url\(\s*[^)\"']*\)?|[{};]",
     re.DOTALL | re.IGNORECASE,
 )
-"""Comments, texts and links, in which marks count for nothing; and the marks."""
+"""Comments, texts and links, which may contain any marks; and the marks themselves."""
 _SIMPLE: Final = re.compile(r"([#.]?)([\w-]+)|(\*)|(:root)")
 
 
 def _holds(media: str, note: Callable[[str], None]) -> bool:
-    """Whether a list of media, or an @ rule, holds on a screen; conditions such as
-    widths never do.
+    """Return whether a list of media, or an @ rule, matches a screen.
+
+    Conditions, such as widths, never match.
     """
     rule = " ".join(media.lower().split())
     queries = rule.removeprefix("@media").split(",")
     if any(q.strip() in _SCREENS for q in queries):
         return True
     if "(" in rule or rule.startswith("@layer"):
-        note("rules of its style that hold under conditions are left out")
+        note("conditional rules of its style are ignored")
     return False
 
 
 def _rules(sheet: str, note: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """Selectors and declarations of the rules that hold on a screen; other rules
-    (fonts, print, animations) are passed over.
+    """Yield selectors and declarations of the rules that match a screen.
+
+    Other rules (fonts, print, animations) are skipped.
     """
     text: list[str] = []
-    selectors: list[str] = []  # of the blocks that are open
+    # Selectors of the open blocks, from outer to inner.
+    selectors: list[str] = []
     at = 0
     for mark in _CSS.finditer(sheet):
         text.append(sheet[at : mark.start()])
@@ -409,15 +412,16 @@ def _rules(sheet: str, note: Callable[[str], None]) -> Iterator[tuple[str, str]]
 
             text = []
         elif mark[0] == ";":
-            # ends a declaration, or an @import
+            # The mark ends a declaration, or an @import.
             text = [*text, ";"] if selectors else []
         elif not mark[0].startswith("/*"):
             text.append(mark[0])
 
 
 def _selector(text: str) -> tuple[_Part, ...] | None:
-    """A selector of tags, ids, classes, descendants and children; None: it asks for
-    something else.
+    """Return a selector of tags, ids, classes, descendants and children.
+
+    The result is None if the text has other conditions.
     """
     parts: list[_Part] = []
     parent = False
@@ -451,9 +455,7 @@ def _selector(text: str) -> tuple[_Part, ...] | None:
 
 
 def _is_valid(name: str, value: str) -> bool:
-    """Whether a style says something: CSS ignores a declaration that it does not
-    understand.
-    """
+    """Return whether a declaration is valid; CSS ignores invalid declarations."""
     if name == "visibility":
         return value in _VISIBILITIES
     if (
@@ -466,9 +468,7 @@ def _is_valid(name: str, value: str) -> bool:
 
 
 def declarations(body: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The values of a style that say something about lines: the normal ones, and those
-    that are important.
-    """
+    """Return the values of a style that affect lines: normal and important ones."""
     normal: dict[str, str] = {}
     important: dict[str, str] = {}
     text, at = [], 0

@@ -1,5 +1,7 @@
-"""Shapes of SVG as lines: lengths, transformations, path data, and curves cut into
-chords (SVG 2, chapters 7 to 10).
+"""Shapes of SVG as lines (SVG 2, chapters 7 to 10).
+
+The module parses lengths, transformations and path data, and divides curves into
+chords.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ _UNITS: Final = {
     "ex": 8.0,
     "ch": 8.0,
 }
-"""Pixels of a unit (CSS Values and Units, section 6); of those of a font at its usual
-size.
+"""Pixels per unit (CSS Values and Units, section 6).
+
+Units of a font have their values at the usual font size, 16 pixels.
 """
 _TURNS: Final = {
     "": 1.0,
@@ -49,13 +52,16 @@ _TURNS: Final = {
     "turn": 360.0,
 }
 NUMBER_COST: Final = 8
-"""Characters of path data whose numbers are read in about the time of an entity."""
+"""Number of characters of path data whose numbers take the time of one entity."""
 
 
 def length(text: str | None, whole: float, usual: float | None = 0.0) -> float | None:
-    """A length in user units; `whole` is 100 %. The `usual` one if there is none, or
-    none that is understood (``auto``, ``calc``).
+    """Return a length in user units; `whole` is 100 %.
+
+    The result is `usual` if there is no length, or if it is not understood (``auto``,
+    ``calc``).
     """
+    # A longer text is no length, but could cost much time.
     match = _LENGTH.match(text) if text is not None and len(text) < 1000 else None
     if match is None:
         return usual
@@ -66,7 +72,7 @@ def length(text: str | None, whole: float, usual: float | None = 0.0) -> float |
 
 
 class Matrix(NamedTuple):
-    """An affine map: x' = a x + c y + e, y' = b x + d y + f."""
+    """Affine map: x' = a x + c y + e, y' = b x + d y + f."""
 
     a: float = 1.0
     b: float = 0.0
@@ -76,7 +82,7 @@ class Matrix(NamedTuple):
     f: float = 0.0
 
     def __matmul__(self, other: Matrix) -> Matrix:
-        """`other` first, then this one."""
+        """Return the map that applies `other` first, and then this one."""
         a, b, c, d, e, f = other
         return Matrix(
             self.a * a + self.c * b,
@@ -88,25 +94,26 @@ class Matrix(NamedTuple):
         )
 
     def __call__(self, x: float, y: float) -> FloatPair:
-        """Where a point goes."""
+        """Return the image of a point."""
         return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
 
     @property
     def determinant(self) -> float:
-        """How much an area grows; 0: all points go to one line."""
+        """Factor by which an area grows; 0: all points are mapped to one line."""
         return self.a * self.d - self.b * self.c
 
     @property
     def stretch(self) -> float:
-        """The most that a length grows: the Frobenius norm, an upper bound of the
-        greatest singular value.
+        """Upper bound of the factor by which a length grows.
+
+        It is the Frobenius norm, which bounds the largest singular value.
         """
         return math.sqrt(
             self.a * self.a + self.b * self.b + self.c * self.c + self.d * self.d
         )
 
     def inverse(self) -> Matrix:
-        """The inverse; the determinant is not 0."""
+        """Return the inverse map; the determinant must not be 0."""
         k = self.determinant
         a, b, c, d = self.d / k, -self.b / k, -self.c / k, self.a / k
         return Matrix(
@@ -115,15 +122,15 @@ class Matrix(NamedTuple):
 
 
 def moved(x: float, y: float) -> Matrix:
-    """A translation."""
+    """Return a translation."""
     return Matrix(e=x, f=y)
 
 
 def terms(text: str, most: int) -> list[str]:
-    """Numbers and lengths of a list, in which a sign or a point may be the only
-    separator (``-5-5``, ``.5.5``).
+    """Return the numbers and lengths of a list.
 
-    Empty if it has something else in it, or more than `most`.
+    A sign or a point may be the only separator (``-5-5``, ``.5.5``). The result is
+    empty if the list contains other text, or more than `most` terms.
     """
     found: list[str] = []
     at = 0
@@ -134,11 +141,14 @@ def terms(text: str, most: int) -> list[str]:
 
 
 def transform(text: str, view: FloatPair) -> Matrix | None:
-    """The map of a list of functions; None: it is not understood (then the attribute
-    counts for nothing).
+    """Return the map of a list of functions; None if it is not understood.
+
+    An attribute that is not understood has no effect.
 
     Parameters
     ----------
+    text : str
+        Value of the attribute ``transform``.
     view : (float, float)
         Width and height of the viewport, for percentages.
     """
@@ -213,7 +223,7 @@ def _function(name: str, text: str, view: FloatPair) -> Matrix | None:
 def fitted(
     box: tuple[float, float, float, float], width: float, height: float, aspect: str
 ) -> Matrix:
-    """The map of a view box to a viewport at (0, 0) (SVG 2, section 8.2)."""
+    """Return the map of a view box to a viewport at (0, 0) (SVG 2, section 8.2)."""
     x, y, w, h = box
     words = aspect.replace("defer", "").split()
     align = words[0] if words else "xMidYMid"
@@ -235,18 +245,18 @@ def fitted(
 
 @dataclass(slots=True)
 class Pen:
-    """Draws lines and curves, mapped to the plane of the drawing, as lines.
+    """Draws lines and curves as lines in the plane of the drawing.
 
     Attributes
     ----------
     matrix : Matrix
         Maps user units to the units of the drawing.
     distance : float
-        Greatest distance of a curve from its chords, units of the drawing.
+        Largest distance of a curve from its chords, units of the drawing.
     meter : Meter
         Counts ``vertices``, and ``entities`` of work.
     least : int
-        Chords of a curve, at least.
+        Smallest number of chords of a curve.
     """
 
     matrix: Matrix
@@ -295,8 +305,9 @@ class Pen:
         start: float,
         sweep: float,
     ) -> None:
-        """Append an arc of an ellipse, without its first point; `tilt` is the cosine
-        and the sine of the angle of its first axis.
+        """Append an arc of an ellipse, without its first point.
+
+        `tilt` is the cosine and the sine of the angle of its first axis.
         """
         (cx, cy), (rx, ry), (c, s) = centre, radii, tilt
         own = self.matrix @ Matrix(c * rx, s * rx, -s * ry, c * ry, cx, cy)
@@ -319,13 +330,14 @@ class Pen:
 
 
 def ellipse(pen: Pen, cx: float, cy: float, rx: float, ry: float) -> Line:
-    """An ellipse, closed."""
+    """Return an ellipse as a closed line."""
     line = [pen.matrix(cx + rx, cy)]
     for quarter in range(4):
         pen.arc(
             line, (cx, cy), (rx, ry), (1.0, 0.0), quarter * math.pi / 2.0, math.pi / 2.0
         )
 
+    # Rounding could leave a gap.
     line[-1] = line[0]
     return line
 
@@ -333,13 +345,14 @@ def ellipse(pen: Pen, cx: float, cy: float, rx: float, ry: float) -> Line:
 def rectangle(
     pen: Pen, x: float, y: float, w: float, h: float, rx: float, ry: float
 ) -> Line:
-    """A rectangle, with round corners if the radii are not 0; closed."""
+    """Return a rectangle as a closed line; radii that are not 0 round its corners."""
     if rx <= 0.0 or ry <= 0.0:
         return [
             pen.matrix(*p)
             for p in ((x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y))
         ]
 
+    # SVG limits the radii to half of the sides.
     rx, ry = min(rx, w / 2.0), min(ry, h / 2.0)
     line = [pen.matrix(x + rx, y)]
     corners = (
@@ -358,7 +371,7 @@ def rectangle(
 
 
 def points_of(text: str) -> list[FloatPair]:
-    """The points of a polyline, up to the first that is none."""
+    """Return the points of a polyline, up to the first invalid one."""
     numbers: list[float] = []
     at = 0
     while match := _ARGUMENT.match(text, at):
@@ -369,7 +382,7 @@ def points_of(text: str) -> list[FloatPair]:
 
 
 class _Data:
-    """A reader of path data."""
+    """Reader of path data."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -383,10 +396,12 @@ class _Data:
         return match[1]
 
     def numbers(self, kinds: str) -> list[float] | None:
-        """The next arguments, ``f`` for a flag; None: they are not there."""
+        """Return the next arguments, ``f`` for a flag; None if they are missing."""
         found = []
         at = self._at
         for kind in kinds:
+            # Flags are single characters, which may follow each other without a
+            # separator.
             match = (_FLAG if kind == "f" else _ARGUMENT).match(self._text, at)
             if match is None:
                 return None
@@ -415,7 +430,7 @@ _KINDS: Final = {
 
 
 def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
-    """The subpaths of path data, up to the first error (SVG 2, section 9.5.4)."""
+    """Yield the subpaths of path data, up to the first error (SVG 2, section 9.5.4)."""
     pen.meter.add("entities", 1 + len(text) // NUMBER_COST)
     data = _Data(text)
     x = y = x0 = y0 = 0.0
@@ -423,6 +438,7 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
     before, handle = "", (0.0, 0.0)
     while (letter := data.command()) is not None:
         kind, relative = letter.upper(), letter.islower()
+        # Path data must start with a move.
         if not before and kind != "M":
             break
         if kind == "Z":
@@ -437,6 +453,7 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
         first = True
         while (numbers := data.numbers(_KINDS[kind])) is not None:
             dx, dy = (x, y) if relative else (0.0, 0.0)
+            # Further pairs of numbers after a move are lines.
             if kind == "M" and first:
                 if len(line) > 1:
                     yield line
@@ -468,7 +485,7 @@ def path(pen: Pen, text: str, note: Callable[[str], None]) -> Iterator[Line]:
 
 
 _SMOOTH: Final = {"S": "CS", "T": "QT"} | dict.fromkeys("MLHVCQA", "-")
-"""Commands whose handle is mirrored by a smooth one."""
+"""Commands whose handle a smooth command mirrors."""
 
 
 def _draw(
@@ -480,7 +497,7 @@ def _draw(
     shift: FloatPair,
     handle: FloatPair,
 ) -> tuple[FloatPair, FloatPair]:
-    """Draw one command of a path; returns where it ends, and its last handle."""
+    """Draw one command of a path; return its end point and its last handle."""
     (x, y), (dx, dy) = at, shift
     if kind in "MLHV":
         end = (
@@ -509,7 +526,7 @@ def _draw(
 def _arc(
     pen: Pen, line: Line, start: FloatPair, end: FloatPair, n: list[float]
 ) -> None:
-    """An elliptical arc between two points (SVG 2, appendix B.2.4 and B.2.5)."""
+    """Draw an elliptical arc between two points (SVG 2, appendix B.2.4 and B.2.5)."""
     (x1, y1), (x2, y2) = start, end
     rx, ry = abs(n[0]), abs(n[1])
     if start == end:
@@ -525,6 +542,7 @@ def _arc(
     hx, hy = (x1 - x2) / 2.0, (y1 - y2) / 2.0
     px, py = (c * hx + s * hy) / rx, (c * hy - s * hx) / ry
     square = px * px + py * py
+    # Radii that are too small grow until the ellipse touches both points.
     if square > 1.0:
         grown = math.sqrt(square)
         rx, ry, px, py, square = rx * grown, ry * grown, px / grown, py / grown, 1.0
@@ -532,7 +550,7 @@ def _arc(
     root = math.sqrt(max(0.0, 1.0 / square - 1.0)) if square > 0.0 else 0.0
     if n[3] == n[4]:
         root = -root
-    # on the unit circle: the middle, and the two points seen from it
+    # On the unit circle: the centre, and the two points relative to it.
     mx, my = root * py, -root * px
     cx = c * mx * rx - s * my * ry + (x1 + x2) / 2.0
     cy = s * mx * rx + c * my * ry + (y1 + y2) / 2.0
@@ -551,16 +569,23 @@ def shape(
     pen: Pen,
     note: Callable[[str], None],
 ) -> Iterator[Line]:
-    """The lines of a basic shape or a path; none if it has no size.
+    """Yield the lines of a basic shape or a path; none if it has no size.
 
     Parameters
     ----------
+    tag : str
+        Name of the element.
     values : mapping of str to str
-        Its attributes.
+        Attributes of the element.
     view : (float, float)
         Width and height of the viewport, for percentages.
+    pen : Pen
+        Draws the lines.
+    note : callable
+        Receives remarks about errors.
     """
     width, height = view
+    # Reference length of percentages that have no direction (SVG 2, section 8.9).
     across = hypot(width, height) / math.sqrt(2.0)
 
     def get(name: str, whole: float) -> float:

@@ -109,8 +109,8 @@ class YamlFile:
     error : type of FormatError
         Class of the errors.
     unique : bool
-        Whether two equal keys in a mapping are an error, as YAML demands. False: the last
-        one counts, for files of other programs.
+        Whether two equal keys in a mapping are an error, as YAML demands. False: the
+        last one counts, for files of other programs.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ class YamlFile:
     Raises
     ------
     FormatError
-        The text is not YAML, has a number that is not finite, or is too large. The error
-        names the line.
+        The text is not YAML, has a number that is not finite, or is too large. The
+        error names the line.
     """
 
     def __init__(
@@ -257,7 +257,8 @@ class YamlFile:
         Raises
         ------
         FormatError
-            The contents do not fit. The error names the line, the expected and the found value.
+            The contents do not fit. The error names the line, the expected and the
+            found value.
         """
         try:
             return checked(self.data, kind)

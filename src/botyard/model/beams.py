@@ -21,8 +21,8 @@ class ReflectorRule:
     max_range : float
         Beyond this range, m, a reflector looks like any other surface.
     max_incidence : float
-        At a larger angle of incidence, rad, a reflector also looks like any other surface.
-        The angle is measured from the surface normal.
+        At a larger angle of incidence, rad, a reflector also looks like any other
+        surface. The angle is measured from the surface normal.
     strength : int
         Laser return reported for a reflector of return 2. Other returns are reported
         unchanged.
@@ -60,10 +60,11 @@ class Bundle:
         Standard deviation of the Gaussian range error: a constant part, m, and a part
         proportional to the range, m per m.
     missing : float
-        Fraction of readings, 0 to 1, that return nothing although the beam hits an object.
+        Fraction of readings, 0 to 1, that return nothing although the beam hits an
+        object.
     shortest : bool
-        Whether the group gives one reading, the shortest of all beams, instead of one per
-        beam.
+        Whether the group gives one reading, the shortest of all beams, instead of one
+        per beam.
     reflector : ReflectorRule
         Conditions for reporting bright returns.
     """

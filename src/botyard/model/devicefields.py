@@ -64,13 +64,14 @@ class PioneerFields(Generic[S, R]):
         Bits that a reading sets in fields of the standard information packet, by field
         name (`botyard.protocols.pioneer.reportbuilder.DEVICE_BITS`).
     config : callable or None
-        Fields of the CONFIG packet, by name (`botyard.protocols.pioneer.reports.Config`).
+        Fields of the CONFIG packet, by name
+        (`botyard.protocols.pioneer.reports.Config`).
     simstat : callable or None
         Fields of the SIMSTAT packet, by name
         (`botyard.protocols.pioneer.reportbuilder.DEVICE_SIMSTAT`).
     is_steady : callable or None
-        Whether a device changes reports only after a write from outside. Such reports can
-        be built in batches.
+        Whether a device changes reports only after a write from outside. Such reports
+        can be built in batches.
     inputs : callable or None
         Digital inputs that a reading pulls to 0: bit masks by byte index, 0 to 3.
     wheels : callable or None
@@ -111,8 +112,8 @@ class AriaKey(NamedTuple):
     section, key : str
         Section and keyword of the line.
     flag : str
-        Keyword of an earlier line, ``true`` or ``false``, that enables the parameter. If it
-        is ``false``, the parameter is 0. Empty: no such line.
+        Keyword of an earlier line, ``true`` or ``false``, that enables the parameter.
+        If it is ``false``, the parameter is 0. Empty: no such line.
     default : float
         Value if the line is missing, in the file's unit.
     """
@@ -134,15 +135,15 @@ class Errors(Generic[S]):
     Attributes
     ----------
     odometry : callable or None
-        Proportional errors (x, y, a) of the current step: odometry multiplies each axis of
-        the displacement by 1 + error. It is called once a step while no client has
-        switched errors off. It may write its own state (`View.memory`). A robot has at most
-        one such model.
+        Proportional errors (x, y, a) of the current step: odometry multiplies each axis
+        of the displacement by 1 + error. It is called once a step while no client has
+        switched errors off. It may write its own state (`View.memory`). A robot has at
+        most one such model.
     measured : callable or None
-        Measured ranges (n,), m, and bearings (n,), rad, computed from the true values. The
-        parameter ``sensor`` selects the sensor: ``laser``, ``sonar`` or the name of a
-        device. Bearings matter for devices that report them (`View.measured`), not for
-        beams.
+        Measured ranges (n,), m, and bearings (n,), rad, computed from the true values.
+        The parameter ``sensor`` selects the sensor: ``laser``, ``sonar`` or the name of
+        a device. Bearings matter for devices that report them (`View.measured`), not
+        for beams.
     """
 
     odometry: Callable[[S, View], tuple[float, float, float]] | None = None

@@ -178,25 +178,26 @@ class Device(Generic[S, R]):
         Class of its descriptions.
     read : callable
         Takes a reading in the current state, from a description and a
-        `botyard.devices.view.View`. It is called on demand and changes nothing; the same
-        state gives the same reading.
+        `botyard.devices.view.View`. It is called on demand and changes nothing; the
+        same state gives the same reading.
     fields : tuple of Field
         Columns of a reading, which all interfaces show.
     rows : callable
         Rows of a reading in these columns.
     beams : callable or None
-        Beams of a range sensor, from a description and whether sensors have errors. They
-        are cast in every step while there is a subscriber, otherwise on reading.
+        Beams of a range sensor, from a description and whether sensors have errors.
+        They are cast in every step while there is a subscriber, otherwise on reading.
         `View.ranges` has the ranges.
     senses : Visible
         `Visible` classes that the beams detect.
     part : str
         For kinds of the package whose objects the robot creates in the engine: the
-        attribute (``electrics.battery``) with the object, or the objects, of the kind, see
-        `View.part_of_robot`. Empty: the robot adds `table` and `beams`.
+        attribute (``electrics.battery``) with the object, or the objects, of the kind,
+        see `View.part_of_robot`. Empty: the robot adds `table` and `beams`.
     table : type of Table, or None
-        Columns of the state of the devices: each device has a row, `View.memory`, which is
-        saved with the world. A table with a method ``act(engine, dt)`` acts in every step.
+        Columns of the state of the devices: each device has a row, `View.memory`, which
+        is saved with the world. A table with a method ``act(engine, dt)`` acts in every
+        step.
     start : callable or None
         Initial values of the columns, by name, from a description. So parameters reach
         ``act``. Other columns start with `Column.start`.
@@ -220,8 +221,8 @@ class Device(Generic[S, R]):
     aria : tuple of AriaKey
         Lines of ARIA's parameter files that set its parameters.
     stage : mapping of str to str
-        Properties of robots in Stage's world files that set its parameters: plain numbers,
-        in m if the parameter is in m.
+        Properties of robots in Stage's world files that set its parameters: plain
+        numbers, in m if the parameter is in m.
 
     Raises
     ------

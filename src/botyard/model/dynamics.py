@@ -32,8 +32,8 @@ class Gains:
     Attributes
     ----------
     p, d : float
-        Gains per m and per m/s, or per rad and per rad/s. The output is N or N·m, or m/s or
-        rad/s if the output is a velocity.
+        Gains per m and per m/s, or per rad and per rad/s. The output is N or N·m, or
+        m/s or rad/s if the output is a velocity.
     """
 
     p: float = 10.0
@@ -101,24 +101,24 @@ class DynamicsSpec:
         Moment of inertia about the vertical through the centre of mass, kg·m²; None: it
         follows from the outline, filled evenly.
     center : (float, float) or None
-        Centre of mass in the body's frame, m; None: the origin for a driven body, otherwise
-        the centroid of the outline.
+        Centre of mass in the body's frame, m; None: the origin for a driven body,
+        otherwise the centroid of the outline.
     friction : float
-        Coefficient of friction at the sides. In a contact, the product of both coefficients
-        counts. Walls have 1.
+        Coefficient of friction at the sides. In a contact, the product of both
+        coefficients counts. Walls have 1.
     floor_friction : float
         Coefficient of friction on the floor (Coulomb). A driven body has wheels instead
         while its motors drive it, see `traction`.
     restitution : float
-        Coefficient of restitution, 0 to 1: share of the impact speed that comes back. In a
-        contact, the product of both coefficients counts. Walls have 1.
+        Coefficient of restitution, 0 to 1: share of the impact speed that comes back.
+        In a contact, the product of both coefficients counts. Walls have 1.
     linear_damping, angular_damping : float
         Share of the velocity that is lost in a second, 0 to 1, in addition to friction.
     controller : PoseController
         Controller for commanded poses.
     traction : float
-        Coefficient of friction between the driven wheels and the floor. It limits the force
-        of the motors.
+        Coefficient of friction between the driven wheels and the floor. It limits the
+        force of the motors.
 
     Raises
     ------
@@ -157,7 +157,8 @@ class AreaMoments:
         Mean square distance from the centroid, m². Times the mass, it is the moment of
         inertia.
     reach : float
-        Mean distance from the centroid, m: the lever arm of the torque of floor friction.
+        Mean distance from the centroid, m: the lever arm of the torque of floor
+        friction.
     """
 
     area: float

@@ -103,7 +103,8 @@ def checked(
     Raises
     ------
     TableError
-        The data is invalid. The message names the key, the expected and the found value.
+        The data is invalid. The message names the key, the expected and the found
+        value.
     """
     try:
         found = msgspec.convert(raw, kind, strict=strict)
@@ -436,8 +437,8 @@ class FileTable(Generic[S]):
     name : str, optional
         Name of the structure; default: derived from the name of the class.
     base : type of msgspec.Struct
-        Structure with the keys that are not fields of the description, or that other code
-        reads.
+        Structure with the keys that are not fields of the description, or that other
+        code reads.
     apart : tuple of str
         Fields of the description that are not in the table, or that other code reads.
 

@@ -155,7 +155,7 @@ class Kinematics:
 
     @property
     def has_two_wheels(self) -> bool:
-        """Whether the body has two driven wheels on one axle, each with its own speed."""
+        """Whether the body has two driven wheels on one axle, with separate speeds."""
         return self.kind is Drive.DIFF
 
     @property

@@ -257,7 +257,8 @@ def parse_robot(text: str, name: str) -> RobotSpec:
     Raises
     ------
     ModelError
-        The file is invalid. The message names the key, the expected and the found value.
+        The file is invalid. The message names the key, the expected and the found
+        value.
     """
     return robot_of(_parse_toml(text, name), name)
 
@@ -274,7 +275,8 @@ def robot_of(
     Raises
     ------
     ModelError
-        The file is invalid. The message names the key, the expected and the found value.
+        The file is invalid. The message names the key, the expected and the found
+        value.
     """
     try:
         whole = gather_devices(_resolve(dict(table), name, built_in=built_in))

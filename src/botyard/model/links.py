@@ -89,8 +89,8 @@ class Joint:
     name : str
         Name in sensor_msgs/JointState.
     kind : str
-        URDF's kind: ``fixed``, ``continuous`` (rotates about the axis without limits) or
-        ``prismatic`` (slides along the axis).
+        URDF's kind: ``fixed``, ``continuous`` (rotates about the axis without limits)
+        or ``prismatic`` (slides along the axis).
     parent, child : str
         Names of the two links.
     pose, z : Pose, float
@@ -210,8 +210,8 @@ def robot_model(
     profile : str
         Name profile, which determines the frame names of devices.
     footprint : str
-        Name of a root link below the body, such as ``base_footprint`` (REP-120); empty: no
-        such link.
+        Name of a root link below the body, such as ``base_footprint`` (REP-120); empty:
+        no such link.
     """
     links = [
         Link(

@@ -56,8 +56,8 @@ class MapBuilder:
     Raises
     ------
     ArgumentError
-        The constructor and all methods raise it for a value that is not a finite number or
-        not a text, as the parameter demands.
+        The constructor and all methods raise it for a value that is not a finite number
+        or not a text, as the parameter demands.
     """
 
     name: str = "map"
@@ -100,7 +100,7 @@ class MapBuilder:
         return self._line([*corners, corners[0]])
 
     def rectangle(self, x: float, y: float, width: float, height: float) -> MapBuilder:
-        """Draw a rectangle (a block or the walls of a hall) from its lower left corner."""
+        """Draw a rectangle, a block or the walls of a hall, from its lower left corner."""
         x0, y0 = _numbers(x=x, y=y)
         width, height = _numbers(width=width, height=height)
         return self._around(
@@ -207,8 +207,8 @@ class MapBuilder:
         width, height : float
             Size, m.
         doors : mapping of str to doors
-            Doors by side, ``south``, ``east``, ``north``, ``west``. Distances count from the
-            left or lower end.
+            Doors by side, ``south``, ``east``, ``north``, ``west``. Distances count
+            from the left or lower end.
 
         Raises
         ------
@@ -480,8 +480,8 @@ def maze(
     cell : float
         Edge of a cell, m.
     loops : float
-        Fraction of the remaining inner walls to remove, 0 to 1, so that there are several
-        routes.
+        Fraction of the remaining inner walls to remove, 0 to 1, so that there are
+        several routes.
     seed : int
         Seed of the random draws.
     """

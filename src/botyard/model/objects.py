@@ -59,25 +59,26 @@ class JointSpec:
     slides : bool
         Whether the joint is prismatic (m); otherwise it is revolute (rad).
     planar : bool
-        Whether the child moves in the plane: a revolute joint has a vertical axis, and a
-        prismatic joint a horizontal one.
+        Whether the child moves in the plane: a revolute joint has a vertical axis, and
+        a prismatic joint a horizontal one.
     at, child_at : Pose
-        Pose of the joint in the frames of parent and child. A prismatic joint moves along x
-        of `at`.
+        Pose of the joint in the frames of parent and child. A prismatic joint moves
+        along x of `at`.
     low, high : float
         Limits, rad or m.
     unlimited : bool
-        Whether the joint has no limits. It then takes the shorter rotation to a position.
+        Whether the joint has no limits. It then takes the shorter rotation to a
+        position.
     inertia : float
         Inertia that an effort accelerates, kg·m² or kg.
     damping : float
         Viscous damping, N·m·s or N·s/m.
     gains : Gains or None
-        Gains of the position controller, whose output is an effort; None: its output is a
-        velocity.
+        Gains of the position controller, whose output is an effort; None: its output is
+        a velocity.
     mass, moment : float
-        Mass of the child, kg, and its moment of inertia about the vertical, kg·m²; 0: it is
-        kinematic. Only messages to clients use them.
+        Mass of the child, kg, and its moment of inertia about the vertical, kg·m²; 0:
+        it is kinematic. Only messages to clients use them.
     """
 
     name: str

@@ -28,9 +28,9 @@ class Parameter(msgspec.Struct, frozen=True):
     Attributes
     ----------
     unit : str
-        Unit inside the program: ``m``, ``rad``, ``s``, …; empty: a plain number or a text.
-        Files have degrees for radians. A field of several numbers lists their units in
-        order, with blanks between.
+        Unit inside the program: ``m``, ``rad``, ``s``, …; empty: a plain number or a
+        text. Files have degrees for radians. A field of several numbers lists their
+        units in order, with blanks between.
     low, high : float
         Bounds, inclusive, in that unit: see `range_problem`.
     key : str

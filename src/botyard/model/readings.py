@@ -26,8 +26,8 @@ class LaserScan:
     frame_pose : Pose
         Pose of the laser in the robot's frame, m and rad.
     angle_min, angle_max, angle_increment : float
-        Bearings of the first and the last reading, and their spacing, rad, in the laser's
-        frame.
+        Bearings of the first and the last reading, and their spacing, rad, in the
+        laser's frame.
     scan_time : float
         Time between two scans, s.
     range_min, range_max : float

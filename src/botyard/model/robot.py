@@ -69,9 +69,11 @@ class OdometryDrift:
     Attributes
     ----------
     turn_by_turn, turn_by_distance : float
-        Variance of the heading, rad², per rad of rotation (α1), and per m of distance (α2).
+        Variance of the heading, rad², per rad of rotation (α1), and per m of distance
+        (α2).
     distance_by_distance, distance_by_turn : float
-        Variance of the distance, m², per m of distance (α3), and per rad of rotation (α4).
+        Variance of the distance, m², per m of distance (α3), and per rad of rotation
+        (α4).
 
     Raises
     ------
@@ -114,16 +116,17 @@ class CommandSpec:
     Attributes
     ----------
     latency : float
-        Time from a motion command until it takes effect, s of simulated time, rounded to
-        whole steps. Velocities, distance moves, headings and stops are delayed. Changes of
-        limits, the switch of the motors, and changes of the robot from outside are not.
+        Time from a motion command until it takes effect, s of simulated time, rounded
+        to whole steps. Velocities, distance moves, headings and stops are delayed.
+        Changes of limits, the switch of the motors, and changes of the robot from
+        outside are not.
     jitter : float
-        Half-width of the uniform error of the latency, s, drawn for each command. Commands
-        never overtake each other.
+        Half-width of the uniform error of the latency, s, drawn for each command.
+        Commands never overtake each other.
     rate : float
-        Rate of the robot's control cycles, Hz of simulated time; 0: each step is a cycle. A
-        command takes effect in the first cycle after its latency. Cycle k takes place at
-        simulated time k / rate, in the first step at or after it.
+        Rate of the robot's control cycles, Hz of simulated time; 0: each step is a
+        cycle. A command takes effect in the first cycle after its latency. Cycle k
+        takes place at simulated time k / rate, in the first step at or after it.
     scale : Axes
         Factors of a velocity command by axis, applied before the limits. Odometry ends
         distance moves and headings, so they stay exact.
@@ -268,13 +271,14 @@ class RobotSpec:
         Speeds and accelerations.
     ramps : str
         Integration of a step with changing velocity. ``euler``: the whole step at the
-        velocity at its end, as in AMRISim, so distances depend on the time step. ``exact``:
-        the velocity changes linearly within the step. Speeds at the ends of steps are the
-        same.
+        velocity at its end, as in AMRISim, so distances depend on the time step.
+        ``exact``: the velocity changes linearly within the step. Speeds at the ends of
+        steps are the same.
     odometry_error : Axes
-        Proportional error of odometry: each axis has a random factor within ± this value
-        (pioneer-protocol §11.4), drawn for each step. This is AMRISim's error model. Its
-        statistics depend on the time step: errors of shorter steps average out more.
+        Proportional error of odometry: each axis has a random factor within ± this
+        value (pioneer-protocol §11.4), drawn for each step. This is AMRISim's error
+        model. Its statistics depend on the time step: errors of shorter steps average
+        out more.
     odometry_error_low : Axes or None
         Smallest errors, if they are not the negatives of the largest.
     odometry_drift : OdometryDrift
@@ -283,12 +287,12 @@ class RobotSpec:
         Whether odometry is the true pose (Stage's ``localization "gps"``).
     odometry_origin : Pose or None
         World pose of the origin of odometry when the robot starts, m, m, rad; None: its
-        start pose, so that odometry starts at zero. Perfect odometry has the origin of the
-        world, and in episodes of many worlds odometry starts at zero.
+        start pose, so that odometry starts at zero. Perfect odometry has the origin of
+        the world, and in episodes of many worlds odometry starts at zero.
     wheel_ratio : float
         Diameter of the right wheel divided by the diameter of the left, which odometry
-        takes for 1 (UMBmark's E_d). Only robots with two driven wheels on one axle may have
-        another ratio.
+        takes for 1 (UMBmark's E_d). Only robots with two driven wheels on one axle may
+        have another ratio.
     commands : CommandSpec
         Delay, rate and scale of commands.
     lasers : tuple of LaserSpec
@@ -297,8 +301,8 @@ class RobotSpec:
         Sonar ring.
     devices : tuple of DeviceSpec
         Further sensors and contact switches, of the kinds of `botyard.model.devices`. A
-        default device (`botyard.model.devices.STANDARD`) is listed only if it differs from
-        the default. ``spec.NAME`` is ``spec.device("NAME")``.
+        default device (`botyard.model.devices.STANDARD`) is listed only if it differs
+        from the default. ``spec.NAME`` is ``spec.device("NAME")``.
     pioneer : PioneerSpec
         Constants of the Pioneer protocol.
     battery : BatterySpec
@@ -315,7 +319,8 @@ class RobotSpec:
     gyro : bool
         Whether it has a gyro that clients may request.
     dynamics : DynamicsSpec or None
-        Mass properties, with which forces move it; None: its motion is purely kinematic.
+        Mass properties, with which forces move it; None: its motion is purely
+        kinematic.
 
     Raises
     ------

@@ -43,8 +43,8 @@ class RobotState(NamedTuple):
     twist : Twist
         Velocity in the robot's frame.
     motors, stalled, estop : bool
-        Motors are enabled; the robot is blocked while translating; an emergency stop is in
-        progress.
+        Motors are enabled; the robot is blocked while translating; an emergency stop is
+        in progress.
     limits, accel, decel : Axes
         Speed limits, accelerations and decelerations in force; m/s, m/s² and rad.
     odometry_error : Axes

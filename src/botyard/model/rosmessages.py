@@ -41,7 +41,8 @@ class Place:
     index, count : int
         Index of the device, from 0, and number of devices.
     tail : str
-        Suffix of the device's name after the name of its kind: empty, or ``_2`` and so on.
+        Suffix of the device's name after the name of its kind: empty, or ``_2`` and so
+        on.
     type_name : str
         Model of the device, if its description names one.
     """
@@ -126,7 +127,8 @@ class ScanArrays(NamedTuple):
     ----------
     is_open : bool
         Whether a range is infinite if the beam met nothing, and negative infinite if an
-        object is nearer than the laser measures (REP-117). Otherwise ranges are as read.
+        object is nearer than the laser measures (REP-117). Otherwise ranges are as
+        read.
     """
 
     is_open: bool
@@ -227,13 +229,13 @@ class RosMessage(Generic[S, R]):
     type_name : str
         Message type, for example ``botyard_msgs/FiducialArray``.
     fields : callable
-        Message of a reading: values by field name, nested as the message is; a `Pose` for a
-        geometry_msgs/Pose. The field ``header`` is filled in. None: no message.
+        Message of a reading: values by field name, nested as the message is; a `Pose`
+        for a geometry_msgs/Pose. The field ``header`` is filled in. None: no message.
     definitions : mapping of str to str
         Definitions of message types that are not ROS's own, in order of dependency.
     frame : str or None
-        Frame of the sensor, without the robot's prefix; empty: the robot's own; None: the
-        header names no frame.
+        Frame of the sensor, without the robot's prefix; empty: the robot's own; None:
+        the header names no frame.
     profiles : tuple of str
         Name profiles that have the topic.
     period : float
@@ -241,12 +243,12 @@ class RosMessage(Generic[S, R]):
     about : str
         One line of description; empty: the description of the kind.
     version : callable or None
-        If given, the topic is latched: a message is published only when this value of the
-        reading changes.
+        If given, the topic is latched: a message is published only when this value of
+        the reading changes.
     beams : ScanArrays, EndPoints or None
-        For kinds with beams: how the message follows from their ranges. The messages of all
-        robots are then made at once, and faster than by `fields`, which must give the same
-        message.
+        For kinds with beams: how the message follows from their ranges. The messages of
+        all robots are then made at once, and faster than by `fields`, which must give
+        the same message.
     """
 
     topic: str

@@ -137,10 +137,10 @@ class Scene:
     special_walls : tuple of SpecialWalls
         Rows of `segments` that are not ordinary walls.
     traced : tuple of TracedCells
-        Rows of `segments` that outline solid cells, each with its raster. `from_array` and
-        the readers of images and grids set it. The inside of these outlines is solid; the
-        inside of other closed walls is a hall. Rows that no longer outline these cells
-        count as other walls.
+        Rows of `segments` that outline solid cells, each with its raster. `from_array`
+        and the readers of images and grids set it. The inside of these outlines is
+        solid; the inside of other closed walls is a hall. Rows that no longer outline
+        these cells count as other walls.
     points : (m, 2) float64 array
         Scan points, m; each fills the square [x, x + resolution) × [y, y + resolution)
         (decisions, "Comparing").
@@ -162,8 +162,8 @@ class Scene:
     Raises
     ------
     ArgumentError
-        An array has the wrong shape or a number that is not finite, or the resolution is
-        not positive.
+        An array has the wrong shape or a number that is not finite, or the resolution
+        is not positive.
     ModelError
         The rows of special walls are not rows of `segments`.
     """
@@ -224,22 +224,23 @@ class Scene:
         Parameters
         ----------
         solid : (rows, columns) array of bool
-            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid. For an
-            image, reverse the rows: ``solid[::-1]``.
+            Row 0 is the lowest, column 0 the leftmost, as in a nav_msgs/OccupancyGrid.
+            For an image, reverse the rows: ``solid[::-1]``.
         resolution : float
             Edge of a cell, m.
         origin : Pose or tuple
-            Lower left corner of cell (0, 0): x, y, m; a third number rotates the array about
-            it, rad.
+            Lower left corner of cell (0, 0): x, y, m; a third number rotates the array
+            about it, rad.
         name : str
             Display name.
 
         Raises
         ------
         ArgumentError
-            The array is not two-dimensional or not of bool, the resolution is not positive, the
-            origin is not two or three finite numbers, the name is not a str, or a cell would be
-            farther than `MAX_EXTENT_M` from the origin of the world.
+            The array is not two-dimensional or not of bool, the resolution is not
+            positive, the origin is not two or three finite numbers, the name is not a
+            str, or a cell would be farther than `MAX_EXTENT_M` from the origin of the
+            world.
         """
         try:
             cells = np.asarray(solid)
@@ -304,8 +305,8 @@ class Scene:
         ArgumentError
             The resolution is not positive, or `filled` is not a bool.
         WorldError
-            There are more than 10⁸ cells, or there is nothing to draw: no walls, no points and
-            no traced raster.
+            There are more than 10⁸ cells, or there is nothing to draw: no walls, no
+            points and no traced raster.
         """
         return rasterise(
             self,
@@ -387,7 +388,8 @@ def check_extent(lines: Float2D, what: str) -> None:
     Raises
     ------
     ArgumentError
-        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the origin.
+        They are wider or higher than `MAX_EXTENT_M`, or farther than that from the
+        origin.
     """
     ends = lines.reshape(-1, 2)
     if len(ends):

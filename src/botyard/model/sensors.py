@@ -46,7 +46,8 @@ def check_latency(what: str, latency: float, jitter: float) -> None:
     Raises
     ------
     ModelError
-        The latency is not within 0 and `MAX_LATENCY_S`, or the jitter exceeds the latency.
+        The latency is not within 0 and `MAX_LATENCY_S`, or the jitter exceeds the
+        latency.
     """
     if not 0.0 <= latency <= MAX_LATENCY_S:
         raise ModelError(
@@ -91,18 +92,19 @@ class LaserSpec(DeviceSpec):
     pose : Pose
         Mounting in the robot's frame, m and rad.
     size : tuple of float
-        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no case.
+        Length and width of its case, m; part of the robot's outline. ``(0, 0)``: no
+        case.
     fov : float
         Angle between the first and the last ray, rad.
     samples : int
         Number of rays. Their spacing is fov/(samples − 1); the first is at −fov/2
         (pioneer-protocol §7, SEN-002).
     range_min, range_max : float
-        Range limits, m. A nearer surface reads `range_min`; a ray that hits nothing reads
-        `range_max`.
+        Range limits, m. A nearer surface reads `range_min`; a ray that hits nothing
+        reads `range_max`.
     flipped : bool
-        Whether it is mounted upside down. Readings are then served clockwise until a client
-        configures the scan.
+        Whether it is mounted upside down. Readings are then served clockwise until a
+        client configures the scan.
     range_noise : float
         Half-width of the uniform error of each range, m.
     range_deviation : float
@@ -112,29 +114,31 @@ class LaserSpec(DeviceSpec):
         Part of this standard deviation that grows with the range, m per m of range:
         σ² = range_deviation² + (range_share · r)².
     angle_noise : float
-        Half-width of the uniform error of each ray's bearing, rad, drawn for every scan.
+        Half-width of the uniform error of each ray's bearing, rad, drawn for every
+        scan.
     reflector : ReflectorRule
         Conditions for reporting bright returns.
     update_rate : float
-        Publishing rate of interfaces such as ROS, Hz of simulated time; 0: in every step.
-        Readings on request (programs, Pioneer clients) do not depend on it: they show the
-        current state, or the measurement that `measurement_rate` and `latency` determine.
+        Publishing rate of interfaces such as ROS, Hz of simulated time; 0: in every
+        step. Readings on request (programs, Pioneer clients) do not depend on it: they
+        show the current state, or the measurement that `measurement_rate` and `latency`
+        determine.
     measurement_rate : float
         Rate of measurements, Hz of simulated time; 0: in every step. Between two
-        measurements all readers get the last one, with its stamp, and a latency starts with
-        the measurement. Measurement k takes place at simulated time k / rate, in the first
-        step at or after it. A laser with fewer measurements than steps measures even if
-        nothing reads it.
+        measurements all readers get the last one, with its stamp, and a latency starts
+        with the measurement. Measurement k takes place at simulated time k / rate, in
+        the first step at or after it. A laser with fewer measurements than steps
+        measures even if nothing reads it.
     latency : float
-        Time from a measurement until its reading is available, s of simulated time, rounded
-        to whole steps. The stamp is the time of the measurement. A laser with a latency
-        measures in every step, even if nothing reads it.
+        Time from a measurement until its reading is available, s of simulated time,
+        rounded to whole steps. The stamp is the time of the measurement. A laser with a
+        latency measures in every step, even if nothing reads it.
     jitter : float
-        Half-width of the uniform error of the latency, s, drawn for each scan. Scans never
-        overtake each other.
+        Half-width of the uniform error of the latency, s, drawn for each scan. Scans
+        never overtake each other.
     missing : float
-        Fraction of the rays, 0 to 1, that return nothing although they hit an object; drawn
-        for each ray of each scan. Such rays read `range_max`.
+        Fraction of the rays, 0 to 1, that return nothing although they hit an object;
+        drawn for each ray of each scan. Such rays read `range_max`.
 
     Raises
     ------
@@ -242,14 +246,14 @@ class SonarSpec(DeviceSpec):
     fov : float
         Opening angle of a transducer's cone, rad (used by the ``closest`` projection).
     range_min, range_max : float
-        Range limits, m, which also bound the limits of each transducer. A nearer surface
-        reads `range_min`; a transducer that hits nothing reads `range_max`.
+        Range limits, m, which also bound the limits of each transducer. A nearer
+        surface reads `range_min`; a transducer that hits nothing reads `range_max`.
     noise : float
         Half-width of the uniform error of readings other than `range_max`, m.
     rays : int
         Number of rays that each transducer casts over its cone, of which the shortest
-        counts; 1: only the central ray (SEN-017, SEN-018). A transducer with its own cone
-        has as many rays as keep the spacing.
+        counts; 1: only the central ray (SEN-017, SEN-018). A transducer with its own
+        cone has as many rays as keep the spacing.
     update_rate, measurement_rate : float
         Rates, Hz, see `LaserSpec`.
     latency, jitter, missing : float

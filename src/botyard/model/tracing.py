@@ -47,10 +47,11 @@ class TracedCells:
     Attributes
     ----------
     first, last : int
-        Rows `first` to `last` − 1 of `Scene.segments` are the outlines of the solid cells;
-        there may be none.
+        Rows `first` to `last` − 1 of `Scene.segments` are the outlines of the solid
+        cells; there may be none.
     rows, columns : int
-        Size in cells. Cells without an outline around them are free, also at the border.
+        Size in cells. Cells without an outline around them are free, also at the
+        border.
     width, height : float
         Size of a cell, m, along the rows and across them.
     origin : Pose
