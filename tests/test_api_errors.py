@@ -132,7 +132,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     ),
     "lasers": (
         lambda s, r: s.add_robot("p3dx", lasers="lms200"),
-        r'lasers: expected a list .* one laser is a list, too: \["lms200"\]',
+        r'lasers: expected a list .* one laser is also a list: \["lms200"\]',
     ),
     "laser number": (
         lambda s, r: s.add_robot("p3dx", lasers=[1]),
@@ -482,7 +482,7 @@ def test_doubtful_places_are_warned_about() -> None:
     )
     with pytest.warns(
         PlacementWarning,
-        match="robot wall at x=5 m, y=0 m touches something where it begins",
+        match="robot wall at x=5 m, y=0 m touches something at its start",
     ) as caught:
         sim.add_robot("p3dx", "wall", pose=(5, 0, 0))
 
@@ -490,7 +490,7 @@ def test_doubtful_places_are_warned_about() -> None:
     assert caught[0].filename == __file__
     with pytest.warns(
         PlacementWarning,
-        match="robot far at x=500 m, y=5 m begins more than 100 m outside of the map",
+        match="robot far at x=500 m, y=5 m starts more than 100 m outside of the map",
     ):
         sim.add_robot("p3dx", "far", pose=(500, 5, 0))
 

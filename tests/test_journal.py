@@ -178,7 +178,7 @@ def test_journals_with_restores_in_them() -> None:
     told = again(sim, act)
     assert [e.tick for e in told if isinstance(e.change, Restore)] == [5, 4]
     with pytest.raises(
-        StateError, match="the next change is of tick 3, but 6 steps have been done"
+        StateError, match="the next change belongs to tick 3, but 6 steps are done"
     ):
         list(resimulate(sim, told, 9))
 
@@ -257,7 +257,7 @@ def test_each_kind_of_change_can_be_done_again() -> None:
     class Unknown(Change):
         pass
 
-    with pytest.raises(StateError, match="nobody knows how to do Unknown again"):
+    with pytest.raises(StateError, match="no function is registered to replay Unknown"):
         apply(Unknown(), Simulation(), "api")
 
 

@@ -141,7 +141,7 @@ def test_a_call_that_fails_is_no_part_of_an_episode() -> None:
     worlds.param("range_noise")[2] = np.nan
     with pytest.raises(
         ArgumentError,
-        match=r"world 2: ranges or errors of a sensor .* episode has begun, without readings",
+        match=r"world 2: ranges or errors of a sensor .* episode has started, without readings",
     ):
         worlds.reset()
 

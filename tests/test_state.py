@@ -553,7 +553,7 @@ def test_commands_that_wait_count_by_their_values() -> None:
     sim.submit("a", Odd())
     with pytest.raises(
         StateError,
-        match=r"a command of the class .*Odd waits for the next step, and cannot be saved",
+        match=r"a command of the class .*Odd waits for the next step and cannot be saved",
     ):
         sim.save_state()
 
@@ -579,7 +579,7 @@ def test_seeds_and_noise_stay_what_they_were() -> None:
     sim = Simulation(SCENE, seed=-5)
     sim.restore(sim.save_state())
     assert sim.seed == -5
-    with pytest.raises(AttributeError, match="said when the simulation is made"):
+    with pytest.raises(AttributeError, match="set it when you make the simulation"):
         sim.sensor_noise = False
 
 
@@ -752,7 +752,9 @@ def test_no_table_of_a_crafted_state_counts_for_bodies() -> None:
     head[2][5] |= {"": ["a"], "contact": ["a", "b"]}
     crafted = msgspec.msgpack.encode(head)
     whole = MAGIC + struct.pack("<I", len(crafted)) + crafted + state[begin + size :]
-    with pytest.raises(StateError, match='a table "" of a device that is not here'):
+    with pytest.raises(
+        StateError, match='a table "" of a device that is not installed'
+    ):
         sim.restore(changed(whole, 0, MAGIC))
     assert sim.digest() == digest
 
@@ -785,11 +787,11 @@ def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
         (lambda head: head[rays][0].__setitem__(4, 10**9), "rays"),
         (lambda head: head[queue][0][4].__setitem__("rows", [99]), "rows"),
         (lambda head: head[queue][0][4].__setitem__("rows", [0.5]), "rows"),
-        (lambda head: head[roster][4][0].__setitem__(0, ""), "without a name"),
-        (lambda head: head[roster][4][0].__setitem__(0, "b"), "twice"),
+        (lambda head: head[roster][4][0].__setitem__(0, ""), "no valid name"),
+        (lambda head: head[roster][4][0].__setitem__(0, "b"), "name of another body"),
         (
             lambda head: head[roster][4][2].__setitem__(3, [np.inf, 0.0, 0.0]),
-            "was added nowhere",
+            "is not a valid pose",
         ),
         (
             lambda head: head[roster][5].__setitem__("battery", ["a", "b", "c", "z"]),
@@ -812,7 +814,8 @@ def test_heads_that_cannot_be_are_refused_and_change_nothing() -> None:
     other = Simulation(SCENE)
     other.know([THIRSTY, sim.described, *sim.scene.boxes])
     with pytest.raises(
-        StateError, match="expected at most 0 robots that are not here, found 4"
+        StateError,
+        match="expected at most 0 robots that are not in this world, found 4",
     ):
         other.restore(state, budget=Budget(robots=0))
 
@@ -821,14 +824,14 @@ def test_of_another_map_or_of_models_that_are_not_here() -> None:
     sim = world()
     state = sim.save_state()
     with pytest.raises(
-        StateError, match='it is of another map, "hall"; here is "nomap"'
+        StateError, match='it belongs to another map, "hall"; here is "nomap"'
     ):
         Simulation().restore(state)
 
     bare = Simulation(SCENE)
     with pytest.raises(
         StateError,
-        match='the robot model "thirsty" of b is not here, or is another one',
+        match='the robot model "thirsty" of b is not known, or differs from the one here',
     ):
         bare.restore(state)
 

@@ -304,7 +304,7 @@ def test_bodies_with_mass_are_pushed_by_whichever_model_comes() -> None:
         ([[]], "robots: expected at least one model, found none"),
         ([["p3dx", "p3dx-equipped"]], "grippers are not supported"),
         ([["p3dx", 7]], "robots: expected"),
-        ([["p3dx", "amigo"]] * 11, "at most 1024 ways to choose .* found 2048"),
+        ([["p3dx", "amigo"]] * 11, "at most 1024 combinations .* found 2048"),
         (
             [
                 [

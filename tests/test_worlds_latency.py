@@ -319,7 +319,8 @@ def test_no_latency_beyond_the_room_and_no_nonsense() -> None:
         for at in range(2):
             crooked[at] = 10**6
             with pytest.raises(
-                ArgumentError, match="world 1: its state is not one of these worlds"
+                ArgumentError,
+                match="world 1: its state does not belong to these worlds",
             ):
                 worlds.step()
 

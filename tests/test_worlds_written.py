@@ -216,7 +216,7 @@ def test_a_simulation_of_a_pose_that_is_none_is_refused() -> None:
     worlds._batch.state.of(2, "pose")[1, 0] = math.nan
     with pytest.raises(
         ArgumentError,
-        match="world 2: its state is not one of these worlds: state: pose: expected",
+        match="world 2: its state does not belong to these worlds: state: pose: expected",
     ):
         worlds.world(2)
 

@@ -129,7 +129,7 @@ def test_a_state_whose_rows_are_not_those_of_its_robots_is_refused(
     ]
     digest = sim.digest()
     with pytest.raises(
-        StateError, match="rows of the table tyres are not those of its bodies"
+        StateError, match="rows of the table tyres do not match its bodies"
     ):
         sim.restore(join(msgspec.msgpack.encode(head), columns))
 

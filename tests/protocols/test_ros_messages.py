@@ -524,7 +524,7 @@ def test_gps_is_a_fix_of_navsat() -> None:
     (topic,) = [t for t in topics.topics() if t.type_name == "sensor_msgs/NavSatFix"]
     assert (topic.name, topic.about, topic.period) == (
         "/ann/fix",
-        "GPS, in georeferenced maps",
+        "GPS fix, in georeferenced maps",
         1.0,
     )
     made = topics._m

@@ -740,7 +740,7 @@ def test_robots_come_and_go_with_the_world_that_brought_them(tmp_path: Path) -> 
                 desk.sim.remove_robot("zed")
 
             assert (
-                "robot ann at x=10 m, y=14 m touches something where it begins"
+                "robot ann at x=10 m, y=14 m touches something at its start"
                 in await load("wall.yaml")
             )
             assert list(desk.sim.robots) == ["ann", "bob"] and at_start("ann")

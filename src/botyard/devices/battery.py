@@ -1,4 +1,4 @@
-"""A battery that drains while the robot works and charges on a dock (PIO-095, UNS-014)."""
+"""Battery that drains while the robot works and charges on a dock (PIO-095, UNS-014)."""
 
 from __future__ import annotations
 
@@ -26,30 +26,28 @@ if TYPE_CHECKING:
     from botyard.model.scene import Place, Scene
 
 BULK_UNTIL = 80.0
-"""State of charge, %, at which bulk charging ends and overcharging begins."""
+"""State of charge, %, at which bulk charging ends and overcharging starts."""
 FLOAT_FROM = 99.0
-"""State of charge, %, from which the charger is in float mode: it only holds the
-charge.
-"""
+"""State of charge, %, from which the charger only holds the charge (float mode)."""
 DOCK_DISTANCE: Final = 0.35
-"""A robot touches a dock's contacts within this distance of the dock's pose, m …"""
+"""Distance from a dock's pose within which a robot touches its contacts, m."""
 DOCK_ANGLE: Final = math.radians(30)
-"""… and within this angle of the dock's heading, rad."""
+"""Angle from a dock's heading within which a robot touches its contacts, rad."""
 
 
 class Batteries(DeviceTable):
-    """The batteries of all robots.
+    """Batteries of all robots.
 
     Attributes
     ----------
     charge : (n,) float64
         State of charge, %.
     pretended : (n,) float64
-        Voltage that a test command has set, V; NaN: none.
+        Voltage set by a test command, V; NaN: none.
     on_dock : (n,) int8
-        0 or 1: it is connected to a charger.
+        0 or 1: whether the battery is connected to a charger.
     capacity : (n,) float64
-        Energy when full, Wh; 0: it is not simulated, its charge never changes.
+        Energy when full, Wh; 0: the battery is not simulated, and its charge is constant.
     idle_power, motor_power, charge_power : (n,) float64
         See `BatterySpec`, W.
     shutdown : (n,) float64
@@ -83,7 +81,7 @@ class Batteries(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each robot."""
+        """Return a key for each robot."""
         return set(robots)
 
     def __init__(self) -> None:
@@ -94,13 +92,14 @@ class Batteries(DeviceTable):
     inhibits = True
 
     def inhibited(self) -> I8:
-        """Robots whose battery is too low to drive."""
+        """Return the robots whose battery is too low to drive."""
         rows = self.draining
         return self.body[rows[self.is_low(rows)]] if len(rows) else rows
 
     def is_low(self, rows: I8) -> NDArray[np.bool_]:
-        """Whether simulated batteries are too low to drive, (k,) for rows (k,): one
-        that is charging is not.
+        """Return whether simulated batteries are too low to drive, (k,) for rows (k,).
+
+        A charging battery is not too low.
         """
         low: NDArray[np.bool_] = (self.on_dock[rows] == 0) & (
             self.charge[rows] < self.shutdown[rows]
@@ -109,20 +108,18 @@ class Batteries(DeviceTable):
 
     @property
     def draining(self) -> I8:
-        """Rows of the batteries that are simulated, (k,) int64."""
+        """Rows of the simulated batteries, (k,) int64."""
         if self._found[0] != self.layout:
             self._found = self.layout, np.flatnonzero(self.capacity > 0.0)
         return self._found[1]
 
     @property
     def is_idle(self) -> bool:
-        """Whether none drains."""
+        """Whether no battery drains."""
         return not len(self.draining)
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass for the batteries of all robots, and switch off the motors of
-        those that got too low.
-        """
+        """Advance all batteries by `dt` s, and switch off the motors of low ones."""
         rows = self.draining
         if not len(rows):
             return
@@ -146,31 +143,36 @@ class Batteries(DeviceTable):
         return self._docks[1]
 
     def advance(self, rows: I8, dt: float, effort: F8, on_dock: I1) -> None:
-        """Let `dt` s pass for the batteries in `rows`.
+        """Advance the batteries in `rows` by `dt` s.
 
         Parameters
         ----------
         rows : (k,) int64
-            Those that are simulated.
+            Rows of simulated batteries.
+        dt : float
+            Time, s.
         effort : (k,) float64
-            Speed as a share of full speed, 0 … 1 (0 with motors off).
+            Speed as a fraction of full speed, 0 … 1 (0 with motors off).
         on_dock : (k,) int8
-            0 or 1: the robot touches a dock's contacts.
+            0 or 1: whether the robot touches the contacts of a dock.
         """
         self.on_dock[rows] = on_dock
         charge = self.charge[rows]
         power = -(self.idle_power[rows] + self.motor_power[rows] * effort)
-        charging = np.where(
-            charge < FLOAT_FROM, power + self.charge_power[rows], 0.0
-        )  # a full one is held
+        # The charger holds a full battery: it neither drains nor charges.
+        charging = np.where(charge < FLOAT_FROM, power + self.charge_power[rows], 0.0)
         power = np.where(on_dock != 0, charging, power)
+        # Wh times 3600 is J, and power is in W.
         self.charge[rows] = np.clip(
             charge + 100.0 * power * dt / (self.capacity[rows] * 3600.0), 0.0, 100.0
         )
 
 
 def docked(docks: Sequence[Place], poses: F8) -> I1:
-    """Which robots at poses (n, 3), m and rad, touch the contacts of a dock, (n,) int8."""
+    """Return which robots touch a dock's contacts, (n,) int8.
+
+    `poses` are (n, 3), m and rad.
+    """
     found = np.zeros(len(poses), np.int8)
     for dock in docks:
         near = (
@@ -187,25 +189,25 @@ def docked(docks: Sequence[Place], poses: F8) -> I1:
 
 
 class Battery(Row[Batteries]):
-    """State of one robot's battery; it persists between clients' sessions (HSK-017).
+    """Battery state of one robot, which persists between sessions of clients (HSK-017).
 
     Parameters
     ----------
     spec : BatterySpec
-        The model's battery. Without a capacity it never changes by itself.
+        Battery of the model. Without a capacity it never changes by itself.
     table : Batteries, optional
-        Table that holds its columns; without one it gets a table of its own.
+        Table that holds its columns. Default: a table of its own.
     body : int
-        The robot's row.
+        Row of the robot.
     key : str
-        The robot's name.
+        Name of the robot.
 
     Attributes
     ----------
     charge : float
         State of charge, %.
     on_dock : bool
-        Whether charger power is there.
+        Whether charger power is available.
     """
 
     charge = cell(float)
@@ -234,12 +236,12 @@ class Battery(Row[Batteries]):
 
     @property
     def by_charge(self) -> bool:
-        """Reported by its state of charge instead of its voltage."""
+        """Whether the state of charge is reported in place of the voltage."""
         return self.spec.by_charge
 
     @property
     def drains(self) -> bool:
-        """Whether it is simulated."""
+        """Whether the battery is simulated."""
         return self.spec.capacity_wh > 0.0
 
     @property
@@ -254,12 +256,12 @@ class Battery(Row[Batteries]):
 
     @property
     def is_low(self) -> bool:
-        """Too low to drive."""
+        """Whether the battery is too low to drive."""
         return self.drains and bool(self.table.is_low(np.array([self.number]))[0])
 
     @property
     def charge_state(self) -> ChargeState:
-        """What the charger does."""
+        """State of the charger."""
         if not (self.on_dock and self.drains):
             return ChargeState.NOT_CHARGING
         charge = self.charge
@@ -268,11 +270,11 @@ class Battery(Row[Batteries]):
         return ChargeState.OVERCHARGE if charge < FLOAT_FROM else ChargeState.FLOAT
 
     def pretend(self, value: int) -> None:
-        """Override the battery's state (test command 250): per cent for charge
-        batteries, else decivolts; 0 ends the override.
+        """Override the battery state (test command 250).
 
-        A simulated battery takes the charge that belongs to the value and drains or
-        charges from there.
+        `value` is in per cent for charge batteries, otherwise in decivolts; 0 ends the
+        override. A simulated battery takes the charge that belongs to the value, and
+        drains or charges from there.
         """
         spec = self.spec
         self.pretended = math.nan
@@ -289,7 +291,7 @@ class Battery(Row[Batteries]):
             self.charge = spec.charge
 
     def advance(self, dt: float, effort: float, on_dock: bool) -> None:
-        """Let `dt` s pass for this one alone; see `Batteries.advance`."""
+        """Advance this battery alone by `dt` s; see `Batteries.advance`."""
         self.table.advance(
             np.array([self.number]),
             dt,
@@ -299,7 +301,7 @@ class Battery(Row[Batteries]):
 
 
 class BatteryReading(NamedTuple):
-    """A reading of a battery.
+    """Reading of a battery.
 
     Attributes
     ----------
@@ -308,11 +310,11 @@ class BatteryReading(NamedTuple):
     charge : float
         State of charge, %.
     charge_state : ChargeState
-        What the charger does.
+        State of the charger.
     on_dock : bool
-        Charger power is there.
+        Whether charger power is available.
     is_low : bool
-        Too low to drive.
+        Whether the battery is too low to drive.
     """
 
     volts: float
@@ -334,8 +336,9 @@ def _read(_: BatterySpec, view: View) -> BatteryReading:
 
 
 def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
-    """Voltage in 1/10 V, or the state of charge in %, and the charger (pioneer-protocol
-    §5).
+    """Return fields of the SIP (pioneer-protocol §5).
+
+    They are the voltage in 1/10 V, or the state of charge in %, and the charger.
     """
     decivolts = 0 if spec.by_charge else to_int_saturated(found.volts * 10.0, 0, 0xFFFF)
     return {
@@ -347,12 +350,13 @@ def _bits(spec: BatterySpec, found: BatteryReading) -> dict[str, int]:
     }
 
 
-_CHARGING, _DISCHARGING, _FULL = 1, 2, 4  # sensor_msgs/BatteryState
+# Values of sensor_msgs/BatteryState.power_supply_status
+_CHARGING, _DISCHARGING, _FULL = 1, 2, 4
 _STATUS: Final = {ChargeState.NOT_CHARGING: _DISCHARGING, ChargeState.FLOAT: _FULL}
 
 
 def _message(spec: BatterySpec, found: BatteryReading) -> dict[str, Any]:
-    """sensor_msgs/BatteryState; what is not measured is NaN."""
+    """Return a sensor_msgs/BatteryState; quantities that are not measured are NaN."""
     nan, capacity = math.nan, spec.capacity_wh
     return {
         "voltage": found.volts,
@@ -412,7 +416,7 @@ BATTERY: Final = Device(
             topic="battery_recharge_state",
             type_name="std_msgs/Int8",
             fields=lambda _, found: {"data": int(found.charge_state)},
-            about="what the charger does",
+            about="charger state",
             version=lambda found: int(found.charge_state),
             period=1.0,
             profiles=_ARIA,
@@ -421,7 +425,7 @@ BATTERY: Final = Device(
             topic="battery_state",
             type_name="sensor_msgs/BatteryState",
             fields=_message,
-            about="the battery in ROS's own terms",
+            about="battery state with voltage, percentage and charger status",
             period=1.0,
             frame=None,
         ),

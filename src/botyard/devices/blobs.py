@@ -1,6 +1,4 @@
-"""Blob finder: a camera that reports patches of the colours that it was taught (formats
-§4.3).
-"""
+"""Blob finder: a camera that reports patches of given colours (formats §4.3)."""
 
 from __future__ import annotations
 
@@ -21,28 +19,26 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 BODY_HEIGHT: Final = 0.6
-"""Height assumed for every body that a blob finder sees, m: bodies of a planar world
-have none.
+"""Height of every body for a blob finder, m: bodies of a planar world have no height.
 """
 MAX_PIXELS: Final = 4096
-"""Greatest width and height of an image, pixels."""
+"""Highest width and height of an image, pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobFinderSpec(DeviceSpec):
-    """A camera that reports blobs: patches of the colours that it was trained on
-    (formats §4.3).
+    """Camera that reports blobs, which are patches of given colours (formats §4.3).
 
     Attributes
     ----------
     pose : Pose
-        Mounting in the robot's frame, m and rad; its heading is the pan angle.
+        Mounting in the robot frame, m and rad; its heading is the pan angle.
     colors : tuple of str
         Colour of each channel, X11 names or ``#rrggbb``.
     image : tuple of int
         Width and height of the image, pixels.
     range_max : float
-        What is farther away is not seen, m.
+        Highest range of visible bodies, m.
     fov : float
         Horizontal field of view, rad.
     """
@@ -69,26 +65,27 @@ class BlobFinderSpec(DeviceSpec):
 
         if not 0.0 < self.fov < math.pi:
             raise ModelError(
-                f"blob finder: field of view must be within 0…180°, found {self.fov:.3f} rad"
+                "blob finder: field of view must be within 0…180°, "
+                f"found {self.fov:.3f} rad"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blob:
-    """A patch of one colour in the image.
+    """Patch of one colour in the image.
 
     Attributes
     ----------
     channel : int
-        Index of the colour among those of the finder.
+        Index of the colour among the colours of the finder.
     color : str
-        The colour.
+        Colour.
     left, top, right, bottom : int
-        Its bounding box, pixels from the upper left corner, the last ones included.
+        Bounding box, pixels from the upper left corner, right and bottom included.
     range : float
-        Distance of what is seen, m.
+        Distance of the visible body, m.
     bearing : float
-        Direction of the patch's middle in the sensor's frame, rad counter-clockwise.
+        Bearing of the patch's centre in the sensor frame, rad counter-clockwise.
     """
 
     channel: int
@@ -102,24 +99,26 @@ class Blob:
 
     @property
     def area(self) -> int:
-        """Pixels."""
+        """Area of the bounding box, pixels."""
         return (self.right - self.left + 1) * (self.bottom - self.top + 1)
 
 
 def find_blobs(spec: BlobFinderSpec, view: View) -> list[Blob]:
-    """The patches of the finder's colours in its image, from left to right.
+    """Return the patches of the finder's colours in its image, from left to right.
 
-    Each column of the image is a ray through its middle; neighbouring columns that see
-    the same body are one patch.
+    Each column of the image is a ray through its centre. Neighbouring columns that see
+    the same body form one patch.
     """
     width, height = spec.image
-    # columns are equally wide on the image plane
+    # Columns have equal widths on the image plane, hence unequal angles.
     offsets = tan(spec.fov / 2) * (1.0 - (2.0 * np.arange(width) + 1.0) / width)
     bearings = elementwise.atan2(offsets, 1.0)
     ranges, rows = view.sight(view.pose.th + bearings, spec.range_max, view.blobs)
+    # In reverse, so that the first of two channels with the same colour counts.
     channels = {rgb(c): i for i, c in reversed(list(enumerate(spec.colors)))}
     names, colors = view.names, view.colors
-    focal = width / 2.0 / tan(spec.fov / 2)  # pixels
+    # Focal length, pixels
+    focal = width / 2.0 / tan(spec.fov / 2)
     found = []
     edges = np.flatnonzero(np.diff(rows)) + 1
     for first, last in zip([0, *edges.tolist()], [*edges.tolist(), width], strict=True):

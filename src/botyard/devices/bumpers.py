@@ -1,6 +1,4 @@
-"""Bumper rings: from the sectors in which a body was touched to the segments that are
-pressed (UNS-005, PIO-076).
-"""
+"""Bumper rings: pressed segments from contact sectors of a body (UNS-005, PIO-076)."""
 
 from __future__ import annotations
 
@@ -23,12 +21,14 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 MAX_BUMPERS: Final = 7
-"""Segments that the standard information packet has bits for, on each side
-(pioneer-protocol §5).
+"""Highest number of segments at each end.
+
+The standard information packet has bits for seven (pioneer-protocol §5).
 """
 SECTORS: Final = 64
-"""Sectors of a body's outline in which contacts are told apart: the bits of
-`View.contact`.
+"""Number of sectors of a body's outline in which contacts are reported.
+
+They are the bits of `View.contact`.
 """
 _ARIA: Final = "Accessories the robot has"
 
@@ -37,9 +37,9 @@ _ARIA: Final = "Accessories the robot has"
 class BumperSpec(DeviceSpec):
     """Rings of contact switches.
 
-    Segments of one ring share its half circle evenly. Front segment 0 is the leftmost
-    one, and numbers grow clockwise seen from above; rear segment 0 is the rightmost
-    one, and numbers go on clockwise.
+    Segments of a ring share its half circle evenly. Front segment 0 is the leftmost
+    one, and numbers grow clockwise seen from above. Rear segment 0 is the rightmost
+    one, and numbers also grow clockwise.
 
     Attributes
     ----------
@@ -53,25 +53,23 @@ class BumperSpec(DeviceSpec):
 
     @property
     def is_empty(self) -> bool:
-        """There is no segment."""
+        """Whether there is no segment."""
         return not (self.front or self.rear)
 
     @property
     def feels(self) -> bool:
-        """The engine must compute contact sectors for the robot (`State.contact`)."""
+        """Whether the engine must compute contact sectors (`State.contact`)."""
         return not self.is_empty
 
 
 class Bumpers(NamedTuple):
-    """Pressed segments: bit i is segment i of the ring (see `BumperSpec` for their
-    places).
-    """
+    """Pressed segments: bit i is segment i of the ring (see `BumperSpec`)."""
 
     front: int = 0
     rear: int = 0
 
     def __bool__(self) -> bool:
-        """Whether any segment is pressed."""
+        """Return whether any segment is pressed."""
         return bool(self.front or self.rear)
 
 
@@ -80,26 +78,25 @@ _TURN: Final = 2.0 * math.pi / SECTORS
 
 
 def pressed(spec: BumperSpec, contact: int) -> Bumpers:
-    """The segments that a contact presses.
+    """Return the segments that a contact presses.
 
     Parameters
     ----------
     spec : BumperSpec
-        The rings.
+        Rings of the robot.
     contact : int
-        Sectors of the body's frame that are touched, see `State.contact`.
+        Touched sectors in the body frame, see `State.contact`.
     """
-    if (
-        not contact or spec.is_empty
-    ):  # fast path: nearly always so, for every robot in every report
+    # Fast path, taken by nearly every robot in every report.
+    if not contact or spec.is_empty:
         return NONE
 
     front = rear = 0
     for k in range(SECTORS):
         if not contact >> k & 1:
             continue
-        # angle from straight left, clockwise: the front ring takes the first half turn,
-        # the rear ring the second
+        # The angle starts at the left and grows clockwise: the front ring takes the
+        # first half turn, the rear ring the second.
         clockwise = (math.pi / 2 - (k + 0.5) * _TURN) % (2.0 * math.pi)
         share = clockwise / math.pi
         if share < 1.0:
@@ -122,7 +119,10 @@ def _message(spec: BumperSpec, found: Bumpers) -> dict[str, Any]:
 
 
 def _bits(_: BumperSpec, found: Bumpers) -> dict[str, int]:
-    """Rear segments from bit 1 on, front segments from bit 9 on (pioneer-protocol §5)."""
+    """Return rear segments from bit 1, front segments from bit 9 on.
+
+    See pioneer-protocol §5.
+    """
     return {"stall_bumpers": (found.rear & 0x7F) << 1 | (found.front & 0x7F) << 9}
 
 

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompassSpec(DeviceSpec):
-    """A compass. It has no parameters."""
+    """Compass without parameters."""
 
     type: str = field(default="compass", init=False)
 
 
 def bearing(th: float) -> float:
-    """Compass heading, rad in [0, 2π), of a robot whose true heading is `th` rad
-    (counter-clockwise from +x, which is east).
+    """Return the compass heading, rad in [0, 2π), of a robot with true heading `th`.
+
+    `th` is in rad, counter-clockwise from +x, which is east.
     """
     return (math.pi / 2 - th) % (2.0 * math.pi)
 
@@ -31,8 +32,9 @@ def _read(_: CompassSpec, view: View) -> float:
 
 
 def _bits(_: CompassSpec, heading: float) -> dict[str, int]:
-    """Units of 2°, 1 … 180; 0 for none (pioneer-protocol §5). North is 180: some
-    clients take 0 for "no compass".
+    """Return the heading in units of 2°, 1 … 180 (pioneer-protocol §5).
+
+    North is 180 instead of 0, because some clients take 0 for "no compass".
     """
     return {"compass": (round(math.degrees(heading) / 2.0) - 1) % 180 + 1}
 

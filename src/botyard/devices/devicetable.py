@@ -1,5 +1,7 @@
-"""What a kind of device declares of its columns beside them: which rows a world has,
-and what follows from restored columns.
+"""Base class of device tables that every world has.
+
+It adds two things to the columns: the expected rows of a world, and values derived from
+restored columns.
 """
 
 from __future__ import annotations
@@ -16,27 +18,28 @@ if TYPE_CHECKING:
 
 
 class DeviceTable(Table):
-    """Columns of a kind of device of which every world has a table
-    (`botyard.devices.worldtables`).
+    """Table of a kind of device that every world has (`botyard.devices.worldtables`).
 
     Attributes
     ----------
     may_lack_rows : bool
-        Rows may have been removed while what they were made for is still described.
+        Whether rows may be missing although their devices are still described.
     """
 
     may_lack_rows: ClassVar[bool] = False
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """`Row.key` of all rows in a world with these robots and joints: saved states
-        with other rows are refused.
+        """Return `Row.key` of all rows in a world with these robots and joints.
+
+        Saved states with other rows are refused.
         """
         raise NotImplementedError
 
     def restored(self, engine: Engine) -> None:
-        """Compute what follows from the columns, after bodies and columns were
-        restored. Nothing by default.
+        """Compute values derived from the columns after a state was restored.
+
+        Bodies and columns are restored already. Does nothing by default.
         """
 
 

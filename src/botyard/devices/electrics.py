@@ -1,5 +1,6 @@
-"""A robot's electrics as its controller board reports them: battery, digital and
-analogue lines, temperature, E-stop, joystick.
+"""Electrics of a robot as its controller board reports them.
+
+They are the battery, digital and analogue lines, temperature, E-stop and joystick.
 """
 
 from __future__ import annotations
@@ -25,23 +26,21 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 DIGITAL_BYTES = 4
-"""Bytes of digital inputs in the I/O packet; the first is also in the SIP."""
+"""Number of digital input bytes in the I/O packet; the SIP also has the first one."""
 ANALOG_INPUTS = 8
-"""Analogue inputs."""
+"""Number of analogue inputs."""
 ANALOG_MAX = 1023
-"""Greatest reading of an analogue input: 10 bits, 5 V (pioneer-protocol §10)."""
+"""Highest reading of an analogue input: 10 bits, 5 V (pioneer-protocol §10)."""
 SERVOS = 16
-"""Pan-tilt servos whose positions are kept."""
+"""Number of pan-tilt servos whose positions are kept."""
 NO_ROWS: Final[I8] = np.zeros(0, np.int64)
 UNSET = -1
-"""Servo position that no client has set yet."""
+"""Position of a servo that no client has set yet."""
 T = TypeVar("T")
 
 
 class Boards(DeviceTable):
-    """The controller boards of all robots; columns are documented at `Electrics` and
-    `Joystick`.
-    """
+    """Controller boards of all robots; `Electrics` and `Joystick` document the columns."""
 
     name = "electrics"
     columns: ClassVar = {
@@ -73,12 +72,13 @@ class Boards(DeviceTable):
     def __init__(self) -> None:
         super().__init__()
         self.may_be_pressed = True
-        """Whether an emergency stop button may be pressed: false spares each step a
-        look at all of them.
+        """Whether an emergency stop button may be pressed.
+
+        False saves each step a look at all buttons.
         """
 
     def inhibited(self) -> I8:
-        """Robots whose emergency stop button is pressed."""
+        """Return the robots whose emergency stop button is pressed."""
         if not self.may_be_pressed:
             return NO_ROWS
         rows: I8 = self.body[(self.estop_pressed != 0) & (self.body != NOBODY)]
@@ -86,18 +86,19 @@ class Boards(DeviceTable):
         return rows
 
     def restored(self, engine: Engine) -> None:
-        """Look at all buttons again."""
+        """Check all buttons again."""
         self.may_be_pressed = True
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each robot."""
+        """Return a key for each robot."""
         return set(robots)
 
 
 class Joystick:
-    """A joystick plugged into the robot, moved by a person at the page, the terminal,
-    or by a program.
+    """Joystick plugged into the robot.
+
+    It is moved at the page, the terminal, or by a program.
     """
 
     def __init__(self, board: Electrics) -> None:
@@ -108,27 +109,27 @@ class Joystick:
 
     @property
     def x(self) -> float:
-        """−1 … 1, to the right."""
+        """Position to the right, −1 … 1."""
         return self._stick(0)
 
     @property
     def y(self) -> float:
-        """−1 … 1, forward."""
+        """Position forward, −1 … 1."""
         return self._stick(1)
 
     @property
     def throttle(self) -> float:
-        """0 … 1: share of the top speed."""
+        """Fraction of the top speed, 0 … 1."""
         return self._stick(2)
 
     @property
     def button1(self) -> bool:
-        """The first button is pressed."""
+        """Whether the first button is pressed."""
         return bool(self._board.table.buttons[self._board.number, 0])
 
     @property
     def button2(self) -> bool:
-        """The second button is pressed."""
+        """Whether the second button is pressed."""
         return bool(self._board.table.buttons[self._board.number, 1])
 
     def set(
@@ -139,34 +140,33 @@ class Joystick:
         button1: bool = False,
         button2: bool = False,
     ) -> None:
-        """Move it; values are limited to their ranges."""
+        """Move the joystick; values are clamped to their ranges."""
         stick = clamp(x, -1.0, 1.0), clamp(y, -1.0, 1.0), clamp(throttle, 0.0, 1.0)
         self._board.write(stick=stick, buttons=(bool(button1), bool(button2)))
 
 
 class Electrics(Row[Boards]):
-    """One robot's electrics: values that persist between clients' sessions (HSK-017).
+    """Electrics of one robot, which persist between sessions of clients (HSK-017).
 
     Attributes
     ----------
     battery : Battery
-        The battery.
+        Battery of the robot.
     digout : int
         Eight digital outputs.
     analog_port : int
-        The analogue input that the SIP shows.
+        Number of the analogue input that the SIP shows.
     temperature : int
-        °C; −128: no sensor.
+        Temperature, °C; −128: no sensor.
     temperature_warning : bool
         Fault flag of the board.
     estop_pressed : bool
-        The emergency stop button is pressed; motors stay off until it is released and
-        they are enabled again.
+        Whether the emergency stop button is pressed. Motors stay off until it is released
+        and they are enabled again.
     joystick : Joystick
-        Joystick.
+        Joystick of the robot.
     version : int
-        Grows with every change made through this object, so that reports can be cached
-        until it changes.
+        Counter of changes made through this object, for caches of reports.
     """
 
     battery: Battery
@@ -199,29 +199,33 @@ class Electrics(Row[Boards]):
         body: int = NOBODY,
         key: str = "",
     ) -> Electrics:
-        """Electrics of a new robot named `key`: rows of these tables, or of tables of
-        its own.
+        """Make the electrics of a new robot named `key`.
+
+        They use rows of the given tables, or of tables of their own.
         """
         return cls(Battery(battery, batteries, body, key), boards, body, key)
 
     @property
     def inputs(self) -> list[int]:
-        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy; see
-        `write_inputs`.
+        """`DIGITAL_BYTES` bytes of digital inputs (1: idle, HIS-003). A copy.
+
+        Change them with `write_inputs`.
         """
         return self._list(self.table.inputs)
 
     @property
     def analog(self) -> list[int]:
-        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy; see
-        `write_analog`.
+        """Readings of the analogue inputs, 0 … `ANALOG_MAX`. A copy.
+
+        Change them with `write_analog`.
         """
         return self._list(self.table.analog)
 
     @property
     def servos(self) -> Mapping[int, int]:
-        """Last position of each pan-tilt servo that a client has moved, as the client
-        gave it.
+        """Last position of each pan-tilt servo, as a client gave it.
+
+        Servos that no client has moved are left out.
         """
         return {
             i: at for i, at in enumerate(self._list(self.table.servos)) if at != UNSET
@@ -243,8 +247,9 @@ class Electrics(Row[Boards]):
 
     @property
     def inhibited(self) -> str:
-        """Why the motors cannot be enabled; "": they can. The engine holds this rule,
-        see `Engine.inhibit`.
+        """Reason why the motors cannot be enabled; empty if they can.
+
+        The engine applies this rule, see `Engine.inhibit`.
         """
         if self.estop_pressed:
             return "the emergency stop button is pressed"
@@ -256,7 +261,7 @@ class Electrics(Row[Boards]):
         self.table.may_be_pressed = True
 
     def test_battery(self, value: int) -> None:
-        """Override the battery's state for tests, see `Battery.pretend`."""
+        """Override the battery state for tests, see `Battery.pretend`."""
         self.battery.pretend(value)
         self.write()
 
@@ -265,8 +270,11 @@ class Electrics(Row[Boards]):
         self.digout = (self.digout & ~mask & 0xFF) | (states & mask & 0xFF)
 
     def write_inputs(self, mask: int, states: int, byte: int = 0) -> None:
-        """Set the digital inputs of one byte that `mask` selects, as the environment
-        would; an unknown byte is ignored.
+        """Set digital inputs of one byte, as the environment would.
+
+        `mask` selects the inputs.
+
+        An unknown byte is ignored.
         """
         if 0 <= byte < DIGITAL_BYTES:
             inputs = self.inputs
@@ -281,8 +289,9 @@ class Electrics(Row[Boards]):
             self.write(analog=analog)
 
     def move_servo(self, servo: int, position: int) -> None:
-        """Store the commanded position of a pan-tilt servo, 0 … 255; servos beyond
-        `SERVOS` are ignored.
+        """Store the commanded position of a pan-tilt servo, 0 … 255.
+
+        Servos from `SERVOS` on are ignored.
         """
         if 0 <= servo < SERVOS:
             servos = self._list(self.table.servos)
@@ -292,18 +301,18 @@ class Electrics(Row[Boards]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectricsSpec(DeviceSpec):
-    """The controller board of a robot. It has no parameters."""
+    """Controller board of a robot, without parameters."""
 
     type: str = field(default="electrics", init=False)
 
 
 class ElectricsReading(NamedTuple):
-    """What a controller board tells; see `Electrics` and `Joystick`.
+    """Reading of a controller board; see `Electrics` and `Joystick`.
 
     Attributes
     ----------
     inputs : int
-        Digital inputs, 8 bits for each byte, the first one lowest.
+        Digital inputs, 8 bits for each byte, the first byte lowest.
     """
 
     inputs: int
@@ -331,8 +340,10 @@ def _read(_: ElectricsSpec, view: View) -> ElectricsReading:
 
 
 def _bits(_: ElectricsSpec, found: ElectricsReading) -> dict[str, int]:
-    """Flags, the analogue input that is selected, 8 bits of it, outputs, temperature in
-    °C (pioneer-protocol §5).
+    """Return fields of the SIP (pioneer-protocol §5).
+
+    They are flags, the selected analogue input and 8 bits of it, outputs, and the
+    temperature in °C.
     """
     return {
         "flags": found.estop_pressed << 5 | found.button1 << 9,
@@ -372,7 +383,7 @@ ELECTRICS: Final = Device(
     pioneer=PioneerFields(report=_bits, is_steady=lambda _: True),
     on_page=False,
 )
-"""The battery is a kind of its own."""
+"""Kind of device; the battery is a kind of its own."""
 
 
 __all__ = [

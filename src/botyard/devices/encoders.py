@@ -1,5 +1,6 @@
-"""Encoders of the two driven wheels (UNS-011): how far each has come by odometry,
-without jumps when the robot is placed elsewhere.
+"""Encoders of the two driven wheels (UNS-011): distances travelled by odometry.
+
+They do not jump when the robot is placed elsewhere.
 """
 
 from __future__ import annotations
@@ -16,28 +17,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodersSpec(DeviceSpec):
-    """Encoders of the driven wheels. They have no parameters: wheels and scales are
-    those of the robot.
+    """Encoders of the driven wheels.
+
+    They have no parameters: the robot defines wheels and scales.
     """
 
     type: str = field(default="encoders", init=False)
 
 
 class Wheel(NamedTuple):
-    """A wheel.
+    """Wheel of a robot.
 
     Attributes
     ----------
     name : str
         ``left`` or ``right``.
     distance : float
-        Signed way since the robot was added, m.
+        Signed distance since the robot was added, m.
     speed : float
-        m/s, forward.
+        Forward speed, m/s.
     angle : float
-        The same way as rotation of the wheel, rad.
+        The same distance as rotation of the wheel, rad.
     rate : float
-        Its rotation, rad/s.
+        Rotation rate of the wheel, rad/s.
     """
 
     name: str
@@ -57,7 +59,9 @@ def wheels(
     path : (float, float)
         Signed distance, m, and rotation, rad.
     velocity : (float, float)
-        Forward, m/s, and rotation, rad/s.
+        Forward velocity, m/s, and turn rate, rad/s.
+    kinematics : Kinematics
+        Kinematics of the robot, for track width and wheel radius.
     """
     distances, speeds = (
         kinematics.wheel_speeds(*path),
@@ -81,7 +85,7 @@ def _read(_: EncodersSpec, view: View) -> list[Wheel]:
 
 ENCODERS: Final = Device(
     name="encoders",
-    about="how far the driven wheels have come",
+    about="distances travelled by the driven wheels",
     spec=EncodersSpec,
     read=_read,
     fields=(Field("wheel", kind=str), Field("distance", "m"), Field("speed", "m/s")),

@@ -1,8 +1,9 @@
-"""Application of error models: to odometry before bodies move, to ranges after beams
-have been cast (see `botyard.model.devices.Errors`).
+"""Application of error models to odometry and ranges.
 
-An error model is a device of the robot. Its errors go into the engine's own columns
-(`State.err`) or into the readings, so that all readers see the same values.
+Odometry is changed before bodies move, ranges after beams were cast (see
+`botyard.model.devices.Errors`). An error model is a device of the robot. Its errors go
+into the engine's own columns (`State.err`) or into the readings, so that all readers
+get the same values.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from botyard.errors import DeviceError, ModelError
 from botyard.model.beams import Bundle
 
 MAX_FACTOR: Final = 1e3
-"""Greatest proportional error of odometry that a model may give."""
+"""Highest proportional error of odometry that a model may return."""
 
 
 class OdometryErrors(Table):
-    """The robots whose odometry has an error model of its own. The state of the models
-    is in tables of theirs.
+    """Robots whose odometry has an error model of its own.
+
+    Tables of the models hold their states.
     """
 
     name = "odometry_error"
@@ -34,7 +36,7 @@ class OdometryErrors(Table):
     columns: ClassVar = {}
 
     def plan(self, engine: Engine) -> None:
-        """Write this step's odometry errors, unless a client has switched them off."""
+        """Write odometry errors of this step, unless a client switched them off."""
         state = engine.state
         for row in self.rows:
             body = int(self.body[row.number])
@@ -42,14 +44,13 @@ class OdometryErrors(Table):
                 OdometryErrorMode.NONE,
                 OdometryErrorMode.PERFECT,
             ):
-                state.err_mode[body] = (
-                    OdometryErrorMode.CONSTANT
-                )  # so that the engine draws no errors of its own
+                # Constant errors keep the engine from drawing its own.
+                state.err_mode[body] = OdometryErrorMode.CONSTANT
                 state.err[body] = row.factors()  # type: ignore[attr-defined]
 
 
 class _OdometryRow(Row[OdometryErrors]):
-    """One robot's error model of odometry."""
+    """Odometry error model of one robot."""
 
     def __init__(
         self,
@@ -65,8 +66,9 @@ class _OdometryRow(Row[OdometryErrors]):
 def _factors(
     reader: DeviceReader[Any], view: View
 ) -> Callable[[], tuple[float, float, float]]:
-    """A function that gives a model's odometry errors of this step; zeros from the step
-    on in which the model fails.
+    """Return a function that computes a model's odometry errors of a step.
+
+    It returns zeros from the step on in which the model fails.
     """
     odometry = reader.kind.errors.odometry  # type: ignore[union-attr]
 
@@ -79,9 +81,8 @@ def _factors(
                 raise ValueError(
                     f"expected errors within ±{MAX_FACTOR:g}, found {(x, y, a)}"
                 )
-            except (
-                Exception
-            ) as error:  # of a package that may be anybody's: whatever it raises
+            # The code may come from any package and raise anything.
+            except Exception as error:
                 reader.fail("odometry", error)
 
         return 0.0, 0.0, 0.0
@@ -90,8 +91,9 @@ def _factors(
 
 
 def _bearings(bundles: Iterable[Bundle]) -> F8:
-    """Bearing of each reading in its sensor's frame, rad; that of the middle where
-    several beams give one.
+    """Return the bearing of each reading in its sensor frame, rad.
+
+    If several beams give one reading, it is the bearing of their centre.
     """
     found = [
         np.array([b.angle0 + b.step * (b.count - 1) / 2])
@@ -106,8 +108,9 @@ def _bearings(bundles: Iterable[Bundle]) -> F8:
 def _distortion(
     reader: DeviceReader[Any], number: int
 ) -> Callable[[tuple[Bundle, ...], F8], None]:
-    """A function that applies a model's errors to a sensor's ranges, in place, within
-    its limits; beams that met nothing stay.
+    """Return a function that applies a model's errors to a sensor's ranges in place.
+
+    Ranges stay within their limits, and beams that hit nothing do not change.
     """
     errors = reader.kind.errors
     view = reader._view.part(number)
@@ -142,7 +145,7 @@ def attach_errors(
     Raises
     ------
     ModelError
-        A model is of a sensor that the robot does not have.
+        A model refers to a sensor that the robot does not have.
     """
     readers = list(readers)
     for reader in readers:
@@ -170,9 +173,8 @@ def attach_errors(
 
 
 def _install_odometry(reader: DeviceReader[Any], engine: Engine) -> None:
-    view = reader._view.part(
-        0, errs=True
-    )  # odometry has an error setting of its own, apart from that of the sensors
+    # Odometry has its own error setting, independent of sensor noise.
+    view = reader._view.part(0, errs=True)
     view.memory = reader._view.memory
     table = engine.optional_table(OdometryErrors)
     row = engine.rows[view.body]

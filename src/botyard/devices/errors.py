@@ -1,5 +1,6 @@
-"""The built-in error models: Gaussian errors of ranges and bearings, and odometry
-errors that follow a Gauss–Markov process.
+"""Built-in error models of ranges and bearings (Gaussian) and of odometry.
+
+Odometry errors follow a Gauss–Markov process.
 """
 
 from __future__ import annotations
@@ -23,19 +24,18 @@ F8 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalErrorsSpec(DeviceSpec):
-    """Gaussian errors of a sensor's readings, in addition to those of the sensor's own
-    model.
+    """Gaussian errors of readings, in addition to the errors of the sensor's own model.
 
     Attributes
     ----------
     sensor : str
-        ``laser`` (all of them), ``sonar``, or the name of a device.
+        ``laser`` (all lasers), ``sonar``, or the name of a device.
     range_bias : float
         Mean error of ranges, m.
     range_deviation : float
         Standard deviation of ranges, m.
     range_share : float
-        Increase of that deviation for each m of range.
+        Increase of the standard deviation for each m of range.
     bearing_deviation : float
         Standard deviation of bearings, rad; for devices that report bearings, not for
         lasers.
@@ -83,8 +83,10 @@ NORMAL_ERRORS: Final = Device(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WanderingOdometrySpec(DeviceSpec):
-    """Odometry whose proportional errors wander about zero (a first-order Gauss–Markov
-    process), as slip, load and tyres make them do.
+    """Odometry whose proportional errors wander about zero.
+
+    They follow a first-order Gauss–Markov process, as errors from slip, load and tyres
+    do.
 
     Attributes
     ----------
@@ -102,7 +104,7 @@ class WanderingOdometrySpec(DeviceSpec):
 
 
 class Wandering(Table):
-    """The present error of each such odometry, in units of its standard deviation."""
+    """Present errors of wandering odometries, in units of their standard deviations."""
 
     name = "wandering_odometry"
     optional = True
@@ -111,7 +113,9 @@ class Wandering(Table):
 
 
 def _wander(spec: WanderingOdometrySpec, view: View) -> tuple[float, float, float]:
-    """E ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time), so that its deviation stays
+    """Advance the errors by one step and return them.
+
+    e ← e·φ + √(1 − φ²)·N(0, 1) with φ = exp(−dt / time) keeps the standard deviation at
     1 (A. Gelb, *Applied Optimal Estimation*, §3.8).
     """
     assert view.memory is not None

@@ -1,7 +1,7 @@
-"""Fiducial finder: detects marked bodies in line of sight, and reads the identifier of
-near ones (formats §4.3).
+"""Fiducial finder: detects marked bodies in line of sight (formats §4.3).
 
-An example of a sensor in a single file: spec, reading and what each interface shows.
+It reads the identifiers of near marks. The module is an example of a sensor in a single
+file: spec, reading, and its form at each interface.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiducialFinderSpec(DeviceSpec):
-    """A sensor that detects marked bodies in line of sight, and reads the identifier of
-    near ones (formats §4.3).
+    """Sensor that detects marked bodies in line of sight (formats §4.3).
+
+    It reads the identifiers of near marks.
 
     Attributes
     ----------
     pose : Pose
-        Mounting in the robot's frame, m and rad.
+        Mounting in the robot frame, m and rad.
     range_min, range_max : float
-        Distance within which marks are found, m.
+        Range of detection, m.
     range_max_id : float
-        Distance within which they can be read, m.
+        Range up to which identifiers can be read, m.
     fov : float
         Field of view, rad.
     """
@@ -55,22 +56,23 @@ class FiducialFinderSpec(DeviceSpec):
 
         if not 0.0 < self.fov <= 2.0 * math.pi + 1e-9:
             raise ModelError(
-                f"fiducial finder: field of view must be within 0…360°, found {self.fov:.3f} rad"
+                "fiducial finder: field of view must be within 0…360°, "
+                f"found {self.fov:.3f} rad"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fiducial:
-    """A detected fiducial mark.
+    """Detected fiducial mark.
 
     Attributes
     ----------
     id : int
-        Its identifier; 0 if it is too far away to be read.
+        Identifier; 0 if the mark is too far away to be read.
     range, bearing : float
-        Polar coordinates of its centre in the sensor's frame: m, rad counter-clockwise.
+        Polar coordinates of the centre in the sensor frame: m, rad counter-clockwise.
     pose : Pose
-        The marked body in the sensor's frame, m and rad.
+        Marked body in the sensor frame, m and rad.
     """
 
     id: int
@@ -80,7 +82,7 @@ class Fiducial:
 
 
 def find_fiducials(spec: FiducialFinderSpec, view: View) -> list[Fiducial]:
-    """The marks that the finder detects, nearest first.
+    """Return the marks that the finder detects, nearest first.
 
     A mark is detected if the centre of its body is within range and field of view, and
     nothing occludes it.
@@ -138,7 +140,7 @@ def _marks(spec: FiducialFinderSpec, found: list[Fiducial]) -> list[Mark]:
 
 FIDUCIAL_FINDER: Final = Device(
     name="fiducial_finder",
-    about="marks in sight",
+    about="fiducial marks in sight",
     spec=FiducialFinderSpec,
     read=find_fiducials,
     fields=(

@@ -1,5 +1,6 @@
-"""GPS: from a pose in a georeferenced map to latitude, longitude and altitude (WGS 84;
-pioneer-protocol §13).
+"""GPS: latitude, longitude and altitude of a pose in a georeferenced map.
+
+Coordinates are WGS 84 (pioneer-protocol §13).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 A: Final = 6378137.0
 """Semi-major axis of the WGS 84 ellipsoid, m."""
 B: Final = 6356752.3142
-"""Semi-minor axis, m."""
+"""Semi-minor axis of the WGS 84 ellipsoid, m."""
 E2: Final = 1.0 - (B / A) * (B / A)
 """First eccentricity squared."""
 EP2: Final = (A / B) * (A / B) - 1.0
@@ -39,12 +40,12 @@ _BAD_SECTORS = frozenset({"badgpssector", "simbadgpssector"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpsSpec(DeviceSpec):
-    """A GPS receiver.
+    """GPS receiver.
 
     Attributes
     ----------
     x, y : float
-        Position of the antenna in the robot's frame, m.
+        Position of the antenna in the robot frame, m.
     dop : float
         Dilution of precision.
     """
@@ -56,19 +57,19 @@ class GpsSpec(DeviceSpec):
 
     @property
     def pose(self) -> Pose:
-        """The antenna in the robot's frame."""
+        """Pose of the antenna in the robot frame."""
         return Pose(self.x, self.y)
 
 
 class Fix(NamedTuple):
-    """A GPS reading.
+    """GPS reading.
 
     Attributes
     ----------
     latitude, longitude : float
         Degrees north and east.
     altitude : float
-        m above the ellipsoid.
+        Altitude above the ellipsoid, m.
     dop : float
         Dilution of precision; 0 within a bad-GPS sector (no usable fix).
     """
@@ -82,12 +83,12 @@ class Fix(NamedTuple):
 def geodetic(
     origin: GeoReference, east: float, north: float, up: float = 0.0
 ) -> tuple[float, float, float]:
-    """Latitude, longitude (°) and altitude (m) of a point `east`, `north`, `up` metres
-    from `origin`.
+    """Return latitude, longitude (°) and altitude (m) of a point relative to `origin`.
 
-    Local tangent plane to Earth-centred coordinates and back by Bowring's formula (B.
-    R. Bowring, *Survey Review* 23, 1976), whose error is far below a millimetre near
-    the ground.
+    The point is `east`, `north` and `up` metres from `origin` in the local tangent
+    plane. It is converted to Earth-centred coordinates and back by Bowring's formula
+    (B. R. Bowring, *Survey Review* 23, 1976), whose error is far below a millimetre
+    near the ground.
     """
     lat, lon = math.radians(origin.latitude), math.radians(origin.longitude)
     (cos_lat, sin_lat), (cos_lon, sin_lon) = cosine_sine(lat), cosine_sine(lon)
@@ -112,14 +113,15 @@ def geodetic(
     lon = atan2(y, x)
     c, s = cosine_sine(lat)
     n = A / math.sqrt(1.0 - E2 * s * s)
-    # p / cos(lat) loses its meaning at the poles; this form holds everywhere
+    # The usual p / cos(lat) − n degenerates at the poles; this form holds everywhere.
     altitude = p * c + z * s - A * A / n
     return math.degrees(lat), math.degrees(lon), altitude
 
 
 def gps_fix(scene: Scene, spec: GpsSpec, pose: Pose) -> Fix | None:
-    """What the receiver of a robot at `pose` reads; None without a georeference
-    (GPS-001 … GPS-007).
+    """Return the reading of a robot's receiver at `pose` (GPS-001 … GPS-007).
+
+    Return None without a georeference.
     """
     if scene.georeference is None:
         return None
@@ -136,7 +138,7 @@ def _read(spec: GpsSpec, view: View) -> Fix | None:
 
 
 def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
-    """sensor_msgs/NavSatFix; without a usable fix, status −1."""
+    """Return a sensor_msgs/NavSatFix, with status −1 without a usable fix."""
     if fix is None:
         return None
     usable = fix.dop > 0.0
@@ -162,8 +164,10 @@ def _message(_: GpsSpec, fix: Fix | None) -> Mapping[str, Any] | None:
 
 
 def _simstat(_: GpsSpec, fix: Fix | None) -> dict[str, float]:
-    """10⁻⁷ °, cm, and 100 × dilution of precision; bit 1 of the flags: the map is
-    georeferenced (pioneer-protocol §8).
+    """Return fields of the SIMSTAT packet (pioneer-protocol §8).
+
+    Units are 10⁻⁷ °, cm, and 100 × dilution of precision. Bit 1 of the flags states
+    that the map is georeferenced.
     """
     if fix is None:
         return {}
@@ -193,7 +197,7 @@ def _rows(fix: Fix | None) -> list[tuple[float, ...]]:
 
 GPS: Final = Device(
     name="gps",
-    about="GPS, in georeferenced maps",
+    about="GPS fix, in georeferenced maps",
     spec=GpsSpec,
     read=_read,
     fields=(

@@ -1,9 +1,9 @@
-"""A two-paddle gripper with a lift: its mechanics, its break beams, and the body that
-it holds (UNS-001).
+"""Two-paddle gripper with a lift: mechanics, break beams, and the held body (UNS-001).
 
-Paddles close until each meets the thing between them, which is then held and carried
-along, or until they meet each other. Only bodies that cannot drive are gripped. Two
-light beams cross the open gripper, the outer near the tips, the inner near the body.
+Each paddle closes until it meets the body between the paddles, or the other paddle. A
+body between both is then held and carried along. Only bodies that cannot drive are
+gripped. Two light beams cross the open gripper, the outer one near the tips, the inner
+one near the robot.
 """
 
 from __future__ import annotations
@@ -33,25 +33,27 @@ if TYPE_CHECKING:
     from botyard.engine.simulation import Engine
 
 STREAM: Final = 64
-"""Random stream of the break beams (they draw nothing from it)."""
+"""Random stream of the break beams, from which they draw nothing."""
 INNER_BEAM: Final = 0.25
 OUTER_BEAM: Final = 0.85
-"""Positions of the break beams along the paddles, as shares of their length."""
+"""Positions of the break beams along the paddles, as fractions of their length."""
 BEAM_TOLERANCE: Final = 1e-4
-"""A beam whose range is this much shorter than the opening is broken, m."""
+"""Difference of range and opening from which a beam counts as broken, m."""
 TOUCH_TOLERANCE: Final = 1e-6
-"""Paddles within this distance of their goal have reached it, m."""
+"""Distance from its goal within which a paddle has reached it, m."""
 MAX_PAIRS_AT_ONCE: Final = 100_000
-"""Pairs of closing grippers and bodies that are tested in one array operation: bounds
-its memory.
+"""Highest number of pairs of closing grippers and bodies in one array operation.
+
+It bounds the memory of the test.
 """
 
 
 def _paddles(
     front: float, reach: float, thickness: float, left: float, right: float
 ) -> tuple[Outline, ...]:
-    """Outlines of two paddles that begin at `front` and whose inner faces are `left`
-    and `right` m from the middle line.
+    """Return the outlines of two paddles that start at `front`.
+
+    Their inner faces are `left` and `right` m from the centre line.
     """
     x0, x1, t = front, front + reach, thickness
     return tuple(
@@ -60,8 +62,9 @@ def _paddles(
 
 
 def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
-    """The outlines that a robot's open gripper adds to its body, m; nothing without a
-    gripper.
+    """Return the outlines that a robot's open gripper adds to its body, m.
+
+    Return nothing without a gripper.
     """
     if robot.gripper is None:
         return ()
@@ -72,31 +75,31 @@ def open_paddles(robot: RobotSpec) -> tuple[Outline, ...]:
 
 
 class Grippers(DeviceTable):
-    """The grippers of all robots.
+    """Grippers of all robots.
 
     Attributes
     ----------
     left, right : (n,) float64
-        Distance of the inner face of each paddle from the middle line, m.
+        Distance of the inner face of each paddle from the centre line, m.
     left_goal, right_goal : (n,) float64
-        Where they are to go, m.
+        Goals of the paddles, m.
     left_stop, right_stop : (n,) float64
-        Where they meet what is between them, m; 0: each other.
+        Positions at which paddles meet the body between them, m; 0: each other.
     lift, lift_goal : (n,) float64
-        Height of the lift and where it is to go, 0 … 1.
+        Height of the lift and its goal, 0 … 1.
     paddles_move, lift_moves : (n,) int8
-        0 or 1: in motion in the last step.
+        0 or 1: whether they moved in the last step.
     holding : (n,) int64
-        Row of the body that it holds, or `NOBODY`.
+        Row of the held body, or `NOBODY`.
     front, reach, half, thickness : (n,) float64
-        Where the paddles begin, their length, half the opening, and their thickness, m.
+        Start of the paddles, their length, half the opening, and their thickness, m.
     paddle_speed, lift_speed : (n,) float64
         m/s; 1/s.
     own : (n,) int64
-        Polygons of the body without the gripper; those of the paddles come next, then
-        those of what is held.
+        Number of polygons of the body without the gripper; the polygons of the paddles and
+        of the held body follow.
     own_radius : (n,) float64
-        Distance of the farthest corner of those, m.
+        Distance of the farthest corner of the body's own polygons, m.
     """
 
     name = "gripper"
@@ -149,17 +152,15 @@ class Grippers(DeviceTable):
     holding: I8
     own: I8
 
-    # -- what happens in a step
+    # -- Actions in a step
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each robot with a gripper."""
+        """Return a key for each robot with a gripper."""
         return {name for name, spec in robots.items() if spec.gripper is not None}
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Advance all grippers by `dt` s: move paddles and lifts, grip and release
-        bodies.
-        """
+        """Move all paddles and lifts by `dt` s, and grip and release bodies."""
         if not len(self):
             return
         self._release_lost(engine)
@@ -174,7 +175,7 @@ class Grippers(DeviceTable):
             self._advance(engine, rows, dt)
 
     def _release_lost(self, engine: Engine) -> None:
-        """Empty the grippers whose held body was detached or removed by somebody else."""
+        """Empty the grippers whose held body was detached or removed by other code."""
         held = self.holding
         held[(held != NOBODY) & (engine.state.carrier[held] != self.body)] = NOBODY
 
@@ -212,12 +213,13 @@ class Grippers(DeviceTable):
 
     @staticmethod
     def _touches(row: int, at: F8, goal: F8, stop: F8) -> bool:
-        """Whether a paddle presses on a body."""
+        """Return whether a paddle presses on a body."""
         return bool(goal[row] <= stop[row] and at[row] <= stop[row] + TOUCH_TOLERANCE)
 
     def _grip(self, engine: Engine, found: Sequence[tuple[int, int]]) -> None:
-        """Grip the bodies that both paddles press on; of several grippers at one body
-        the first gets it.
+        """Grip the bodies that both paddles press on.
+
+        The first of several grippers gets the body.
         """
         gripped: dict[int, int] = {}
         for row, thing in found:
@@ -233,22 +235,20 @@ class Grippers(DeviceTable):
             engine.attach_many([(body, thing) for thing, body in gripped.items()])
 
     def _find(self, engine: Engine, closing: I8) -> list[tuple[int, int]]:
-        """Pairs (gripper row, body row) of bodies between closing paddles; sets where
-        the paddles will meet them.
+        """Return pairs (gripper row, body row) of bodies between closing paddles.
+
+        Sets the positions at which the paddles meet them.
         """
         found: list[tuple[int, int]] = []
         if not len(closing):
             return found
         state, bodies = engine.state, engine.bodies
-        closing = closing[
-            state.carrier[self.body[closing]] == NOBODY
-        ]  # a carried robot cannot carry
+        # A carried robot cannot carry.
+        closing = closing[state.carrier[self.body[closing]] == NOBODY]
         solid = (state.mask & int(Visible.OBSTACLE | Visible.PUSHED)) != 0
         free = (state.drive == int(Drive.NONE)) & solid & (state.carrier == NOBODY)
-        free[state.carrier[state.carrier != NOBODY]] = (
-            # a body that carries another one cannot be gripped
-            False
-        )
+        # A body that carries another one cannot be gripped.
+        free[state.carrier[state.carrier != NOBODY]] = False
         things = np.flatnonzero(free)
         if not len(closing):
             return found
@@ -271,13 +271,13 @@ class Grippers(DeviceTable):
 
         rank = np.empty(len(bodies.order), np.int64)
         rank[bodies.order] = np.arange(len(rank))
-        return sorted(
-            found, key=lambda pair: int(rank[self.body[pair[0]]])
-        )  # in moving order, so that ties are decided the same way in every run
+        # In the order of motion, so that ties are decided equally in every run.
+        return sorted(found, key=lambda pair: int(rank[self.body[pair[0]]]))
 
     def _between(self, engine: Engine, rows: I8, things: I8) -> list[tuple[int, int]]:
-        """Filter pairs of grippers and bodies: those with the body between the paddles;
-        for each gripper the one nearest to its robot.
+        """Filter pairs of grippers and bodies by bodies between the paddles.
+
+        Each gripper gets the body nearest to its robot.
         """
         low, high = extents(engine, self.body[rows], things)
         inside = (high[:, 0] > self.front[rows]) & (
@@ -299,7 +299,7 @@ class Grippers(DeviceTable):
 
         return [(row, thing) for row, (_, _, _, thing) in nearest.items()]
 
-    # -- outlines
+    # -- Outlines
 
     def _draw(self, engine: Engine, rows: I8) -> None:
         """Write the positions of the paddles into the outlines of their robots."""
@@ -328,9 +328,8 @@ class Grippers(DeviceTable):
             elementwise.hypot(tip, np.maximum(left, right) + thick),
         )
         starts = bodies.part_start
-        alone = (
-            starts[at + 1] - starts[at] == self.own[rows] + 2
-        )  # a carried body may stick out farther: its robot keeps its radius
+        # A carried body may extend farther: its robot keeps its radius.
+        alone = starts[at + 1] - starts[at] == self.own[rows] + 2
         bodies.radius[at[alone]] = radius[alone]
         engine.redrawn(at)
 
@@ -356,8 +355,9 @@ class Grippers(DeviceTable):
 
 
 def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
-    """Least and greatest x and y of bodies `things` in the frames of `carriers` (rows,
-    (k,) int64): two (k, 2), m.
+    """Return least and greatest x and y of bodies `things` in the frames of `carriers`.
+
+    Both are rows, (k,) int64; the results are two arrays (k, 2), m.
     """
     bodies, pose = engine.bodies, engine.state.pose
     begin = bodies.vert_start[bodies.part_start[things]]
@@ -384,18 +384,18 @@ def extents(engine: Engine, carriers: I8, things: I8) -> tuple[F8, F8]:
 
 
 class Gripper(Row[Grippers]):
-    """The gripper of one robot.
+    """Gripper of one robot.
 
     Parameters
     ----------
     engine : Engine
-        Where the robot is.
+        Engine that has the robot.
     name : str
-        Of the robot's body.
+        Name of the robot's body.
     robot : RobotSpec
-        The robot; it must have a gripper.
+        Robot model; it must have a gripper.
     ranging : RangeDevices
-        Where its beams are cast.
+        Range sensors that cast the break beams.
     """
 
     def __init__(
@@ -450,28 +450,26 @@ class Gripper(Row[Grippers]):
 
     @property
     def paddles(self) -> tuple[Outline, ...]:
-        """The outlines of the paddles as they are, left and right, in the robot's
-        frame, m.
-        """
+        """Present outlines of the paddles, left and right, in the robot frame, m."""
         return _paddles(
             self.front, self.spec.reach, self.spec.thickness, self.left, self.right
         )
 
     @property
     def parts(self) -> tuple[Outline, ...]:
-        """The robot's outline with paddles as they are, and with what they hold, m."""
+        """Outline of the robot with its paddles and the held body, m."""
         return self._engine.outline(int(self.table.body[self.number]))
 
     @property
     def holding(self) -> str | None:
-        """Name of the body that it holds; None: it is empty."""
+        """Name of the held body; None if the gripper is empty."""
         held = int(self.table.holding[self.number])
         return None if held == NOBODY else self._engine.specs[held].name
 
-    # -- commands
+    # -- Commands
 
     def act(self, action: Action) -> None:
-        """Start an action: sets the goals of paddles and lift."""
+        """Start an action: set the goals of paddles and lift."""
         half = self.spec.opening / 2.0
         if action in (Action.OPEN, Action.DEPLOY):
             self._left_goal = self._right_goal = half
@@ -487,9 +485,7 @@ class Gripper(Row[Grippers]):
             self._lift_goal = self.lift
 
     def carry(self, seconds: float) -> None:
-        """Move the lift for a while: up for a positive time, s, down for a negative
-        one.
-        """
+        """Move the lift for a time, s: up if it is positive, down if it is negative."""
         self._lift_goal = min(max(self.lift + seconds / self.spec.lift_time, 0.0), 1.0)
 
     def move_to(
@@ -498,8 +494,9 @@ class Gripper(Row[Grippers]):
         right: float | None = None,
         lift: float | None = None,
     ) -> None:
-        """Move paddles to distances from the middle line, m, and the lift to a height,
-        0 … 1; what is None goes on as it does.
+        """Move the paddles, m from the centre line, and the lift, 0 … 1.
+
+        None leaves a motion unchanged.
         """
         half = self.spec.opening / 2.0
         if left is not None:
@@ -511,13 +508,13 @@ class Gripper(Row[Grippers]):
 
     @property
     def positions(self) -> tuple[float, float, float]:
-        """Where left and right paddle are, m from the middle line, and the lift, 0 … 1."""
+        """Positions of both paddles, m from the centre line, and of the lift, 0 … 1."""
         return self.left, self.right, self.lift
 
-    # -- switches
+    # -- Switches
 
     def state(self) -> GripperState:
-        """The state of the switches and break beams now."""
+        """Return the present state of the switches and break beams."""
         table, row, engine, half = (
             self.table,
             self.number,
@@ -528,6 +525,7 @@ class Gripper(Row[Grippers]):
         clear = self._ranging.read(engine, self._key).ranges
         beams = [bool(r < self.spec.opening - BEAM_TOLERANCE) for r in clear]
         held = int(table.holding[row])
+        # The held body is a part of the robot, whose own beams do not see it.
         if held != NOBODY and engine.state.carrier[held] == table.body[row]:
             low, high = extents(engine, table.body[row : row + 1], np.array([held]))
             for i, share in enumerate((INNER_BEAM, OUTER_BEAM)):
@@ -554,7 +552,7 @@ class Gripper(Row[Grippers]):
 
 
 def _travel(spec: GripperSpec) -> tuple[float, float]:
-    """Of a paddle, m."""
+    """Return the range of a paddle, m."""
     return 0.0, spec.opening / 2.0
 
 
@@ -573,14 +571,14 @@ GRIPPER: Final = Device(
             limits=_travel,
             columns=lambda x: {"left_goal": x},
             unit="m",
-            about="left paddle, from the middle line",
+            about="left paddle, from the centre line",
         ),
         Command(
             name="right",
             limits=_travel,
             columns=lambda x: {"right_goal": x},
             unit="m",
-            about="right paddle, from the middle line",
+            about="right paddle, from the centre line",
         ),
         Command(
             name="lift",

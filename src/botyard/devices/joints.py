@@ -1,7 +1,7 @@
-"""Actuated joints with one degree of freedom, commanded by effort, position or velocity
-(ambf-messages.md §6).
+"""Actuated joints with one degree of freedom (ambf-messages.md §6).
 
-A joint moves its child in its parent's frame; it does not push back on its parent.
+They are commanded by effort, position or velocity. A joint moves its child in the frame
+of its parent, and exerts no force on the parent.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 MAX_VALUE: Final = 1e6
 """Limit of a joint's speed, rad/s or m/s, and of commanded values."""
 FREE_GAINS: Final = Gains()
-"""Gains of position controllers that have none of their own; their output is a
-velocity.
+"""Gains of position controllers without gains of their own.
+
+The output of these controllers is a velocity.
 """
 
 
 class JointCommand(IntEnum):
-    """What is commanded; the values are those of ``RigidBodyCmd.joint_cmds_types``."""
+    """Commanded quantity; values as in ``RigidBodyCmd.joint_cmds_types``."""
 
     EFFORT = 0
     POSITION = 1
@@ -43,7 +44,7 @@ class JointCommand(IntEnum):
 
 
 class Joints(DeviceTable):
-    """All joints.
+    """All joints of description files.
 
     Attributes
     ----------
@@ -52,16 +53,16 @@ class Joints(DeviceTable):
     command : (n,) int8
         `JointCommand`.
     value : (n,) float64
-        What is commanded.
+        Commanded value.
     low, high : (n,) float64
-        Limits, rad or m; infinite for a joint without.
+        Limits, rad or m; infinite for a joint without limits.
     endless : (n,) int8
-        0 or 1: a continuous joint, without limits; positions are reached the short way
-        round.
+        0 or 1: whether the joint is continuous. It has no limits, and takes the shorter
+        direction to a position.
     inertia, damping : (n,) float64
         See `JointSpec`.
     stiff : (n,) int8
-        0 or 1: its position controller has gains, and its output is an effort; else a
+        0 or 1: whether the output of the position controller is an effort, otherwise a
         velocity.
     gain_p, gain_d : (n,) float64
         Gains of the position controller.
@@ -101,18 +102,20 @@ class Joints(DeviceTable):
 
     @classmethod
     def keys(cls, robots: Mapping[str, RobotSpec], described: Described) -> set[str]:
-        """One for each joint of a description file."""
+        """Return a key for each joint of a description file."""
         return {joint_key(joint) for joint in described.joints}
 
     def act(self, engine: Engine, dt: float) -> None:
-        """Let `dt` s pass for all joints."""
+        """Advance all joints by `dt` s."""
         if len(self):
             self.advance(np.arange(len(self)), dt)
 
     def advance(self, rows: I8, dt: float) -> None:
-        """Let `dt` s pass for the joints in `rows`, (k,) int64, in small steps of at
-        most `SUBSTEP`.
+        """Advance the joints in `rows`, (k,) int64, by `dt` s.
+
+        Substeps last at most `SUBSTEP`.
         """
+        # Joints without effort and velocity do not move, which is the usual case.
         idle = (
             (self.command[rows] == JointCommand.EFFORT)
             & (self.value[rows] == 0.0)
@@ -151,6 +154,7 @@ class Joints(DeviceTable):
             effort = np.where(
                 stiff, _force(gains, error, velocity, inertia, h, damping), value
             )
+            # Implicit in the damping, so that large damping is stable.
             pushed = (velocity + h * effort / inertia) / (1.0 + h * damping / inertia)
             velocity = np.where(
                 by_speed, value, np.where(free, _speed(gains, error, h), pushed)
@@ -168,7 +172,7 @@ class Joints(DeviceTable):
 
 
 def _wrapped(angle: F8) -> F8:
-    """Angles in [−π, π), rad."""
+    """Return angles wrapped to [−π, π), rad."""
     wrapped: F8 = np.remainder(angle + math.pi, TWO_PI) - math.pi
     return wrapped
 
@@ -176,7 +180,7 @@ def _wrapped(angle: F8) -> F8:
 def _force(
     gains: tuple[F8, F8], error: F8, velocity: F8, inertia: F8, h: float, damping: F8
 ) -> F8:
-    """`Gains.force`, vectorised."""
+    """Return `Gains.force`, vectorised."""
     p, d = gains
     ease = 1.0 + h * damping / inertia
     force: F8 = (p * error * ease - (d + h * p) * velocity) / (
@@ -186,13 +190,13 @@ def _force(
 
 
 def _speed(gains: tuple[F8, F8], error: F8, h: float) -> F8:
-    """`Gains.speed`, vectorised."""
+    """Return `Gains.speed`, vectorised."""
     speed: F8 = gains[0] * error / (1.0 + gains[1] + h * gains[0])
     return speed
 
 
 def joint_key(spec: JointSpec) -> str:
-    """Unique key of a joint: its parent and its name."""
+    """Return the unique key of a joint: its parent and its name."""
     return f"{spec.parent} {spec.name}"
 
 
@@ -207,9 +211,9 @@ class Joint(Row[Joints]):
     Parameters
     ----------
     spec : JointSpec
-        The joint.
+        Description of the joint.
     table : Joints, optional
-        Table that holds its columns; without one it gets a table of its own.
+        Table that holds its columns. Default: a table of its own.
     body : int
         Row of the body that carries its child.
     """
@@ -240,7 +244,7 @@ class Joint(Row[Joints]):
         )
 
     def command(self, kind: JointCommand, value: float) -> None:
-        """Set the command that it follows from the next step on.
+        """Set the command that the joint follows from the next step on.
 
         Raises
         ------
@@ -249,7 +253,8 @@ class Joint(Row[Joints]):
         """
         if not abs(value) <= MAX_VALUE:
             raise CommandError(
-                f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, found {value:g}"
+                f"joint {self.spec.name}: expected a number within ±{MAX_VALUE:g}, "
+                f"found {value:g}"
             )
 
         if kind == JointCommand.POSITION and not self.spec.unlimited:
@@ -267,12 +272,12 @@ class Joint(Row[Joints]):
         )
 
     def advance(self, dt: float) -> None:
-        """Let `dt` s pass for this one alone."""
+        """Advance this joint alone by `dt` s."""
         self.table.advance(np.array([self.number]), dt)
 
     @property
     def pose(self) -> Pose:
-        """Pose of the child in its parent's frame."""
+        """Pose of the child in the frame of its parent."""
         spec = self.spec
         moved = Pose()
         if spec.planar:

@@ -1,6 +1,4 @@
-"""Scanning lasers: from a spec to beams, and from beams to a scan in the terms of
-``sensor_msgs/LaserScan``.
-"""
+"""Scanning lasers: beams of a spec, and scans as ``sensor_msgs/LaserScan``."""
 
 from __future__ import annotations
 
@@ -15,12 +13,13 @@ from botyard.model.rosmessages import SCAN, ScanArrays
 from botyard.model.sensors import LaserSpec
 
 STREAM = 16
-"""Lasers use the random streams 16, 17 … of their body, by index."""
+"""First random stream of lasers: laser k of a body uses the stream 16 + k."""
 
 
 def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
-    """The beams of a laser: `samples` of them over `fov`, the outer ones at ± fov/2
-    (SEN-001, SEN-002).
+    """Return the beams of a laser: `samples` over `fov`, the outer ones at ± fov/2.
+
+    See SEN-001 and SEN-002.
     """
     return Bundle(
         mount=spec.pose,
@@ -41,7 +40,7 @@ def laser_bundle(spec: LaserSpec, noise: bool = True) -> Bundle:
 def _scans(
     topic: str, frame: str, profile: str, *, is_open: bool = False
 ) -> RosMessage[LaserSpec, LaserScan]:
-    """The topic of a name profile: sensor_msgs/LaserScan."""
+    """Return the topic of a name profile, of type sensor_msgs/LaserScan."""
     beams = ScanArrays(is_open)
 
     def message(_: LaserSpec, scan: LaserScan) -> dict[str, Any]:
@@ -92,4 +91,4 @@ LASER: Final = Device(
     layer="laser",
     on_page=False,
 )
-"""Pioneer's packets of readings are made from the arrays of the step."""
+"""Kind of device. Pioneer packets are made from the arrays of the step instead."""

@@ -1,11 +1,10 @@
-"""Range sensors of all bodies in common arrays: the beams of lasers and sonar, their
-subscribers, and their readings.
+"""Range sensors of all bodies in common arrays: beams, subscribers and readings.
 
-A *device* is one laser or one sonar ring of one robot. It is computed in every step
-only while it has a subscriber; a read without a subscription computes it on demand, so
-a sensor that nobody reads costs nothing. Readings are double-buffered: those of the
+A *device* is one laser or one sonar ring of one robot. Each step computes it only while
+it has a subscriber. A read without a subscription computes it on demand, so that a
+sensor without readers costs nothing. Readings are double-buffered: the readings of the
 last step stay valid until the step after the next. This module knows arrays and
-kernels, not robots or protocols.
+kernels, but neither robots nor protocols.
 """
 
 from __future__ import annotations
@@ -40,34 +39,35 @@ from botyard.processes.parallel import Workers
 T = TypeVar("T", bound=np.generic)
 
 MIN_PARALLEL_BEAMS = 9000
-"""Beams per step from which several threads are worth their overhead (about 50 scans of
-181; reference performance.md §3.6).
+"""Number of beams per step from which several threads are worth their overhead.
+
+It is about 50 scans of 181 (reference performance.md §3.6).
 """
 PARTS_PER_THREAD = 3
-"""Parts of the work per thread, for load balancing: more parts than threads even out
-slow ones.
+"""Number of parts of the work per thread.
+
+More parts than threads balance the load of slow parts.
 """
 MAX_SHARED_BEAMS = 2000
-"""Beams of a device up to which its arrays are cached for devices with the same beams.
-"""
+"""Number of beams up to which a device shares cached arrays with equal devices."""
 MAX_UNUSED_BEAMS = 20_000
-"""Beams that no device uses any more are dropped from the cache when there are more of
-them.
-"""
+"""Number of unused beams above which the cache drops them."""
 LATENCY_PART = 2
-"""Part of the draws of a device's stream for the jitter of latencies
-(`botyard.engine.rng.draws`); missing readings have part 1.
+"""Part of the draws of a device's stream for the jitter of latencies.
+
+See `botyard.engine.rng.draws`; missing readings have part 1.
 """
 _DELAY = "delay"
 """Subscriber of devices with a delay."""
 MIN_SORTED_DEVICES = 64
-"""Devices per step from which they are computed in the order of their cells: 6 % less
-time with 1000 lasers (cache locality).
+"""Number of devices per step from which they are computed in the order of grid cells.
+
+Cache locality saves 6 % of the time with 1000 lasers.
 """
 
 
 class Ranges(Table):
-    """The range devices of all bodies.
+    """Range devices of all bodies.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Ranges(Table):
     senses : (n,) uint16
         `Visible` classes that it detects.
     kind : (n,) int64
-        Index of its set of beams among those in use.
+        Index of its set of beams among the sets in use.
     size : (n,) int64
         Number of its readings.
     readers : (n,) int64
@@ -100,41 +100,42 @@ class Ranges(Table):
     def __init__(self) -> None:
         super().__init__()
         self.gone: list[Hashable] = []
-        """Keys of devices whose bodies were removed, until `RangeDevices.rebuild`
-        forgets them.
+        """Keys of devices of removed bodies, until `RangeDevices.rebuild` drops them.
         """
 
 
 class _Device(Row[Ranges]):
-    """A range device: its key, its beams, and its subscribers."""
+    """Range device: its key, its beams, and its subscribers."""
 
     def __init__(self, table: Ranges, body: int, key: Hashable) -> None:
         self.bundles: tuple[Bundle, ...] = ()
         self.is_made = False
-        """Whether its beams are in the arrays; a client may change them very often
+        """Whether the arrays hold its beams.
+
+        The arrays are made lazily, because a client may change the beams very often
         between two steps.
         """
         self.readers: set[Hashable] = set()
         super().__init__(table, body, key)
 
     def detach(self) -> None:
-        """Its body was removed."""
+        """Note that the body was removed."""
         self.table.gone.append(self.key)
         super().detach()
 
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """A reading of a device.
+    """Reading of a device.
 
     Attributes
     ----------
     tick : int
-        Steps done when it was taken.
+        Number of steps done at the time of the measurement.
     ranges : (n,) float64 array
-        Ranges, m; the greatest range of the device where nothing was met. Read-only.
+        Ranges, m; the highest range of the device if nothing was hit. Read-only.
     returns : (n,) int16 array
-        Laser return of what was met: 0 nothing, 1 ordinary, more: bright. Read-only.
+        Laser returns: 0 nothing, 1 ordinary, higher: bright. Read-only.
     """
 
     tick: int
@@ -144,14 +145,14 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How often readings of a device are taken, and how late they can be had.
+    """Measurement rate, latency and jitter of a device.
 
     Attributes
     ----------
     latency, jitter : float
         s; see `botyard.model.sensors.LaserSpec`.
     rate : float
-        Of measurements, Hz; 0: in each step.
+        Rate of measurements, Hz; 0: in each step.
     """
 
     latency: float = 0.0
@@ -160,18 +161,16 @@ class Delay:
 
     @classmethod
     def of(cls, spec: LaserSpec | SonarSpec) -> Delay:
-        """That of a model."""
+        """Return the delay of a model."""
         return cls(spec.latency, spec.jitter, spec.measurement_rate)
 
     def matters(self, dt: float) -> bool:
-        """Whether it changes what can be had in a world with steps of `dt` s."""
+        """Return whether the delay has an effect in a world with steps of `dt` s."""
         return self.latency > 0.0 or is_slower(self.rate, dt)
 
 
 class Late(NamedTuple):
-    """A reading that can be had from the step `due` on; `tick` is that of its
-    measurement.
-    """
+    """Reading that is available from the step `due` on, measured in the step `tick`."""
 
     due: int
     tick: int
@@ -183,13 +182,12 @@ Distortion = Callable[[tuple[Bundle, ...], F8], None]
 
 
 class RangeDevices:
-    """All range devices of a simulation; the `SensePhase` that the engine calls in
-    every step.
+    """All range devices of a simulation; the `SensePhase` of the engine.
 
     Parameters
     ----------
     threads : int
-        Largest number of threads; 1 keeps everything in the caller's thread.
+        Highest number of threads; with 1 all work runs in the caller's thread.
     """
 
     def __init__(self, threads: int = 1) -> None:
@@ -199,7 +197,7 @@ class RangeDevices:
         self._devices: dict[Hashable, _Device] = {}
         self._unmade: dict[_Device, None] = {}
         self._kinds: dict[int, tuple[int, _Beams]] = {}
-        """Sets of beams in use, by identity, with their numbers."""
+        """Sets of beams in use with their numbers, by identity."""
         self._shapes: dict[str, NDArray[Any]] | None = None
         self._fans: Fans | None = None
         self._known = -1
@@ -208,7 +206,7 @@ class RangeDevices:
         self._bounds = np.zeros(1, np.int64)
         self._spans: list[tuple[int, int]] | None = None
         self._measured: tuple[bytes, dict[Hashable, tuple[int, int]]] | None = None
-        """Which were measured in a step, as bytes, and the slices of these."""
+        """Mask of the devices measured in a step, as bytes, and their slices."""
         self._taken = np.zeros(0, np.bool_)
         self._active: I8 | None = None
         self._last_chosen: Pack[Chosen] | None = None
@@ -216,15 +214,13 @@ class RangeDevices:
         self._workers = Workers(self.threads, "rays")
         self._distortions: dict[Hashable, list[Distortion]] = {}
         self._given: dict[Hashable, Delay] = {}
-        """Delays as they were set."""
+        """Delays as set by the caller."""
         self._delays: dict[Hashable, Delay] = {}
-        """Those of them that matter with the steps of the present."""
+        """Delays that have an effect with the present step length."""
         self._late: dict[Hashable, list[Late]] = {}
-        """Of devices with a delay: the reading that can be had, and those that cannot
-        yet.
-        """
+        """Available and pending readings of each device with a delay, oldest first."""
 
-    # -- devices and subscribers
+    # -- Devices and subscribers
 
     def configure(
         self,
@@ -241,18 +237,18 @@ class RangeDevices:
         key : hashable
             Identity of the device.
         body : str
-            Body that carries it.
+            Name of the body that carries it.
         stream : int
             Number of the device in the body's random streams.
         senses : Visible
             Classes that it detects.
         bundles : sequence of Bundle
-            Its beams.
+            Beams of the device.
 
         Raises
         ------
         KeyError
-            No such body.
+            There is no such body.
         """
         assert self._engine is not None, "an engine has these devices"
         device, row, table = self._devices.get(key), self._engine.rows[body], self.table
@@ -261,7 +257,8 @@ class RangeDevices:
         if sum(b.n_readings for b in bundles) != sum(
             b.n_readings for b in device.bundles
         ):
-            self._late.pop(key, None)  # readings of other rays
+            # Pending readings belong to other rays.
+            self._late.pop(key, None)
 
         device.bundles = tuple(bundles)
         n = device.number
@@ -270,22 +267,23 @@ class RangeDevices:
         self._engine.feed.tell(Subject.READINGS)
 
     def distort(self, key: Hashable, distortion: Distortion) -> None:
-        """Register a function that changes a device's ranges in place after every
-        measurement; its arguments: beams, ranges (m).
+        """Register a function that changes a device's measured ranges in place.
+
+        It is called with beams and ranges (m).
         """
         self._distortions.setdefault(key, []).append(distortion)
 
     def delay(self, key: Hashable, delay: Delay) -> None:
-        """Set how late a device's readings can be had; one with a delay measures read
-        or not, because nobody can measure the past.
+        """Set the delay of a device; readings measured before keep their times.
 
-        Those that were measured before keep their times.
+        A device with a delay measures in every step, because a later reader cannot
+        measure the past.
         """
         self._given[key] = delay
         self._consider(key)
 
     def _consider(self, key: Hashable) -> None:
-        """Let the delay of a device count, if it matters."""
+        """Apply the delay of a device if it has an effect."""
         assert self._engine is not None, "an engine has these devices"
         delay = self._given[key]
         matters = delay.matters(self._engine.clock.dt)
@@ -299,21 +297,24 @@ class RangeDevices:
             self.subscribe(key, _DELAY, matters)
 
     def late(self) -> Mapping[Hashable, Sequence[Late]]:
-        """Of devices with a delay: the reading that can be had, and those that cannot
-        yet.
+        """Return available and pending readings of devices with a delay.
+
+        The oldest reading comes first.
         """
         return self._late
 
     def resume(self, key: Hashable, late: Sequence[Late]) -> None:
-        """Go on with the readings of `late` of a device, if it has a delay, after time
-        was set.
+        """Continue with the readings of `late` after time was set.
+
+        Does nothing for a device without a delay.
         """
         if key in self._delays:
             self._late[key] = list(late)
 
     def forget(self) -> None:
-        """Time was set, and steps may be others: readings that cannot be had yet never
-        will.
+        """Drop pending readings after time was set.
+
+        The step length may also have changed, so that delays are considered again.
         """
         self._late.clear()
         for key in self._given:
@@ -335,23 +336,21 @@ class RangeDevices:
 
         self.table.readers[device.number] = len(device.readers)
         if bool(device.readers) != bool(before):
-            self._active = (
-                # recomputed lazily: a thousand clients may subscribe at once
-                None
-            )
+            # Computed lazily, because a thousand clients may subscribe at once.
+            self._active = None
 
     def has(self, key: Hashable) -> bool:
-        """Whether there is a device of that identity."""
+        """Return whether a device with that identity exists."""
         return key in self._devices
 
     def is_read(self, key: Hashable) -> bool:
-        """Whether a device has a subscriber."""
+        """Return whether a device has a subscriber."""
         return bool(self._devices[key].readers)
 
-    # -- calls of the engine
+    # -- Calls of the engine
 
     def rebuild(self, engine: Engine) -> None:
-        """Rows have changed: forget the devices of removed bodies."""
+        """Drop the devices of removed bodies after rows have changed."""
         self._engine = engine
         self._fans = None
         for key in self.table.gone:
@@ -370,14 +369,16 @@ class RangeDevices:
 
     @property
     def remembers(self) -> bool:
-        """Whether a reading can be had later than it is measured, or has errors that
-        may go on from those before.
+        """Whether readings depend on earlier steps.
+
+        They do with a delay, and with error models that may have a memory.
         """
         return bool(self._delays or self._distortions)
 
     def begin(self, engine: Engine) -> None:
-        """Measure with devices with a delay that have never measured: whether somebody
-        has read them must not matter.
+        """Measure with delayed devices that have never measured.
+
+        The result must not depend on whether a caller has read them.
         """
         if len(self._late) < len(self._delays):
             self._built(engine)
@@ -394,19 +395,18 @@ class RangeDevices:
 
     def sense(self, engine: Engine) -> None:
         """Measure with all devices that have a subscriber."""
-        # those of the last step stay readable
+        # Readings of the last step stay readable in the other buffer.
         self._out.reverse()
         self._taken[:] = False
         if self._active is None and not self.table.readers.any():
             self._active = np.zeros(0, np.int64)
+        # Return before arrays are built that no reader needs yet.
         if self._active is not None and not len(self._active):
-            # without building arrays that nobody needs yet
             return
 
         fans, active = self._built(engine)
-        if (
-            len(active) >= MIN_SORTED_DEVICES
-        ):  # neighbours visit the same grid cells, which are then in the CPU cache
+        # Neighbours visit the same grid cells, which are then in the CPU cache.
+        if len(active) >= MIN_SORTED_DEVICES:
             active = active[
                 np.argsort(engine.bins.cell[fans.row[active]], kind="stable")
             ]
@@ -430,8 +430,9 @@ class RangeDevices:
         self._hold_back(engine, active[rests], is_kept=False)
 
     def _rests(self, key: Hashable, tick: int, dt: float) -> bool:
-        """Whether a device does not measure in a step, because it does so more seldom.
-        In a world that stands still, and was changed, it measures again.
+        """Return whether a device does not measure in a step because of its rate.
+
+        It measures again if the world was changed while time stands still.
         """
         delay, queue = self._delays.get(key), self._late.get(key)
         if delay is None or not queue:
@@ -439,12 +440,12 @@ class RangeDevices:
         return queue[-1].tick != tick and not is_cycle(tick, delay.rate, dt)
 
     def read(self, engine: Engine, key: Hashable) -> Readings:
-        """Readings of a device in the present state; computed now if the step did not.
+        """Return readings of a device in the present state, computed now if necessary.
 
         Raises
         ------
         KeyError
-            No such device.
+            There is no such device.
         """
         self._built(engine)
         index = self._devices[key].number
@@ -459,21 +460,21 @@ class RangeDevices:
         )
 
     def measured_at(self, engine: Engine, key: Hashable) -> int:
-        """Steps done when the reading of a device that can be had was measured."""
+        """Return the step of the measurement of a device's available reading."""
         late = self._late.get(key) if self._late else None
         return late[0].tick if late else engine.clock.tick
 
-    # -- all readings of a step at once, for interfaces that serve many robots
+    # -- All readings of a step at once, for interfaces that serve many robots
 
     def latest(self) -> tuple[F8, I2]:
-        """Ranges (m) and returns of all devices after the last step; `span` gives the
-        slice of a device. Read-only.
+        """Return ranges (m) and returns of all devices after the last step, read-only.
+
+        `span` returns the slice of a device.
         """
         return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
-        """Measure in the present state with the devices of these numbers, (n,) int64,
-        unless the step did.
+        """Measure with the devices of these numbers, (n,) int64, unless the step did.
         """
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
@@ -481,8 +482,9 @@ class RangeDevices:
             self._cast_late(engine, missing)
 
     def number(self, key: Hashable) -> int:
-        """Number of a device among all, valid until bodies or devices are added or
-        removed; -1: there is none.
+        """Return the number of a device among all; -1 if there is none.
+
+        It is valid until bodies or devices are added or removed.
         """
         device = self._devices.get(key)
         return -1 if device is None else device.number
@@ -490,17 +492,16 @@ class RangeDevices:
     def placed(
         self, engine: Engine
     ) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys of all devices, and the slice (first, end) of each one's readings in
-        `latest`.
-        """
+        """Return the keys of all devices, and their slices (first, end) of `latest`."""
         self._built(engine)
         if self._spans is None:
             self._spans = list(pairwise(self._bounds.tolist()))
         return [row.key for row in self._rows], self._spans
 
     def measured(self, engine: Engine) -> Mapping[Hashable, tuple[int, int]]:
-        """The slices of all devices that were measured in this step, by their keys; the
-        same object while these are the same.
+        """Return the slices of all devices measured in this step, by key.
+
+        The object stays the same as long as its content does.
         """
         self._built(engine)
         taken = self._taken.tobytes()
@@ -516,12 +517,15 @@ class RangeDevices:
         return self._measured[1]
 
     def taken(self, engine: Engine) -> NDArray[np.bool_]:
-        """Which devices were measured in this step, (n,) bool in the order of `placed`."""
+        """Return which devices were measured in this step, (n,) bool.
+
+        The order is the order of `placed`.
+        """
         self._built(engine)
         return self._taken
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
-        """The beams of a device."""
+        """Return the beams of a device."""
         return self._devices[key].bundles
 
     @property
@@ -530,8 +534,9 @@ class RangeDevices:
         return int(self.table.readers.sum())
 
     def span(self, key: Hashable) -> tuple[int, int] | None:
-        """The slice (first, end) of a device's readings in `latest`; None if it was not
-        measured in this step.
+        """Return the slice (first, end) of a device's readings in `latest`.
+
+        Return None if it was not measured in this step.
         """
         device = self._devices.get(key)
         if (
@@ -545,7 +550,7 @@ class RangeDevices:
         return int(self._bounds[device.number]), int(self._bounds[device.number + 1])
 
     def _cast(self, engine: Engine, chosen: NDArray[np.int64]) -> None:
-        """Measure with the devices of these indices, in parallel where it pays."""
+        """Measure with the devices of these indices, in parallel if that saves time."""
         self._built(engine)
         output, world, seed, tick = (
             self._out[0],
@@ -554,8 +559,8 @@ class RangeDevices:
             engine.clock.tick,
         )
         if self._parallel and len(chosen) > 1:
-            # the kernel releases the GIL, and devices write to separate slices: threads
-            # need no locks
+            # The kernel releases the GIL, and devices write to separate slices: threads
+            # need no locks.
             parts = np.array_split(chosen, min(len(self._workspaces), len(chosen)))
             work = [
                 (world, sensors, Pack(Chosen(part)), seed, tick, output)
@@ -570,8 +575,9 @@ class RangeDevices:
             self._distort(chosen, output.value.ranges)
 
     def _packed(self, chosen: I8) -> Pack[Chosen]:
-        """Chosen devices packed for kernels; the last pack is reused while the choice
-        is the same array.
+        """Return chosen devices packed for kernels.
+
+        The last pack is reused while the choice is the same array.
         """
         last = self._last_chosen
         if last is None or last.value.devices is not chosen:
@@ -589,18 +595,19 @@ class RangeDevices:
                 )
 
     def _cast_late(self, engine: Engine, chosen: I8) -> None:
-        """Measure because somebody reads these devices; of those with a delay they get
-        what can be had, and nothing changes.
+        """Measure for a read outside of a step.
+
+        The queues of delayed readings do not change.
         """
         self._cast(engine, chosen)
         if self._delays:
             self._hold_back(engine, chosen, is_kept=False)
 
     def _hold_back(self, engine: Engine, chosen: I8, *, is_kept: bool) -> None:
-        """Let the output have what can be had now of what these devices have measured;
-        if that is nothing, what they measure now.
+        """Replace measured readings of delayed devices by the available ones.
 
-        `is_kept`: what they measure now is kept until it can be had.
+        If there is no available reading yet, the present measurement stays. With
+        `is_kept`, the present measurement is queued until it becomes available.
         """
         tick, output = engine.clock.tick, self._out[0].value
         for index in chosen.tolist():
@@ -623,16 +630,15 @@ class RangeDevices:
             there = 0
             while there + 1 < len(queue) and queue[there + 1].due <= tick:
                 there += 1
-            del queue[
-                :there
-            ]  # before the first one is due it can be had all the same: there is nothing before it
+            # The first reading is available before it is due: there is none before it.
+            del queue[:there]
             if queue:
                 ranges[:], returns[:] = queue[0].ranges, queue[0].returns
 
     def _due(
         self, engine: Engine, index: int, delay: Delay, queue: Sequence[Late]
     ) -> int:
-        """From which step on a reading of now can be had."""
+        """Return the step from which a present measurement is available."""
         tick, draw = engine.clock.tick, 0.0
         if delay.jitter > 0.0:
             uid, stream = (
@@ -646,11 +652,12 @@ class RangeDevices:
         )
         return max(due, queue[-1].due) if queue else due
 
-    # -- arrays
+    # -- Arrays
 
     def _built(self, engine: Engine) -> tuple[Fans, NDArray[np.int64]]:
-        """The arrays of all devices, rebuilt if a device or a row has changed, and the
-        indices of those with subscribers.
+        """Return the arrays of all devices, and indices of devices with subscribers.
+
+        The arrays are rebuilt if a device or a row has changed.
         """
         if self._fans is None or self._unmade or self._known != self.table.layout:
             self._fans, self._active = self._build(), None
@@ -683,14 +690,15 @@ class RangeDevices:
         fans = _fans(table, self._bounds, self._shapes)
         packed = Pack(fans)
         self._workspaces = [
-            Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
+            Pack(Sensors(packed, workspace(fans)))  # type: ignore[arg-type]
             for _ in range(PARTS_PER_THREAD * self.threads)
         ]
         return fans
 
     def _make(self, device: _Device) -> None:
-        """Compute a device's beams. Only sets of ordinary size are cached, because
-        clients choose their size.
+        """Compute the beams of a device.
+
+        Only sets of ordinary size are cached, because clients choose their size.
         """
         bundles = device.bundles
         beams = (
@@ -707,8 +715,9 @@ class RangeDevices:
         )
 
     def _forget_kinds(self) -> None:
-        """Drop cached sets of beams that no device uses any more, when there are many:
-        clients may choose new ones all the time.
+        """Drop cached sets of beams that no device uses, if there are many.
+
+        Clients may choose new sets all the time.
         """
         used, numbers = np.unique(self.table.kind, return_inverse=True)
         kinds = [kind for _, kind in self._kinds.values()]
@@ -725,7 +734,7 @@ class RangeDevices:
 
 
 def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
-    """The fields of `Fans` that describe sets of beams."""
+    """Return the fields of `Fans` that describe sets of beams."""
     columns = _joined(np.float64, [k.columns for k in kinds], len(_COLUMNS))
     counts = _joined(np.int64, [k.counts for k in kinds])
     beams = _joined(np.float64, [k.beams for k in kinds], 4)
@@ -749,8 +758,9 @@ def _arrays(kinds: Sequence[_Beams]) -> dict[str, NDArray[Any]]:
 
 
 def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans:
-    """The arrays that kernels take; `bounds`: offsets of the devices' readings, (n +
-    1,).
+    """Return the arrays that kernels take.
+
+    `bounds` holds the offsets of the devices' readings, (n + 1,).
     """
     return Fans(
         row=table.body,
@@ -763,8 +773,10 @@ def _fans(table: Ranges, bounds: I8, shapes: Mapping[str, NDArray[Any]]) -> Fans
 
 
 class Fan(NamedTuple):
-    """A range device, for `fans_of`: row of its body, its number in the random streams,
-    what it detects, where its readings begin.
+    """Range device for `fans_of`.
+
+    It has the row of its body, its random stream, the detected classes, the start of
+    its readings, and its beams.
     """
 
     row: int
@@ -775,8 +787,9 @@ class Fan(NamedTuple):
 
 
 def fans_of(devices: Sequence[Fan]) -> Fans:
-    """The arrays that kernels take, with a kind of its own for each device: limits and
-    errors of each can be written by themselves.
+    """Return the arrays that kernels take, with a separate kind for each device.
+
+    Limits and errors of each device can then be written separately.
     """
     return Fans(
         row=np.array([d.row for d in devices], np.int64),
@@ -789,7 +802,7 @@ def fans_of(devices: Sequence[Fan]) -> Fans:
 
 
 def workspace(*several: Fans) -> Beams:
-    """A workspace for the beams of the device with the most of them."""
+    """Return a workspace for the device with the most beams."""
     bundles = max(int(np.diff(fans.first).max(initial=0)) for fans in several)
     beams = max(
         int(np.diff(fans.beam_first[fans.first]).max(initial=0)) for fans in several
@@ -826,8 +839,9 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Beams:
-    """A device's part of the fields of `Fans`, without offsets; devices with the same
-    beams share it.
+    """Part of the fields of `Fans` for one device, without offsets.
+
+    Devices with the same beams share it.
     """
 
     counts: I8
@@ -885,7 +899,7 @@ _known = lru_cache(maxsize=256)(_beams)
 
 
 def _sectors(x: F8, y: F8) -> I8:
-    """`sector_of` of many directions at once."""
+    """Return `sector_of` of many directions at once."""
     ax, ay = np.abs(x), np.abs(y)
     part = ay / np.maximum(ax + ay, MIN_COMPONENT)
     part = np.where(x < 0.0, 2.0 - part, part)
@@ -895,26 +909,26 @@ def _sectors(x: F8, y: F8) -> I8:
 
 
 def _bounds(sizes: Sequence[int] | I8) -> I8:
-    """Offsets of consecutive parts of these sizes, (n + 1,)."""
+    """Return offsets of consecutive parts of these sizes, (n + 1,)."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _joined(
     kind: type[Any], arrays: Sequence[NDArray[Any]], width: int = 0
 ) -> NDArray[Any]:
-    """Concatenated arrays; `width`: their number of columns, needed when there are
-    none.
+    """Concatenate arrays.
+
+    `width` is their number of columns, needed if there are no arrays.
     """
     return np.concatenate([np.zeros((0, width) if width else 0, kind), *arrays])
 
 
 def warm_up() -> None:
-    """Compile the kernels of range sensors, or load them from the cache, without a
-    world.
-    """
+    """Compile the kernels of range sensors, or load them, without a world."""
     fans = _fans(Ranges(), np.zeros(1, np.int64), _arrays([]))
     nobody = Pack(Chosen(np.zeros(0, np.int64)))
-    sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]  # packs stand for what they hold
+    # Packs stand in for the tuples that they hold.
+    sensors = Pack(Sensors(Pack(fans), workspace(fans)))  # type: ignore[arg-type]
     cast(
         empty_world(),
         sensors,

@@ -1,5 +1,6 @@
-"""Ray sensors that are added to a body beside those of its model: AMBF's proximity
-sensors (ambf-messages.md §6).
+"""Ray sensors added to a body at run time: AMBF's proximity sensors.
+
+See ambf-messages.md §6.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ STREAM: Final = 3000
 
 
 class RaySensor:
-    """A ray sensor on a body.
+    """Ray sensor on a body.
 
     Parameters
     ----------
     spec : RaySensorSpec
-        Its rays; the parent must be a body of the engine.
+        Rays of the sensor; the parent must be a body of the engine.
+    ranging : RangeDevices
+        Range sensors of the world.
+    engine : Engine
+        Engine of the world.
     """
 
     def __init__(
@@ -45,7 +50,7 @@ class RaySensor:
 
     @property
     def is_there(self) -> bool:
-        """Whether its body is still in the world."""
+        """Whether the body of the sensor is still in the world."""
         return self._ranging.has(self._key)
 
     def subscribe(self, reader: Hashable, on: bool = True) -> None:
@@ -54,7 +59,7 @@ class RaySensor:
 
     @property
     def ranges(self) -> F8:
-        """Range along each ray, (n,) m; the length of the ray where nothing is met."""
+        """Range along each ray, (n,) m; the length of a ray that hits nothing."""
         return self._ranging.read(self._engine, self._key).ranges
 
 

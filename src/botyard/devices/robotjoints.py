@@ -1,6 +1,7 @@
-"""Joints of a robot with one degree of freedom: of a pan unit, a mast, an arm. They are
-commanded by position, velocity or effort, and do not push back on the robot; see
-`botyard.devices.joints`, whose motion they have.
+"""Robot joints with one degree of freedom, such as a pan unit, a mast or an arm.
+
+They are commanded by position, velocity or effort, and exert no force on the robot. See
+`botyard.devices.joints` for their motion.
 """
 
 from __future__ import annotations
@@ -26,27 +27,27 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 MIN_INERTIA: Final = 1e-6
-"""kg·m² or kg."""
+"""Least inertia, kg·m² or kg."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevoluteJointSpec(DeviceSpec):
-    """A joint that turns.
+    """Revolute joint.
 
     Attributes
     ----------
     joint : str
-        Its name in joint states.
+        Name in joint states.
     low, high : float
         Limits, rad.
     continuous : bool
-        It has no limits; positions are reached the short way round.
+        Whether the joint has no limits and takes the shorter direction to a position.
     inertia : float
         Inertia that an effort accelerates, kg·m².
     damping : float
         Viscous damping, N·m·s.
     gains : Gains or None
-        Of the position controller, whose output is an effort; None: its output is a
+        Gains of the position controller, whose output is an effort; None: its output is a
         velocity.
     """
 
@@ -66,8 +67,9 @@ class RevoluteJointSpec(DeviceSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrismaticJointSpec(DeviceSpec):
-    """A joint that slides; as `RevoluteJointSpec`, in m, kg and N·s/m, and always with
-    limits.
+    """Prismatic joint.
+
+    Attributes as of `RevoluteJointSpec`, in m, kg and N·s/m; it always has limits.
     """
 
     type: str = field(default="prismatic_joint", init=False)
@@ -106,7 +108,7 @@ class RobotJoints(Joints):
 
 
 class JointState(NamedTuple):
-    """A reading of a joint.
+    """Reading of a joint.
 
     Attributes
     ----------
@@ -120,7 +122,7 @@ class JointState(NamedTuple):
 
 
 def _start(spec: AnyJointSpec) -> Mapping[str, Any]:
-    """At zero, or at the limit next to it, without a command."""
+    """Return the initial columns: at zero or at the nearest limit, without a command."""
     gains, endless = spec.gains or FREE_GAINS, _is_endless(spec)
     low, high = (-math.inf, math.inf) if endless else (spec.low, spec.high)
     return {
@@ -145,7 +147,7 @@ def _read(_: AnyJointSpec, view: View) -> JointState:
 
 
 def _message(spec: AnyJointSpec, found: JointState) -> dict[str, Any]:
-    """sensor_msgs/JointState of this joint alone."""
+    """Return a sensor_msgs/JointState of this joint alone."""
     return {
         "name": [spec.joint],
         "position": [found.position],
@@ -159,7 +161,7 @@ def _stroke(spec: AnyJointSpec) -> tuple[float, float]:
 
 
 def _command(command: JointCommand, unit: str) -> Command[Any]:
-    """A command of effort, position or velocity; the joint follows the last one."""
+    """Return a command of effort, position or velocity; the joint follows the last one."""
     return Command(
         name=command.name.lower(),
         limits=_stroke
@@ -199,10 +201,10 @@ def _kind(
 
 
 REVOLUTE_JOINT: Final = _kind(
-    "revolute_joint", "a joint that turns", RevoluteJointSpec, "rad", "N·m"
+    "revolute_joint", "revolute joint", RevoluteJointSpec, "rad", "N·m"
 )
 PRISMATIC_JOINT: Final = _kind(
-    "prismatic_joint", "a joint that slides", PrismaticJointSpec, "m", "N"
+    "prismatic_joint", "prismatic joint", PrismaticJointSpec, "m", "N"
 )
 
 

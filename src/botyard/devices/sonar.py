@@ -1,5 +1,7 @@
-"""Sonar rings: each transducer looks along one central ray, or takes the closest of
-several over its cone (SEN-016 … SEN-019).
+"""Sonar rings (SEN-016 … SEN-019).
+
+A transducer measures along one central ray, or takes the shortest of several rays over
+its cone.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ from botyard.model.sensors import SonarSpec
 from botyard.numerics import elementwise
 
 STREAM = 8
-"""Number of the ring in the random streams of its body."""
+"""Random stream of the ring of a body."""
 
 
 def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
-    """The beams of a ring, one bundle a transducer.
+    """Return the beams of a ring, one bundle for each transducer.
 
-    An unconnected transducer gets a bundle whose range limits are both `range_max`, so
-    that it always reads that.
+    Both range limits of an unconnected transducer are `range_max`, so that it always
+    reads that value.
     """
     bundles = []
     for t in spec.transducers:
@@ -52,8 +54,9 @@ def sonar_bundles(spec: SonarSpec, noise: bool = True) -> list[Bundle]:
 
 @lru_cache(maxsize=256)
 def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
-    """The axes of the transducers; with `far_echoes`, readings without an echo are
-    points, too.
+    """Return the axes of the transducers.
+
+    With `far_echoes`, readings without an echo are also points.
     """
     mounts = np.array([t.pose for t in spec.transducers], np.float64)
     flat = np.zeros(len(mounts))
@@ -73,8 +76,9 @@ def _rays(spec: SonarSpec, far_echoes: bool) -> Rays:
 def _clouds(
     frame: str, *profiles: str, far_echoes: bool
 ) -> tuple[RosMessage[SonarSpec, SonarReadings], ...]:
-    """The topics of name profiles: sensor_msgs/PointCloud and PointCloud2 with the ends
-    of the readings.
+    """Return topics of name profiles with the end points of the readings.
+
+    Their types are sensor_msgs/PointCloud and PointCloud2.
     """
     rays = partial(_rays, far_echoes=far_echoes)
     beams = EndPoints(rays)
@@ -114,7 +118,7 @@ SONAR: Final = Device(
     rows=lambda readings: enumerate(readings.ranges.tolist()),
     beams=sonar_bundles,
     senses=Visible.SONAR,
-    # AMRISim leaves out readings without an echo, ROSARIA does not
+    # AMRISim leaves out readings without an echo, ROSARIA keeps them.
     ros=(
         *_clouds("", *OWN, "amrisim", far_echoes=False),
         *_clouds("sonar", "rosaria", far_echoes=True),
@@ -124,4 +128,4 @@ SONAR: Final = Device(
     layer="sonar",
     on_page=False,
 )
-"""Pioneer's reports are made from the arrays of the step."""
+"""Kind of device. Pioneer reports are made from the arrays of the step instead."""

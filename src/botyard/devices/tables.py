@@ -1,6 +1,6 @@
-"""Upward-looking infrared sensors that see table tops (UNS-004).
+"""Upward-looking infrared sensors that detect table tops (UNS-004).
 
-Maps place tables as sectors of type ``Table`` (also ``Sim.Table``); they are no
+Tables in maps are sectors of type ``Table`` (also ``Sim.Table``). They are not
 obstacles in the plane.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from botyard.devices.view import View
 
 TABLES: Final = frozenset({"table", "sim.table", "tablesector"})
-"""Types of sectors that stand for tables, in lower case."""
+"""Types of sectors that represent tables, in lower case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,11 @@ class TableIrSpec(DeviceSpec):
     Attributes
     ----------
     positions : tuple of (float, float)
-        Of each sensor in the robot's frame, m; the left one first. Clients are told of
+        Position of each sensor in the robot frame, m; the left one first. Clients receive
         two.
     in_io_packet : bool
-        Newer robots report them in the I/O packet; older ones among the digital inputs
-        of the SIP.
+        Whether the I/O packet reports the sensors, as on newer robots. Older robots report
+        them among the digital inputs of the SIP.
     """
 
     type: str = field(default="table_ir", init=False)
@@ -40,12 +40,12 @@ class TableIrSpec(DeviceSpec):
 
     @property
     def is_empty(self) -> bool:
-        """There is no sensor."""
+        """Whether there is no sensor."""
         return not self.positions
 
 
 def under_table(scene: Scene, spec: TableIrSpec, pose: Pose) -> tuple[bool, ...]:
-    """For each sensor of a robot at `pose`, whether a table top is above it."""
+    """Return for each sensor of a robot at `pose` whether a table top is above it."""
     tables = [a.corners for a in scene.areas if a.kind.lower() in TABLES]
     points = [transform_point(pose, x, y) for x, y in spec.positions]
     return tuple(
@@ -58,8 +58,10 @@ def _read(spec: TableIrSpec, view: View) -> tuple[bool, ...]:
 
 
 def _inputs(spec: TableIrSpec, found: tuple[bool, ...]) -> dict[int, int]:
-    """Bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O packet
-    (pioneer-protocol §5, field 16, and §10).
+    """Return input bits by byte (pioneer-protocol §5, field 16, and §10).
+
+    They are bits 0 and 1 of the first byte, or 1 and 0 of the last one in the I/O
+    packet.
     """
     left, right = (*found, False, False)[:2]
     return {3: 2 * left + right} if spec.in_io_packet else {0: left + 2 * right}

@@ -1,6 +1,4 @@
-"""A device's read-only view of the world, and the handle by which programs read a
-device.
-"""
+"""Read-only view of the world for a device, and the handle by which programs read it."""
 
 from __future__ import annotations
 
@@ -45,17 +43,19 @@ R = TypeVar("R")
 T = TypeVar("T")
 log = logging.getLogger("botyard.devices")
 MAX_ROWS: Final = 10_000
-"""Most rows of a reading."""
+"""Highest number of rows of a reading."""
 MAX_BEAMS: Final = 100_000
-"""Most beams of a device."""
+"""Highest number of beams of a device."""
 NORMAL_PARTS: Final = 12
-"""Uniform draws that are summed for one normal draw (Irwin–Hall)."""
+"""Number of uniform draws that are summed for one normal draw (Irwin–Hall)."""
 
 
 @lru_cache(maxsize=4096)
 def stream_of(name: str) -> int:
-    """Random stream of a device, from a hash of its name; those of lasers, sonar and
-    odometry are below 2⁶³.
+    """Return the random stream of a device, a hash of its name.
+
+    Bit 63 keeps it apart from the streams of lasers, sonar and odometry, which are
+    lower.
     """
     return (
         int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
@@ -64,22 +64,22 @@ def stream_of(name: str) -> int:
 
 
 class View:
-    """The present state of the world for a device of a robot; read-only.
+    """Read-only view of the present world for a device of a robot.
 
     Attributes
     ----------
     engine : Engine
-        The engine, for what this class does not offer.
+        Engine, for data that this class does not offer.
     body : str
         Name of the robot.
     robot : RobotSpec
-        The robot's model.
+        Model of the robot.
     name : str
-        Name of the device among those of the robot.
+        Name of the device among the robot's devices.
     errs : bool
         Whether sensors of this simulation have errors.
     memory : Row or None
-        The device's saved state, if its kind has columns.
+        Saved state of the device, if its kind has columns.
     """
 
     def __init__(
@@ -101,8 +101,9 @@ class View:
         self.errs = errs
         self.memory: Row[Any] | None = None
         self.part_of_robot: Any = None
-        """For kinds with a `Device.part`: the robot's object of that kind, such as
-        `Laser`, `Gripper` or `Battery`.
+        """The robot's object, such as `Laser`, `Gripper` or `Battery`.
+
+        Only for kinds with a `Device.part`.
         """
         self.models: list[tuple[Errors[Any], DeviceSpec, View]] = []
         """Error models applied to the device's readings."""
@@ -119,7 +120,7 @@ class View:
 
     @property
     def state(self) -> State:
-        """All bodies; see `botyard.engine.layout.State`. Not to be written to."""
+        """State of all bodies, not to be written; see `botyard.engine.layout.State`."""
         return self.engine.state
 
     @property
@@ -139,34 +140,37 @@ class View:
 
     @property
     def pose(self) -> Pose:
-        """True pose of the device in the world, m and rad."""
+        """True pose of the device in the world frame, m and rad."""
         return compose(self.robot_pose, self._mounting)
 
     @property
     def contact(self) -> int:
-        """Where the robot is touched: bit k is the k-th of 64 sectors of its body,
-        counter-clockwise from straight ahead.
+        """Touched sectors of the robot's outline as bits.
+
+        Bit k is the k-th of 64 sectors, counter-clockwise from straight ahead.
         """
         return int(self.engine.state.contact[self.row])
 
     @property
     def names(self) -> dict[int, str]:
-        """Names of all bodies by their rows."""
+        """Names of all bodies by row."""
         return {row: body for body, row in self.engine.rows.items()}
 
     @property
     def colors(self) -> Mapping[str, str]:
-        """Colour of each body by its name."""
+        """Colour of each body by name."""
         return self._colors()
 
     @property
     def fiducials(self) -> I8:
-        """Fiducial identifier of each body, (n,); 0: none, or hidden (ghosts and
-        carried bodies show none).
+        """Fiducial identifier of each body, (n,); 0: none, or hidden.
+
+        Ghosts and carried bodies hide theirs.
         """
         engine = self.engine
         marks = np.array([s.returns.fiducial for s in engine.specs], np.int64)
-        # beacons, which no other sensor detects by design, are detected by their mark
+        # Beacons are invisible to all other sensors by design; their mark shows
+        # nevertheless.
         by_design = np.array([not s.returns.mask for s in engine.specs], np.bool_)
         shows = (engine.state.mask != 0) | (
             by_design & (engine.state.carrier == NOBODY)
@@ -176,7 +180,7 @@ class View:
 
     @property
     def blobs(self) -> NDArray[np.bool_]:
-        """Which bodies a blob finder detects, (n,)."""
+        """Whether a blob finder detects each body, (n,)."""
         shows = np.array([s.returns.blob for s in self.engine.specs], np.bool_)
         both: NDArray[np.bool_] = shows & (self.engine.state.mask != 0)
         return both
@@ -193,21 +197,21 @@ class View:
         Parameters
         ----------
         bearings : (k,) float64 array
-            Directions in the world, rad.
+            Directions in the world frame, rad.
         reach : float
             Length of the rays, m.
         seen : (n,) bool array, optional
-            Which bodies rays can hit; without it, those that lasers detect. The robot
-            itself is never hit.
+            Bodies that rays can hit. Default: bodies that lasers detect. The robot itself is
+            never hit.
         walls : Visible
             Classes of walls that rays can hit.
 
         Returns
         -------
         ranges : (k,) float64 array
-            m; `reach` where nothing is hit.
+            Ranges, m; `reach` if nothing is hit.
         rows : (k,) int64 array
-            Row of the body that is hit; −1: a wall, −2: nothing.
+            Row of the hit body; −1: a wall, −2: nothing.
         """
         engine, at = self.engine, self.pose
         if seen is None:
@@ -230,17 +234,21 @@ class View:
 
     @property
     def ranges(self) -> F8:
-        """Ranges of the device's beams in this step, m; a copy. KeyError: its kind has
-        no beams.
+        """Ranges of the device's beams in this step, m; a copy.
+
+        Raises KeyError if the kind has no beams.
         """
         return self._ranging.read(self.engine, self.key).ranges.copy()
 
-    # -- random errors: the same for all readings of one tick, whoever reads, and
-    # however often
+    # -- Random errors: they depend on the tick alone, not on the reader or number of
+    # reads.
 
     def uniform(self, n: int, part: int = 0) -> F8:
-        """`n` draws of this tick, uniform in [−1, 1); zeros when sensors have no
-        errors. `part` selects an independent sequence.
+        """Return `n` draws of this tick, uniform in [−1, 1).
+
+        They are zeros if sensors have no errors.
+
+        `part` selects an independent sequence.
         """
         if not self.errs:
             return np.zeros(n)
@@ -255,29 +263,27 @@ class View:
         )
 
     def part(self, number: int, *, errs: bool | None = None) -> View:
-        """The same view with a random stream of its own."""
+        """Return the same view with a random stream of its own."""
         other = copy(self)
         other._stream = f"{self.name} {number}"
         other.errs = self.errs if errs is None else errs
         return other
 
     def measured(self, ranges: F8, bearings: F8) -> tuple[F8, F8]:
-        """Apply the device's error models to true ranges, m, and bearings, rad, (n,)
-        each.
-        """
+        """Apply the device's error models to ranges, m, and bearings, rad, (n,)."""
         for errors, spec, view in self.models:
             ranges, bearings = measured_by(errors, spec, view, ranges, bearings)
         return ranges, bearings
 
     def normal(self, n: int, part: int = 0) -> F8:
-        """`n` normal draws, mean 0, deviation 1: sums of twelve uniform ones, so the
-        same on every machine, and within ±6.
+        """Return `n` normal draws with mean 0 and standard deviation 1.
+
+        Sums of twelve uniform draws are the same on every machine, and within ±6.
         """
         columns = self.uniform(n * NORMAL_PARTS, part).reshape(n, NORMAL_PARTS).T
         sums: F8 = columns[0]
-        for column in columns[
-            1:
-        ]:  # one after the other: NumPy's own sums have an order of their own
+        # One after the other, because the order of NumPy's own sums is not defined.
+        for column in columns[1:]:
             sums = sums + column
 
         return sums / 2.0
@@ -291,7 +297,7 @@ def measured_by(
     Raises
     ------
     DeviceError
-        The model raises, or does not return as many finite numbers.
+        The model raises, or does not return that many finite numbers.
     """
     assert errors.measured is not None
     try:
@@ -299,13 +305,14 @@ def measured_by(
         seem, turned = (np.asarray(values, np.float64) for values in found)
         if seem.shape != ranges.shape or turned.shape != bearings.shape:
             raise ValueError(
-                f"expected {len(ranges)} ranges and bearings, found {seem.shape} and {turned.shape}"
+                f"expected {len(ranges)} ranges and bearings, found {seem.shape} "
+                f"and {turned.shape}"
             )
 
         if not (np.isfinite(seem).all() and np.isfinite(turned).all()):
             raise ValueError("expected finite ranges and bearings")
     except Exception as error:
-        # of a package that may be anybody's: whatever it raises
+        # The code may come from any package and raise anything.
         raise DeviceError(
             f'device "{view.name}" of robot {view.body}: errors: {error!r}'
         ) from error
@@ -314,7 +321,7 @@ def measured_by(
 
 
 def _check_beams(bundles: Sequence[Bundle]) -> None:
-    """Check a kind's beams: kernels take finite numbers for granted."""
+    """Check the beams of a kind, because kernels assume finite numbers."""
     for b in bundles:
         if not isinstance(b, Bundle):
             raise TypeError(f"expected a Bundle, found {type(b).__name__}")
@@ -343,32 +350,34 @@ def _check_beams(bundles: Sequence[Bundle]) -> None:
 
 
 def _check_columns(table: type[Table] | None, values: Mapping[str, Any]) -> None:
-    """Raise ArgumentError for what is no column of a table, or cannot stand in it."""
+    """Raise ArgumentError for a name without a column, or a value that does not fit."""
     columns = {} if table is None else table.columns
     for name, value in values.items():
         if name not in columns:
             known = f"columns: {', '.join(columns)}" if columns else "it has no columns"
             raise ArgumentError(
-                f'there is no column "{shown(name)}"{did_you_mean(name, columns)} ({known})'
+                f'there is no column "{shown(name)}"'
+                f"{did_you_mean(name, columns)} ({known})"
             )
 
         columns[name].check(name, value)
 
 
 class DeviceReader(ReadOnly, Generic[R]):
-    """The handle of a device of a robot: `read` returns its reading, of its kind's
-    type. It costs nothing while nobody reads it.
+    """Handle of a robot's device: `read` returns a reading of the kind's type.
+
+    A device costs nothing unless it is read.
 
     Attributes
     ----------
     spec : DeviceSpec
-        Its description.
+        Description of the device.
     kind : Device
-        Its kind.
+        Kind of the device.
     name : str
-        Its name among the devices of its robot.
+        Name among the devices of the robot.
     failure : Exception or None
-        Exception of its kind's code in a step; from then on it is disabled, and `read`
+        Exception of the kind's code in a step. The device is disabled then, and `read`
         raises a `DeviceError`.
     """
 
@@ -385,7 +394,7 @@ class DeviceReader(ReadOnly, Generic[R]):
         return f"<{type(self).__name__} of {self._view.body}: {self.name}>"
 
     def read(self) -> R:
-        """The reading in the present state.
+        """Return the reading in the present state.
 
         Raises
         ------
@@ -408,14 +417,12 @@ class DeviceReader(ReadOnly, Generic[R]):
             return self.kind.read(self.spec, self._view)
         except BotyardError:
             raise
-        except (
-            Exception
-        ) as error:  # of a package that may be anybody's: whatever it raises
+        # The code may come from any package and raise anything.
+        except Exception as error:
             raise self._error("read", error) from error
 
     def rows(self, reading: R) -> list[tuple[Any, ...]]:
-        """The rows of a reading, one value per field of the kind; at most `MAX_ROWS` of
-        them.
+        """Return at most `MAX_ROWS` rows of a reading, one value per field.
 
         Raises
         ------
@@ -427,7 +434,8 @@ class DeviceReader(ReadOnly, Generic[R]):
             for row in rows:
                 if len(row) != len(self.kind.fields):
                     raise ValueError(
-                        f"expected {len(self.kind.fields)} values in a row, found {len(row)}"
+                        f"expected {len(self.kind.fields)} values in a row, "
+                        f"found {len(row)}"
                     )
         except Exception as error:
             raise self._error("rows", error) from error
@@ -435,22 +443,24 @@ class DeviceReader(ReadOnly, Generic[R]):
         return rows
 
     def record(self) -> list[dict[str, Any]]:
-        """The present reading as plain data, as recordings hold it (`Device.record`).
-        DeviceError: as for `read` and `rows`.
+        """Return the present reading as plain data for recordings (`Device.record`).
+
+        Raise DeviceError like `read` and `rows`.
         """
         reading = self.read()
         return self.kind.named(self.rows(reading))
 
     def shown(self, what: str, make: Callable[[Any, R], T]) -> T | None:
-        """The present reading converted for an interface; None if the kind's code
-        raises, which is logged once.
+        """Return the present reading converted for an interface.
+
+        Return None if the kind's code raises; the error is logged once.
 
         Parameters
         ----------
         what : str
             Name of the conversion, for the log.
         make : callable
-            The conversion; its arguments: spec and reading.
+            Conversion of spec and reading.
         """
         try:
             return make(self.spec, self.read())
@@ -467,8 +477,9 @@ class DeviceReader(ReadOnly, Generic[R]):
             return None
 
     def fail(self, what: str, error: Exception) -> None:
-        """Disable the device after an exception of its kind's code in a step; readers
-        get a `DeviceError` from now on.
+        """Disable the device after an exception of its kind's code in a step.
+
+        Readers get a `DeviceError` from now on.
         """
         if self.failure is None:
             self.failure = error
@@ -480,24 +491,25 @@ class DeviceReader(ReadOnly, Generic[R]):
         )
 
     def _restored(self) -> None:
-        """The world was restored from a saved state: enable the device again."""
+        """Enable the device again after the world was restored from a saved state."""
         self.failure = None
         if self._view.memory is not None:
             self._view.memory.table.failure = None
 
     def _leave(self) -> None:
-        """Its robot was removed."""
+        """Mark the robot as removed."""
         self._is_there = False
 
     def write(self, **values: Any) -> None:
-        """Set columns of what it remembers, from outside of the world: how a program
-        commands an actuator. The journal has it.
+        """Set columns of the device's memory from outside of the world.
+
+        Programs command actuators this way; the journal records it.
 
         Raises
         ------
         ArgumentError
-            Its kind has no such column, or a value is none that the column can hold;
-            then nothing is written.
+            The kind has no such column, or the value does not fit the column. Nothing is
+            written then.
         UnknownNameError
             The robot was removed.
         """
@@ -512,25 +524,22 @@ class DeviceReader(ReadOnly, Generic[R]):
             memory.write(**values)
 
     def command(self, name: str, value: float) -> None:
-        """Command an actuator: one of the commands that its kind declares. The journal
-        has it.
+        """Command an actuator by a command of its kind; the journal records it.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: it has no such command; the robot was removed.
+            A KeyError: there is no such command, or the robot was removed.
         ArgumentError
-            The value is not finite, or beyond the command's limits; then nothing is
-            done.
+            The value is not finite, or beyond the command's limits. Nothing is done then.
         DeviceError
             The kind's code raises.
         """
         command = self.kind.command(name)
         try:
             low, high = command.limits(self.spec)
-        except (
-            Exception
-        ) as error:  # of a package that may be anybody's: whatever it raises
+        # The code may come from any package and raise anything.
+        except Exception as error:
             raise self._error(f"limits of {name}", error) from error
 
         value = arguments.number(value, name, low=low, high=high, unit=command.unit)
@@ -542,8 +551,9 @@ class DeviceReader(ReadOnly, Generic[R]):
         self.write(**columns)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Subscribe `reader`, or end its subscription. Only kinds with beams are
-        computed in every step for that.
+        """Subscribe `reader`, or end its subscription.
+
+        Subscriptions matter for kinds with beams only: each step computes them then.
         """
         if not self._is_there:
             raise UnknownNameError(
@@ -555,26 +565,28 @@ class DeviceReader(ReadOnly, Generic[R]):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Robot, kind and index, by which the fleet has the ranges of its beams."""
+        """Robot, kind and index, by which the fleet finds the ranges of its beams."""
         return self._view.key
 
     @property
     def ranges(self) -> F8:
-        """Ranges of its beams in the present state, m; a copy. KeyError: its kind has
-        no beams.
+        """Ranges of its beams in the present state, m; a copy.
+
+        Raises KeyError if the kind has no beams.
         """
         return self._view.ranges
 
     @property
     def is_read(self) -> bool:
-        """Whether its beams are cast in every step."""
+        """Whether every step casts its beams."""
         return self.kind.beams is not None and self._view._ranging.is_read(
             self._view.key
         )
 
     def _install(self, row: int) -> None:
-        """Its robot was added: put its beams and columns into the engine. ModelError:
-        the kind's code raises or returns bad values.
+        """Put beams and columns of a new robot's device into the engine.
+
+        Raise ModelError if the kind's code raises or returns invalid values.
         """
         view, kind = self._view, self.kind
         if kind.beams is not None:
@@ -607,14 +619,12 @@ class DeviceReader(ReadOnly, Generic[R]):
 
 
 def memory_key(body: str, name: str) -> str:
-    """Key of the row that holds the saved state of a robot's device."""
+    """Return the key of the row that holds the saved state of a robot's device."""
     return f"{body} {name}"
 
 
 def has_columns(spec: DeviceSpec) -> bool:
-    """Whether a device needs to be installed in the engine: it has beams, columns or
-    errors.
-    """
+    """Return whether a device needs the engine: it has beams, columns or errors."""
     kind = find_device(spec.type)
     return kind.beams is not None or kind.table is not None or kind.errors is not None
 

@@ -1,6 +1,4 @@
-"""The tables that every world has, and the rows of all tables that a saved state must
-have.
-"""
+"""Tables that every world has, and the rows that a saved state must have."""
 
 from __future__ import annotations
 
@@ -23,17 +21,16 @@ WORLD_TABLES: Final[tuple[type[DeviceTable], ...]] = (
     Batteries,
     Boards,
 )
-"""In the order in which they act in a step, and in which a state holds them. Tables of
-other kinds come with the first device.
+"""Tables of every world in the order of their actions in a step and in a saved state.
+
+Tables of other kinds are added with the first device of the kind.
 """
 
 
 def expected_rows(
     robots: Mapping[str, RobotSpec], described: Described
 ) -> dict[str, set[str]]:
-    """`Row.key` of all rows in a world with these robots and joints, by the names of
-    tables.
-    """
+    """Return `Row.key` of all rows in a world with these robots and joints, by table."""
     found = {table.name: table.keys(robots, described) for table in WORLD_TABLES}
     for name, model in robots.items():
         if not model.devices:

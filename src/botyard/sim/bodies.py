@@ -1,6 +1,4 @@
-"""What may be done to robots and boxes alike: placing, masses, forces, carrying, joints
-of description files.
-"""
+"""Operations on robots and boxes alike: placing, masses, forces, carrying, joints."""
 
 from __future__ import annotations
 
@@ -27,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class Bodies(Core):
-    """A simulation's bodies, by name: robots and boxes of the map. The parameters are
-    those of `Core`.
+    """Bodies of a simulation by name: robots and boxes of the map.
+
+    Takes the parameters of `Core`.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -36,35 +35,35 @@ class Bodies(Core):
         self.described = Described()
         """Joints and sensors of description files."""
         self.rays: dict[str, RaySensor] = {}
-        """Ray sensors of description files, by their names."""
+        """Ray sensors of description files by name."""
 
     def put(self, name: str, pose: PoseLike, source: str = "api") -> None:
-        """Teleport a robot or a box of the map to a true pose (m, m, rad) at the next
-        step, whatever stands there.
+        """Teleport a robot or a box of the map to a true pose at the next step.
+
+        The pose may overlap other things.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has that name.
+            A KeyError: no body has that name.
         ArgumentError
             The pose is not three finite numbers.
         CommandError
-            It is out of bounds.
+            The pose is out of bounds.
         """
         self._check_there(name)
         self.submit(name, cmd.SetPose(arguments.pose(pose)), source)
 
     def put_back(self, names: Sequence[str] | None = None, source: str = "api") -> None:
-        """Put robots and boxes of the map, or all of them, back where they started, at
-        the next step. Time goes on: see `Simulation.reset`.
+        """Return robots and boxes of the map to their starts at the next step.
 
-        A robot whose start another body has taken goes to the nearest free place on a 1
-        m grid around it.
+        Time continues; `Simulation.reset` starts a new episode. A robot whose start is
+        occupied goes to the nearest free place on a 1 m grid around it.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has one of these names.
+            A KeyError: no body has one of these names.
         """
         if names is not None:
             names = [names] if isinstance(names, str) else names
@@ -86,17 +85,18 @@ class Bodies(Core):
                 self._robots[name]._put_back(pose, source)
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a robot or a box of the map a mass, between two steps; None: it has
-        none, and is kinematic again.
+        """Give a robot or a box of the map a mass between two steps.
+
+        With None the body loses its mass and is kinematic again.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has that name.
+            A KeyError: no body has that name.
         ArgumentError
             `spec` is not a DynamicsSpec.
         ModelError
-            Its outline has no area.
+            The outline of the body has no area.
         """
         self._check_thread()
         self._check_there(name)
@@ -105,6 +105,8 @@ class Bodies(Core):
         self._engine.set_dynamics(name, spec)
         if name in self._robots:
             robot = self._robots[name]
+            # Robots are read-only for users, so that the change needs the setter of
+            # `object`.
             object.__setattr__(robot, "spec", replace(robot.spec, dynamics=spec))
 
         self._set_scene(self._engine.scene)
@@ -112,8 +114,9 @@ class Bodies(Core):
         self._note(None, SetDynamics, name, spec)
 
     def dynamics(self, name: str) -> DynamicsSpec | None:
-        """Mass, friction and damping of a robot or box; None: it has no mass.
-        UnknownNameError (a KeyError) when nothing has that name.
+        """Return mass, friction and damping of a robot or box; None without a mass.
+
+        Raise UnknownNameError (a KeyError) if no body has that name.
         """
         self._check_there(name)
         return self._engine.specs[self._engine.rows[name]].dynamics
@@ -126,15 +129,16 @@ class Bodies(Core):
         torque: float = 0.0,
         source: str = "api",
     ) -> None:
-        """Apply a force at the centre of mass (N) and a torque (N·m) from the next step
-        on, until the next command.
+        """Apply a force, N, and a torque, N·m, to a body with mass.
 
-        In the world's axes. A body without mass ignores it.
+        The force acts at the centre of mass. Both last until the next command.
+
+        They act from the next step on, in world axes. A body without mass ignores them.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has that name.
+            A KeyError: no body has that name.
         ArgumentError
             A value is not a finite number.
         """
@@ -143,8 +147,9 @@ class Bodies(Core):
         self.submit(name, cmd.Demand(Control.FORCE, force), source)
 
     def pull_to(self, name: str, pose: PoseLike, source: str = "api") -> None:
-        """Let the PD controller of a body with mass take it to a pose (m, m, rad) from
-        the next step on; see `push`.
+        """Let the PD controller of a body with mass move it to a pose (m, m, rad).
+
+        It acts from the next step on; see `push`.
         """
         self._check_there(name)
         self.submit(name, cmd.Demand(Control.POSE, arguments.pose(pose)), source)
@@ -152,16 +157,18 @@ class Bodies(Core):
     def throw(
         self, name: str, vx: float, vy: float = 0.0, w: float = 0.0, source: str = "api"
     ) -> None:
-        """Keep a body with mass at a velocity, in the world's axes (m/s, rad/s), from
-        the next step on; see `push`.
+        """Keep a body with mass at a velocity in world axes (m/s, rad/s).
+
+        It acts from the next step on; see `push`.
         """
         self._check_there(name)
         twist = arguments.triple((vx, vy, w), "vx", "vy", "w")
         self.submit(name, cmd.Demand(Control.TWIST, twist), source)
 
     def describe(self, described: Described) -> None:
-        """Add the joints and ray sensors of a description file; its bodies are boxes of
-        the scene. KeyError if one is missing.
+        """Add the joints and ray sensors of a description file.
+
+        The bodies of the file are boxes of the scene. Raise KeyError if one is missing.
         """
         self._check_thread()
         for sensor in described.sensors:
@@ -174,8 +181,11 @@ class Bodies(Core):
         self.feed.tell(Subject.DESCRIBED)
 
     def _describe_again(self, keys: Mapping[str, Collection[Hashable]]) -> None:
-        """Create joints and ray sensors of description files that are missing; of
-        joints those whose keys are given for their table.
+        """Create missing ray sensors and joints of description files.
+
+        Only joints with the given keys are created.
+
+        `keys` holds the keys of rows by name of their table.
         """
         rows, joints = self._engine.rows, self._engine.table(Joints)
         there, wanted = {row.key for row in joints.rows}, keys.get(joints.name, ())
@@ -198,16 +208,17 @@ class Bodies(Core):
         return joints
 
     def attach(self, carrier: str, name: str) -> None:
-        """Let a body carry another one from now on, where it is; for sensors and
-        collisions it is a part of its carrier.
+        """Attach a body to a carrier at its present place.
+
+        Sensors and collisions treat it as a part of its carrier.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: one of them is not there.
+            A KeyError: one of the bodies does not exist.
         WorldError
-            It carries itself, one of them is carried already, or the other one carries
-            something.
+            The bodies are the same, one of them is already carried, or the attached body
+            carries another one.
         """
         self._check_thread()
         self._check_there(carrier, name)
@@ -218,27 +229,33 @@ class Bodies(Core):
             or engine.carrier_of(carrier) is not None
         ):
             raise WorldError(
-                f"{carrier} cannot carry {name}: one of them is carried, or it is itself"
+                f"{carrier} cannot carry {name}: one of them is already carried, "
+                "or both are the same body"
             )
 
         if carried := engine.carried_by(engine.rows[name]):
             raise WorldError(
-                f"{carrier} cannot carry {name}, which carries {engine.specs[carried[0]].name}"
+                f"{carrier} cannot carry {name}, "
+                f"which carries {engine.specs[carried[0]].name}"
             )
 
         self._note(None, Attach, carrier, name)
         engine.attach(carrier, name)
 
     def detach(self, name: str) -> None:
-        """Release a carried body, where it is. Nothing happens if it is not carried."""
+        """Release a carried body at its present place.
+
+        Does nothing if the body is not carried.
+        """
         self._check_thread()
         if self._engine.carrier_of(name) is not None:
             self._note(None, Detach, name)
             self._engine.detach(name)
 
     def wrench(self, name: str) -> tuple[float, float, float]:
-        """Net force, N, and torque, N·m, on a body with mass in the last step, in the
-        world's axes; zero for others.
+        """Return net force, N, and torque, N·m, on a body with mass in the last step.
+
+        The values are in world axes; zero for a body without mass.
         """
         self._check_there(name)
         dynamics = self._engine.dynamics

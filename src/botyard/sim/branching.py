@@ -1,12 +1,13 @@
-"""Going on from an earlier moment of the same simulation while clients are connected to
-it.
+"""Continuation from an earlier moment of a simulation while clients stay connected.
 
-The world goes back whole: bodies, odometry, batteries, random numbers. What belongs to
-connections stays as it is today: who commands a robot, who holds a body, the rays that
-a client has set, and of robots that clients command their motors, limits and ramps,
-which clients set when they connect. Commands that waited at that moment are dropped;
-robots that clients command, or commanded then, stop and wait for the next command.
-Clients are told as if their robots had been placed: `teleports` is one more than today.
+The whole world goes back: bodies, odometry, batteries, random numbers. Properties of
+connections keep their present values: the sources that command a robot or hold a body,
+and the rays that a client has set. Robots under command of clients also keep motors,
+limits and ramps, because clients set these when they connect.
+
+Commands that waited at that moment are dropped. Robots that clients command, or
+commanded then, stop and wait for the next command. Clients see a placement of their
+robots: `teleports` is one more than before.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def branch(
     state: bytes,
     scene: Scene | None,
 ) -> None:
-    """See `Simulation.branch`. `restore` is that method of the simulation."""
+    """Continue from a state; see `Simulation.branch`.
+
+    `restore` is the simulation's method of that name.
+    """
     head, data = split(state, Head, Budget().bytes)
     try:
         roster = msgspec.msgpack.decode(head.roster, type=Roster)
@@ -48,7 +52,10 @@ def branch(
         body.name: body.digest for body in roster.bodies if body.start is not None
     }
     if len(head.teleports) != len(robots):
-        raise StateError("state: it tells of robots that it does not have")
+        raise StateError(
+            f"state: expected {len(robots)} counts of teleports, one for each robot, "
+            f"found {len(head.teleports)}"
+        )
     stay = {
         name
         for name, robot in sim.robots.items()
@@ -80,25 +87,26 @@ def branch(
         if name in driven
     ]
     head.queue, head.under_way = [], []
-    head.late = [
-        one for one in head.late if one.robot not in driven
-    ]  # their rays may be others now
+    # Readings under way were measured with the rays of that moment. The client may have
+    # set other rays since.
+    head.late = [one for one in head.late if one.robot not in driven]
     if scene is not None and not is_same_map(scene, sim.scene):
         sim.replace_scene(scene)
+    # The join computes a new checksum for the changed head.
     restore(join(msgspec.msgpack.encode(head), [np.frombuffer(data, np.uint8)]))
     for name in stopped:
         for command in (cmd.Stop(), *commands.get(name, ())):
             sim.submit(name, command, SOURCE)
 
     for name, row in sim.engine.rows.items():
-        if bool(sim.engine.state.held[row]) != bool(
-            sim.holders(name)
-        ):  # a hand that held it then is gone, or has come since
+        # Holds belong to connections: a source that held the body then may have left,
+        # and another one may have come since.
+        if bool(sim.engine.state.held[row]) != bool(sim.holders(name)):
             sim.hold(name, False, SOURCE)
 
 
 def is_same_map(one: Scene, two: Scene) -> bool:
-    """Whether two scenes are the same map but for boxes, which may have come and gone."""
+    """Return whether two scenes are the same map, apart from boxes that come and go."""
     return all(
         _is_same(getattr(one, f.name), getattr(two, f.name))
         for f in fields(Scene)
@@ -107,7 +115,10 @@ def is_same_map(one: Scene, two: Scene) -> bool:
 
 
 def _is_same(one: object, two: object) -> bool:
-    """Whether they are one object. An empty array is made anew with each scene."""
+    """Return whether two values are one object, or two empty arrays.
+
+    A scene makes its empty arrays anew, so that their identity means nothing.
+    """
     return one is two or (
         isinstance(one, np.ndarray)
         and isinstance(two, np.ndarray)
@@ -117,7 +128,7 @@ def _is_same(one: object, two: object) -> bool:
 
 
 def _set_up(sim: Population[Any], name: str) -> list[cmd.Command]:
-    """What brings back how a robot is set up for its clients: motors, limits and ramps."""
+    """Return commands that restore the motors, limits and ramps that clients have set."""
     state, row = sim.snapshot.state, sim.snapshot.rows[name]
     v, vy, w = state.max_vel[row].tolist()
     ramps = enumerate(

@@ -1,4 +1,4 @@
-"""Commands to a robot."""
+"""Commands to one robot."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from botyard.sim.core import Member
 
 
 class Commands(ReadOnly):
-    """Commands to a robot; they take effect at the beginning of the next step. SI
-    units.
-    """
+    """Commands to a robot in SI units; they take effect at the start of the next step."""
 
     def __init__(self, robot: Member, source: str) -> None:
         self._robot = robot
@@ -29,14 +27,19 @@ class Commands(ReadOnly):
     def __call__(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
-        """Drive with velocities (m/s, rad/s, m/s to the left) until the next command;
-        omitted ones are unchanged.
+        """Drive with these velocities until the next command.
+
+        Omitted velocities stay unchanged.
+
+        Parameters
+        ----------
+        v, w, vy : float, optional
+            Forward, m/s; turn rate, rad/s; to the left, m/s.
 
         Raises
         ------
         CommandError
-            A value is not a finite number, or `vy` is not 0 and the robot cannot drive
-            sideways.
+            A value is not a finite number, or `vy` is not 0 and the robot cannot drive sideways.
         """
         if vy:
             self._check_sideways(vy)
@@ -51,13 +54,16 @@ class Commands(ReadOnly):
             )
 
     def velocity(self, v: float, w: float = 0.0, vy: float = 0.0) -> None:
-        """Drive with these velocities until the next command: m/s, rad/s, m/s to the
-        left. Raises like `__call__`.
+        """Drive with these velocities until the next command.
+
+        Units are m/s, rad/s, m/s to the left.
+
+        Raises like `__call__`.
         """
         self(v, w, vy)
 
     def move(self, distance: float) -> None:
-        """Drive straight by a signed distance, m, by odometry."""
+        """Drive straight by a signed distance, m, measured by odometry."""
         self.submit(cmd.MoveBy(distance))
 
     def turn_to(self, heading: float) -> None:
@@ -69,26 +75,28 @@ class Commands(ReadOnly):
         self.submit(cmd.TurnBy(angle))
 
     def stop(self) -> None:
-        """Come to rest with the normal deceleration."""
+        """Stop with the normal deceleration."""
         self.submit(cmd.Stop())
 
     def emergency_stop(self) -> None:
-        """Stop as hard as possible."""
+        """Stop with the highest deceleration."""
         self.submit(cmd.EmergencyStop())
 
     def enable(self, on: bool = True) -> None:
-        """Switch the motors on or off; they stay off while `Robot.motors_inhibited`
-        says why.
+        """Switch the motors on or off.
+
+        They stay off while `Robot.motors_inhibited` states a reason.
         """
         self.submit(cmd.EnableMotors(on))
 
     def set_pose(self, x: float, y: float, th: float = 0.0) -> None:
-        """Place the robot at a true pose (m, m, rad); its odometry is unchanged."""
+        """Place the robot at a true pose (m, m, rad); its odometry stays unchanged."""
         self.submit(cmd.SetPose(arguments.pose((x, y, th))))
 
     def hold(self, on: bool = True) -> None:
-        """Hold the robot in place, for example to drag it with `set_pose`; when
-        released, it goes on with its commands.
+        """Hold the robot in place, for example to drag it with `set_pose`.
+
+        After the release it continues with its commands.
         """
         self.submit(cmd.Hold(on))
 
@@ -97,7 +105,7 @@ class Commands(ReadOnly):
         self.submit(cmd.SetOdometry())
 
     def odometry_errors(self, on: bool) -> None:
-        """Switch odometry errors on (in the simulation's mode) or off (TODO-033)."""
+        """Switch odometry errors on (in the mode of the simulation) or off (TODO-033)."""
         engine = self._robot._sim._engine
         mode = engine.odometry_error_mode if on else OdometryErrorMode.NONE
         self.submit(cmd.SetOdometryErrors(mode, int(engine.seed_word)))

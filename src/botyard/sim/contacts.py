@@ -1,11 +1,10 @@
-"""What bodies touch: the thing nearest to an outline, and a log of contacts
-(`Simulation.events`).
+"""Contacts of bodies: the thing nearest to an outline, and a log (`Simulation.events`).
 
 The engine stops a robot just before it would overlap something
-(`botyard.engine.kernels.collide`), and says that it is stalled. What has stopped it is
-known when somebody has asked for it before the step (`Engine.met`); else it is taken
-for the nearest thing at most `TOUCH_M` away, as others may have moved on in the same
-step.
+(`botyard.engine.kernels.collide`), and reports a stall. The engine also reports the
+obstacle if a caller has asked for it before the step (`Engine.met`). Otherwise the
+nearest thing within `TOUCH_M` is taken for the obstacle. The distance is not zero,
+because other bodies may have moved on in the same step.
 """
 
 from __future__ import annotations
@@ -32,25 +31,26 @@ if TYPE_CHECKING:
 F8 = NDArray[np.float64]
 
 WALL: Final = "a wall"
-"""What walls are called where robots and boxes are called by their names."""
+"""Name of walls, where robots and boxes have their own names."""
 TOUCH_M: Final = 0.02
-"""What stopped a robot is at most so far from its outline, m."""
+"""Greatest distance between a robot's outline and its obstacle, m."""
 MAX_CONTACTS: Final = 100_000
-"""Contacts that a log keeps; older ones are dropped."""
+"""Highest number of contacts in a log; older ones are dropped."""
 
 
 class Contact(NamedTuple):
-    """A robot began to touch something: it was stopped by it, or, where one of both has
-    mass, pressed on it.
+    """Start of a contact between a robot and an obstacle.
+
+    The robot was stopped, or it pressed on the obstacle if one of both has mass.
 
     Attributes
     ----------
     time : float
-        Simulated time, s; it begins at 0 in each episode.
+        Simulated time in the episode, s.
     robot, other : str
-        The robot that was driving; a robot, a box, or `WALL`.
+        Name of the robot that was driving; name of a robot, a box, or `WALL`.
     pose : Pose
-        Where the robot was.
+        True pose of the robot.
     episode : int
         Number of the episode, see `Simulation.reset`.
     """
@@ -69,7 +69,7 @@ class Contact(NamedTuple):
 
 
 def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
-    """Edges of outlines at a pose, (n, 4): x1, y1, x2, y2, m."""
+    """Return edges of outlines at a pose, (n, 4): x1, y1, x2, y2, m."""
     c, s = cosine_sine(float(pose[2]))
     edges = []
     for part in parts:
@@ -84,8 +84,9 @@ def placed(parts: Sequence[Sequence[tuple[float, float]]], pose: F8) -> F8:
 
 
 def edge_distance(a: F8, b: F8) -> float:
-    """Least distance between edges `a` (n, 4) and `b` (m, 4), m; 0 where two cross; inf
-    if there are none.
+    """Return the least distance between edges `a` (n, 4) and `b` (m, 4), m.
+
+    The distance is 0 if two edges cross, and inf if there are none.
     """
     if not len(a) or not len(b):
         return math.inf
@@ -98,8 +99,9 @@ def edge_distance(a: F8, b: F8) -> float:
 
 
 def _point_distance(points: F8, edges: F8) -> float:
-    """Least distance of points (n, 2) from edges (m, 4)."""
+    """Return the least distance of points (n, 2) from edges (m, 4), m."""
     begin, along = edges[:, :2], edges[:, 2:] - edges[:, :2]
+    # The lower bound avoids a division by zero for edges of length zero.
     length = np.maximum((along * along).sum(axis=1), 1e-300)
     away = points[:, None, :] - begin[None, :, :]
     t = np.clip((away * along).sum(axis=2) / length, 0.0, 1.0)
@@ -108,7 +110,7 @@ def _point_distance(points: F8, edges: F8) -> float:
 
 
 def _cross(a: F8, b: F8) -> bool:
-    """Whether an edge of `a` properly crosses one of `b`."""
+    """Return whether an edge of `a` crosses an edge of `b`."""
     p, r = a[:, None, :2], a[:, None, 2:] - a[:, None, :2]
     q, s = b[None, :, :2], b[None, :, 2:] - b[None, :, :2]
     w = q - p
@@ -122,22 +124,23 @@ def _cross(a: F8, b: F8) -> bool:
 
 
 def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
-    """The obstacle nearest to the outline of a body; where there is none, the nearest
-    body with mass.
+    """Return the obstacle nearest to the outline of a body.
+
+    If there is no obstacle, the nearest body with mass is returned.
 
     Parameters
     ----------
     sim : Core
-        The world.
+        Simulated world.
     row : int
         Row of the body.
     within : float
-        How far is looked, m.
+        Radius of the search, m.
 
     Returns
     -------
     (float, str)
-        Its distance, m, and its name; (inf, `WALL`): nothing is so near.
+        Distance, m, and name; (inf, `WALL`) if nothing is within reach.
     """
     specs, state = sim.engine.specs, sim.snapshot.state
     pose, radius = state.pose, sim.engine.bodies.radius
@@ -160,7 +163,8 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
             if found <= within and found < best:
                 best, name = found, specs[k].name
 
-        # what is pushed stops nobody, unless it is stuck itself
+        # A pushed body does not stop a robot, unless it is stuck itself: obstacles come
+        # first.
         if best <= within:
             break
 
@@ -168,7 +172,7 @@ def nearest(sim: Core, row: int, within: float) -> tuple[float, str]:
 
 
 def _walls(sim: Core, low: F8, high: F8) -> F8:
-    """Walls, and edges of points, that block robots near a box, (n, 4)."""
+    """Return walls, and edges of point cells, that block robots near a box, (n, 4)."""
     scene = sim.scene
     s, p, edge = scene.segments, scene.points, scene.resolution
     near = (
@@ -202,7 +206,7 @@ def _walls(sim: Core, low: F8, high: F8) -> F8:
 
 
 def stopping(sim: Core, row: int) -> str | None:
-    """What stops a body that is stalled; None: nothing is there any more."""
+    """Return the name of the obstacle of a stalled body; None if it is gone."""
     met = sim.engine.met(row)
     if met is not None:
         return WALL if met == WALL_ROW else sim.engine.specs[met].name
@@ -211,8 +215,10 @@ def stopping(sim: Core, row: int) -> str | None:
 
 
 def pressing(sim: Core) -> dict[str, list[str]]:
-    """What bodies press on, by their names, where at least one of two has mass; each
-    other one once, in no order that means something.
+    """Return the names that bodies press on, by body.
+
+    Pairs in which at least one body has mass count. Each name occurs once, in no
+    defined order.
     """
     found: dict[str, list[str]] = {}
     dynamics, specs = sim.engine.dynamics, sim.engine.specs
@@ -227,8 +233,10 @@ def pressing(sim: Core) -> dict[str, list[str]]:
 
 
 def touching(sim: Core, name: str) -> tuple[str, ...]:
-    """What a robot touches now: what stops it, the robots that it stops, and, where one
-    of both has mass, what it presses on.
+    """Return the names of everything that a robot touches now.
+
+    These are its obstacle, the robots that it stops, and bodies it presses on if one of
+    the two has mass.
     """
     snapshot = sim.snapshot
     sim.engine.note_contacts()
@@ -249,18 +257,18 @@ def touching(sim: Core, name: str) -> tuple[str, ...]:
 
 
 class ContactLog(Sequence[Contact]):
-    """Contacts of robots from now on, in the order in which they happened; an entry
-    when a robot begins to touch something.
+    """Contacts of robots since the log started, in order of time.
 
-    Those of earlier episodes stay; when time goes back within an episode (`restore`,
-    `history`), what has not happened any more is dropped.
+    An entry is added when a robot starts to touch something. Entries of earlier
+    episodes stay. If time goes back within an episode (`restore`, `history`), later
+    entries are dropped.
 
     Parameters
     ----------
     sim : Core
-        The world.
+        Simulated world.
     episodes : Episodes
-        Its episodes.
+        Episodes of the world.
     """
 
     def __init__(self, sim: Core, episodes: Episodes) -> None:
@@ -269,15 +277,16 @@ class ContactLog(Sequence[Contact]):
         self._revision = sim.feed.last(Subject.TIME)
         self._entries: deque[Contact] = deque(maxlen=MAX_CONTACTS)
         self._begun: deque[int] = deque(maxlen=MAX_CONTACTS)
-        """How many episodes had begun at each: two that were begun with seeds have the
-        same number.
+        """Number of started episodes at each entry.
+
+        The number of the episode does not suffice: each seed starts again from 0.
         """
         self._touched: dict[str, list[str]] = {}
         self.total = 0
-        """All contacts so far, also those that are not kept any more."""
+        """Number of all contacts so far, also of dropped ones."""
 
     def look(self, snapshot: Snapshot) -> None:
-        """After a step."""
+        """Add the contacts of the step that has just ended."""
         sim, stall = self._sim, snapshot.state.stall
         if sim.feed.last(Subject.TIME) != self._revision:
             self._go_back(snapshot.time)
@@ -305,8 +314,9 @@ class ContactLog(Sequence[Contact]):
                     self._begun.append(self._episodes.begun)
 
     def _go_back(self, time: float) -> None:
-        """Time was set, and a step was made since then, to `time`, s: what was touched
-        before is not known.
+        """Drop entries from `time` (s) on after time was set and a step was made.
+
+        The touching pairs before that step are unknown.
         """
         self._revision = self._sim.feed.last(Subject.TIME)
         self._touched.clear()

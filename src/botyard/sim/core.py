@@ -1,8 +1,7 @@
-"""The core of a simulation that robots, sensors and the fleet depend on: engine,
-devices, queue of commands, journal.
+"""Core of a simulation: engine, devices, queue of commands, journal.
 
-`Simulation` is a `Core` with robots, files, states and pictures. The core is a module
-of its own so that its parts need not import `Simulation`.
+`Simulation` is a `Core` with robots, files, states and pictures. Robots, sensors and
+the fleet depend on the core alone, so that they need not import `Simulation`.
 """
 
 from __future__ import annotations
@@ -43,41 +42,44 @@ _TELEPORTS = (cmd.SetPose, cmd.SetPoseAxis)
 _COUNTED = (*_TELEPORTS, cmd.Hold, cmd.EnableMotors)
 """Commands that the simulation itself tracks."""
 _HOLDING = "hold"
-"""Source of all holds in the engine's queue, so that they take effect in order of
-arrival, not by source.
+"""Source of all holds in the engine's queue.
+
+One common source makes them take effect in order of arrival, not by source.
 """
 
 
 class Member(ReadOnly):
-    """The part of a robot that its commands and sensors depend on; see
-    `botyard.sim.robot.BaseRobot`.
+    """Part of a robot that its commands and sensors depend on.
+
+    See `botyard.sim.robot.BaseRobot`.
 
     Parameters
     ----------
     core : Core
-        The simulation that it is in.
+        Simulation that contains the robot.
     name, spec, start
         See `botyard.sim.simulation.Robot`.
     """
 
     name: str
-    """Its unique name."""
+    """Unique name."""
     spec: RobotSpec
-    """Its model."""
+    """Robot model."""
     start: Pose
-    """True pose at which it was added."""
+    """True pose at which the robot was added."""
 
     def __init__(self, core: Core, name: str, spec: RobotSpec, start: Pose) -> None:
         vars(self).update(name=name, spec=spec, start=start)
         self._sim = core
         self._teleports = 0
         self._is_left_off = False
-        """Whether the motors are off because of the end of a client's session, see
-        `BaseRobot.is_kept_off`.
+        """Whether the motors are off because a client's session ended.
+
+        See `BaseRobot.is_kept_off`.
         """
 
     def _put_back(self, pose: Pose, source: str) -> None:
-        """Queue: go to a pose, with the odometry that begins there, at rest."""
+        """Queue a placement at rest, with the odometry that starts there."""
         origin = self.spec.odometry_origin
         odometry = Pose() if origin is None else relative(origin, pose)
         for command in (cmd.SetPose(pose), cmd.Halt(), cmd.SetOdometry(odometry)):
@@ -88,15 +90,18 @@ class Member(ReadOnly):
         return isinstance(self._sim, _Removed)
 
     def _remove(self) -> None:
-        """It was removed: whoever uses this handle from now on is told, also when
-        another robot gets its name.
+        """Mark this handle as removed.
+
+        Later uses of the handle raise an error, also if another robot gets the same
+        name.
         """
         vars(self)["_sim"] = _Removed(self.name)
 
 
 class _Removed:
-    """Replaces the simulation of a removed robot: every access raises
-    `UnknownNameError`.
+    """Stand-in for the simulation of a removed robot.
+
+    Every access raises `UnknownNameError`.
     """
 
     def __init__(self, robot: str) -> None:
@@ -104,28 +109,30 @@ class _Removed:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise UnknownNameError(
-            f'robot "{self._robot}" was removed from its simulation; add_robot makes another one'
+            f'robot "{self._robot}" was removed from its simulation; '
+            "add_robot makes another one"
         )
 
 
 class Core(ReadOnly):
-    """The engine with its devices. Every command and change passes through this class,
-    so that the journal records it.
+    """Engine with its devices.
+
+    Every command and change passes through this class, so that the journal records it.
 
     Parameters
     ----------
     scene : Scene
-        The static world.
+        Static world.
     engine, devices
-        The engine, and its range sensors.
+        Engine, and its range sensors.
     sensor_noise, range_step
         See `Simulation`.
     """
 
     scene: Scene
-    """The static world."""
+    """Static world."""
     sensor_noise: bool
-    """False: sensors are exact."""
+    """Whether sensors have noise; False: they are exact."""
     _robots: Mapping[str, Member]
 
     def __init__(
@@ -145,18 +152,21 @@ class Core(ReadOnly):
         self._engine = engine
         self._devices = devices
         self.crowd: Crowd = Crowd(engine)
-        """Limits the number of bodies that clients can place at one spot."""
+        """Limit on the number of bodies that clients can place at one spot."""
         self._box_placements: dict[str, int] = {}
-        """Number of times that each box of the map was placed, by its name."""
+        """Number of placements of each box of the map, by name."""
         self._holds: dict[str, list[str]] = {}
-        """Sources that hold a body, by its name."""
+        """Sources that hold a body, by name of the body."""
         self._configured: dict[tuple[str, int], Bundle] = {}
-        """Beams of lasers that clients have configured, by robot and index."""
+        """Laser beams that clients have configured, by robot and index."""
         self._parameters: dict[str, dict[str, list[float]]] = {}
-        """What robots have instead of their models' parameters, by their names."""
+        """Parameters that override a robot's model, by name of the robot."""
         self._programs = Programs()
         self._is_ours: Callable[[], bool] | None = None
-        """Whether the calling thread may change the world, see `belong_to`."""
+        """Function that reports whether the calling thread may change the world.
+
+        See `belong_to`.
+        """
         self._journal = Journal()
         for table in engine.tables.values():
             self._watch(table)
@@ -164,20 +174,20 @@ class Core(ReadOnly):
 
     @property
     def engine(self) -> Engine:
-        """The engine, for inspection; only the simulation may change it."""
+        """Engine, for inspection; only the simulation may change it."""
         return self._engine
 
     @property
     def feed(self) -> Revisions:
-        """Revision counters of what changes seldom, see `botyard.api.revisions`."""
+        """Revision counters of rare changes, see `botyard.api.revisions`."""
         return self._engine.feed
 
     @property
     def box_names(self) -> tuple[str, ...]:
         """Names of the bodies of the map's boxes, in the order of `Scene.boxes`.
 
-        They are those of the map as `botyard.names.shown` shows them; a box gets
-        another name where that one is taken.
+        They are the names in the map as `botyard.names.shown` shows them. A box gets
+        another name if its own is taken.
         """
         return self._engine.box_names
 
@@ -188,11 +198,11 @@ class Core(ReadOnly):
 
     @property
     def tick(self) -> int:
-        """Steps done."""
+        """Number of steps done."""
         return self._engine.clock.tick
 
     def _time_of(self, tick: int) -> float:
-        """Simulated time after so many steps, s."""
+        """Return the simulated time after `tick` steps, s."""
         return tick * self._engine.clock.step_us / 1e6
 
     @property
@@ -217,12 +227,12 @@ class Core(ReadOnly):
 
     @property
     def threads(self) -> int:
-        """Maximum number of threads for ray casting."""
+        """Highest number of threads for ray casting."""
         return self._devices.threads
 
     @property
     def colors(self) -> dict[str, str]:
-        """Colour of each robot and box by its name."""
+        """Colour of each robot and box by name."""
         robots = {name: robot.spec.color for name, robot in self._robots.items()}
         return robots | {
             n: box.color
@@ -232,13 +242,13 @@ class Core(ReadOnly):
     def belong_to(self, is_ours: Callable[[], bool] | None) -> None:
         """Let one thread alone step, change and save the world from now on.
 
-        Arrays are laid out anew when bodies come and go, and a kernel that another
-        thread has called would go on in the old ones.
+        When bodies come and go, arrays are laid out anew. A kernel that another thread
+        has called would continue in the old arrays.
 
         Parameters
         ----------
         is_ours : callable or None
-            Whether the calling thread is that one; None: whoever steps the world, one
+            Returns whether the calling thread owns the world; None: any thread may step it, one
             at a time.
         """
         self._is_ours = is_ours
@@ -248,23 +258,25 @@ class Core(ReadOnly):
         if self._is_ours is not None and not self._is_ours():
             raise NotNowError(
                 "this simulation is served, and another thread runs it: change "
-                "and save it by `call` or `do` of what "
-                "botyard.serve has given"
+                "and save it by `call` or `do` of the object that "
+                "botyard.serve returned"
             )
 
     def submit(self, name: str, command: cmd.Command, source: str = "api") -> None:
-        """Queue a command to a robot or a box for the next step; see
-        `botyard.engine.commands`.
+        """Queue a command to a robot or a box for the next step.
+
+        See `botyard.engine.commands`.
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has that name.
+            A KeyError: no body has that name.
         NotNowError
-            The world belongs to another thread, see `belong_to`; all methods that
-            change it raise that.
+            The world belongs to another thread, see `belong_to`. All methods that change the
+            world raise it.
         """
-        # asked here, too: it is called very often
+        # The condition of `_check_thread` is repeated here to save a call on a hot
+        # path.
         if self._is_ours is not None:
             self._check_thread()
         engine = self._engine
@@ -284,9 +296,8 @@ class Core(ReadOnly):
                 self._box_placements[name] = self._box_placements.get(name, 0) + 1
 
         engine.submit(name, command, source)
-        if (
-            self._journal.is_read
-        ):  # checked here, too, for speed: mostly there is no listener
+        # Checked here also for speed: usually there is no listener.
+        if self._journal.is_read:
             if type(command) is cmd.SetVelocity:
                 self._journal.note_velocity(self.tick, source, name, command)
             else:
@@ -295,36 +306,34 @@ class Core(ReadOnly):
     def submit_velocities(
         self, command: cmd.SetVelocities, source: str = "api"
     ) -> None:
-        """Queue velocities of many bodies for the next step; its rows are those of the
-        engine. Its arrays are copied.
+        """Queue velocities of many bodies for the next step.
+
+        Rows of the command are rows of the engine. Its arrays are copied.
 
         Raises
         ------
         CommandError
-            Rows are not whole numbers, are not there or are there twice, or other
-            arrays have not as many numbers.
+            Rows are not whole numbers, do not exist or occur twice, or another array has not
+            the same length.
         """
         self._queue_velocities(command.checked(len(self._engine.specs)), source)
 
     def _queue_velocities(self, command: cmd.SetVelocities, source: str) -> None:
-        """`submit_velocities` for arrays that nobody else can change, and rows that are
-        known to be right.
-        """
+        """Queue velocities with checked rows and arrays that no other code changes."""
         self._check_thread()
         self._note(source, SubmitVelocities, command)
         self._engine.submit_velocities(command, source)
 
     def hold(self, name: str, on: bool = True, source: str = "api") -> None:
-        """Hold a robot or a box in place, for example to drag it with `put`; when
-        released, it goes on with its commands.
+        """Hold a robot or a box in place, for example to drag it with `put`.
 
-        A body is held as long as any source holds it; a source can release only its own
-        hold (`holders`).
+        After the release it continues with its commands. A body is held as long as any
+        source holds it; a source can release only its own hold (`holders`).
 
         Raises
         ------
         UnknownNameError
-            A KeyError: nothing has that name.
+            A KeyError: no body has that name.
         ArgumentError
             `on` is neither True nor False.
         """
@@ -340,28 +349,29 @@ class Core(ReadOnly):
         self._note(source, Submit, name, command)
 
     def placements(self, name: str) -> int:
-        """Number of times that a robot or a box was placed, by whomever.
-        UnknownNameError (a KeyError) when nothing has that name.
+        """Return the number of placements of a robot or a box, from all sources.
+
+        Raise UnknownNameError (a KeyError) if no body has that name.
         """
         self._check_there(name)
         robot = self._robots.get(name)
         return self._box_placements.get(name, 0) if robot is None else robot._teleports
 
     def holders(self, name: str) -> tuple[str, ...]:
-        """Sources that hold a robot or a box, see `hold`. UnknownNameError (a KeyError)
-        when nothing has that name.
+        """Return the sources that hold a robot or a box; see `hold`.
+
+        Raise UnknownNameError (a KeyError) if no body has that name.
         """
         self._check_there(name)
         return tuple(self._holds.get(name, ()))
 
     def journal(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
-        """Register a listener that is called for every change of the world from
-        outside, when it is made.
+        """Register a listener that is called at once for every change from outside.
 
         Parameters
         ----------
         listener : callable
-            Called with a `botyard.sim.journal.Entry`: tick, number, source and change.
+            Receives a `botyard.sim.journal.Entry`: tick, number, source and change.
 
         Returns
         -------
@@ -373,16 +383,18 @@ class Core(ReadOnly):
     def _journal_of_driving(
         self, listener: Callable[[Entry], None], drive: Drive
     ) -> Callable[[], None]:
-        """`journal` for who takes velocities without entries, see
-        `botyard.sim.journal.Journal.listen`.
+        """Register a journal listener that receives velocities without entries.
+
+        See `botyard.sim.journal.Journal.listen`.
         """
         return self._journal.listen(listener, drive)
 
     def _note(
         self, source: str | None, kind: Callable[..., Change], *values: object
     ) -> None:
-        """Record a change in the journal, if it has listeners. `source`: None is the
-        present actor, see `botyard.sim.journal.acting`.
+        """Record a change in the journal if it has listeners.
+
+        With None, `source` is the present actor; see `botyard.sim.journal.acting`.
         """
         if self._journal.is_read:
             self._journal.note(self.tick, source, kind(*values))

@@ -1,8 +1,8 @@
-"""Episodes of one world: all bodies where they began, at rest, at tick 0, with the
-random draws of the next episode.
+"""Episodes of one world: bodies return to their starts, at rest, at tick 0.
 
-What an episode is, is the same as in `botyard.worlds.worlds.Worlds`: the kernel
-`botyard.engine.batch.begin_episode` writes the same columns.
+Each episode has its own random draws. `botyard.worlds.worlds.Worlds` has the same
+notion of an episode: the kernel `botyard.engine.batch.begin_episode` writes the same
+columns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ZERO: Final = (
     "held",
     "odom_frame",
 )
-"""Columns of `State` that are zero when an episode begins."""
+"""Columns of `State` that are zero at the start of an episode."""
 _SHAPING: Final = (
     Subject.BODIES,
     Subject.OUTLINES,
@@ -51,43 +51,42 @@ _SHAPING: Final = (
     Subject.MAP,
     Subject.DESCRIBED,
 )
-"""A change of one of these makes `_Plan` anew."""
+"""Subjects whose change makes `_Plan` anew."""
 
 ALIGNMENT: Final = 8
-"""Bytes; columns of the state begin at multiples of that."""
+"""Alignment of columns of the state, bytes."""
 FEW_NUMBERS: Final = 24
-"""So many numbers are compared one by one."""
+"""Count of numbers up to which plain Python comparisons are faster than NumPy."""
 POSE_LIMITS: Final = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
-"""Of poses that may stay as they are: m, m, rad, of which −π is excluded."""
+"""Bounds of poses that stay unchanged: m, m, rad; −π itself is excluded."""
 
 
 class _Plan(NamedTuple):
-    """What the beginning of an episode needs of a world, as long as its bodies are the
-    same.
+    """Data for the start of an episode, valid as long as the bodies are the same.
 
     Attributes
     ----------
     revision : int
-        Of `_SHAPING`.
+        Latest revision of `_SHAPING`.
     modes, carriers : bytes
-        The columns `err_mode` and `carrier`, for which it was made.
+        Contents of the columns `err_mode` and `carrier` for which the plan was made.
     zero : list of arrays
-        Columns that become zero, pressed stop buttons among them; those that lie
-        together are one array of bytes.
+        Columns that become zero, among them pressed stop buttons. Adjacent columns form one
+        array of bytes.
     starts : (n, 3) float64
-        Where all bodies began, m, m, rad.
+        Start poses of all bodies, m, m, rad.
     robots : slice or (m,) int64
         Rows of the robots.
     perfect : (k,) int64
         Rows of bodies whose odometry is the true pose.
     origins : list of (int, Pose)
-        Rows whose odometry does not begin at zero, and where its origin is.
+        Rows whose odometry does not start at zero, with their odometry origins.
     drawn : list of (int, OdometryErrorMode)
-        Rows whose errors of odometry are set when an episode begins.
+        Rows whose odometry errors are drawn at the start of an episode.
     controls : (n,) int8
-        What drives bodies with mass.
+        Kind of control of each body with mass.
     first : str
-        Name of a body.
+        Name of the first body; empty without bodies.
     """
 
     revision: int
@@ -104,17 +103,16 @@ class _Plan(NamedTuple):
 
 
 class Episodes:
-    """Counts the episodes of a simulation, and begins them."""
+    """Counter of the episodes of a simulation, which also starts them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._counted: tuple[int, int, int] = engine.seed, engine.seed, 0
-        """Seed that the engine has in this episode, seed of the world, number of the
-        episode.
+        """Seed of the engine in this episode, seed of the world, number of the episode.
         """
         self._plan: _Plan | None = None
         self.begun = 0
-        """How many were begun here, whatever their seeds."""
+        """Number of episodes started by this object, with any seed."""
 
     @property
     def number(self) -> int:
@@ -123,8 +121,9 @@ class Episodes:
 
     @property
     def seed_and_number(self) -> tuple[int, int]:
-        """Seed of the world, and number of the episode. When a state with another seed
-        was restored: that seed, and 0.
+        """Seed of the world, and number of the episode.
+
+        After a state with another seed was restored, they are that seed and 0.
         """
         present, world, number = self._counted
         return (
@@ -132,15 +131,17 @@ class Episodes:
         )
 
     def count(self, world: int, number: int) -> None:
-        """Say of which world the present episode is, and its number; if it has another
-        seed, nothing happens.
+        """Set the world's seed and the number of the present episode.
+
+        Does nothing if that episode has another seed.
         """
         if episode_seed(world, number) == self._engine.seed:
             self._counted = self._engine.seed, world, number
 
     def next(self, seed: int | None) -> tuple[int, int]:
-        """Seed of the world and number of the next episode; with a seed, of its first
-        one.
+        """Return the world's seed and the number of the next episode.
+
+        With a seed, the next episode is its first one.
         """
         if seed is not None:
             return seed, 0
@@ -156,26 +157,25 @@ class Episodes:
         poses: F8 | None,
         held: Iterable[str],
     ) -> None:
-        """Begin an episode.
+        """Start an episode.
 
         Parameters
         ----------
         world, number : int
             Seed of the world, and number of the episode.
         starts : callable
-            Gives where all bodies began, by their names; called only when bodies have
-            changed.
+            Returns the start poses of all bodies by name; called only if bodies have changed.
         robots : iterable of str
             Names of all robots.
         poses : (m, 3) float64 or None
-            Where the robots begin, checked.
+            Checked start poses of the robots; None: the poses of `starts`.
         held : iterable of str
-            Names of bodies that somebody holds.
+            Names of bodies that a source holds.
 
         Raises
         ------
         NotNowError
-            The world has what remembers more than places; nothing has changed.
+            The world has devices with a memory beyond poses; nothing has changed.
         """
         engine = self._engine
         plan = self._plan
@@ -222,8 +222,8 @@ class Episodes:
         for row, mode in plan.drawn:
             set_error_mode(state, row, mode, int(seed_word(seed)))
         engine.bins.reach.fill(0.0)
-        # with a command that waits, the engine publishes all columns, not only those
-        # that a step writes
+        # A waiting command makes the engine publish all columns, not only the columns
+        # that a step writes.
         waiting = [(plan.first, "", 0, EnableMotors(True))] if plan.first else []
         engine.resume(
             tick=0, step_us=engine.clock.step_us, seed=seed, sequence=0, queue=waiting
@@ -232,8 +232,10 @@ class Episodes:
 
 
 def episode_seed(world: int, number: int) -> int:
-    """Seed of an episode of a world: `botyard.engine.rng.episode_seeds` for one, in
-    plain numbers, because arrays of one take 40 µs.
+    """Return the seed of an episode of a world.
+
+    It is `botyard.engine.rng.episode_seeds` for one episode in plain numbers, because
+    NumPy takes 40 µs for arrays of one element.
     """
     if number == 0:
         return world
@@ -241,8 +243,9 @@ def episode_seed(world: int, number: int) -> int:
 
 
 def checked_poses(poses: ArrayLike, count: int) -> F8:
-    """Where `count` robots begin, (count, 3): m, m, rad in (−π, π]. What is so already
-    is not copied.
+    """Return checked start poses of `count` robots, (count, 3): m, m, rad in (−π, π].
+
+    Poses that are valid already are not copied.
 
     Raises
     ------
@@ -258,25 +261,28 @@ def checked_poses(poses: ArrayLike, count: int) -> F8:
             given = (
                 found.astype(np.float64) if found.dtype.kind in "iuf" else np.zeros(0)
             )
-        except (TypeError, ValueError):  # rows of different lengths
+        # NumPy refuses rows of different lengths.
+        except (TypeError, ValueError):
             given = np.zeros(0)
 
     if given.shape != (count, 3):
         raise ArgumentError(
-            f"poses: expected an array of shape {(count, 3)}, found {arguments.found(poses)}"
+            f"poses: expected an array of shape {(count, 3)}, "
+            f"found {arguments.found(poses)}"
         )
 
     return wrapped_poses(given, "poses")
 
 
 def wrapped_poses(poses: F8, what: str) -> F8:
-    """Poses, (…, 3): m, m, rad, with headings in (−π, π]. What is so already is not
-    copied.
+    """Return poses, (…, 3): m, m, rad, with headings wrapped to (−π, π].
+
+    Poses that are valid already are not copied.
 
     Raises
     ------
     ArgumentError
-        They are not finite, or places are out of bounds.
+        A value is not finite, or a coordinate is out of bounds.
     """
     if are_poses(poses):
         return poses
@@ -284,7 +290,8 @@ def wrapped_poses(poses: F8, what: str) -> F8:
         np.isfinite(poses).all() and (np.abs(poses[..., :2]) <= MAX_COORDINATE).all()
     ):
         raise ArgumentError(
-            f"{what}: expected finite numbers, and coordinates within ±{MAX_COORDINATE:g} m"
+            f"{what}: expected finite numbers, and coordinates within "
+            f"±{MAX_COORDINATE:g} m"
         )
 
     wrapped = poses.copy()
@@ -293,10 +300,11 @@ def wrapped_poses(poses: F8, what: str) -> F8:
 
 
 def are_poses(poses: F8) -> bool:
-    """Whether the places of all poses, (…, 3), are within `MAX_COORDINATE`, and their
-    headings in (−π, π].
+    """Return whether all poses, (…, 3), are within bounds.
+
+    Coordinates are bounded by `MAX_COORDINATE`, and headings are in (−π, π].
     """
-    # in less time than a call of NumPy
+    # For few numbers this loop takes less time than one call of NumPy.
     if poses.size <= FEW_NUMBERS:
         for x, y, th in poses.reshape(-1, 3).tolist():
             if not (
@@ -308,9 +316,10 @@ def are_poses(poses: F8) -> bool:
 
         return True
 
+    # Comparisons with NaN are false, so that NaN is also refused.
     return bool(
         (np.abs(poses) <= POSE_LIMITS).all() and (poses[..., 2] > -math.pi).all()
-    )  # refuses NaN, too
+    )
 
 
 def _plan_of(
@@ -355,8 +364,9 @@ def _plan_of(
 
 
 def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Columns, and those that lie one behind the other in a block of bytes as these
-    bytes: to call NumPy for each takes 0.2 µs.
+    """Merge adjacent columns of a block into one array of bytes each.
+
+    Fewer arrays take less time: each NumPy call costs 0.2 µs.
     """
     found: list[NDArray[Any]] = []
     begin = end = 0
@@ -373,9 +383,8 @@ def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
             continue
 
         at = column.ctypes.data - base.ctypes.data
-        if (
-            base is block and at - end < ALIGNMENT
-        ):  # between columns is nothing but what they are aligned by
+        # The gap between adjacent columns holds only padding for alignment.
+        if base is block and at - end < ALIGNMENT:
             found.pop()
         else:
             block, begin = base, at
@@ -387,7 +396,7 @@ def _joined(columns: Iterable[NDArray[Any]]) -> list[NDArray[Any]]:
 
 
 def _check_supported(engine: Engine) -> None:
-    """Refuse what remembers more than where bodies are."""
+    """Refuse worlds whose devices remember more than poses of bodies."""
     found = []
     if (engine.state.carrier != NOBODY).any():
         found.append("bodies that are carried")
@@ -402,8 +411,8 @@ def _check_supported(engine: Engine) -> None:
 
     if found:
         raise NotNowError(
-            f"reset: this world has {', '.join(found)}, which begin nothing "
-            "anew; keep save_state() of its beginning, and restore that"
+            f"reset: this world has {', '.join(found)}, which reset does not "
+            "restore; keep save_state() of the start, and restore it"
         )
 
 

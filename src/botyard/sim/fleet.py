@@ -1,5 +1,6 @@
-"""All robots of a simulation as arrays: for controllers of many robots, and for
-sessions that are served in batches.
+"""All robots of a simulation as arrays.
+
+For controllers of many robots, and for sessions that are served in batches.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ from botyard.numerics import elementwise
 from botyard.sim.core import Core
 
 MAX_NEIGHBOURS = 10_000
-"""Neighbours of each robot that can be asked for: places for so many are returned, also
-where there are fewer robots.
+"""Highest number of neighbours per robot that a caller can request.
+
+Results have that many places even if there are fewer robots.
 """
 MAX_NAMES: Final = 5
-"""Robots that `repr` names."""
+"""Highest number of robots that `repr` names."""
 NEIGHBOUR_ROWS = 256
-"""Robots whose distances to all others are in memory at once."""
+"""Number of robots whose distances to all others are in memory at once."""
 
 
 class Fleet(ReadOnly):
-    """The robots of a simulation as arrays, one element a robot, in the order of
-    `Simulation.robots`.
+    """Robots of a simulation as arrays in the order of `Simulation.robots`.
 
-    Also implements `botyard.model.robotport.Fleet`, whose rows are those of all bodies.
+    Each array has one element for each robot. The class also implements
+    `botyard.model.robotport.Fleet`, whose rows are the rows of all bodies.
     """
 
     def __init__(self, sim: Core) -> None:
@@ -46,16 +48,18 @@ class Fleet(ReadOnly):
         self._gathers: dict[
             tuple[str, int], tuple[int, I8, I8, NDArray[np.bool_] | None]
         ] = {}
-        """Cached gather indices of each kind of sensor: layout, numbers of sensors,
-        indices of readings, mask of missing ones.
+        """Cached gather indices of each kind of sensor.
+
+        They are the layout, numbers of sensors, indices of readings and the mask of
+        missing readings.
         """
 
     _elsewhere: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
-            ("pose", "truth"), "poses has the true poses, odometry those by odometry"
+            ("pose", "truth"), "poses has the true poses, odometry the odometry poses"
         ),
-        "odom": "odometry has the poses by odometry",
-        "velocity": "velocities has them",
+        "odom": "odometry has the odometry poses",
+        "velocity": "velocities has the velocities",
     }
 
     def __len__(self) -> int:
@@ -72,8 +76,9 @@ class Fleet(ReadOnly):
 
     @property
     def robot_rows(self) -> I8:
-        """Row of each robot in `state`, (n,) int64, read-only; another array when
-        robots come or go.
+        """Row of each robot in `state`, (n,) int64, read-only.
+
+        A new array is made if robots come or go.
         """
         known = self._sim.feed.last(Subject.BODIES)
         if known != self._known:
@@ -81,7 +86,8 @@ class Fleet(ReadOnly):
             self._robot_rows = np.array(
                 [rows[name] for name in self._sim._robots], np.int64
             )
-            self._robot_rows.flags.writeable = False  # queued commands hold it, too
+            # Queued commands also hold this array.
+            self._robot_rows.flags.writeable = False
             self._known = known
 
         return self._robot_rows
@@ -92,22 +98,24 @@ class Fleet(ReadOnly):
         w: ArrayLike | None = None,
         vy: ArrayLike | None = None,
     ) -> None:
-        """Drive with these velocities until the next command; omitted ones are
-        unchanged. See `Commands.velocity` for one robot.
+        """Drive with these velocities until the next command.
+
+        Omitted velocities stay unchanged.
+
+        `Commands.velocity` does the same for one robot.
 
         Parameters
         ----------
         v, w, vy : float or (n,) array, optional
-            Forward, m/s; turn rate, rad/s; leftward, m/s. A number applies to all
-            robots.
+            Forward, m/s; turn rate, rad/s; leftward, m/s. A number applies to all robots.
 
         Raises
         ------
         CommandError
-            A value is not finite, or `vy` is not 0 and no robot can drive sideways
-            (otherwise the others ignore it).
+            A value is not finite, or `vy` is not 0 and no robot can drive sideways. If some
+            robots can, the others ignore it.
         ArgumentError
-            A ValueError: neither a number nor an array of length n.
+            A ValueError: a value is neither a number nor an array of length n.
         """
         values = [
             None if a is None else self._each(a, what)
@@ -118,13 +126,13 @@ class Fleet(ReadOnly):
         self._sim._queue_velocities(SetVelocities(self.robot_rows, *values), "api")
 
     def _each(self, value: ArrayLike, what: str) -> F8:
-        """Broadcast a value to (n,). Always a copy."""
+        """Broadcast a value to (n,). Always returns a copy."""
         if (
             type(value) is np.ndarray
             and value.dtype == np.float64
             and value.shape == (len(self),)
         ):
-            # a fifth of the time of the general way
+            # The direct copy takes a fifth of the time of the general path below.
             return value.copy()
 
         try:
@@ -144,7 +152,8 @@ class Fleet(ReadOnly):
     def _check_sideways(self) -> None:
         if len(self) and MUST_TURN[self.state.drive[self.robot_rows]].all():
             raise CommandError(
-                "vy: none of these robots can drive sideways, only omnidirectional robots can"
+                "vy: none of these robots can drive sideways, "
+                "only omnidirectional robots can"
             )
 
     @property
@@ -161,8 +170,9 @@ class Fleet(ReadOnly):
 
     @property
     def odometry_in_world(self) -> F8:
-        """Poses by odometry in the world's frame, (n, 3): m, m, rad. See
-        `Robot.odom_in_world`.
+        """Poses by odometry in the world frame, (n, 3): m, m, rad.
+
+        See `Robot.odom_in_world`.
         """
         frame, odom = self.state.odom_frame[self.robot_rows], self.odometry
         c, s = elementwise.cosine_sine(frame[:, 2])
@@ -172,27 +182,26 @@ class Fleet(ReadOnly):
 
     @property
     def velocities(self) -> F8:
-        """Velocities forward, leftward and of rotation, (n, 3): m/s, m/s, rad/s. A
-        copy.
-        """
+        """Forward, leftward and turning velocities, (n, 3): m/s, m/s, rad/s. A copy."""
         vel: F8 = self.state.vel[self.robot_rows]
         return vel
 
     @property
     def stalled(self) -> NDArray[np.bool_]:
-        """Which robots are blocked, (n,) bool."""
+        """Whether each robot is blocked, (n,) bool."""
         stalled: NDArray[np.bool_] = self.state.stall[self.robot_rows] != 0
         return stalled
 
     def nearest(self, k: int = 1) -> tuple[I8, F8]:
-        """The `k` other robots nearest to each, by their true positions, the nearest
-        first.
+        """Return the `k` nearest other robots of each robot, nearest first.
+
+        True positions count.
 
         Returns
         -------
         (n, k) int64, (n, k) float64
-            Places in the order of `Simulation.robots`, and distances of the middles, m.
-            Where there are fewer others: -1 and inf.
+            Indices in the order of `Simulation.robots`, and distances between centres, m. -1
+            and inf fill the places if there are fewer than `k` others.
 
         Raises
         ------
@@ -221,12 +230,13 @@ class Fleet(ReadOnly):
                 else np.argsort(away, axis=1)[:, :count]
             )
             last = np.take_along_axis(away, some, axis=1).max(axis=1)
-            tied = (away <= last[:, None]).sum(
-                axis=1
-            ) > count  # which of the equally near ones it has is the library's choice
+            # The partition picks ties at the cut in no defined order, so that rows with
+            # a tie need a stable sort.
+            tied = (away <= last[:, None]).sum(axis=1) > count
             some[tied] = np.argsort(away[tied], axis=1, kind="stable")[:, :count]
             squares = np.take_along_axis(away, some, axis=1)
-            order = np.lexsort((some, squares), axis=1)  # equally near: by their order
+            # Robots at equal distances follow the order of robots.
+            order = np.lexsort((some, squares), axis=1)
             near[first : first + len(part), :count] = np.take_along_axis(
                 some, order, axis=1
             )
@@ -237,26 +247,26 @@ class Fleet(ReadOnly):
         return near, far
 
     def ranges(self, kind: str = "laser", index: int = 0) -> F8:
-        """Ranges of one sensor of each robot, (n, R) float64, m, in the order of
-        `Simulation.robots`. A copy.
+        """Return ranges of one sensor of each robot, (n, R) float64, m.
 
-        All are measured at once, unless the step did; vectorised over robots.
+        The rows are in the order of `Simulation.robots`, in a copy. All sensors that
+        the step did not measure are measured at once.
 
         Parameters
         ----------
         kind, index : str, int
-            ``laser`` and which of them, or ``sonar`` and 0.
+            ``laser`` and its index, or ``sonar`` and 0.
 
         Returns
         -------
         array
-            R is the largest number of readings of a robot; NaN where a robot has fewer,
-            or no such sensor.
+            R is the largest number of readings of a robot. NaN fills the places of robots with
+            fewer readings or without the sensor.
 
         Raises
         ------
         ArgumentError
-            The kind is unknown, or the index out of range.
+            The kind is unknown, or the index is out of range.
         """
         arguments.one_of(kind, "kind", ("laser", "sonar"))
         arguments.whole(index, "index", low=0, high=99)
@@ -277,8 +287,10 @@ class Fleet(ReadOnly):
         return ranges
 
     def _gather(self, kind: str, index: int) -> tuple[I8, I8, NDArray[np.bool_] | None]:
-        """Numbers of the existing sensors, indices of each robot's readings, (n, R),
-        and the mask of missing ones.
+        """Return the gather indices of a sensor of all robots.
+
+        They are numbers of the existing sensors, indices of each robot's readings, (n,
+        R), and the mask of missing readings.
         """
         devices, robots = self._sim._devices, self._sim._robots
         _, spans = devices.placed(self._sim._engine)
@@ -294,11 +306,11 @@ class Fleet(ReadOnly):
         places = np.where(missing, 0, bounds[:, :1] + columns[None, :])
         return found[found >= 0], places, missing if missing.any() else None
 
-    # -- for sessions
+    # -- Interface for sessions of protocols
 
     @property
     def state(self) -> State:
-        """State of the last snapshot, of all bodies."""
+        """State of all bodies in the last snapshot."""
         return self._sim.snapshot.state
 
     @property
@@ -313,18 +325,21 @@ class Fleet(ReadOnly):
 
     @property
     def layout(self) -> int:
-        """Version of the layout: changes when rows of bodies or offsets of readings
-        change.
+        """Version of the layout.
+
+        It changes whenever rows of bodies or offsets of readings change.
         """
         return self._sim.feed.last(Subject.BODIES, Subject.READINGS)
 
     @property
     def odometry_variances(self) -> tuple[F8, NDArray[np.bool_]]:
-        """Mean squares of the proportional errors of odometry of all bodies, (n, 3),
-        and which are drawn anew in every step, (n,).
+        """Mean squares of proportional odometry errors, (n, 3), and random walks, (n,).
 
-        An error that is drawn evenly from low … high has the mean square (low² +
-        low·high + high²) / 3; a constant one is known.
+        The second array states whether each step draws a new error.
+
+        Both arrays cover all bodies; the second has shape (n,). An error drawn
+        uniformly from [low, high] has the mean square (low² + low·high + high²) / 3. A
+        constant error is known exactly.
         """
         state = self.state
         mode, low, high, error = state.err_mode, state.err_lo, state.err_hi, state.err
@@ -340,36 +355,36 @@ class Fleet(ReadOnly):
 
     @property
     def is_exact(self) -> bool:
-        """False when ranges are rounded."""
+        """Whether ranges are exact, not rounded."""
         return self._sim.range_step <= 0.0
 
     @property
     def placed(self) -> tuple[Sequence[Hashable], Sequence[tuple[int, int]]]:
-        """Keys (robot, kind, index) of all range sensors, and the slice of each one's
-        `readings`.
-        """
+        """Keys (robot, kind, index) of all range sensors, and slices of `readings`."""
         return self._sim._devices.placed(self._sim._engine)
 
     @property
     def taken(self) -> NDArray[np.bool_]:
-        """Which range sensors were measured in the last step, in the order of `placed`."""
+        """Whether the last step measured each range sensor, in the order of `placed`."""
         return self._sim._devices.taken(self._sim._engine)
 
     @property
     def measured(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Slices of `readings` of all range sensors measured in the last step, by their
-        keys; the same object while these are the same.
+        """Slices of `readings` of range sensors measured in the last step, by key.
+
+        The object stays the same as long as its content does.
         """
         return self._sim._devices.measured(self._sim._engine)
 
     @property
     def ages_us(self) -> Mapping[Hashable, int]:
-        """`age_us` of all sensors whose readings come late or seldom."""
+        """`age_us` of all sensors with a latency or a rate of their own."""
         return {key: self.age_us(key) for key in self._sim._devices.late()}
 
     def age_us(self, key: Hashable) -> int:
-        """How long ago the reading of a range sensor that can be had was measured, µs
-        of simulated time; 0: after the last step.
+        """Return the age of a sensor's available reading, µs of simulated time.
+
+        An age of 0 means that the last step measured it.
         """
         late = self._sim._devices.late().get(key)
         if late is None:
@@ -378,7 +393,7 @@ class Fleet(ReadOnly):
         return (clock.tick - late[0].tick) * clock.step_us
 
     def bundles(self, key: Hashable) -> tuple[Bundle, ...]:
-        """The beams of a range sensor."""
+        """Return the beams of a range sensor."""
         return self._sim._devices.bundles(key)
 
     @property
@@ -387,19 +402,18 @@ class Fleet(ReadOnly):
         return self._sim._devices.subscriptions
 
     def refresh(self) -> None:
-        """Measure with all subscribed sensors in the present state, after changes since
-        the last step.
-        """
+        """Measure with all subscribed sensors, after changes between steps."""
         self._sim._devices.sense(self._sim._engine)
 
     def measure(self, keys: Iterable[Hashable]) -> None:
-        """Measure with these range sensors in the present state, unless the step did;
-        keys of none are passed over.
+        """Measure with these range sensors in the present state, unless the step did.
+
+        Keys without a sensor are skipped.
         """
         devices = self._sim._devices
         numbers = np.unique(np.array([devices.number(key) for key in keys], np.int64))
         devices.take(self._sim._engine, numbers[numbers >= 0])
 
     def span(self, robot: str, kind: str, index: int) -> tuple[int, int] | None:
-        """The slice of a sensor's readings in `readings`."""
+        """Return a sensor's slice of `readings`; None without the sensor."""
         return self._sim._devices.span((robot, kind, index))

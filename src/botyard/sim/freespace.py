@@ -1,4 +1,4 @@
-"""Free space of maps, in which places for robots are drawn."""
+"""Free space of maps, from which places for robots are drawn."""
 
 from __future__ import annotations
 
@@ -23,27 +23,31 @@ from botyard.native.kinds import Pack
 from botyard.numerics.elementary import hypot
 
 CELL_M: Final = 0.1
-"""Least edge of a cell of the raster, m."""
+"""Least edge of a raster cell, m."""
 MAX_CELLS: Final = 4e6
-"""Cells of a raster: larger maps get larger cells."""
+"""Highest number of cells in a raster: larger maps get larger cells."""
 MAX_SPACES: Final = 8
-"""Clearances of which free space is kept, the most recently used ones: of a large map
-it takes up to 32 MB, or 5 MB in blocks.
+"""Number of clearances whose free space is cached, most recently used first.
+
+The free space of a large map takes up to 32 MB, or 5 MB in blocks.
 """
 AROUND_M: Final = 5.0
-"""So far around the walls, and the clearance farther, places are free in a world that
-is open, m.
+"""Width of the margin around the walls of an open world, m.
+
+The clearance is added to it.
+
+Places in this margin are free.
 """
 TOLERANCE: Final = 1e-6
-"""As a part of a cell: what rounding makes of whole cells."""
+"""Rounding error of a whole number of cells, as a fraction of a cell."""
 NO_MAP: Final = (-10.0, -10.0, 10.0, 10.0)
-"""Bounds of places in a world without walls, m, as for `Simulation.random_free_place`.
+"""Bounds of places in a world without walls, m, as in `Simulation.random_free_place`.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeSpace:
-    """Cells of a raster in which all places are free.
+    """Cells of a raster in which every place is free.
 
     Attributes
     ----------
@@ -52,9 +56,9 @@ class FreeSpace:
     cell : float
         Edge of a cell, m.
     columns : int
-        Cells in a row.
+        Number of cells in a row.
     cells : (k,) int64
-        Numbers of free cells, row after row.
+        Numbers of free cells, row by row.
     """
 
     x0: float
@@ -66,18 +70,18 @@ class FreeSpace:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A raster over the bounds of a map, and over a margin of cells around them.
+    """Raster over the bounds of a map, with a margin of cells around them.
 
     Attributes
     ----------
     x0, y0, cell : float
         Lower left corner of the bounds, and edge of a cell, m.
     columns, rows : int
-        Cells over the bounds.
+        Number of cells over the bounds.
     left, low, right, high : int
-        Columns and rows of the margin beside them.
+        Number of columns and rows of the margin on each side.
     is_cut : bool
-        There is such a margin, but it was left out.
+        Whether the map has a margin that was left out.
     """
 
     x0: float
@@ -93,22 +97,22 @@ class _Frame:
 
     @property
     def has_margin(self) -> bool:
-        """Whether there are cells beside the bounds."""
+        """Whether there are cells around the bounds."""
         return self.left + self.low + self.right + self.high > 0
 
     @property
     def without_margin(self) -> _Frame:
-        """The cells over the bounds alone."""
+        """The frame with the cells over the bounds alone."""
         return replace(self, left=0, low=0, right=0, high=0, is_cut=self.has_margin)
 
     def holds(self, place: Pose) -> bool:
-        """Whether a place is within the bounds."""
+        """Return whether a place is within the bounds."""
         across, up = (place.x - self.x0) / self.cell, (place.y - self.y0) / self.cell
         return 0.0 <= across <= self.columns and 0.0 <= up <= self.rows
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns with the margin."""
+        """Number of rows and columns, with the margin."""
         return self.low + self.rows + self.high, self.left + self.columns + self.right
 
     @property
@@ -118,7 +122,7 @@ class _Frame:
 
     @property
     def bounds(self) -> tuple[slice, slice]:
-        """The rows and columns over the bounds."""
+        """Slices of the rows and columns over the bounds."""
         return slice(self.low, self.low + self.rows), slice(
             self.left, self.left + self.columns
         )
@@ -127,37 +131,37 @@ class _Frame:
 def free_space(
     scene: Scene, grid: Grid, radius: float, clearance: float, *, reachable: bool
 ) -> FreeSpace:
-    """The free space of a map for a robot.
+    """Return the free space of a map for a robot.
 
     Parameters
     ----------
     scene, grid
         The map.
     radius : float
-        The robot is a circle, m.
+        Radius of the circle that stands for the robot, m.
     clearance : float
-        Its places are so far from walls, m. To get from one to another it needs none.
+        Distance of places from walls, m. Paths between places need no clearance.
     reachable : bool
-        All are in one region, see `Simulation.random_free_poses`.
+        Whether all places must be in one region, see `Simulation.random_free_poses`.
     """
     (cells,), raster = _cells(scene, grid, [radius], clearance, reachable)
     return FreeSpace(*raster, cells)
 
 
 class Around:
-    """The floor around a place, as far as walls divide it for a robot.
+    """Floor around a place, divided into regions by walls that a robot cannot pass.
 
     Parameters
     ----------
     scene, grid
         The map.
     near : Pose
-        The place.
+        Centre of the floor.
     radius : float
-        Radius of a circle in the robot, m: a narrower passage divides.
+        Radius of a circle in the robot, m; narrower passages separate regions.
     reach : float
-        The floor is a square of twice this edge, m. What is connected outside of it
-        alone counts as divided.
+        Half the edge of the square floor, m. Regions that are connected only outside of the
+        square count as separate.
     """
 
     def __init__(
@@ -174,8 +178,9 @@ class Around:
         )
 
     def region(self, place: Pose) -> int:
-        """The number of the region of a place; 0: it is in none, since the robot does
-        not fit.
+        """Return the number of the region of a place.
+
+        It is 0 if the place is in no region because the robot does not fit.
         """
         return _label_at(place, self._frame, self._labels, self._stride)
 
@@ -189,8 +194,9 @@ def spaces_of(
     reachable: bool,
     boxes: Sequence[float] = (),
 ) -> Spaces:
-    """The free space of a map for robots, as circles of these radii, m, see
-    `free_space`; radii of boxes, too.
+    """Return the free space of a map for circular robots of several radii, m.
+
+    See `free_space`. `boxes` holds the radii of boxes.
 
     Raises
     ------
@@ -207,7 +213,8 @@ def spaces_of(
     for radius, cells in spaces.items():
         if not len(cells):
             raise ArgumentError(
-                f'no place in the map "{scene.name}" is {radius + clearance:.3g} m from all walls'
+                f'no place in the map "{scene.name}" is '
+                f"{radius + clearance:.3g} m from all walls"
             )
 
         parts.append(_blocks(cells))
@@ -231,9 +238,8 @@ def spaces_of(
 
 def _frame_of(scene: Scene, clearance: float) -> _Frame:
     traced = corners_of(scene)
-    box = (
-        replace(scene, boxes=()).bounds or scene.bounds
-    )  # of boxes the bounds reach beyond walls that they stand at
+    # Boxes that stand at walls would widen the bounds beyond the walls.
+    box = replace(scene, boxes=()).bounds or scene.bounds
     if box is None:
         box = (
             NO_MAP
@@ -257,7 +263,7 @@ def _frame_of(scene: Scene, clearance: float) -> _Frame:
         max(1, math.ceil((y1 - y0) / cell)),
     )
     around = [math.ceil(margin / cell)] * 4
-    # what is beyond the raster that a map was traced from is not known
+    # The map's source raster says nothing about the world beyond it.
     if len(traced):
         least, most = traced.min(axis=0), traced.max(axis=0)
         rest = (
@@ -278,16 +284,20 @@ def _frame_of(scene: Scene, clearance: float) -> _Frame:
 def _cells(
     scene: Scene, grid: Grid, radii: Sequence[float], clearance: float, reachable: bool
 ) -> tuple[list[I8], tuple[float, float, float, int]]:
-    """Numbers of the free cells of robots of each radius, and the raster that they are
-    of: corner, edge and columns.
+    """Return numbers of the free cells for each radius, and the raster they refer to.
+
+    The raster is given by corner, edge and number of columns.
     """
     around = _frame_of(scene, clearance)
+    # The margin is expensive and seldom matters, so that the bounds alone are tried
+    # first.
     for frame in (around.without_margin, around):
         solid = _solid(scene, frame)
         found = []
         for radius in radii:
             places = _places(scene, grid, frame, solid, radius, clearance, reachable)
-            if places is None:  # the margin counts, too
+            # The margin also matters.
+            if places is None:
                 break
             found.append(places)
         else:
@@ -313,7 +323,7 @@ def _cells(
 
 
 def _solid(scene: Scene, frame: _Frame) -> NDArray[np.bool_]:
-    """The cells of a raster whose middles are in something that is known to be solid."""
+    """Return the cells of a raster whose centres are in something known to be solid."""
     solid = np.zeros(frame.shape, np.bool_)
     for part in solids(scene, Visible.OBSTACLE):
         mark_solid(solid, part, frame.corner, frame.cell)
@@ -330,11 +340,12 @@ def _places(
     clearance: float,
     reachable: bool,
 ) -> NDArray[np.bool_] | None:
-    """The cells of a raster in which all places are free, and in a region that counts;
-    None: what is around the raster matters.
+    """Return the cells in which every place is free and in a region that counts.
+
+    Return None if the surroundings of the raster matter.
     """
-    # farther from walls than this in the middles of two neighbours, a circle touches
-    # none on the line between them (Pythagoras)
+    # If the centres of two neighbours are farther than this from walls, a circle on the
+    # line between them touches no wall (Pythagoras).
     stride = hypot(radius, frame.cell / 2.0)
     there: NDArray[np.bool_]
     passable = _far_from_walls(grid, frame, solid, stride)
@@ -357,8 +368,8 @@ def _places(
         there = labels == _region(home, frame, labels, free, stride)
         return free & there
 
-    # beyond the walls it is free only where robots get from there to what is between
-    # them
+    # Space beyond the walls is free only if robots get from there to space between the
+    # walls.
     if frame.has_margin:
         labels = _regions(passable)
         between = np.zeros(frame.shape, np.bool_)
@@ -372,7 +383,7 @@ def _places(
 
 
 def _leads_out(passable: NDArray[np.bool_]) -> bool:
-    """Whether a cell at the border of a raster is passable."""
+    """Return whether a cell at the border of a raster is passable."""
     return any(
         bool(edge.any())
         for edge in (passable[0], passable[-1], passable[:, 0], passable[:, -1])
@@ -382,9 +393,7 @@ def _leads_out(passable: NDArray[np.bool_]) -> bool:
 def _far_from_walls(
     grid: Grid, frame: _Frame, solid: NDArray[np.bool_], reach: float
 ) -> NDArray[np.bool_]:
-    """The cells of a raster that are not solid, and whose middles are farther than this
-    from walls, m.
-    """
+    """Return the cells that are not solid and whose centres are farther from walls, m."""
     near: U1 = solid.astype(np.uint8)
     mark_near_walls(Pack(grid), *frame.corner, frame.cell, reach, near)
     far: NDArray[np.bool_] = near == 0
@@ -392,7 +401,7 @@ def _far_from_walls(
 
 
 def _regions(passable: NDArray[np.bool_]) -> I4:
-    """Numbers of the regions that cells are in, from 1 on; 0: in none."""
+    """Return the region of each cell, from 1 on; 0 for cells in no region."""
     near: U1 = (~passable).astype(np.uint8)
     labels: I4 = np.zeros(near.shape, np.int32)
     label_regions(near, labels, np.zeros(near.size, np.int64))
@@ -400,18 +409,17 @@ def _regions(passable: NDArray[np.bool_]) -> I4:
 
 
 def _numbers(labels: I4) -> I8:
-    """The regions that some cells are in, ascending."""
+    """Return the numbers of the regions that some cells are in, ascending."""
     return np.flatnonzero(np.bincount(labels.reshape(-1), minlength=1)[1:]) + 1
 
 
 def _region(
     home: Pose | None, frame: _Frame, labels: I4, free: NDArray[np.bool_], stride: float
 ) -> int:
-    """The region that places are in: that of the home, else the one that is largest
-    within the bounds of the map.
+    """Return the home's region, otherwise the largest within the map's bounds.
 
-    What lies around the walls does not count there: it would be larger than any hall.
-    It does for a robot that nowhere fits between them.
+    Space around the walls does not count for the size, because it would exceed any
+    hall. It counts for a robot that fits nowhere between the walls.
     """
     sizes = np.bincount(labels[free], minlength=int(labels.max()) + 1)
     at_home = 0 if home is None else _label_at(home, frame, labels, stride)
@@ -429,14 +437,15 @@ def _region(
 
 
 def _label_at(home: Pose, frame: _Frame, labels: I4, stride: float) -> int:
-    """The region of the nearest passable middle that no wall is before: each is farther
-    than `stride` from all walls; 0: there is none.
+    """Return the region of the nearest passable cell centre, with no wall in between.
+
+    Each passable centre is farther than `stride` from all walls. Return 0 if there is
+    none.
     """
     (x0, y0), cell = frame.corner, frame.cell
     x, y = (home.x - x0) / cell - 0.5, (home.y - y0) / cell - 0.5
-    reach = max(
-        stride / cell, math.sqrt(0.5)
-    )  # the middle of its own cell is no farther
+    # The centre of the cell that contains the place is never farther away than this.
+    reach = max(stride / cell, math.sqrt(0.5))
     rows, columns = (
         np.arange(max(0, math.ceil(at - reach)), min(most, math.floor(at + reach) + 1))
         for at, most in zip((y, x), labels.shape, strict=True)
@@ -450,21 +459,24 @@ def _label_at(home: Pose, frame: _Frame, labels: I4, stride: float) -> int:
 
 
 def _blocks(cells: I8) -> tuple[I4, I4, U1]:
-    """`Spaces.begin`, `Spaces.before` and `Spaces.runs` of cells, ascending. A run of
-    cells may go on in the next row.
+    """Return `Spaces.begin`, `Spaces.before` and `Spaces.runs` of ascending cells.
+
+    A run of cells may continue in the next row.
     """
     at = np.flatnonzero(np.diff(cells, prepend=-2) != 1)
     free = np.diff(at, append=len(cells))
     taken = np.diff(cells[at], prepend=0)
     taken[1:] -= free[:-1]
-    # a byte holds no more than `MAX_RUN`: before a run come as many without free cells
-    # as its taken cells need, after it the rest of it
+    # A byte holds at most `MAX_RUN`. Entries without free cells precede a run with more
+    # taken cells than that; entries without taken cells follow a longer run of free
+    # cells.
     waiting = np.maximum(taken - 1, 0) // MAX_RUN
     count = waiting + (free + MAX_RUN - 1) // MAX_RUN
     run = np.repeat(np.arange(len(at)), count)
+    # Step 0 holds the last of the taken cells and the first free ones.
     step = (
         np.arange(len(run)) - np.repeat(np.cumsum(count) - count, count) - waiting[run]
-    )  # 0: where both begin
+    )
     runs: U1 = np.zeros((-(-len(run) // RUNS_IN_BLOCK) * RUNS_IN_BLOCK, 2), np.uint8)
     runs[: len(run), 0] = np.where(
         step < 0, MAX_RUN, np.where(step == 0, (taken - waiting * MAX_RUN)[run], 0)
@@ -479,7 +491,7 @@ def _blocks(cells: I8) -> tuple[I4, I4, U1]:
 
 
 def checked_clearance(value: object) -> float:
-    """A distance between places, m. ArgumentError: it is none."""
+    """Return a distance between places, m. Raise ArgumentError if it is not valid."""
     return arguments.number(value, "clearance", low=0.0, high=1000.0, unit="m")
 
 

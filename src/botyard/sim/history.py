@@ -1,5 +1,6 @@
-"""What the history of a simulation offers (`Simulation.history`), declared:
-`botyard.recording.history` has it.
+"""Interface of the history of a simulation (`Simulation.history`).
+
+`botyard.recording.history` implements it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,17 @@ S = TypeVar("S")
 
 
 class Moment(NamedTuple):
-    """A moment of a run: steps done, simulated time, s, and its number among all that
-    were kept: time may have gone back in between.
+    """Moment of a run that the history keeps.
+
+    Attributes
+    ----------
+    tick : int
+        Number of steps done.
+    time : float
+        Simulated time, s.
+    number : int
+        Number of the moment among all kept ones. It orders moments even if time has gone
+        back in between.
     """
 
     tick: int
@@ -23,75 +33,85 @@ class Moment(NamedTuple):
 
 
 class History(Protocol[S]):
-    """The last minutes of a simulation, to look back at and to go on from; off until
-    `keep` is called.
+    """Last minutes of a simulation, to look at and to continue from.
+
+    It is off until `keep` is called.
     """
 
     @property
     def is_on(self) -> bool:
-        """Whether moments are kept."""
+        """Whether the history keeps moments."""
         ...
 
     @property
     def problem(self) -> str:
-        """Why the last moment could not be kept, for example a controller that cannot
-        be saved; empty if it was.
+        """Reason why the last moment could not be kept; empty if it was kept.
+
+        One reason is a controller whose state cannot be saved.
         """
         ...
 
     @property
     def size(self) -> int:
-        """Bytes of the states that are kept, without maps."""
+        """Size of the kept states without maps, bytes."""
         ...
 
     @property
     def moments(self) -> Sequence[Moment]:
-        """All moments that are kept, oldest first."""
+        """All kept moments, oldest first."""
         ...
 
     @property
     def span(self) -> tuple[Moment, Moment] | None:
-        """The oldest and the latest moment; None: there is none."""
+        """The oldest and the latest moment; None if there is none."""
         ...
 
     def keep(self, minutes: float = ..., megabytes: float = ...) -> None:
-        """Keep the last `minutes` of simulated time from now on, in at most `megabytes`
-        of memory (10⁶ bytes): what comes first counts.
+        """Keep the last `minutes` of simulated time in at most `megabytes` of memory.
+
+        A megabyte is 10⁶ bytes. The bound that is reached first applies.
         """
         ...
 
     def stop(self) -> None:
-        """Keep nothing any more, and forget all moments."""
+        """Stop keeping moments and drop all of them."""
         ...
 
     def moment(self, time: float) -> Moment:
-        """The last moment at a simulated time, s, or before it; the oldest one if there
-        is none before. StateError: nothing is kept.
+        """Return the last moment at or before a simulated time, s.
+
+        Return the oldest moment if there is none before. Raise StateError if there is
+        none at all.
         """
         ...
 
     def beside(self, moment: Moment, by: int) -> Moment:
-        """The moment so many after another one, or before it; the oldest or latest one
-        beyond the ends. StateError: there is none.
+        """Return the moment `by` places after another one.
+
+        A negative number selects an earlier moment.
+
+        The result stays within the oldest and the latest moment. Raise StateError if
+        there is none.
         """
         ...
 
     def look(self, time: float, other: S | None = None) -> S:
-        """The world as it was at the last moment at a time, s, or before it: a
-        simulation beside this one, to look around in.
+        """Return a separate simulation that shows the world at a time, s.
 
-        `other` is what this method has returned before, and is made to be that moment.
-        StateError: nothing is kept.
+        It shows the last moment at or before that time. Pass `other`, an earlier result
+        of this method, to set it to the moment instead of making a new simulation.
+        Raise StateError if there is no moment.
         """
         ...
 
     def forget_after(self, time: float) -> None:
-        """Forget the moments after a simulated time, s: the run has not gone on so."""
+        """Drop the moments after a simulated time, s, from which the run deviated."""
         ...
 
     def go_on_from(self, time: float) -> Moment:
-        """Let the simulation go on from the last moment at a time, s, or before it;
-        later ones are forgotten. See `Simulation.branch`.
+        """Continue the simulation from the last moment at or before a time, s.
+
+        Later moments are dropped. See `Simulation.branch`.
         """
         ...
 

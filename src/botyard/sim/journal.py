@@ -1,10 +1,10 @@
-"""The journal: every change of a world from outside, with tick, source and order.
+"""Journal of a world: every change from outside, with tick, source and order.
 
 Initial world, seed and journal reproduce a run bit for bit (`resimulate`). Internal
 dynamics, such as a draining battery or a closing gripper, are not recorded, because
-they follow; of controllers only their commands are.
+they follow from the rest. Of controllers only the commands are recorded.
 
-Commands and claims carry their source; the source of other changes is the present actor
+Commands and claims carry their source. The source of other changes is the present actor
 (`acting`).
 """
 
@@ -32,8 +32,9 @@ _actor: ContextVar[str] = ContextVar("actor", default=API)
 
 
 class acting:
-    """Context manager: changes within the block, and in tasks started in it, have the
-    given source.
+    """Context manager that sets the source of changes in its block.
+
+    Tasks started in the block inherit the source.
     """
 
     def __init__(self, source: str) -> None:
@@ -48,7 +49,8 @@ class acting:
 
 
 class Change:
-    """A change of a world, as data; `botyard.sim.resimulation.apply` repeats it.
+    """Change of a world as data; `botyard.sim.resimulation.apply` repeats it.
+
     Subclasses are frozen dataclasses.
     """
 
@@ -57,18 +59,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a journal.
+    """Entry of a journal.
 
     Attributes
     ----------
     tick : int
-        Steps done when it was made.
+        Number of steps done at the time of the change.
     order : int
         Number of the entry.
     source : str
         Source of the change: ``api``, ``pioneer``, ``page`` …
     change : Change
-        The change.
+        Recorded change.
     """
 
     tick: int
@@ -79,7 +81,7 @@ class Entry:
 
 Listener = Callable[[Entry], None]
 Drive = Callable[[int, int, str, str, SetVelocity], None]
-"""Is called with tick, number, source, name of the body, and command."""
+"""Callback that receives tick, number, source, name of the body, and command."""
 
 
 class _Reader(NamedTuple):
@@ -104,15 +106,16 @@ class SubmitVelocities(Change):
 
 @dataclass(frozen=True, slots=True)
 class SubmitEach(Change):
-    """Velocities of bodies were queued one after the other: several `Submit` in one,
-    whose numbers follow each other.
+    """Velocities of bodies were queued one after the other.
+
+    It stands for several `Submit` with consecutive numbers.
 
     Attributes
     ----------
     names : tuple of str
-        The bodies; one may be there several times.
+        Names of the bodies, possibly with repetitions.
     v, w, vy : tuple of float or None
-        As in `SetVelocity`, for each of them.
+        Velocities of each command, as in `SetVelocity`.
     """
 
     names: tuple[str, ...]
@@ -121,8 +124,10 @@ class SubmitEach(Change):
     vy: tuple[float | None, ...]
 
     def each(self) -> Iterator[tuple[str, SetVelocity]]:
-        """The bodies and their commands, in order. CommandError: there are not as many
-        numbers as names, or one is not finite.
+        """Yield the bodies and their commands in order.
+
+        Raise CommandError if an axis has fewer or more numbers than names, or one is
+        not finite.
         """
         if not len(self.names) == len(self.v) == len(self.w) == len(self.vy):
             raise CommandError(
@@ -210,13 +215,12 @@ class Describe(Change):
 
 @dataclass(frozen=True, slots=True)
 class WriteDevice(Change):
-    """A device was set: a gripper's goals, a joystick, a joint's command, lines of a
-    controller board.
+    """A device was set: goals of a gripper, a joystick, a joint, lines of a board.
 
     Attributes
     ----------
     table, row : str, int
-        Which device, see `botyard.engine.tables`.
+        Table and row of the device, see `botyard.engine.tables`.
     values : mapping
         Values by column.
     """
@@ -228,8 +232,9 @@ class WriteDevice(Change):
 
 @dataclass(frozen=True, slots=True)
 class SetRays(Change):
-    """The rays of a laser were set (bearing of the first and spacing, rad, and number),
-    or those of its model restored (None).
+    """The rays of a laser were set, or the rays of its model were restored (None).
+
+    `rays` holds the bearing of the first ray and the spacing, rad, and the number.
     """
 
     robot: str
@@ -244,10 +249,10 @@ class SetParameters(Change):
     Attributes
     ----------
     robot : str
-        Its name.
+        Name of the robot.
     values : mapping
-        Numbers by the names of parameters; those of sensors have the sensor's name
-        behind a blank.
+        Numbers by name of the parameter. A parameter of a sensor has the sensor's name
+        after a blank.
     """
 
     robot: str
@@ -276,7 +281,7 @@ class Restore(Change):
     state : bytes
         See `Simulation.save_state`.
     described : sequence of objects
-        The models, boxes and description files whose digests are in the state.
+        Models, boxes and description files whose digests are in the state.
     """
 
     state: bytes
@@ -285,14 +290,14 @@ class Restore(Change):
 
 @dataclass(frozen=True, slots=True)
 class Reset(Change):
-    """An episode began (`Simulation.reset`): time is 0 again.
+    """An episode started (`Simulation.reset`): time is 0 again.
 
     Attributes
     ----------
     seed, episode : int
         Seed of the world, and number of the episode.
     poses : tuple of poses or None
-        Where robots began; None: where they were added.
+        Start poses of the robots; None: the poses at which they were added.
     """
 
     seed: int
@@ -301,11 +306,11 @@ class Reset(Change):
 
 
 JUMPS: Final = (Restore, Reset)
-"""Changes after which time is another one, and everything in the world may be."""
+"""Changes after which time and every other part of the world may differ."""
 
 
 class Journal:
-    """Records changes for listeners."""
+    """Recorder of changes for listeners."""
 
     def __init__(self) -> None:
         self._readers: list[_Reader] = []
@@ -322,8 +327,8 @@ class Journal:
         listener : callable
             Called with each entry.
         drive : callable, optional
-            Called in its place for velocities of one body, of which there may be
-            thousands in a second, without an entry.
+            Called in its place, without an entry, for velocities of one body. There may be
+            thousands of them in a second.
         """
         reader = _Reader(listener, drive)
         self._readers.append(reader)
@@ -335,8 +340,10 @@ class Journal:
         return bool(self._readers) and not self._depth
 
     def note(self, tick: int, source: str | None, change: Change) -> None:
-        """Record a change. A listener that raises is unregistered, because its record
-        would have a gap; the simulation goes on.
+        """Record a change.
+
+        A listener that raises is unregistered, because its record would have a gap. The
+        simulation continues.
         """
         if self.is_read:
             self._order += 1
@@ -352,7 +359,7 @@ class Journal:
     def note_velocity(
         self, tick: int, source: str, name: str, command: SetVelocity
     ) -> None:
-        """`note` of a `Submit`, when it is read."""
+        """Record a `Submit` of velocities; call it only if `is_read`."""
         self._order += 1
         for reader in tuple(self._readers):
             try:
@@ -366,7 +373,7 @@ class Journal:
                 self._failed(reader)
 
     def _failed(self, reader: _Reader) -> None:
-        """A record with a gap is useless, so a failing listener is unregistered."""
+        """Unregister a failing listener, because a record with a gap is useless."""
         log.exception(
             "internal error: a listener of the journal failed and is unregistered: %r",
             reader.listener,
@@ -378,9 +385,7 @@ class Journal:
             self._readers.remove(reader)
 
     def __enter__(self) -> None:
-        """Context: changes in the block are parts of a recorded one, and are not
-        recorded themselves.
-        """
+        """Suppress records in the block, whose changes are parts of a recorded one."""
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""Values that are kept as long as they were used recently."""
+"""Least-recently-used cache of computed values."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """The values of at most `most` keys: the least recently used one goes first."""
+    """LRU cache of at most `most` values."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._values: dict[K, V] = {}
 
     def of(self, key: K, make: Callable[[], V]) -> V:
-        """The value of a key; `make` makes one that is not kept."""
+        """Return the value of a key, and call `make` if the cache does not hold it."""
         value = self._values.pop(key) if key in self._values else make()
-        # the last one: it was used most recently
+        # A dictionary keeps the order of insertion, so the key used last stands last.
         self._values[key] = value
         if len(self._values) > self._most:
             del self._values[next(iter(self._values))]
         return value
 
     def values(self) -> list[V]:
-        """All values that are kept."""
+        """Return all cached values, least recently used first."""
         return list(self._values.values())
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Remove all values."""
         self._values.clear()
 
 

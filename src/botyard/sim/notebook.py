@@ -1,4 +1,4 @@
-"""What notebooks show of simulations and worlds: tables in HTML."""
+"""HTML tables that notebooks show for simulations and worlds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 MAX_ROWS: Final = 12
-"""Rows of a table; of more there is a line that says how many."""
+"""Highest number of rows in a table; a line below it counts the omitted rows."""
 
 
 def page(
@@ -17,8 +17,9 @@ def page(
     rows: Sequence[Sequence[object]],
     picture: bytes = b"",
 ) -> str:
-    """A title, a table and a picture (PNG) as HTML. All text is escaped; numbers are
-    shown with three digits behind the point.
+    """Return a title, a picture (PNG) and a table as HTML.
+
+    All text is escaped. Numbers have three decimal places.
     """
     parts = [f"<p><b>{escape(title)}</b></p>"]
     if picture:

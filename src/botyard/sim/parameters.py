@@ -1,9 +1,9 @@
-"""Parameters of robots that may change while a world runs: limits, and what robots and
-their sensors err by. For domain randomisation.
+"""Parameters of robots that may change during a run, for domain randomisation.
 
-Those that are columns of the state are written there. The others are noted by the
-simulation, which saves and restores them. Their names are those of `Worlds.param`;
-those of sensors have the sensor's name behind a blank: ``range_noise laser_2``.
+They are limits, and errors of odometry and of sensors. Parameters that are columns of
+the state are written into it. The simulation keeps the others, and saves and restores
+them. Names are the names of `Worlds.param`. A parameter of one sensor has the sensor's
+name after a blank: ``range_noise laser_2``.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from botyard.sim.core import Core
 from botyard.sim.readings import Laser, Sonar
 
 Values = Mapping[str, Sequence[float]]
-"""Numbers by the names of parameters."""
+"""Numbers by name of the parameter."""
 MAX_RANGE: Final = 1e6
-"""Greatest ranges and errors of ranges, m."""
+"""Upper bound of ranges and of range errors, m."""
 COLUMNS: Final[Mapping[str, tuple[str, float, float]]] = {
     "max_speed": ("max_vel", 0.0, MAX_SPEED),
     "top_speed": ("top_vel", 0.0, MAX_SPEED),
@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[str, tuple[str, float, float]]] = {
     "odometry_error_low": ("err_lo", -MAX_SPEED, MAX_SPEED),
     "odometry_error_high": ("err_hi", -MAX_SPEED, MAX_SPEED),
 }
-"""Columns of the state, with their bounds; three numbers each."""
+"""Columns of the state with their bounds; three numbers (x, y, yaw axis) each."""
 BEAMS: Final[Mapping[str, tuple[str, float]]] = {
     "range_min": ("r_min", MAX_RANGE),
     "range_max": ("r_max", MAX_RANGE),
@@ -45,13 +45,13 @@ BEAMS: Final[Mapping[str, tuple[str, float]]] = {
     "bearing_noise": ("a_noise", np.pi),
     "range_missing": ("missing", 1.0),
 }
-"""Fields of beams, with their greatest values; a number for each bundle of a sensor."""
+"""Fields of beams with their upper bounds; one number for each bundle of a sensor."""
 DELAYS: Final = ("range_latency", "range_jitter", "range_rate")
 COMMANDS: Final = ("command_latency", "command_jitter", "command_rate", "command_scale")
 
 
 class Equipped(Protocol):
-    """What is needed of a robot, see `botyard.sim.robot.BaseRobot`."""
+    """Part of a robot that parameters need; see `botyard.sim.robot.BaseRobot`."""
 
     name: str
     spec: RobotSpec
@@ -60,7 +60,7 @@ class Equipped(Protocol):
 
 
 def sensors_of(spec: RobotSpec) -> dict[str, LaserSpec | SonarSpec]:
-    """The range sensors of a model by the names that `Worlds` gives them."""
+    """Return the range sensors of a model by the names that `Worlds` gives them."""
     found: dict[str, LaserSpec | SonarSpec] = {
         "laser" if k == 0 else f"laser_{k + 1}": one
         for k, one in enumerate(spec.lasers)
@@ -77,13 +77,16 @@ def _bundles(sensor: LaserSpec | SonarSpec) -> list[Bundle]:
 
 
 def spread(spec: RobotSpec, given: Mapping[str, Any]) -> dict[str, list[float]]:
-    """What a program gives, as `Values`: parameters of sensors for each of them, and
-    one number for as many as there must be.
+    """Expand the values that a program gives to `Values`.
+
+    A parameter without a sensor's name applies to every sensor that has it. A single
+    number fills all elements of a parameter.
 
     Raises
     ------
     ArgumentError
-        There is no such parameter, or it is no number, or not as many as there must be.
+        There is no such parameter, its value is not numeric, or it has the wrong number of
+        elements.
     """
     found: dict[str, list[float]] = {}
     sensors = sensors_of(spec)
@@ -120,12 +123,12 @@ def _numbers(name: str, value: Any, count: int) -> list[float]:
 
 
 def check(spec: RobotSpec, values: Values) -> None:
-    """Refuse values of `spread` that are out of range, for a robot of a model.
+    """Refuse values of `spread` that are out of range for a robot model.
 
     Raises
     ------
     ArgumentError
-        With the parameter, what was expected and what was found.
+        States the parameter, the expected range and the value found.
     """
     for name, numbers in values.items():
         base = name.partition(" ")[0]
@@ -139,7 +142,9 @@ def check(spec: RobotSpec, values: Values) -> None:
             )
         elif base in BEAMS:
             low, high = 0.0, BEAMS[base][1]
-        else:  # checked together, below
+        # Commands and delays have rules that span several values: their specs check
+        # them below.
+        else:
             continue
 
         for number in numbers:
@@ -166,7 +171,7 @@ def check(spec: RobotSpec, values: Values) -> None:
 
 
 def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
-    """How commands reach a robot of a model with these parameters."""
+    """Return the command channel of a robot model with these parameters."""
     own = spec.commands
     return CommandSpec(
         latency=values.get("command_latency", [own.latency])[0],
@@ -177,8 +182,9 @@ def command_spec(spec: RobotSpec, values: Values) -> CommandSpec:
 
 
 def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
-    """How often a sensor measures, and how late its readings can be had, with these
-    parameters. `key`: its name.
+    """Return rate, latency and jitter of a sensor with these parameters.
+
+    `key` is the name of the sensor.
     """
     own = Delay.of(sensor)
     return Delay(
@@ -189,7 +195,7 @@ def delay_of(sensor: LaserSpec | SonarSpec, key: str, values: Values) -> Delay:
 
 
 def apply(sim: Core, robot: Equipped, values: Values) -> None:
-    """Set values that are checked, together with those that the robot has."""
+    """Apply checked values, together with the parameters that the robot has already."""
     engine, row = sim._engine, sim._engine.rows[robot.name]
     for name, (column, _, _) in COLUMNS.items():
         if name in values:
@@ -229,7 +235,7 @@ def _handles(robot: Equipped) -> list[Laser | Sonar]:
 def restore(
     sim: Core, robots: Mapping[str, Equipped], saved: Mapping[str, Values]
 ) -> None:
-    """Give robots the parameters of a saved state, and others those of their models."""
+    """Restore parameters of a saved state, and reset all other robots to their models."""
     for name, robot in robots.items():
         if sim._parameters.pop(name, None):
             sim._engine.set_channel(name, robot.spec.commands)

@@ -23,27 +23,24 @@ from botyard.sim.freespace import Around
 ROBOT_SPACING = 1.0
 """Spacing of robots without a start pose, m (decisions, "Start")."""
 MIN_REACH = 8.0
-"""Half the edge of the floor around a place that is looked at first, m; farther places
-double it.
-"""
+"""Initial half edge of the searched square of floor, m; farther places double it."""
 
 
 class _Grid:
-    """Places of a 1 m grid around a place, nearest first; those that a robot cannot
-    drive to from there come last.
+    """Places of a 1 m grid, nearest first, with places out of the robot's reach last.
 
-    Walls divide places, robots and boxes do not: they may go away. What is decided is
-    kept.
+    Only walls separate places. Robots and boxes do not, because they may move away. The
+    result for each place is cached.
 
     Parameters
     ----------
     engine : Engine
-        The world.
+        Engine of the world.
     near : Pose
-        Where robots drive from. When none fits there, they drive from the first place
-        where one does.
+        Place from which robots drive. If no robot fits there, they drive from the first
+        place where one does.
     radius : float
-        Radius of a circle in the robot around its origin, m.
+        Radius of a circle around the origin that lies in the robot, m.
     """
 
     def __init__(self, engine: Engine, near: Pose, radius: float) -> None:
@@ -77,6 +74,8 @@ class _Grid:
         ):
             return True
 
+        # The flood fill covers a square. Growing it by doubling keeps the number of
+        # fills logarithmic in the distance.
         away = max(abs(place.x - near.x), abs(place.y - near.y)) + ROBOT_SPACING
         if self._around is None or away > self._reach:
             while away > self._reach:
@@ -90,7 +89,11 @@ class _Grid:
 
 
 _grids: WeakKeyDictionary[Engine, _Grid] = WeakKeyDictionary()
-"""The last grid of each world: robots without a start pose come one after the other."""
+"""Latest grid of each world.
+
+Robots without a start pose are usually placed one after the other around the same pose,
+so that one grid serves them all.
+"""
 
 
 def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
@@ -108,12 +111,12 @@ def _grid_around(engine: Engine, near: Pose, radius: float) -> _Grid:
 class FreePlaces:
     """Generator of free places for robots of a model, nearest first, each only once.
 
-    Places that walls divide from `near` come after all others.
+    Places that walls separate from `near` come last.
 
     Parameters
     ----------
     engine : Engine
-        The world.
+        Engine of the world.
     spec, near
         See `Simulation.free_places`.
     """
@@ -130,13 +133,14 @@ class FreePlaces:
 
     @property
     def is_exact(self) -> bool:
-        """Whether places of the grid are far enough apart for robots of this model;
-        larger ones are kept apart by bounding circles.
+        """Whether the spacing of the grid keeps robots of this model apart.
+
+        Bounding circles keep larger robots apart.
         """
         return self._apart <= ROBOT_SPACING
 
     def take(self, count: int) -> list[Pose]:
-        """The next `count` free places at present; `near` for each that is missing."""
+        """Return the next `count` places that are free now, padded with `near`."""
         is_free = self._engine.trial(self._body)
         found: list[Pose] = []
         while len(found) < count and (place := next(self._places, None)) is not None:
@@ -153,23 +157,31 @@ class FreePlaces:
 def places_back(
     engine: Engine, robots: Mapping[str, Pose], boxes: Mapping[str, Pose]
 ) -> dict[str, Pose]:
-    """Places for bodies that go back to where they started, at the same time: robots in
-    this order, no two on top of each other.
+    """Return places for bodies that return to their starts at the same time.
+
+    Robots are placed in the given order, and no two overlap.
 
     Parameters
     ----------
     engine : Engine
-        The world.
+        Engine of the world.
     robots, boxes : mapping of str to Pose
-        The starts, by the names of the bodies. Boxes get theirs. A robot gets its
-        start, also in a wall; where another body is or goes, the nearest free place on
-        the 1 m grid around it.
+        Start poses by name of the body. Boxes always return to theirs. A robot returns to
+        its start even if that is inside a wall. If another body is there, or goes there, it
+        gets the nearest free place on the 1 m grid around its start.
+
+    Returns
+    -------
+    dict of str to Pose
+        Place of each body, by name.
     """
     going = robots.keys() | boxes.keys()
     solid = engine.state.mask != 0
     is_staying = solid.copy()
     is_staying[[engine.rows[name] for name in going]] = False
     radius, largest = engine.bodies.radius, float(engine.bodies.radius.max(initial=0.0))
+    # Two bodies overlap only if their centres lie in neighbouring cells of this size,
+    # so that a lookup needs nine cells.
     cell = 2.0 * largest + ROBOT_SPACING
     taken: dict[tuple[int, int], list[tuple[int, Pose]]] = {}
 
@@ -226,7 +238,7 @@ def places_back(
 
 
 def _inner_radius(body: BodySpec) -> float:
-    """Radius of a circle in a body around its origin, m."""
+    """Return the radius of a circle around the origin that lies in a body, m."""
     sides = [
         [side * p[axis] for part in body.parts for p in part]
         for axis in (0, 1)
@@ -236,15 +248,17 @@ def _inner_radius(body: BodySpec) -> float:
 
 
 def on_trial(spec: RobotSpec) -> BodySpec:
-    """The body for testing places for a robot: its outline with open gripper."""
+    """Return the body for testing places for a robot: its outline with open gripper."""
     body = robot_body(spec, " placing ")
     return replace(body, parts=(*body.parts, *open_paddles(spec)))
 
 
 @cache
 def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
-    """Offsets of a square grid, nearest first; ties go to lower y, as the original
-    lines robots up (1 m lower in y each).
+    """Return offsets of a square grid, nearest first.
+
+    Ties go to lower y, because the original program lines robots up at 1 m steps
+    towards negative y.
     """
     offsets = [
         (i, j) for i in range(-rings, rings + 1) for j in range(-rings, rings + 1)
@@ -254,8 +268,6 @@ def _offsets(rings: int) -> tuple[tuple[int, int], ...]:
 
 
 def _spiral(home: Pose, spacing: float, rings: int = 60) -> Iterator[Pose]:
-    """Places of a square grid around `home`, nearest first; the same heading
-    everywhere.
-    """
+    """Yield places of a square grid around `home`, nearest first, with its heading."""
     for i, j in _offsets(rings):
         yield Pose(home.x + i * spacing, home.y + j * spacing, home.th)

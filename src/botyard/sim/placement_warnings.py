@@ -1,4 +1,4 @@
-"""Warnings of what is possible, but probably a mistake."""
+"""Warnings about probable mistakes in the placement of robots and in maps."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from botyard.errors import PlacementWarning
 from botyard.model.scene import Scene
 
 FAR_OUTSIDE = 100.0
-"""A robot that begins farther outside of the map's bounds than this, m, gets a warning.
+"""Distance from the bounds of the map, m, beyond which a robot's start gets a warning.
 """
 MAX_CROWDING = 50.0
-"""Average number of walls in an occupied cell of the grid beyond which there is a
-warning: rays are slow then (four are usual).
+"""Mean number of walls per occupied grid cell above which a warning is given.
+
+Ray casting is slow then; about four walls per cell are usual.
 """
 MAX_WARNED_ROBOTS = 5
-"""Robots named in warnings of one kind; of others only the number is given."""
+"""Highest number of robots that warnings of one kind name; the rest is counted."""
 
 
 def doubtful_places(
@@ -31,13 +32,16 @@ def doubtful_places(
     names: Sequence[str],
     bounds: tuple[float, float, float, float] | None,
 ) -> Iterator[str]:
-    """Warnings of robots that touch something where they begin, or are far outside of
-    the map.
+    """Yield warnings about robots that start in contact or far outside of the map.
 
     Parameters
     ----------
+    engine : Engine
+        Engine of the world.
+    names : sequence of str
+        Robots to check.
     bounds : tuple or None
-        Least x and y, greatest x and y of the map, m; None: it is empty.
+        Least x and y, greatest x and y of the map, m; None: the map is empty.
     """
     rows = np.array([engine.rows[name] for name in names], np.int64)
     stuck = {names[i] for i in np.flatnonzero(engine.touching(rows)).tolist()}
@@ -51,8 +55,8 @@ def doubtful_places(
         outside = {names[i] for i in np.flatnonzero(beyond).tolist()}
 
     for doubtful, what in (
-        (stuck, "touches something where it begins: it may not be able to move"),
-        (outside, f"begins more than {FAR_OUTSIDE:g} m outside of the map"),
+        (stuck, "touches something at its start: it may not be able to move"),
+        (outside, f"starts more than {FAR_OUTSIDE:g} m outside of the map"),
     ):
         for name in sorted(doubtful)[:MAX_WARNED_ROBOTS]:
             x, y, _ = engine.state.pose[engine.rows[name]].tolist()
@@ -63,8 +67,10 @@ def doubtful_places(
 
 
 def doubtful_map(scene: Scene, grid: Grid) -> str | None:
-    """A warning of a map whose walls are so close together, for its size, that ray
-    casting is slow; None: they are not.
+    """Return a warning if the walls are too dense for fast ray casting, otherwise None.
+
+    The cells of the grid grow with the extent of the map. One stray point far outside
+    makes them so large that most walls share a few cells.
     """
     walls = crowding(grid)
     if walls <= MAX_CROWDING:
@@ -78,9 +84,8 @@ def doubtful_map(scene: Scene, grid: Grid) -> str | None:
 
 
 def to_warnings(text: str) -> None:
-    """Show a warning as a Python warning, at the line of the user's program that caused
-    it.
-    """
+    """Issue a Python warning at the line of the user's program that caused it."""
+    # The caller's line is the first frame outside of the package.
     level, frame = 1, sys._getframe(0)
     while (
         frame.f_back is not None

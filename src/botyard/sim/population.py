@@ -1,4 +1,4 @@
-"""Robots and boxes come and go, and the map is replaced: all between two steps."""
+"""Robots, boxes and the map of a simulation, which change between two steps."""
 
 from __future__ import annotations
 
@@ -50,19 +50,18 @@ if TYPE_CHECKING:
     from botyard.api.arguments import PoseLike
 
 MAX_FREE_POSES = 1_000_000
-"""Most free poses in one draw."""
+"""Highest number of free poses in one draw."""
 
 
 class Population(Bodies, ABC, Generic[R]):
-    """The robots and boxes of a simulation, places for more of them, and the map
-    beneath.
+    """Robots and boxes of a simulation, free places for more, and the map.
 
     Parameters
     ----------
     warn : callable or None
         See `Simulation`.
 
-    The others are those of `Core`.
+    The other parameters are the parameters of `Core`.
     """
 
     _robots: Robots[R]
@@ -77,7 +76,7 @@ class Population(Bodies, ABC, Generic[R]):
 
     @abstractmethod
     def _make_robot(self, name: str, spec: RobotSpec, start: Pose) -> R:
-        """The handle of a robot whose body is there."""
+        """Return a handle for a robot whose body exists."""
 
     @abstractmethod
     def _set_controller(
@@ -87,14 +86,14 @@ class Population(Bodies, ABC, Generic[R]):
 
     @property
     def robots(self) -> Mapping[str, R]:
-        """All robots by name, in the order of creation."""
+        """All robots by name, in order of creation."""
         return MappingProxyType(self._robots)
 
     def warn_by(self, warn: Warn | None) -> None:
         """Set the function that receives warnings; None: Python's `warnings`."""
         self._warn = warn if warn is not None else to_warnings
 
-    # -- robots
+    # -- Robots
 
     def add_robot(
         self,
@@ -106,43 +105,43 @@ class Population(Bodies, ABC, Generic[R]):
         controller: Controlling | None = None,
         controller_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> R:
-        """Add a robot, between two steps.
+        """Add a robot between two steps.
 
         Parameters
         ----------
         model : str, Path or RobotSpec
-            Model by name (`botyard models` lists them), a ``.toml`` or ``.p`` file, or
-            a spec.
+            Name of a model (`botyard models` lists them), a ``.toml`` or ``.p`` file, or a
+            spec.
         name : str, optional
-            Unique name, 1 to 64 printable characters; else the model's, with a number
+            Unique name, 1 to 64 printable characters. Default: the model's name, with a number
             if that is taken: ``p3dx``, ``p3dx_002``.
         pose : Pose or tuple, optional
-            True pose x, y (m), th (rad); else the next free place at the map's home.
+            True pose x, y (m), th (rad). Default: the next free place at the map's home.
         lasers : sequence of str, optional
-            Laser models instead of the model's own, mounted where its first laser is,
-            or at its centre.
+            Laser models in place of the model's own, mounted at its first laser, or at its
+            centre.
         controller : str, class, function, optional
-            Drives it while no client does, see `botyard.Robot.set_controller`, which
-            also says what is raised.
+            Controller that drives the robot while no client does. See
+            `botyard.Robot.set_controller`, also for its errors.
         controller_options : mapping
-            Its options, by their names. Without a controller they are an ArgumentError.
+            Options of the controller by name. Without a controller they raise ArgumentError.
 
         Raises
         ------
         ModelError, ModelFileError
-            Unknown model; a file that is wrong.
+            Unknown model; a file with errors.
         WorldError
             The name is taken, or breaks the rule for names (`botyard.names`).
         ArgumentError
-            The pose is not three finite numbers, or another argument is out of its
-            range or of another type.
+            The pose is not three finite numbers, or another argument is out of range or of
+            another type.
         CommandError
             The pose is out of bounds.
 
         Warns
         -----
         PlacementWarning
-            It begins in a wall, on something else, or far outside of the map.
+            The robot starts in a wall, on something else, or far outside of the map.
         """
         spec = _equipped(model, lasers)
         start = self.next_places(spec, 1)[0] if pose is None else arguments.pose(pose)
@@ -165,18 +164,18 @@ class Population(Bodies, ABC, Generic[R]):
         controller: Controlling | None = None,
         controller_options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[R]:
-        """Add many robots of one model at once, between two steps; much faster than one
-        by one.
+        """Add many robots of one model at once, between two steps.
+
+        This is much faster than one by one. Nothing is added if an argument is wrong.
 
         Parameters
         ----------
         poses : (n, 3) array or sequence of poses
             True poses x, y (m), th (rad).
         names : sequence of str, optional
-            Unique names; else the model's with numbers.
+            Unique names. Default: the model's name with numbers.
         model, lasers, controller, controller_options
-            As for `add_robot`, which also lists what is raised. Nothing is added if
-            anything is wrong.
+            See `add_robot`, also for errors.
         """
         spec = _equipped(model, lasers)
         starts = arguments.poses(poses)
@@ -237,19 +236,19 @@ class Population(Bodies, ABC, Generic[R]):
                 for name, start in zip(names, starts, strict=True)
             ]
         except BaseException:
-            # one of its devices cannot be made: leave nothing behind
+            # One of its devices cannot be made: undo the addition of the bodies.
             self._engine.remove_bodies(names)
             raise
 
         self._robots.update((robot.name, robot) for robot in robots)
-        self.feed.tell(
-            Subject.BODIES
-        )  # once more: when the engine told it, the bodies were no robots yet
+        # Once more: at the engine's notice the bodies were not robots yet.
+        self.feed.tell(Subject.BODIES)
         return robots
 
     def remove_robot(self, name: str) -> None:
-        """Remove a robot, between two steps. UnknownNameError (a KeyError) when there
-        is none of that name.
+        """Remove a robot between two steps.
+
+        Raise UnknownNameError (a KeyError) if no robot has that name.
         """
         self.remove_robots([name])
 
@@ -259,7 +258,7 @@ class Population(Bodies, ABC, Generic[R]):
         Raises
         ------
         UnknownNameError
-            A KeyError: one is not there; none is removed.
+            A KeyError: a robot does not exist. None is removed then.
         """
         self._check_thread()
         if isinstance(names, str):
@@ -284,8 +283,9 @@ class Population(Bodies, ABC, Generic[R]):
         self.feed.tell(Subject.BODIES, Subject.CLAIMS)
 
     def unserve(self, names: Sequence[str]) -> None:
-        """Do not offer these robots to clients: only programs move them. Names of
-        others are ignored.
+        """Hide robots from clients, so that only programs move them.
+
+        Names of other bodies are ignored.
         """
         self._check_thread()
         names = [
@@ -299,28 +299,29 @@ class Population(Bodies, ABC, Generic[R]):
             self.feed.tell(Subject.SERVED)
 
     def is_served(self, name: str) -> bool:
-        """Whether a robot is offered to clients; see `unserve`."""
+        """Return whether a robot is offered to clients; see `unserve`."""
         return name not in self._unserved
 
     def _sort_robots(self, names: Sequence[str]) -> None:
-        """Put the robots into this order."""
+        """Sort the robots into the order of these names."""
         robots = {name: self._robots[name] for name in names}
         self._robots.clear()
         self._robots.update(robots)
 
-    # -- the map
+    # -- Map
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Replace the map, between two steps; robots keep their poses, boxes of the old
-        map are removed (MAP-014).
+        """Replace the map between two steps (MAP-014).
+
+        Robots keep their poses. Boxes of the old map are removed.
 
         Parameters
         ----------
         scene : Scene
-            The new map.
+            New map.
         grid : Grid, optional
-            Result of `botyard.engine.build.build_grid` for it, if that was called
-            before, for example in another thread.
+            Result of `botyard.engine.build.build_grid` for the map, if it was already computed,
+            for example in another thread.
 
         Raises
         ------
@@ -329,7 +330,7 @@ class Population(Bodies, ABC, Generic[R]):
         """
         self._check_thread()
         arguments.instance(
-            scene, "scene", Scene, "botyard.load_scene(name) reads one of a file"
+            scene, "scene", Scene, "botyard.load_scene(name) reads one from a file"
         )
         for name in self.box_names:
             self._holds.pop(name, None)
@@ -340,17 +341,17 @@ class Population(Bodies, ABC, Generic[R]):
         self._doubt_map()
 
     def add_wall(self, *points: tuple[float, float]) -> None:
-        """Add thin walls from point to point, x and y in m; movable objects stay where
-        they are, and come to rest.
+        """Add thin walls from point to point, x and y in m.
 
-        The map becomes another one, as by `replace_scene`. For many walls, make a map
-        of them at once (`botyard.MapBuilder`).
+        Movable objects keep their places, and stop. The map is replaced, as by
+        `replace_scene`. For many walls, build a map with all of them
+        (`botyard.MapBuilder`).
 
         Raises
         ------
         ArgumentError
-            There are fewer than two points, they are no points, or they are farther
-            than `botyard.model.scene.MAX_EXTENT_M` from the origin or each other.
+            There are fewer than two points, a point is not valid, or is farther than
+            `botyard.model.scene.MAX_EXTENT_M` from the origin or from another one.
         """
         corners = arguments.array(points, "points", 2)
         check_extent(corners, "points")
@@ -372,14 +373,14 @@ class Population(Bodies, ABC, Generic[R]):
             self._warn(doubt)
 
     def add_box(self, box: BoxObject, name: str | None = None) -> str:
-        """Add a box to the map, between two steps. Returns its name.
+        """Add a box to the map between two steps, and return its name.
 
         Parameters
         ----------
         box : BoxObject
-            The box; it begins at its pose.
+            Box to add at its pose.
         name : str, optional
-            Unique name, 1 to 64 printable characters; else the box's, with a number if
+            Unique name, 1 to 64 printable characters. Default: the box's name, with a number if
             that is taken.
 
         Raises
@@ -403,8 +404,9 @@ class Population(Bodies, ABC, Generic[R]):
         return name
 
     def remove_box(self, name: str) -> None:
-        """Remove a box of the map, between two steps. UnknownNameError (a KeyError)
-        when there is none of that name.
+        """Remove a box of the map between two steps.
+
+        Raise UnknownNameError (a KeyError) if no box has that name.
         """
         self._check_thread()
         if name not in self.box_names:
@@ -416,21 +418,22 @@ class Population(Bodies, ABC, Generic[R]):
         self.feed.tell(Subject.BODIES)
 
     def _set_boxes(self, names: Sequence[str], boxes: Sequence[BoxObject]) -> None:
-        """Set the boxes of the map, whose bodies are there."""
+        """Set the boxes of the map, whose bodies exist."""
         self._engine.box_names = tuple(names)
         self._engine.scene = replace(self.scene, boxes=tuple(boxes))
         self._set_scene(self._engine.scene)
 
-    # -- names and places for more
+    # -- Names and places for more
 
     def unique_name(self, base: str) -> str:
-        """`base`, with a number behind it if that name is taken: ``p3dx``, ``p3dx_002``
-        (CLI-008).
+        """Return `base`, with a number appended if that name is taken (CLI-008).
+
+        For example ``p3dx``, ``p3dx_002``.
         """
         return self._unique_names(base, 1)[0]
 
     def unique_names(self, base: str, count: int) -> list[str]:
-        """`count` free names: `base`, with numbers behind it."""
+        """Return `count` free names made of `base` and numbers."""
         return self._unique_names(base, count)
 
     def _unique_names(self, base: str, count: int) -> list[str]:
@@ -451,10 +454,12 @@ class Population(Bodies, ABC, Generic[R]):
         return self.scene.center if self.scene.start is None else self.scene.start
 
     def next_places(self, spec: RobotSpec, count: int) -> list[Pose]:
-        """Start poses of `count` more robots of a model: the map's home for the first
-        of all, the nearest free places for others.
+        """Return start poses of `count` more robots of a model.
+
+        The first robot of all gets the map's home, the others the nearest free places.
         """
-        # the map's home even if something stands there: the map says so
+        # The first robot gets the home even if something is there, because the map
+        # demands it.
         first = (
             [self.scene.start]
             if self.scene.start is not None and not self._robots and count
@@ -463,22 +468,24 @@ class Population(Bodies, ABC, Generic[R]):
         return first + self.free_places(spec, self.home, count - len(first))
 
     def free_place(self, spec: RobotSpec, near: Pose) -> Pose:
-        """The place nearest to `near`, on a 1 m grid around it, where a robot touches
-        nothing; `near` itself if there is none.
+        """Return the nearest place, on a 1 m grid around `near`, without contact.
+
+        Return `near` itself if there is none.
         """
         return self.free_places(spec, near, 1)[0]
 
     def free_places(self, spec: RobotSpec, near: Pose, count: int) -> list[Pose]:
-        """The `count` places nearest to `near`, on a 1 m grid around it, where robots
-        of a model touch nothing, nor each other.
+        """Return the `count` places nearest to `near` for robots of a model.
 
-        `near` itself stands for those that are missing when there are not enough.
+        Places are on a 1 m grid around `near`. Robots there touch neither anything else
+        nor each other. `near` itself fills missing places.
         """
         return FreePlaces(self._engine, spec, near).take(count)
 
     def is_free_for(self, robot: R) -> Callable[[Pose], bool]:
-        """Whether a robot could stand at a pose without touching anything but itself;
-        valid until something moves, comes or goes.
+        """Return a function that tests a pose of a robot for contact with other things.
+
+        It is valid until something moves, comes or goes.
         """
         row = self._engine.rows[robot.name]
         spec = replace(
@@ -495,36 +502,34 @@ class Population(Bodies, ABC, Generic[R]):
         reachable: bool = True,
         index: int = 0,
     ) -> F8:
-        """Draw `n` poses where robots of a model, as circles, touch nothing, nor each
-        other.
+        """Draw `n` poses at which robots of a model, as circles, touch nothing.
 
-        Drawn from the seed of the simulation and `index`; positions are uniform in free
-        space, and so are headings. Not free is what is known to be solid: the inside of
-        what was traced from cells (`Scene.traced`), and squares of points. Of other
-        closed walls it is not known.
+        They do not touch each other either. Draws depend on the seed of the simulation
+        and on `index`. Positions and headings are uniform in free space. Space known to
+        be solid is not free: the inside of outlines traced from cells (`Scene.traced`),
+        and squares of points. The inside of other closed walls is unknown.
 
-        Places lie within the bounds of the walls (without walls, of the boxes). Where
-        robots get from there out of the bounds, because the world is open, and where
-        they fit nowhere between walls, places also lie around them, up to 5 m and the
-        clearance away, but not beyond the raster that the map was traced from. An empty
-        world has 20 m × 20 m around the origin.
+        Places lie within the bounds of the walls, or of the boxes if there are no
+        walls. They also lie around the walls if the world is open there, or if robots
+        fit nowhere between walls. The margin is 5 m and the clearance, but ends at the
+        raster from which the map was traced. An empty world has 20 m × 20 m around the
+        origin.
 
         Parameters
         ----------
         n : int
-            How many.
+            Number of poses.
         clearance : float
             Distance of the circles from walls, bodies and each other, m.
         model : str, Path or RobotSpec
-            The model, as for `add_robot`.
+            Robot model, as for `add_robot`.
         reachable : bool
-            All are in one region of the map: robots of the model, as circles, get from
-            each place to every other one, without that clearance. It is the region of
-            the map's home (`scene.start`), if that is free and there is room in it.
-            Else, and of a map without a home, it is the largest one within the bounds
-            of its walls. False: any region, also such as are closed.
+            Whether all poses must be in one region, in which circles of the model get from each
+            place to every other one, without the clearance. It is the region of the map's home
+            (`scene.start`) if it is free and has room. Otherwise it is the largest region
+            within the bounds of the walls. False: any region, also closed ones.
         index : int
-            Number of the draw: another one gives other poses.
+            Number of the draw; another number gives other poses.
 
         Returns
         -------
@@ -534,9 +539,9 @@ class Population(Bodies, ABC, Generic[R]):
         Raises
         ------
         ArgumentError
-            A parameter is out of its range or of another type; there is no room.
+            A parameter is out of range or of another type, or there is no room.
         ModelError, ModelFileError
-            Unknown model; a file that is wrong.
+            Unknown model; a file with errors.
         """
         n, index = (
             arguments.whole(n, "n", low=0, high=MAX_FREE_POSES),
@@ -551,29 +556,30 @@ class Population(Bodies, ABC, Generic[R]):
     def cast(
         self, xy: ArrayLike, bearing: ArrayLike, *, range_max: float, boxes: bool = True
     ) -> F8:
-        """Exact ranges from any places to the walls of the map: for maps, and for
-        particle filters. Robots are not seen.
+        """Return exact ranges from any places to the walls of the map, without robots.
+
+        For mapping and particle filters.
 
         Parameters
         ----------
         xy : (…, 2) array
             Places, m.
         bearing : (…) array
-            Directions in the world, rad; shapes are broadcast against each other.
+            Directions in the world frame, rad; shapes are broadcast against each other.
         range_max : float
-            Where nothing is nearer, this is the range, m.
+            Range returned if nothing is nearer, m.
         boxes : bool
-            Boxes of the map are seen, too, where they are now.
+            Whether boxes of the map are visible, at their present poses.
 
         Returns
         -------
         float64 array of the common shape
-            m.
+            Ranges, m.
 
         Raises
         ------
         ArgumentError
-            An argument is not finite, out of its range or of another shape.
+            An argument is not finite, out of range or of another shape.
         """
         return self._probe.cast(
             xy,
@@ -583,27 +589,28 @@ class Population(Bodies, ABC, Generic[R]):
         )
 
     def near_walls(self, xy: ArrayLike, *, reach: float, count: int = 8) -> F8:
-        """The walls of the map that stop robots and are nearest to places: for methods
-        that avoid them. Boxes are bodies, not walls.
+        """Return the walls nearest to places, for methods of collision avoidance.
+
+        Only walls that stop robots count. Boxes are bodies, not walls.
 
         Parameters
         ----------
         xy : (…, 2) array
             Places, m.
         reach : float
-            Walls that are farther away are left out, m.
+            Greatest distance of a wall, m.
         count : int
             Number of walls, 1 … 64.
 
         Returns
         -------
         (…, count, 4) float64
-            Their ends, x and y, m, the nearest first; NaN where there are fewer.
+            Ends of walls, x and y, m, nearest first; NaN fills missing walls.
 
         Raises
         ------
         ArgumentError
-            An argument is not finite, out of its range or of another shape.
+            An argument is not finite, out of range or of another shape.
         """
         reach = arguments.number(
             reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m"
@@ -613,19 +620,18 @@ class Population(Bodies, ABC, Generic[R]):
         )
 
     def random_free_place(self, spec: RobotSpec, index: int = 0) -> Pose:
-        """A place within the bounds of the map (20 m × 20 m without one) where a robot
-        touches nothing.
+        """Draw a place within the bounds of the map at which a robot touches nothing.
 
-        Where these are narrower than the robot, as around a single straight wall, also
-        up to 5 m around them.
+        A world without a map has bounds of 20 m × 20 m. If the bounds are narrower than
+        the robot, for example around a single straight wall, 5 m are added around them.
 
-        Drawn from the seed of the simulation and `index`, so different robots get
-        different places and a run can be repeated.
+        Draws depend on the seed of the simulation and on `index`. Different robots get
+        different places, and a run can be repeated.
 
         Raises
         ------
         WorldError
-            None was found in 10,000 tries.
+            No place was found in 10,000 tries.
         """
         x0, y0, x1, y1 = _bounds(self.scene) or (-10.0, -10.0, 10.0, 10.0)
         if min(x1 - x0, y1 - y0) <= 2.0 * spec.radius:
@@ -646,16 +652,17 @@ class Population(Bodies, ABC, Generic[R]):
 
 @lru_cache(maxsize=2)
 def _bounds(scene: Scene) -> tuple[float, float, float, float] | None:
-    """`Scene.bounds`, cached, as it reads all walls."""
+    """Return `Scene.bounds`, cached because it reads all walls."""
     return scene.bounds
 
 
 def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> RobotSpec:
-    """The spec of a model, with other lasers if some are named."""
+    """Return the spec of a model, with other lasers if any are named."""
     if not isinstance(model, RobotSpec):
         if not isinstance(model, (str, Path)):
             raise ArgumentError(
-                f"model: expected a name, a file or a RobotSpec, found {arguments.found(model)}"
+                "model: expected a name, a file or a RobotSpec, found "
+                f"{arguments.found(model)}"
             )
 
         model = find_robot(arguments.path(model, "model"))
@@ -669,7 +676,7 @@ def _equipped(model: str | Path | RobotSpec, lasers: Sequence[str] | None) -> Ro
         or not all(isinstance(x, str) for x in lasers)
     ):
         hint = (
-            f'; one laser is a list, too: ["{lasers}"]'
+            f'; one laser is also a list: ["{lasers}"]'
             if isinstance(lasers, str)
             else ""
         )

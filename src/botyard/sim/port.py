@@ -1,5 +1,6 @@
-"""Implementation of `botyard.model.robotport.RobotPort`: the adapter between a
-protocol's session and the simulation.
+"""Adapter between the session of a protocol and a simulated robot.
+
+Implements `botyard.model.robotport.RobotPort`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def _bits(
     pioneer: PioneerFields[Any, Any], spec: DeviceSpec, reading: Any
 ) -> dict[str, int]:
-    """The report bits of a device, as integers."""
+    """Return the report bits of a device as integers."""
     assert pioneer.report is not None
     return {
         str(name): operator.index(value)
@@ -35,7 +36,10 @@ def _bits(
 
 
 class Port:
-    """A robot for a protocol's session; implements `botyard.model.robotport.RobotPort`."""
+    """Robot as the session of a protocol sees it.
+
+    Implements `botyard.model.robotport.RobotPort`.
+    """
 
     def __init__(self, robot: BaseRobot, source: str, fleet: Fleet) -> None:
         self._robot = robot
@@ -48,8 +52,9 @@ class Port:
         self.fleet = fleet
         self.n_lasers: int = len(robot.lasers)
         self._has_switched_off = False
-        """This session has switched off motors that were on, as clients do before they
-        leave.
+        """Whether this session switched off motors that were on.
+
+        Pioneer clients switch the motors off before they disconnect.
         """
         self._reporting: (
             list[tuple[DeviceReader[Any], Callable[[Any, Any], dict[str, int]]]] | None
@@ -62,7 +67,7 @@ class Port:
 
     @property
     def timing(self) -> Timing:
-        """Step lengths."""
+        """Lengths of a step in simulated and real time."""
         return self._robot._sim.timing
 
     @property
@@ -72,21 +77,21 @@ class Port:
 
     @property
     def teleports(self) -> int:
-        """Number of times that the robot was placed."""
+        """Number of times that the robot was placed at a pose."""
         return self._robot._teleports
 
     def claim(self) -> None:
-        """Register the session as a source of commands; resets odometry and limits."""
+        """Register the session as a source of commands, and reset odometry and limits."""
         self._robot.claim(self._source)
         self.submit(cmd.SetOdometry())
         self.reset_limits()
 
     def release(self) -> None:
-        """The session ends: the robot is at rest, motors off, odometry zero, unless
-        another live source commands it.
+        """End the session.
 
-        A robot with a controller goes back to it with the motors on, unless others than
-        this session have switched them off.
+        The robot stops, its motors go off and its odometry is reset, unless another
+        live source commands it. A robot with a controller returns to it with the motors
+        on, unless another client than this session has switched them off.
         """
         robot = self._robot
         if self._source not in robot._claims:
@@ -110,68 +115,72 @@ class Port:
     def drive(
         self, v: float | None = None, w: float | None = None, vy: float | None = None
     ) -> None:
-        """Queue velocities."""
+        """Queue a command of velocities (m/s, rad/s, m/s to the left)."""
         self.submit(cmd.SetVelocity(v=v, w=w, vy=vy))
 
     def move(self, distance: float) -> None:
-        """Queue: drive straight by a distance."""
+        """Queue a straight drive by a signed distance, m."""
         self._commands.move(distance)
 
     def turn_to(self, heading: float) -> None:
-        """Queue: turn to a heading."""
+        """Queue a turn to a heading in the odometry frame, rad."""
         self._commands.turn_to(heading)
 
     def turn_by(self, angle: float) -> None:
-        """Queue: turn by an angle."""
+        """Queue a turn by an angle, rad."""
         self._commands.turn_by(angle)
 
     def stop(self) -> None:
-        """Queue: come to rest."""
+        """Queue a stop with normal deceleration."""
         self._commands.stop()
 
     def emergency_stop(self) -> None:
-        """Queue: stop as hard as possible."""
+        """Queue a stop with the highest deceleration."""
         self._commands.emergency_stop()
 
     def enable_motors(self, on: bool) -> None:
-        """Queue: motors on or off."""
+        """Queue a command that switches the motors on or off."""
         self._has_switched_off = not on and (
             self._has_switched_off or self._robot.motors_on
         )
         self._commands.enable(on)
 
     def set_limits(self, v: float | None = None, w: float | None = None) -> None:
-        """Queue: limits of speed and turn rate."""
+        """Queue limits of speed, m/s, and turn rate, rad/s."""
         self.submit(cmd.SetLimits(v=v, w=w))
 
     def set_ramp(
         self, axis: int, accel: float | None = None, decel: float | None = None
     ) -> None:
-        """Queue: acceleration and deceleration of an axis."""
+        """Queue the acceleration and deceleration of an axis."""
         self.submit(cmd.SetRamp(axis, accel=accel, decel=decel))
 
     def set_odometry(self, pose: Pose) -> None:
-        """Queue: set the odometry to a pose."""
+        """Queue a command that sets the odometry to a pose."""
         self.submit(cmd.SetOdometry(pose))
 
     def reset_limits(self) -> None:
-        """Queue: restore speed limits and ramps of the model."""
+        """Queue the speed limits and ramps of the model."""
         limits = self.spec.limits
         self.submit(cmd.RestoreLimits(limits.accel, limits.decel, limits.heading_speed))
 
     def reset_pose(self) -> None:
-        """Queue: return to the start pose, odometry zero, at rest; see
-        `Simulation.put_back`.
+        """Queue a return to the start pose, at rest and with odometry zero.
+
+        See `Simulation.put_back`.
         """
         cast("Bodies", self._robot._sim).put_back([self.name], self._source)
 
     def set_pose(self, pose: Pose) -> None:
-        """Queue: place the robot at a true pose; CommandError: too many bodies there."""
+        """Queue a true pose; raise CommandError if too many bodies are there."""
         self._robot._sim.crowd.enter(self.name, pose.x, pose.y)
         self._commands.set_pose(*pose)
 
     def set_pose_axis(self, axis: int, value: float) -> None:
-        """Queue: one coordinate of the true pose; CommandError: too many bodies there."""
+        """Queue one coordinate of the true pose.
+
+        Raise CommandError if too many bodies are there.
+        """
         if axis < 2:
             x, y = self._robot._sim.crowd.place(self.name)
             self._robot._sim.crowd.enter(
@@ -181,30 +190,28 @@ class Port:
         self.submit(cmd.SetPoseAxis(axis, value))
 
     def state(self) -> RobotState:
-        """State of the robot after the last step."""
+        """Return the state of the robot after the last step."""
         return self._robot.state
 
     def gripper_state(self) -> GripperState | None:
-        """Switches of the gripper."""
+        """Return the switches of the gripper, or None without a gripper."""
         return self._robot.gripper_state
 
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs."""
+        """Return the bytes of the digital inputs."""
         return self._robot.digital_inputs
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
-        """Further sensors by their names."""
+        """Further sensors by name."""
         return self._robot.devices
 
     def subscribe_device(self, name: str, on: bool) -> None:
-        """Subscribe to one of them, or unsubscribe."""
+        """Subscribe to a device, or unsubscribe from it."""
         self._robot.devices[name].subscribe(self._source, on)
 
     def report_bits(self) -> Mapping[str, int]:
-        """Bits that the devices set in fields of the standard information packet, by
-        field.
-        """
+        """Return bits that devices set in the standard information packet, by field."""
         bits: dict[str, int] = {}
         if self._reporting is None:
             self._reporting = [
@@ -221,13 +228,11 @@ class Port:
         return bits
 
     def set_ghost(self, on: bool) -> None:
-        """Queue: make the robot a ghost (invisible, without collisions), or normal
-        again.
-        """
+        """Queue a switch to a ghost (invisible, without collisions) or back."""
         self._robot.ghost(on, self._source)
 
     def set_odometry_errors(self, on: bool) -> None:
-        """Queue: errors of odometry on or off."""
+        """Queue a command that switches errors of odometry on or off."""
         self._commands.odometry_errors(on)
 
     def move_joystick(
@@ -237,7 +242,7 @@ class Port:
         self.electrics.joystick.set(x, y, throttle, button1, button2)
 
     def set_digital_inputs(self, byte: int, mask: int, states: int) -> None:
-        """Set the digital inputs in `mask` of one byte."""
+        """Set the digital inputs selected by `mask` of one byte."""
         self.electrics.write_inputs(byte=byte, mask=mask, states=states)
 
     def set_analog_input(self, port: int, value: int) -> None:
@@ -249,28 +254,28 @@ class Port:
         self._robot.press_estop(pressed, self._source)
 
     def describe(self) -> list[str]:
-        """The whole state, line by line."""
+        """Return the whole state as lines of text."""
         return self._robot.describe()
 
     def subscribe_sonar(self, on: bool) -> None:
-        """Subscribe to the sonar, or unsubscribe."""
+        """Subscribe to the sonar, or unsubscribe from it."""
         if self._robot.sonar is not None:
             self._robot.sonar.subscribe(self._source, on)
 
     def sonar(self) -> SonarReadings | None:
-        """Sonar readings of the last step."""
+        """Return the sonar readings of the last step, or None without a sonar."""
         return None if self._robot.sonar is None else self._robot.sonar.view()
 
     def configure_laser(
         self, index: int, angle_min: float, increment: float, count: int
     ) -> None:
-        """Set the rays of a laser."""
+        """Set the first angle, the increment (rad) and the number of rays of a laser."""
         self._robot.lasers[index].configure(angle_min, increment, count)
 
     def subscribe_laser(self, index: int, on: bool) -> None:
-        """Subscribe to a laser, or unsubscribe."""
+        """Subscribe to a laser, or unsubscribe from it."""
         self._robot.lasers[index].subscribe(self._source, on)
 
     def laser(self, index: int) -> LaserScan:
-        """Scan of the last step."""
+        """Return the scan of the last step."""
         return self._robot.lasers[index].view()

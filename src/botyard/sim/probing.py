@@ -1,6 +1,4 @@
-"""Looking into a world from outside: free places drawn at random, and ranges from any
-place to its walls.
-"""
+"""Queries of a world: random free poses, and ranges from any place to walls."""
 
 from __future__ import annotations
 
@@ -24,26 +22,25 @@ from botyard.sim.freespace import MAX_SPACES, FreeSpace, free_space
 from botyard.sim.lru import Recent
 
 FREE_STREAM: Final = (1 << 32) + 2
-"""Device number of random free places in the random streams of simulations."""
+"""Device number of random free poses in the random streams of simulations."""
 MIN_DRAWN, MAX_DRAWN = 64, 4096
-"""Places that are drawn in a round."""
+"""Least and greatest number of places that a round draws."""
 MAX_VAIN_ROUNDS: Final = 40
-"""So many rounds in succession in which less than one of `VAIN_SHARE` places was free,
-and the search is given up.
+"""Number of vain rounds in succession after which the search gives up.
+
+A round is vain if at most one of `VAIN_SHARE` places was free.
 """
 VAIN_SHARE: Final = 1000
 MAX_RANGE: Final = 1e6
-"""Greatest range, m."""
+"""Upper bound of a range, m."""
 MAX_NEAR_WALLS: Final = 64
-"""Walls that are given for a place."""
+"""Highest number of walls returned for a place."""
 MAX_WALL_REACH_M: Final = 1000.0
 """Greatest distance of these walls, m."""
 
 
 class _Taken:
-    """Circles that are taken, in squares of a grid, so that only near ones are
-    compared.
-    """
+    """Occupied circles in the cells of a grid, so that only near ones are compared."""
 
     def __init__(self, edge: float) -> None:
         self._edge = edge
@@ -53,7 +50,7 @@ class _Taken:
         self._cells.setdefault(self._cell(x, y), []).append((x, y, radius))
 
     def is_free(self, x: float, y: float, radius: float) -> bool:
-        """Whether a circle overlaps none of them."""
+        """Return whether a circle overlaps no occupied circle."""
         i, j = self._cell(x, y)
         for a in (i - 1, i, i + 1):
             for b in (j - 1, j, j + 1):
@@ -71,12 +68,12 @@ class _Taken:
 
 
 class Probe:
-    """Free space of the present map, which is kept for some clearances.
+    """Free space of the present map, cached for several clearances.
 
     Parameters
     ----------
     sim : Core
-        The world.
+        Simulated world.
     """
 
     def __init__(self, sim: Core) -> None:
@@ -100,7 +97,7 @@ class Probe:
     def free_poses(
         self, n: int, radius: float, clearance: float, reachable: bool, index: int
     ) -> F8:
-        """See `Simulation.random_free_poses`."""
+        """Return random free poses; see `Simulation.random_free_poses`."""
         space = self._space(radius, clearance, reachable)
         if not len(space.cells):
             raise ArgumentError(
@@ -109,6 +106,8 @@ class Probe:
 
         bodies, state = self._sim.engine.bodies, self._sim.snapshot.state
         largest = max([radius, *bodies.radius.tolist()])
+        # The edge covers the largest pair of circles, so that nine cells hold all
+        # neighbours.
         taken = _Taken(max(2.0 * largest + clearance, 1e-3))
         for (x, y, _), r, mask in zip(
             state.pose.tolist(),
@@ -122,6 +121,9 @@ class Probe:
         seed: U8 = np.array([self._sim.seed & 0xFFFF_FFFF_FFFF_FFFF], np.uint64)
         found: list[tuple[float, float, float]] = []
         turn = vain = 0
+        # Rejection sampling: each round has its own random stream, so that the poses
+        # depend on the seed and the index alone, not on the number of places drawn
+        # before.
         while len(found) < n and vain < MAX_VAIN_ROUNDS:
             before, count = len(found), min(max(n - len(found), MIN_DRAWN), MAX_DRAWN)
             keys = stream_keys(
@@ -150,7 +152,8 @@ class Probe:
 
         if len(found) < n:
             raise ArgumentError(
-                f"there is room for {len(found)} of {n} places that are {clearance:g} m apart"
+                f"there is room for only {len(found)} of {n} places that are "
+                f"{clearance:g} m apart"
             )
 
         return np.array(found, np.float64).reshape(n, 3)
@@ -158,7 +161,7 @@ class Probe:
     def cast(
         self, xy: ArrayLike, bearing: ArrayLike, range_max: float, *, boxes: bool
     ) -> F8:
-        """See `Simulation.cast`."""
+        """Return ranges to the nearest walls and boxes; see `Simulation.cast`."""
         places, directions = (
             arguments.numbers(xy, "xy"),
             arguments.numbers(bearing, "bearing"),
@@ -172,7 +175,8 @@ class Probe:
             shape = np.broadcast_shapes(places.shape[:-1], directions.shape)
         except ValueError:
             raise ArgumentError(
-                f"bearing: expected a shape that fits {places.shape[:-1]}, found {directions.shape}"
+                f"bearing: expected a shape that fits {places.shape[:-1]}, "
+                f"found {directions.shape}"
             ) from None
 
         places = np.ascontiguousarray(
@@ -212,7 +216,7 @@ class Probe:
         return ranges.reshape(shape)
 
     def near_walls(self, xy: ArrayLike, reach: float, count: int) -> F8:
-        """See `Simulation.near_walls`."""
+        """Return the walls nearest to places; see `Simulation.near_walls`."""
         places = arguments.numbers(xy, "xy")
         if places.ndim < 1 or places.shape[-1] != 2:
             raise ArgumentError(

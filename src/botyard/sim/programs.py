@@ -1,6 +1,4 @@
-"""What is called before every step: programs that drive robots, and other functions of
-the user.
-"""
+"""Functions called before every step: controllers of robots, and functions of the user."""
 
 from __future__ import annotations
 
@@ -11,19 +9,19 @@ from botyard.model.world import Program
 
 Act = Callable[[], None]
 Controlling = str | Callable[..., Any] | Program
-"""What can drive a robot from within, see `Robot.set_controller`."""
+"""Values that select a controller; see `Robot.set_controller`."""
 
 
 class Programs:
-    """Functions that are called before every step, in the order of `acts`.
+    """Functions called before every step, in the order of `acts`.
 
     Attributes
     ----------
     acts : list of callables
-        All of them.
+        All functions.
     all : mapping of str to (Program, callable)
-        Programs and what is called, by the names of the robots that they drive, in
-        order; also those that have crashed.
+        Programs with their functions by name of the driven robot, in order of calls;
+        includes crashed programs.
     """
 
     def __init__(self) -> None:
@@ -31,11 +29,11 @@ class Programs:
         self.all: dict[str, tuple[Program, Act]] = {}
         self._crashed: set[str] = set()
         self._taken_off: list[Act] = []
-        """Since the present step began."""
+        """Functions removed since the start of the present step."""
 
     @property
     def driving(self) -> dict[str, tuple[Program, Act]]:
-        """Programs that drive robots, and what is called, by the names of the robots."""
+        """Programs that drive robots, with their functions, by name of the robot."""
         if not self._crashed:
             return self.all
         return {
@@ -44,9 +42,7 @@ class Programs:
 
     @property
     def crashed(self) -> dict[str, Program]:
-        """Programs that have crashed, and wait for the next episode, by the names of
-        the robots.
-        """
+        """Crashed programs that wait for the next episode, by name of the robot."""
         return {
             robot: program
             for robot, (program, _) in self.all.items()
@@ -54,8 +50,10 @@ class Programs:
         }
 
     def call(self) -> None:
-        """Call all. One that is added meanwhile counts from the next step on; one that
-        is taken off, as its robot is, is not called.
+        """Call all functions.
+
+        A function added during the calls runs from the next step on. A function removed
+        during the calls, for example with its robot, does not run any more.
         """
         self._taken_off.clear()
         for act in tuple(self.acts):
@@ -67,20 +65,21 @@ class Programs:
         self.acts.append(act)
 
     def take_off(self, act: Act) -> None:
-        """Stop calling a function; nothing happens if it was not called."""
+        """Stop calling a function. Does nothing if it is not called."""
         if act in self.acts:
             self.acts.remove(act)
             self._taken_off.append(act)
 
     def drive(self, robot: str, program: Program, act: Act) -> None:
-        """Let a program drive a robot, instead of its program so far."""
+        """Let a program drive a robot in place of its present program."""
         self.end(robot)
         self.all[robot] = program, act
         self.add(act)
 
     def rest(self, robot: str) -> None:
-        """Let the program that drives a robot, if there is one, end its subscriptions
-        of the robot's sensors until it is called again.
+        """End the sensor subscriptions of a robot's program until its next call.
+
+        Does nothing for a robot without a program.
         """
         _, act = self.all.get(robot, (None, None))
         rest = getattr(getattr(act, "__self__", None), "rest", None)
@@ -88,24 +87,21 @@ class Programs:
             rest()
 
     def end(self, robot: str) -> None:
-        """End the program that drives a robot, if there is one, and its subscriptions
-        of the robot's sensors.
-        """
+        """End a robot's program and its sensor subscriptions, if it has a program."""
         self.rest(robot)
         self.drop(robot)
 
     def drop(self, robot: str) -> None:
-        """End the program that drives a robot which has been removed; its sensors have
-        gone, too.
-        """
+        """End the program of a removed robot, whose sensors are already gone."""
         _, act = self.all.pop(robot, (None, None))
         self._crashed.discard(robot)
         if act is not None:
             self.take_off(act)
 
     def crash(self, robot: str) -> None:
-        """The program that drives a robot, if there is one, has raised: it is not
-        called until `again` begins it anew.
+        """Take note that a robot's program has raised an exception.
+
+        It is not called until `again` restarts it.
         """
         if robot in self.all:
             self.take_off(self.all[robot][1])
@@ -113,28 +109,27 @@ class Programs:
             self.rest(robot)
 
     def remember_crashed(self, robot: str, program: Program) -> None:
-        """A robot has a program that has crashed, instead of its program so far."""
+        """Give a robot a crashed program in place of its present program."""
         if self.crashed.get(robot) != program:
             self.end(robot)
             self.all[robot] = program, _nothing
             self._crashed.add(robot)
 
     def again(self) -> Iterator[tuple[str, Program]]:
-        """Robots and their programs, also those that have crashed, in their order:
-        whoever iterates begins each of them anew, by `drive`.
+        """Yield robots and their programs, crashed ones included, to restart them.
 
-        One that was not begun anew keeps its place. Robots that are removed meanwhile
-        are left out.
+        The caller restarts each with `drive`. A program that the caller does not
+        restart keeps its place. Robots removed meanwhile are left out.
         """
         for robot in tuple(self.all):
             if robot in self.all:
+                # Moving the entry to the end keeps the order of iteration also for
+                # programs that are not restarted.
                 self.all[robot] = self.all.pop(robot)
                 yield robot, self.all[robot][0]
 
     def arrange(self, robots: Sequence[str]) -> None:
-        """Call the programs of all robots in this order, after the functions that are
-        no programs.
-        """
+        """Call the programs of all robots in this order, after the user's functions."""
         self.all = {robot: self.all[robot] for robot in robots}
         mine = [act for _, act in self.all.values()]
         acts = [act for _, act in self.driving.values()]
@@ -142,7 +137,7 @@ class Programs:
 
     @property
     def others(self) -> list[Act]:
-        """The functions that are no programs."""
+        """Functions of the user, which are not programs of robots."""
         return [
             act
             for act in self.acts
@@ -151,7 +146,7 @@ class Programs:
 
 
 def _nothing() -> None:
-    """Stands for a program that has crashed in another simulation."""
+    """Stand in for a program that crashed in another simulation."""
 
 
 __all__ = ["Act", "Programs"]

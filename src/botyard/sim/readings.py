@@ -25,28 +25,26 @@ from botyard.sim.journal import (
 )
 
 MAX_RAYS = 100_000
-"""Rays of a laser, at most, that can be configured."""
+"""Highest number of rays that a laser can be configured to have."""
 
 
 def _delay(robot: Member, key: Hashable, spec: LaserSpec | SonarSpec) -> None:
-    """Let readings come as late, and as seldom, as the model says."""
+    """Apply the latency and the rate of the model to the readings."""
     delay = Delay.of(spec)
     if delay != Delay():
         robot._sim._devices.delay(key, delay)
 
 
 class Laser(ReadOnly):
-    """A laser of a robot: `read` gives a scan, `ranges` its ranges; `configure` sets
-    its rays.
-    """
+    """Laser of a robot: `read` returns a scan, and `configure` sets the rays."""
 
     _instead: ClassVar[Mapping[str, str]] = {
-        "ranges": "the next step takes them",
-        "spec": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "ranges": "the next step measures them",
+        "spec": "name the lasers when you add the robot: add_robot(model, lasers=[…])",
     }
 
     spec: LaserSpec
-    """Its model, with its mount pose."""
+    """Model of the laser with its mount pose."""
 
     def __init__(self, robot: Member, index: int) -> None:
         vars(self)["spec"] = robot.spec.lasers[index]
@@ -71,7 +69,8 @@ class Laser(ReadOnly):
         )
 
     def _configure(self, bundle: Bundle) -> None:
-        self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]  # fields that are floats
+        # `_tuned` holds float fields only.
+        self._bundle = bundle = replace(bundle, **self._tuned)  # type: ignore[arg-type]
         self._robot._sim._devices.configure(
             self._key,
             self._robot.name,
@@ -81,7 +80,7 @@ class Laser(ReadOnly):
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
-        """Set fields of its beams instead of those of the model, and none others."""
+        """Override exactly these fields of the model's beams."""
         self._tuned = {name: values[0] for name, values in fields.items()}
         fresh, now = (
             laser_bundle(self.spec, self._robot._sim.sensor_noise),
@@ -90,12 +89,19 @@ class Laser(ReadOnly):
         self._configure(
             replace(fresh, angle0=now.angle0, step=now.step, count=now.count)
         )
+        # A saved state holds the configured beams, which must include the overrides.
         if (self._robot.name, self.index) in self._robot._sim._configured:
             self._robot._sim._configured[self._robot.name, self.index] = self._bundle
 
     def configure(self, angle_min: float, increment: float, count: int) -> None:
-        """Set the rays: bearing of the first and spacing, rad (counter-clockwise), and
-        their number, 0 to 100,000.
+        """Set the rays of the laser.
+
+        Parameters
+        ----------
+        angle_min, increment : float
+            Bearing of the first ray and spacing of rays, rad, counter-clockwise.
+        count : int
+            Number of rays, 0 to 100,000.
 
         Raises
         ------
@@ -122,16 +128,17 @@ class Laser(ReadOnly):
 
     @property
     def is_read(self) -> bool:
-        """Whether a scan is taken in every step, for a subscriber."""
+        """Whether every step takes a scan, for a subscriber."""
         return self._robot._sim._devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Begin or end to take a scan in every step on behalf of `reader`."""
+        """Subscribe `reader` to a scan in every step, or unsubscribe it."""
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> LaserScan:
-        """The scan of the present state; taken now if no step has taken it. Its arrays
-        are copies: keep as many as you like.
+        """Return the scan of the present state, and measure it if the step did not.
+
+        Its arrays are copies that the caller may keep.
         """
         scan = self.view()
         return replace(
@@ -139,8 +146,9 @@ class Laser(ReadOnly):
         )
 
     def view(self) -> LaserScan:
-        """The same without copying: its arrays are read-only, and valid until the step
-        after the next (for interfaces).
+        """Return the scan without copying, for interfaces.
+
+        Its arrays are read-only, and valid until the step after the next.
         """
         sim, b = self._robot._sim, self._bundle
         readings = sim._devices.read(sim._engine, self._key)
@@ -164,7 +172,7 @@ class Laser(ReadOnly):
 
 
 class Sonar(ReadOnly):
-    """The sonar ring of a robot."""
+    """Sonar ring of a robot."""
 
     def __init__(self, robot: Member) -> None:
         assert robot.spec.sonar is not None
@@ -181,9 +189,7 @@ class Sonar(ReadOnly):
         )
 
     def _tune(self, fields: Mapping[str, Sequence[float]]) -> None:
-        """Set fields of its beams instead of those of the model, a number for each
-        transducer, and none others.
-        """
+        """Override exactly these fields of the beams, one number per transducer."""
         bundles = sonar_bundles(self.spec, self._robot._sim.sensor_noise)
         for name, values in fields.items():
             bundles = [
@@ -197,23 +203,25 @@ class Sonar(ReadOnly):
 
     @property
     def is_read(self) -> bool:
-        """Whether readings are taken in every step, for a subscriber."""
+        """Whether every step measures, for a subscriber."""
         return self._robot._sim._devices.is_read(self._key)
 
     def subscribe(self, reader: str, on: bool = True) -> None:
-        """Begin or end to take readings in every step on behalf of `reader`."""
+        """Subscribe `reader` to readings in every step, or unsubscribe it."""
         self._robot._sim._devices.subscribe(self._key, reader, on)
 
     def read(self) -> SonarReadings:
-        """Readings of the present state; taken now if no step has taken them. Its array
-        is a copy: keep as many as you like.
+        """Return the readings of the present state, measured now if necessary.
+
+        Their array is a copy that the caller may keep.
         """
         readings = self.view()
         return replace(readings, ranges=readings.ranges.copy())
 
     def view(self) -> SonarReadings:
-        """The same without copying: its array is read-only, and valid until the step
-        after the next (for interfaces).
+        """Return the readings without copying, for interfaces.
+
+        Their array is read-only, and valid until the step after the next.
         """
         sim = self._robot._sim
         readings = sim._devices.read(sim._engine, self._key)

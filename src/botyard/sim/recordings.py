@@ -1,5 +1,6 @@
-"""What a program holds of a recording in progress; `botyard.recording` makes them
-(`Simulation.record`).
+"""Interface of a recording in progress, as programs see it.
+
+`botyard.recording` implements it; `Simulation.record` starts one.
 """
 
 from __future__ import annotations
@@ -11,81 +12,84 @@ from typing import Any, Protocol, Self
 
 
 class Recording(Protocol):
-    """A recording in progress, and a context manager that ends it."""
+    """Recording in progress; as a context manager, it ends with the block."""
 
     @property
     def files(self) -> Sequence[Path]:
-        """Files that were begun or saved so far."""
+        """Files that the recording has started or saved so far."""
         ...
 
     @property
     def error(self) -> str:
-        """Why nothing is recorded any more; empty: all is well."""
+        """Reason why recording has stopped; empty while it works."""
         ...
 
     @property
     def lost(self) -> Mapping[str, int]:
-        """How much had to be left out so far because the disk was too slow or full, by
-        kinds.
+        """Amount of data left out so far, by kind.
+
+        Data is left out if the disk is too slow or full.
         """
         ...
 
     def save(
         self, path: str | Path | None = None, *, overwrite: bool = False
     ) -> Future[Path]:
-        """Write what is kept in memory to a file, of a recording that keeps the last
-        seconds only.
+        """Write the data kept in memory to a file.
+
+        Only for a recording that keeps the last seconds.
 
         Parameters
         ----------
         path : str or Path, optional
-            The file; else the one of the recording, with a number behind its name from
-            the second time on.
+            File to write. Default: the path of the recording; from the second call on, a number
+            is appended to its name.
         overwrite : bool
-            Replace a file that botyard did not write.
+            Also replace a file that botyard did not write.
 
         Returns
         -------
         Future
-            Its path; or why it could not be written (OSError, KeptFileError).
+            Path of the file, or the error that prevented writing it (OSError, KeptFileError).
 
         Raises
         ------
         NotNowError
-            The recording is written to a file as it goes, or has ended.
+            The recording streams to a file, or has ended.
         """
         ...
 
     def event(self, kind: str, text: str = "", **values: Any) -> None:
-        """Write an event of the program's own at the present time; it stands on the
-        time line of ``botyard replay`` with its text.
+        """Write an event of the program at the current simulated time.
+
+        ``botyard replay`` shows it with its text on the timeline.
 
         Parameters
         ----------
         kind : str
-            What it is, 1 to 64 printable characters.
+            Kind of event, 1 to 64 printable characters.
         text : str
-            For people.
+            Description for readers.
         **values
-            What else there is to say of it: numbers, texts, lists and mappings of them.
+            Further data: numbers, texts, and lists and mappings of them.
 
         Raises
         ------
         ArgumentError
-            `kind` is no such text, or a value cannot be written as JSON.
+            `kind` is not a valid name of a kind, or a value cannot be written as JSON.
         """
         ...
 
     def close(self) -> None:
-        """Write what is left, and end the recording. Nothing happens if it has ended."""
+        """Write the remaining data and end the recording. Does nothing if it has ended."""
         ...
 
     def __enter__(self) -> Self:
-        """The recording."""
+        """Return the recording."""
         ...
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
+        """End the recording."""
         ...
 
 

@@ -13,28 +13,29 @@ from botyard.sim.simulation import Simulation
 
 
 def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterator[int]:
-    """Replay all changes of a journal, and step until `ticks` steps are done. Programs
-    that drive robots are not called meanwhile.
+    """Replay all changes of a journal, and step until `ticks` steps are done.
+
+    Programs that drive robots are not called meanwhile.
 
     Parameters
     ----------
     sim : Simulation
-        A world in the state in which the journal began.
+        World in the state in which the journal started.
     entries : iterable of Entry
-        The journal, in its order.
+        Entries of the journal in their order.
     ticks : int
-        Steps that were done when it ended.
+        Number of steps done at the end of the journal.
 
     Yields
     ------
     int
-        `Simulation.digest` after each step, before the changes that follow it. After
-        the last one all changes are done.
+        `Simulation.digest` after each step, before the changes that follow it. After the
+        last one all changes are applied.
 
     Raises
     ------
     StateError
-        The world is not in that state: a change is of a tick that is over.
+        The world is in another state: a change belongs to a tick that has passed.
     """
     for entry in entries:
         yield from _up_to(sim, entry.tick)
@@ -47,22 +48,26 @@ def resimulate(sim: Simulation, entries: Iterable[Entry], ticks: int) -> Iterato
 def _up_to(sim: Simulation, tick: int) -> Iterator[int]:
     if sim.tick > tick:
         raise StateError(
-            f"journal: the next change is of tick {tick}, but {sim.tick} steps "
-            "have been done: it is of another world"
+            f"journal: the next change belongs to tick {tick}, but {sim.tick} steps "
+            "are done: the journal belongs to another world"
         )
 
     while sim.tick < tick:
-        # without what is called before a step: what programs did is in the journal
+        # Functions before a step are left out: the journal holds the commands of
+        # programs.
         sim.engine.step()
         yield sim.digest()
 
 
 @singledispatch
 def apply(change: Change, sim: Simulation, source: str) -> None:
-    """Replay a change on behalf of a source. StateError for a class that is not
-    registered.
+    """Replay a change on behalf of a source.
+
+    Raise StateError if the class of the change is not registered.
     """
-    raise StateError(f"journal: nobody knows how to do {type(change).__name__} again")
+    raise StateError(
+        f"journal: no function is registered to replay {type(change).__name__}"
+    )
 
 
 @apply.register

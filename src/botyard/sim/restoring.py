@@ -1,5 +1,7 @@
-"""Going on from a saved state: it is checked whole, then bodies, rows and columns are
-made to be those of the state.
+"""Restoration of a saved state.
+
+The whole state is checked first. Then bodies, rows and columns are replaced by the ones
+of the state.
 """
 
 from __future__ import annotations
@@ -63,13 +65,14 @@ from botyard.sim.statehead import (
 )
 
 MAX_LATE_STEPS: Final = 10**9
-"""Steps that a command or a reading can take, at most."""
+"""Highest latency of a command or a reading, steps."""
 UNSURE: Final = (1,)
-"""Formats whose digests of descriptions may come from classes of other shapes: a digest
-that differs proves no other description.
+"""Formats whose digests of descriptions may come from classes with other fields.
+
+A different digest does not prove a different description in these formats.
 """
 Employ = Callable[[Any, Program], None]
-"""Starts a program that drives a robot, see `botyard.controllers.crew`."""
+"""Function that starts a program of a robot, see `botyard.controllers.crew`."""
 
 
 def restore(
@@ -80,8 +83,10 @@ def restore(
     employ: Employ | None,
     used: list[object],
 ) -> None:
-    """See `Simulation.restore`. Appends the descriptions that the state refers to to
-    `used`. Without `employ`, it has no programs.
+    """Restore a state; see `Simulation.restore`.
+
+    The descriptions that the state refers to are appended to `used`. Without `employ`,
+    the state must have no programs.
     """
     head, data = split(state, Head, budget.bytes)
     try:
@@ -94,30 +99,30 @@ def restore(
         names = f'"{shown(roster.scene_name)}"; here is "{shown(sim.scene.name)}"'
         if head.version in UNSURE and roster.scene_name == sim.scene.name:
             raise StateError(
-                f"state: whether it is of this map cannot be told: {names}{_written(head)}"
+                "state: cannot determine whether it belongs to this map: "
+                f"{names}{_written(head)}"
             )
 
-        if (
-            roster.scene_name == sim.scene.name
-        ):  # also if another version of the program reads the same file in another way
+        # Another version of the program may also read the same file differently.
+        if roster.scene_name == sim.scene.name:
             raise StateError(
-                f"state: the map {names.partition(';')[0]} differs from the one of this name here"
+                f"state: the map {names.partition(';')[0]} differs from the present "
+                "map of the same name"
             )
 
-        raise StateError(f"state: it is of another map, {names}")
+        raise StateError(f"state: it belongs to another map, {names}")
 
-    is_same = bytes(head.roster) == known.roster(
-        sim
-    )  # then bodies and rows need not be compared
+    # With an equal roster, bodies and rows need not be compared.
+    is_same = bytes(head.roster) == known.roster(sim)
     models = _find_models(sim, known, head, roster)
     used += [*models.values(), known.objects[roster.described]]
     rows = {name: len(keys) for name, keys in roster.keys.items()}
-    # after the tables: keys of a crafted state cannot stand for these
+    # These come after the tables, so that keys of a crafted state cannot replace them.
     rows |= {BODIES: len(roster.bodies), CONTACTS: head.contacts}
     masses = any(model.dynamics is not None for model in models.values())
     if masses != (head.contacts != NO_MASS) or not is_span(head.span):
         raise StateError(
-            "state: what it says of bodies with mass does not fit its models"
+            "state: its number of contacts does not match its bodies with mass"
         )
 
     found = read_columns(sim.engine, data, rows, masses=masses, tables=tables)
@@ -145,15 +150,12 @@ def restore(
         if isinstance(table, DeviceTable):
             table.restored(engine)
         if VERSION_COLUMN in table.columns:
-            getattr(table, VERSION_COLUMN)[:] += (
-                # for who keeps what was made of a row
-                1
-            )
+            # Caches of values that were derived from a row compare versions.
+            getattr(table, VERSION_COLUMN)[:] += 1
 
     engine.redraw_carriers()
-    write_masses(
-        sim.engine, found, head.span
-    )  # last: a change of outline would wake bodies
+    # Last, because a change of an outline would wake bodies.
+    write_masses(sim.engine, found, head.span)
     starts = {
         body.name: Pose(*body.start) for body in roster.bodies if body.start is not None
     }
@@ -179,7 +181,7 @@ def restore(
 
 
 def _written(head: Begin | Head) -> str:
-    """What wrote a state, and what reads it, as the end of a message."""
+    """Return the end of a message: writer and version of a state."""
     return (
         f" ({program(head.program)} wrote it, in version {head.version} of "
         f"the format; this program writes {VERSION})"
@@ -187,8 +189,9 @@ def _written(head: Begin | Head) -> str:
 
 
 def _unsure(head: Begin | Head) -> str:
-    """The end of a message about a digest that differs, if that may come from the
-    program that wrote the state.
+    """Return the end of a message about a different digest.
+
+    It is not empty if the difference may come from the program that wrote the state.
     """
     return _written(head) if head.version in UNSURE else ""
 
@@ -196,18 +199,23 @@ def _unsure(head: Begin | Head) -> str:
 def check_columns(
     sim: Population[Any], head: Begin | Head, roster: Roster
 ) -> list[Table]:
-    """The tables of a state, see `_tables`. StateError: its columns are not those that
-    states have here.
+    """Return the tables of a state, see `_tables`.
+
+    Raise StateError if its columns differ from the columns of states in this program.
     """
     tables = _tables(sim, roster)
     if roster.schema != schema(sim.engine, tables):
-        raise StateError(f"state: its columns are others than here{_written(head)}")
+        raise StateError(
+            f"state: its columns differ from this program's{_written(head)}"
+        )
     return tables
 
 
 def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
-    """The tables of a state, in order: those of every engine, then optional ones, which
-    may have to be created.
+    """Return the tables of a state in order.
+
+    Tables of every engine come first, then optional tables, which may have to be
+    created.
     """
     here = sim.engine.tables
     found = [table for table in here.values() if not table.optional]
@@ -220,7 +228,7 @@ def _tables(sim: Population[Any], roster: Roster) -> list[Table]:
         kind = type(here[name]) if name in here else kinds.get(name)
         if kind is None:
             raise StateError(
-                f'state: it has a table "{shown(name)}" of a device that is not here'
+                f'state: it has a table "{shown(name)}" of a device that is not installed'
             )
 
         found.append(here[name] if name in here else kind())
@@ -235,12 +243,10 @@ def _check_roster(
     known: Known,
     budget: Budget,
 ) -> None:
-    """Check names, number and starts of bodies, and that the rows of tables are those
-    of their devices.
-    """
+    """Check names, number and starts of bodies, and the rows of their devices' tables."""
     names = {body.name for body in roster.bodies}
     if len(names) != len(roster.bodies) or not all(map(is_name, names)):
-        raise StateError("state: it tells twice of a body, or of one without a name")
+        raise StateError("state: a body has no valid name, or the name of another body")
     robots = {
         body.name: models[body.digest]
         for body in roster.bodies
@@ -249,7 +255,8 @@ def _check_roster(
     new = len(robots.keys() - sim.robots.keys())
     if new > budget.robots:
         raise StateError(
-            f"state: expected at most {budget.robots} robots that are not here, "
+            f"state: expected at most {budget.robots} robots that are not in this "
+            "world, "
             f"found {new} (budget.robots raises that)"
         )
 
@@ -258,7 +265,7 @@ def _check_roster(
             all(map(math.isfinite, body.start))
             and max(map(abs, body.start[:2])) <= commands.MAX_COORDINATE
         ):
-            raise StateError(f"state: {body.name} was added nowhere")
+            raise StateError(f"state: the start of {body.name} is not a valid pose")
 
     _check_rows(roster, robots, sim, known)
 
@@ -269,8 +276,9 @@ def _check_rows(
     sim: Population[Any],
     known: Known,
 ) -> None:
-    """Check that tables have a row for each device of these robots, by name, and no
-    others; joints may be fewer.
+    """Check that tables have exactly one row for each device of these robots, by name.
+
+    Some rows of joints may be missing.
     """
     described = cast(Described, known.objects[roster.described])
     wanted = expected_rows(
@@ -278,7 +286,7 @@ def _check_rows(
     )
     always = {table.name for table in sim.engine.tables.values() if not table.optional}
     if not wanted.keys() - always == roster.keys.keys() - always:
-        raise StateError("state: it has tables of other devices than its robots")
+        raise StateError("state: its tables do not match the devices of its robots")
     fewer = {table.name for table in WORLD_TABLES if table.may_lack_rows}
     for table, rows in wanted.items():
         keys = roster.keys.get(table, [])
@@ -287,7 +295,7 @@ def _check_rows(
             there <= rows if table in fewer else there == rows
         ):
             raise StateError(
-                f"state: rows of the table {table} are not those of its bodies"
+                f"state: rows of the table {table} do not match its bodies"
             )
 
 
@@ -305,13 +313,13 @@ def _check_head(
         *(c.robot for c in head.controllers),
     ]
     if len(head.teleports) != len(robots) or not robots.keys() >= set(told):
-        raise StateError("state: it tells of robots that it does not have")
+        raise StateError("state: it mentions robots that it does not contain")
     bodies = {body.name for body in roster.bodies}
     queued = [q for q in head.queue if q.kind != "SetVelocities"] + [
         sent.command for sent in head.under_way
     ]
     if not bodies.issuperset([*head.holds, *(q.body for q in queued)]):
-        raise StateError("state: it tells of bodies that it does not have")
+        raise StateError("state: it mentions bodies that it does not contain")
     for rays in head.rays:
         model = robots[rays.robot]
         if not (
@@ -323,7 +331,7 @@ def _check_head(
         ):
             raise StateError(
                 f"state: rays of a laser of {rays.robot}: expected at most "
-                f"{MAX_RAYS}, of a laser that it has"
+                f"{MAX_RAYS}, for an existing laser"
             )
 
     _check_late(head, robots)
@@ -334,7 +342,7 @@ def _check_head(
                 not isinstance(spec, RobotSpec)
                 or spread(spec, values).keys() != values.keys()
             ):
-                raise ArgumentError("expected those of a robot, by sensor")
+                raise ArgumentError("expected parameters of a robot, by sensor")
 
             check(spec, values)
         except ArgumentError as error:
@@ -345,13 +353,11 @@ def _check_head(
         and 1 <= head.step_us <= 60_000_000
         and 0 <= head.error_mode < OdometryErrorMode.PERFECT
     ):
-        raise StateError("state: time, step or error mode are none")
+        raise StateError("state: time, step or error mode is out of range")
 
 
 def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None:
-    """Check that readings that can be had late are those of sensors with latency, in
-    order of time, and numbers.
-    """
+    """Check that delayed readings are finite, in order of time and of existing sensors."""
     rays = {(r.robot, r.laser): r.count for r in head.rays}
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
     for one in head.late:
@@ -381,7 +387,8 @@ def _check_late(head: Head, robots: Mapping[str, RobotSpec | BoxObject]) -> None
             or not max(one.tick, before[1]) <= one.due <= one.tick + MAX_LATE_STEPS
         ):
             raise StateError(
-                f"state: a late reading of {one.robot} is none of its sensors, or of its time"
+                f"state: a late reading of {one.robot} does not match its sensors or the "
+                "time"
             )
 
         last[key] = one.tick, one.due
@@ -403,7 +410,7 @@ def _late_readings(head: Head) -> dict[tuple[str, str, int], list[Late]]:
 
 
 def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
-    """Commands under way, by the names of bodies."""
+    """Return commands under way by name of the body."""
     found: dict[str, list[Sent]] = {}
     for one in head.under_way:
         name, source, sequence, command = _command(one.command, bodies)
@@ -413,13 +420,14 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
             and 0 <= one.sent <= head.tick
         ):
             raise StateError(
-                f"state: a command that is under way to {shown(name)} is none of its time"
+                f"state: a command under way to {shown(name)} does not match the time"
             )
 
         sent.append(Sent(one.due, one.sent, source, sequence, command))
         if len(sent) > MAX_UNDER_WAY:
             raise StateError(
-                f"state: expected at most {MAX_UNDER_WAY} commands under way to {shown(name)}"
+                f"state: expected at most {MAX_UNDER_WAY} commands under way to "
+                f"{shown(name)}"
             )
 
     return found
@@ -428,7 +436,7 @@ def _under_way(head: Head, bodies: int) -> dict[str, list[Sent]]:
 def _find_models(
     sim: Population[Any], known: Known, head: Head, roster: Roster
 ) -> dict[bytes, RobotSpec | BoxObject]:
-    """Models of all bodies by their digests."""
+    """Return the models of all bodies by digest."""
     for robot in sim.robots.values():
         known.digest(robot.spec)
     for box in sim.scene.boxes:
@@ -449,7 +457,8 @@ def _find_models(
         if not isinstance(one, kind):
             what = "box" if kind is BoxObject else "robot model"
             raise StateError(
-                f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is not here, or is another one{_unsure(head)}'
+                f'state: the {what} "{shown(body.model)}" of {shown(body.name)} is not '
+                f"known, or differs from the one here{_unsure(head)}"
             )
 
         found[body.digest] = one
@@ -457,7 +466,8 @@ def _find_models(
     known.digest(sim.described)
     if roster.described not in known.objects:
         raise StateError(
-            f"state: it is of a world with other description files (describe){_unsure(head)}"
+            "state: it belongs to a world with other description files "
+            f"(describe){_unsure(head)}"
         )
 
     return found
@@ -469,8 +479,9 @@ def _arrange_bodies(
     roster: Roster,
     models: Mapping[bytes, RobotSpec | BoxObject],
 ) -> None:
-    """Add, remove and reorder bodies to be those of the state; handles of robots that
-    are in both stay valid.
+    """Add, remove and reorder bodies to match the state.
+
+    Handles of robots that are in both stay valid.
     """
     engine = sim.engine
     boxes = dict(zip(sim.box_names, sim.scene.boxes, strict=True))
@@ -489,9 +500,8 @@ def _arrange_bodies(
             if is_known
         }
         sim._take_out([name for name in engine.rows if name not in stays])
-        missing: dict[
-            bytes, list[Body]
-        ] = {}  # many at once are added much faster than one by one
+        # Adding many at once is much faster than one by one.
+        missing: dict[bytes, list[Body]] = {}
         for body, is_known in zip(roster.bodies, there, strict=True):
             if not is_known:
                 missing.setdefault(body.digest, []).append(body)
@@ -573,9 +583,7 @@ def _command(queued: Queued, bodies: int) -> tuple[str, str, int, Any]:
 def _employ(
     sim: Population[Any], controllers: Sequence[Controller], employ: Employ | None
 ) -> None:
-    """Start programs that are missing, end those that are not in the state, and set the
-    states of all.
-    """
+    """Start missing programs, end programs that the state lacks, and set all states."""
     wanted = {c.robot for c in controllers}
     for name in [name for name in sim._programs.all if name not in wanted]:
         sim._programs.end(name)
@@ -603,7 +611,8 @@ def _employ(
             ArithmeticError,
         ) as error:
             raise StateError(
-                f"state: robot {c.robot}: the controller {c.name} cannot use its state: {error}"
+                f"state: robot {c.robot}: the controller {c.name} cannot use its "
+                f"state: {error}"
             ) from None
 
     sim._programs.arrange([c.robot for c in controllers])

@@ -37,33 +37,35 @@ if TYPE_CHECKING:
 
 
 class BaseRobot(Member):
-    """A robot without its access to interfaces and to `Simulation`; see
-    `botyard.sim.simulation.Robot`.
+    """Robot without access to interfaces and to `Simulation`.
+
+    See `botyard.sim.simulation.Robot`.
     """
 
     _instead: ClassVar[Mapping[str, str]] = {
         "name": "a robot keeps its name; remove it and add another one",
         "spec": "a robot keeps its model; call Simulation.set_dynamics for its "
         "mass, or remove it and add another one",
-        "start": "it is where the robot was added; call command.set_pose(x, y, "
-        "th) to put it elsewhere",
+        "start": "it is the pose at which the robot was added; call "
+        "command.set_pose(x, y, th) to move it",
         "truth": "call command.set_pose(x, y, th)",
-        "pose": "call command.set_pose(x, y, th) to put it there; truth is where "
-        "it is, odom where it believes to be",
-        "position": "call command.set_pose(x, y, th) to put it there; truth is where it is",
-        "speed": "call command(v=…, w=…); velocity is how fast it is",
+        "pose": "call command.set_pose(x, y, th) to move it; truth is its true "
+        "pose, odom its pose by odometry",
+        "position": "call command.set_pose(x, y, th) to move it; truth is its true pose",
+        "speed": "call command(v=…, w=…); velocity is the present velocity",
         "odom": "call command.reset_odometry()",
         "odom_in_world": "call command.set_pose(x, y, th) or command.reset_odometry()",
         "velocity": "call command(v=…, w=…)",
         "state": "call command(v=…, w=…), command.set_pose(x, y, th) and others",
-        "stalled": "it is what the last step found",
+        "stalled": "it is a result of the last step",
         "motors_on": "call command.enable(on)",
         "command": "call it: command(v=…, w=…)",
         "controller": "call set_controller(…)",
         "is_ghost": "call ghost(on)",
-        "devices": "a robot keeps its model; RobotSpec.fitted gives one with another device",
-        "laser": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
-        "lasers": "say the lasers when the robot is added: add_robot(model, lasers=[…])",
+        "devices": "a robot keeps its model; RobotSpec.fitted returns one with "
+        "another device",
+        "laser": "name the lasers when you add the robot: add_robot(model, lasers=[…])",
+        "lasers": "name the lasers when you add the robot: add_robot(model, lasers=[…])",
         "simulation": "add a robot to the other simulation",
     }
     _elsewhere: ClassVar[Mapping[str, str]] = {
@@ -84,14 +86,15 @@ class BaseRobot(Member):
         **dict.fromkeys(
             ("drive", "set_velocity", "set_speed"), "call command(v=…, w=…)"
         ),
-        "motors": "motors_on says whether they are enabled, command.enable(on) changes it",
+        "motors": "motors_on reports whether they are enabled, command.enable(on) "
+        "changes it",
         "estop": "press_estop(pressed) presses or releases the button, "
-        "motors_inhibited says whether it is pressed",
+        "motors_inhibited reports whether it is pressed",
     }
     command: Commands
-    """Commands to it."""
+    """Commands to the robot."""
     lasers: tuple[Laser, ...]
-    """Its lasers."""
+    """Lasers of the robot."""
 
     def __init__(self, sim: Core, name: str, spec: RobotSpec, start: Pose) -> None:
         super().__init__(sim, name, spec, start)
@@ -115,7 +118,7 @@ class BaseRobot(Member):
             list[tuple[DeviceReader[Any], Callable[[Any, Any], Mapping[int, int]]]]
             | None
         ) = None
-        """Devices that change digital inputs, and what says how."""
+        """Devices that pull digital inputs down, with functions that return masks."""
         if spec.devices and any(map(has_columns, spec.devices)):
             own = [reader for reader in self.devices.values() if not reader.kind.part]
             for reader in own:
@@ -126,8 +129,9 @@ class BaseRobot(Member):
 
     @property
     def devices(self) -> Mapping[str, DeviceReader[Any]]:
-        """All its devices by name: the kind's name, with ``_2`` … appended from the
-        second of a kind on.
+        """All devices by name of their kind.
+
+        From the second device of a kind on, ``_2`` … is appended.
         """
         if self._devices is None:
             self._devices = MappingProxyType(self._make_devices())
@@ -167,16 +171,18 @@ class BaseRobot(Member):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """A device by its name, or None: ``robot.fiducial_finder`` is
-            ``robot.devices.get("fiducial_finder")``.
+            """Return a device by its name, or None.
+
+            ``robot.fiducial_finder`` is ``robot.devices.get("fiducial_finder")``.
             """
             if name.startswith("_") or not is_device(name):
                 super().__getattr__(name)
             return self.devices.get(name)
 
     def _leave(self) -> None:
-        """It was removed: the handle raises `UnknownNameError` from now on, even if
-        another robot gets its name.
+        """Mark the handle as removed: it raises `UnknownNameError` from now on.
+
+        It also does if another robot gets the same name.
         """
         self._claims.clear()
         self._sim._parameters.pop(self.name, None)
@@ -187,8 +193,9 @@ class BaseRobot(Member):
             reader._leave()
 
     def _restored(self, start: Pose, teleports: int, claims: Sequence[str]) -> None:
-        """Reset after the world was restored from a saved state; its lasers get the
-        rays of the model.
+        """Reset the robot after its world was restored from a saved state.
+
+        Its lasers get the rays of the model.
         """
         self._is_left_off = False
         vars(self)["start"] = start
@@ -217,7 +224,7 @@ class BaseRobot(Member):
         Raises
         ------
         WorldError
-            The robot has none.
+            The robot has no laser.
         """
         if not self.lasers:
             raise WorldError(f"robot {self.name} ({self.spec.name}) has no laser")
@@ -225,7 +232,7 @@ class BaseRobot(Member):
 
     @property
     def state(self) -> RobotState:
-        """Everything about the robot's motion after the last step."""
+        """All values of the robot's motion after the last step."""
         snapshot = self._sim.snapshot
         s, row = snapshot.state, snapshot.rows[self.name]
         return RobotState(
@@ -244,16 +251,16 @@ class BaseRobot(Member):
 
     @property
     def truth(self) -> WorldPose:
-        """True pose in the world's frame, which no real robot knows: m, m, rad."""
+        """True pose in the world frame, unknown to a real robot: m, m, rad."""
         snapshot = self._sim.snapshot
         return WorldPose(*snapshot.state.pose[snapshot.rows[self.name]].tolist())
 
     @property
     def odom(self) -> OdomPose:
-        """Pose by odometry, in the odometry frame: m, m, rad.
+        """Pose by odometry in the odometry frame: m, m, rad.
 
-        It starts at 0, 0, 0 where the robot was added (or odometry was reset), and
-        drifts. Do not compare it with `truth`, which is in the world's frame: compare
+        It starts at 0, 0, 0 where the robot was added or odometry was reset, and
+        drifts. Do not compare it with `truth`, which is in the world frame. Compare
         `odom_in_world`.
         """
         snapshot = self._sim.snapshot
@@ -261,21 +268,21 @@ class BaseRobot(Member):
 
     @property
     def velocity(self) -> Twist:
-        """Velocity in the robot's own frame: m/s forward, m/s to the left, rad/s."""
+        """Velocity in the frame of the robot: m/s forward, m/s to the left, rad/s."""
         return self.state.twist
 
     @property
     def contacts(self) -> tuple[str, ...]:
-        """What it touches now, robots and boxes by name or ``a wall``.
+        """Names of everything that the robot touches now: robots, boxes, ``a wall``.
 
-        That is what stops it, the robots that it stops, and, where one of both has
-        mass, what it presses on.
+        These are its obstacle, the robots that it stops, and bodies it presses on if
+        one of the two has mass.
         """
         return touching(self._sim, self.name)
 
     @property
     def stalled(self) -> bool:
-        """Whether the robot is blocked by an obstacle."""
+        """Whether an obstacle blocks the robot."""
         snapshot = self._sim.snapshot
         return bool(snapshot.state.stall[snapshot.rows[self.name]])
 
@@ -298,8 +305,9 @@ class BaseRobot(Member):
 
     @property
     def digital_inputs(self) -> bytes:
-        """Bytes of digital inputs, 1: idle. Devices may pull bits down
-        (`PioneerFields.inputs`).
+        """Bytes of digital inputs; an idle input is 1.
+
+        Devices may pull bits down (`PioneerFields.inputs`).
         """
         inputs = bytearray(self.electrics.inputs)
         if self._pulling is None:
@@ -318,26 +326,26 @@ class BaseRobot(Member):
         return bytes(inputs)
 
     def set_parameters(self, **values: Any) -> None:
-        """Set limits, and what the robot and its sensors err by, from now on: for
-        domain randomisation. Resets leave them as they are.
+        """Set limits and errors of the robot and its sensors (domain randomisation).
 
-        They are a part of the saved state, and the journal has each change.
+        Resets leave them as they are. They are a part of the saved state, and the
+        journal records each change.
 
         Parameters
         ----------
         **values
             ``max_speed``, ``top_speed``, ``accel``, ``decel``, ``odometry_error_low``,
-            ``odometry_error_high`` and ``command_scale``: three numbers, or one for all
-            axes; ``command_latency``, ``command_jitter``, ``command_rate``,
-            ``wheel_ratio``; of all its lasers and its ring ``range_min``,
-            ``range_max``, ``range_noise``, ``bearing_noise``, ``range_missing``,
-            ``range_latency``, ``range_jitter``, ``range_rate``. Units are those of
-            `Worlds.param`. Of one sensor: ``**{"range_noise laser_2": 0.05}``.
+            ``odometry_error_high`` and ``command_scale``: three numbers, or one for all axes;
+            ``command_latency``, ``command_jitter``, ``command_rate``, ``wheel_ratio``; for all
+            lasers and the sonar ring ``range_min``, ``range_max``, ``range_noise``,
+            ``bearing_noise``, ``range_missing``, ``range_latency``, ``range_jitter``,
+            ``range_rate``. Units are the units of `Worlds.param`. For one sensor:
+            ``**{"range_noise laser_2": 0.05}``.
 
         Raises
         ------
         ArgumentError
-            There is no such parameter, or it is out of its range; nothing is set then.
+            There is no such parameter, or it is out of range; nothing is set then.
         """
         self._sim._check_thread()
         found = parameters.spread(self.spec, values)
@@ -348,8 +356,9 @@ class BaseRobot(Member):
         parameters.apply(self._sim, self, found)
 
     def ghost(self, on: bool = True, source: str = API) -> None:
-        """Make the robot a ghost (invisible, without collisions) from the next step on,
-        or normal again.
+        """Make the robot a ghost (invisible, without collisions) or normal again.
+
+        The change takes effect at the next step.
         """
         self._sim.submit(
             self.name,
@@ -359,8 +368,9 @@ class BaseRobot(Member):
 
     @property
     def is_ghost(self) -> bool:
-        """Whether the robot is a ghost by command (a carried body, which is a part of
-        its carrier, is not).
+        """Whether the robot is a ghost by command.
+
+        A carried body is not a ghost: it is a part of its carrier.
         """
         snapshot = self._sim.snapshot
         own = self.spec.returns.mask
@@ -373,8 +383,9 @@ class BaseRobot(Member):
 
     @property
     def motors_inhibited(self) -> str:
-        """Why the motors cannot be enabled ("the emergency stop button is pressed",
-        "the battery is empty"); "": they can.
+        """Reason why the motors cannot be enabled; empty if they can.
+
+        For example "the emergency stop button is pressed" or "the battery is empty".
         """
         return self.electrics.inhibited
 
@@ -382,8 +393,8 @@ class BaseRobot(Member):
     def is_kept_off(self) -> bool:
         """Whether the motors are off, or will be, and stay off until they are enabled.
 
-        After the end of a client's session they are off, too, but whoever drives the
-        robot next may enable them (`take_over`).
+        The end of a client's session does not count. The motors are off then, but the
+        next source may enable them (`take_over`).
         """
         if self.motors_on or self._is_left_off:
             return False
@@ -402,18 +413,18 @@ class BaseRobot(Member):
             self._sim.submit(self.name, cmd.EnableMotors(True), source)
 
     def press_estop(self, pressed: bool = True, source: str = API) -> None:
-        """Press (or release) the emergency stop button.
+        """Press or release the emergency stop button.
 
-        The robot stops as hard as it can. While the button is pressed the motors are
-        off, whoever commands; after its release they stay off until they are enabled
-        (`command.enable`).
+        The robot stops with the highest deceleration. While the button is pressed the
+        motors are off for every source of commands. After its release they stay off
+        until they are enabled (`command.enable`).
         """
         self._is_left_off = False
         with acting(source):
             self.electrics.estop_pressed = pressed
 
     def describe(self) -> list[str]:
-        """The whole state as lines of text (SIM-006)."""
+        """Return the whole state as lines of text (SIM-006)."""
         st = self.state
         (x, y, th), (ox, oy, oth), v = st.pose_world, st.pose_odom, st.twist
         stop = st.estop or self.electrics.estop_pressed
@@ -450,11 +461,11 @@ class BaseRobot(Member):
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Sources that command the robot at present, for example ``pioneer``."""
+        """Sources that command the robot now, for example ``pioneer``."""
         return tuple(self._claims)
 
     def claim(self, source: str) -> None:
-        """Register `source` as commanding the robot; its controller gives way."""
+        """Register `source` as commanding the robot; its controller pauses."""
         if source not in self._claims:
             self._sim._note(source, Claim, self.name, True)
             self._claims.append(source)
@@ -469,8 +480,9 @@ class BaseRobot(Member):
 
     @property
     def odom_in_world(self) -> WorldPose:
-        """Pose by odometry in the world's frame: equal to the true pose at first, then
-        drifting (dead reckoning).
+        """Pose by odometry in the world frame.
+
+        It equals the true pose at first, then drifts (dead reckoning).
         """
         snapshot = self._sim.snapshot
         row = snapshot.rows[self.name]

@@ -1,5 +1,4 @@
-"""The public API of botyard: a world with robots in it, to be stepped, commanded and
-read from Python.
+"""Public API of botyard: a world with robots to step, command and read from Python.
 
     import botyard
 
@@ -10,11 +9,10 @@ read from Python.
         robot.command(v=0.3, w=0.5 if scan.ranges.min() < 0.6 else 0.0)
         sim.step()
 
-Everything is in SI units and REP-103 axes. Knows no protocol, but `Robot.port` gives a
-session what it needs (`botyard.model.robotport.RobotPort`). Here a world begins, is
-stepped, written as a scenario and drawn; its other rooms are the modules `core`,
-`bodies`, `population` and `state`, whose classes `Simulation` inherits from each other
-in this order.
+Units are SI, axes follow REP-103. The module knows no protocol; `Robot.port` returns
+the access of a session (`botyard.model.robotport.RobotPort`). This module creates a
+world, steps it, writes it as a scenario and draws it. `Simulation` inherits the rest
+from classes in the modules `core`, `bodies`, `population` and `state`, in this order.
 """
 
 from __future__ import annotations
@@ -67,79 +65,85 @@ if TYPE_CHECKING:
 log = logging.getLogger("botyard")
 
 MAX_THREADS = 1024
-"""Threads that can be asked for."""
+"""Highest number of threads that a caller can request."""
 MAX_PLACED_ONE_BY_ONE = 50
-"""Places of more large robots than this are found together, which is faster and leaves
-a little more room between them.
+"""Number of large robots above which their places are searched together.
+
+That is faster, and leaves a little more room between them.
 """
 
 
 class Robot(BaseRobot):
-    """A robot in a simulation: commands in, readings out. Made by
-    `Simulation.add_robot`.
+    """Robot in a simulation: commands in, readings out. Made by `Simulation.add_robot`.
 
     Drive it: ``robot.command(v=0.3, w=0.1)``, ``command.move``, ``turn_to``,
     ``turn_by``, ``stop``, ``set_pose``; see `Commands`. All commands take effect at the
-    beginning of the next `Simulation.step`.
+    start of the next `Simulation.step`.
 
     Read it:
 
-    ================  ==================================================================================
-    `laser`           the first laser: ``robot.laser.read()`` gives a scan, ``robot.laser.ranges`` its ranges, m
-    `lasers`          all of them
-    `sonar`           the sonar ring, or None: ``robot.sonar.ranges``, m
-    `odom`            pose by odometry, with its errors, in a frame that begins where the robot started (OdomPose)
-    `truth`           true pose in the world's frame (WorldPose); `odom_in_world` compares with it
-    `velocity`        in the robot's own frame: m/s forward and to the left, rad/s
-    `stalled`         whether something blocks its way
-    `devices`         all that it carries by their names: ``robot.devices["fiducial_finder"].read()``
+    ================  ==============================================================
+    `laser`           first laser: ``robot.laser.read()`` returns a scan,
+                      ``robot.laser.ranges`` its ranges, m
+    `lasers`          all lasers
+    `sonar`           sonar ring, or None: ``robot.sonar.ranges``, m
+    `odom`            pose by odometry, with errors, in a frame that starts at the
+                      robot's start (OdomPose)
+    `truth`           true pose in the world frame (WorldPose); compare it with
+                      `odom_in_world`
+    `velocity`        in the robot frame: m/s forward and to the left, rad/s
+    `stalled`         whether an obstacle blocks it
+    `devices`         all devices by name: ``robot.devices["fiducial_finder"].read()``
     `gps`, `gripper_state`, `digital_inputs`, `electrics`
-                      what else it carries; None where the model has none
-    `set_controller`  a controller, class or function drives it while no client does
-    `state`           everything about its motion at once; `describe` says it in words
-    ================  ==================================================================================
+                      further devices; None if the model lacks them
+    `set_controller`  lets a controller, class or function drive it without a client
+    `state`           all values of its motion; `describe` returns them as text
+    ================  ==============================================================
 
-    `name`, `spec` and `start` say what it is and where it began. `claim`, `release`,
-    `port` and `clients` are for interfaces that drive it. After it was removed from its
-    simulation, each use of the handle says so (UnknownNameError).
+    `name`, `spec` and `start` are its name, model and start pose. `claim`, `release`,
+    `port` and `clients` are for interfaces that drive it. After its removal from the
+    simulation, each use of the handle raises UnknownNameError.
     """
 
     _sim: Simulation
 
     @property
     def simulation(self) -> Simulation:
-        """The world that it is in."""
-        self._sim.tick  # noqa: B018 - raises when it was removed
+        """World that contains the robot."""
+        # The access raises if the robot was removed.
+        self._sim.tick  # noqa: B018
         return self._sim
 
     def port(self, source: str) -> Port:
-        """The access of a protocol session to this robot; `source` names the session in
-        the order of commands and in logs.
+        """Return the access of a protocol's session to this robot.
+
+        `source` names the session in the order of commands and in logs.
         """
         return Port(self, source, self._sim.fleet)
 
     def set_controller(self, controller: Controlling | None, **options: Any) -> None:
-        """Let a controller drive the robot from the next step on, instead of the one so
-        far; a client that connects comes first.
+        """Let a controller drive the robot from the next step on.
+
+        Clients have priority.
 
         Parameters
         ----------
         controller : str, class, function or None
-            Name of one (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
-            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, those of installed
-            packages); ``module:name`` or ``file.py:name``;
-            a class, made with ``(robot, seed, **options)`` or ``(robot, **options)``,
-            whose ``act()`` is called before every step; a function, called with
-            ``(robot, **options)`` before every step. None: it gets no other, and stops.
+            Name of a controller (``wander``, ``walk``, ``follow``, ``waypoints``, ``orca``,
+            ``socialforce``, ``dwa``, ``vfh``, ``purepursuit``, or of an installed package);
+            ``module:name`` or ``file.py:name``; a class, made with ``(robot, seed, **options)``
+            or ``(robot, **options)``, whose ``act()`` is called before every step; a function,
+            called with ``(robot, **options)`` before every step. None: remove the controller,
+            and stop the robot.
         **options
-            Its options.
+            Options of the controller.
 
         Raises
         ------
         ArgumentError
-            It is something else.
+            The controller is none of these.
         CommandLineError
-            There is none of that name.
+            No controller has that name.
         WorldError
             An option is unknown, missing, or has an invalid value.
         """
@@ -154,47 +158,45 @@ class Robot(BaseRobot):
             self.take_over()
 
     def _repr_png_(self) -> bytes:
-        """The picture that notebooks show: the robot with its sensors, and what is
-        around it.
-        """
+        """Return the picture for notebooks: robot, sensors and surroundings."""
         return png(self._sim, self.name)
 
 
 class Simulation(Restorable[Robot]):
-    """A world and its robots.
+    """World with its robots.
 
-    Build it (`load`, or `Simulation()` and a scene), add robots (`add_robot`,
-    `add_robots`), then in turns: read (`Robot.laser`, `Robot.odom`, `fleet` for all at
-    once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws it.
+    Create it (`load`, or `Simulation()` with a scene) and add robots (`add_robot`,
+    `add_robots`). Then repeat: read (`Robot.laser`, `Robot.odom`, `fleet` for all at
+    once), command (`Robot.command`, `Fleet.command`), `step`. `render` draws the world.
 
     Parameters
     ----------
     scene : Scene, optional
-        The static world; without it, an empty plane.
+        Static world. Default: an empty plane.
     seed : int
-        Seed of all random draws; the same seed and the same commands give the same run,
-        bit for bit.
+        Seed of all random draws. The same seed and the same commands give the same run, bit
+        for bit.
     step : float
         Simulated time of one step, s (whole microseconds).
     odometry_error : str
-        ``random_each_update``, ``random_init``, ``constant`` or ``none``: when odometry
-        errors are drawn.
+        When odometry errors are drawn: ``random_each_update``, ``random_init``,
+        ``constant`` or ``none``.
     sensor_noise : bool
-        False: sensors are exact.
+        Whether sensors have noise; False: they are exact.
     threads : int
-        Threads that ray casting may use; results are the same for any number.
+        Number of threads for ray casting; results are the same for any number.
     range_step : float
-        Ranges are rounded to multiples of this, m; 0: exact.
+        Step to which ranges are rounded, m; 0: no rounding.
     begin : int
-        Initial number of steps done: time begins there.
+        Initial number of steps done, at which time starts.
     warn : callable, optional
-        Receives a line for what is possible but probably a mistake, such as a robot
-        that begins in a wall; without it, `warnings` do.
+        Receives a line for each probable mistake, such as a robot that starts in a wall.
+        Default: Python's `warnings`.
 
     Raises
     ------
     ArgumentError
-        A parameter is out of its range or of another type.
+        A parameter is out of range or of another type.
     """
 
     _elsewhere: ClassVar[Mapping[str, str]] = {
@@ -208,14 +210,16 @@ class Simulation(Restorable[Robot]):
         "poses": "call put(name, pose) for each",
         "time": "call step()",
         "tick": "call step()",
-        "dt": "the step is said when the simulation is made: Simulation(step=…)",
-        "seed": "the seed is said when the simulation is made: "
-        "Simulation(seed=…), or when an episode begins: reset(seed=…)",
+        "dt": "set the step when you make the simulation: Simulation(step=…)",
+        "seed": "set the seed when you make the simulation: "
+        "Simulation(seed=…), or when you start an episode: reset(seed=…)",
         "episode": "call reset()",
-        "sensor_noise": "it is said when the simulation is made: Simulation(sensor_noise=…)",
-        "step": "call step(), and say its time when the simulation is made: Simulation(step=…)",
+        "sensor_noise": "set it when you make the simulation: "
+        "Simulation(sensor_noise=…)",
+        "step": "call step(); set its time when you make the simulation: "
+        "Simulation(step=…)",
         "snapshot": "call step() or settle()",
-        "colors": "a robot's model says its colour",
+        "colors": "a robot's model defines its colour",
     }
     fleet: Fleet
     """All robots at once, as arrays."""
@@ -235,7 +239,7 @@ class Simulation(Restorable[Robot]):
     ) -> None:
         if scene is not None:
             arguments.instance(
-                scene, "scene", Scene, "Simulation.load(name) reads a map of a file"
+                scene, "scene", Scene, "Simulation.load(name) reads a map from a file"
             )
 
         seed = arguments.seed(seed)
@@ -256,7 +260,8 @@ class Simulation(Restorable[Robot]):
                 if m is not OdometryErrorMode.PERFECT
             )
             raise WorldError(
-                f'odometry error mode: expected one of {known}, found "{odometry_error}"'
+                f"odometry error mode: expected one of {known}, "
+                f'found "{odometry_error}"'
             ) from None
 
         scene = scene if scene is not None else Scene()
@@ -312,36 +317,36 @@ class Simulation(Restorable[Robot]):
         budget: Budget = Budget(),
         allow_code: bool = False,
     ) -> Simulation:
-        """A simulation of a map, a world file or a scenario, or of a map of the package
-        by its name (``office``, ``warehouse``).
+        """Return a simulation of a map, a world file or a scenario.
 
-        The robots of a world file are in it, and the programs that drive them run.
+        Maps of the package have names (``office``, ``warehouse``). The robots of a
+        world file are included, and the programs that drive them run.
 
         Parameters
         ----------
         resolution : float, optional
-            Size of a map point, a pixel, a cell or a unit of a drawing whose file does
-            not give it, m.
+            Size of a map point, a pixel, a cell or a unit of a drawing, m, for files that do
+            not define it.
         warn : callable, optional
-            Receives a line for everything in the file that was skipped, doubtful or
-            assumed, and later the warnings of `Simulation`.
+            Receives a line for everything in the file that was skipped, doubtful or assumed,
+            and later the warnings of `Simulation`.
         budget : Budget
-            Limits of what is read; ``Budget(cells=10**9)`` raises that one.
+            Limits for reading the file; ``Budget(cells=10**9)`` raises one of them.
         allow_code : bool
-            Let the file name controllers as ``module:name`` or ``file.py:name``, which
-            are imported and run: only for files that you trust.
+            Whether the file may name controllers as ``module:name`` or ``file.py:name``, which
+            are imported and run. Allow it only for files that you trust.
 
-        The other parameters are those of `Simulation`; their defaults are what the file
-        says.
+        The other parameters are the parameters of `Simulation`. The file defines their
+        defaults.
 
         Raises
         ------
         FormatError
-            No such file, or it is wrong or too large; with file and line.
+            There is no such file, or it has errors or is too large; with file and line.
         ArgumentError
-            A parameter is out of its range or of another type.
+            A parameter is out of range or of another type.
         CommandLineError
-            Code that the file names, and that is allowed, cannot be imported.
+            Allowed code that the file names cannot be imported.
         """
         arguments.path(map, "map")
         if resolution is not None:
@@ -384,13 +389,14 @@ class Simulation(Restorable[Robot]):
         return sim
 
     def populate(self, world: World) -> list[Robot]:
-        """Add the robots of a world, with the programs that drive them; its scene is
-        ignored.
+        """Add the robots of a world with the programs that drive them.
+
+        The scene of the world is ignored.
 
         Raises
         ------
         WorldError, CommandError
-            A name is taken, a pose is out of bounds, a program does not know an option.
+            A name is taken, a pose is out of bounds, or a program does not know an option.
         """
         robots: list[Robot] = []
         for _, several in groupby(
@@ -398,7 +404,7 @@ class Simulation(Restorable[Robot]):
         ):
             group = list(several)
             poses = [p.pose for p in group if p.pose is not None]
-            # many at once are much faster than one by one
+            # Adding many robots at once is much faster than one by one.
             if poses and group[0].name:
                 robots += self.add_robots(group[0].spec, poses, [p.name for p in group])
             elif not poses and len(group) > 1:
@@ -415,17 +421,17 @@ class Simulation(Restorable[Robot]):
                 if not placed.served
             ]
         )
-        for robot, placed in zip(
-            robots, world.robots, strict=True
-        ):  # after all were added: options of one may name another
+        # All robots must exist first, because options of one may name another.
+        for robot, placed in zip(robots, world.robots, strict=True):
             if placed.program is not None:
                 employ(robot, placed.program)
 
         return robots
 
     def _add_at_home(self, group: Sequence[PlacedRobot]) -> list[Robot]:
-        """Add robots of one model on free places around the map's home: as `add_robot`
-        does one by one, but faster.
+        """Add robots of one model at free places around the map's home.
+
+        The result is the same as with `add_robot` one by one, but it is faster.
         """
         spec, names = group[0].spec, [p.name for p in group if p.name] or None
         first = self.add_robot(spec, names and names[0])
@@ -438,8 +444,10 @@ class Simulation(Restorable[Robot]):
         ]
 
     def world(self) -> World:
-        """The present world, to be saved as a scenario: what is in it and where, seed
-        and step; without velocities and commands.
+        """Return the present world for a scenario file.
+
+        It has bodies with their poses, seed and step, but neither velocities nor
+        commands.
         """
         state, rows = self.snapshot.state, self.snapshot.rows
 
@@ -486,26 +494,25 @@ class Simulation(Restorable[Robot]):
         )
 
     def save_scenario(self, path: str | Path, *, overwrite: bool = False) -> list[str]:
-        """Write the present world as a scenario (YAML). Returns lines about what the
-        file cannot hold.
+        """Write the world as a scenario (YAML), and return lines about omissions.
 
-        A map that is unchanged since it was read is referred to; another one is written
-        beside the scenario, and replaces no file but the map that the same scenario had
-        before.
+        The scenario refers to a map that is unchanged since it was read. Another map is
+        written next to the scenario. It replaces no file except the map that the same
+        scenario had before.
 
         Parameters
         ----------
         path : str or Path
-            The file.
+            File to write.
         overwrite : bool
-            Replace the file even if botyard did not write it.
+            Also replace a file that botyard did not write.
 
         Raises
         ------
         KeptFileError
-            There is a file that botyard did not write.
+            The file exists, and botyard did not write it.
         WorldFileError
-            It cannot be written.
+            The file cannot be written.
         """
         return saving.save(
             self.world(),
@@ -513,25 +520,24 @@ class Simulation(Restorable[Robot]):
             overwrite=arguments.flag(overwrite, "overwrite"),
         )
 
-    # -- time
+    # -- Time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps and return its state, which is valid until the
-        step after the next.
+        """Advance the world by `n` steps and return its state.
+
+        The state is valid until the step after the next.
 
         Raises
         ------
         ArgumentError
             `n` is not a whole number of at least 0.
         NotNowError
-            It is called within a step: by a controller, or by a function of
-            `before_step`.
+            The call comes from within a step: from a controller or a function of `before_step`.
         """
         if self._is_ours is not None:
             self._check_thread()
-        if (
-            type(n) is not int or n < 0
-        ):  # written out, because this is called in every step
+        # The check is written out here, because every step runs it.
+        if type(n) is not int or n < 0:
             n = arguments.whole(n, "n", low=0)
 
         programs, looks = self._programs, self._looks
@@ -539,7 +545,7 @@ class Simulation(Restorable[Robot]):
             return self._engine.step(n)
         if self._is_stepping:
             raise NotNowError(
-                "a step is being made: what is called in it cannot make another one"
+                "a step is in progress: functions that it calls cannot make another one"
             )
 
         self._is_stepping = True
@@ -553,10 +559,10 @@ class Simulation(Restorable[Robot]):
         return self.snapshot
 
     def drive(self, name: str, act: Callable[[], None], program: Program) -> None:
-        """Call `act` before every step, for a program that drives a robot; it replaces
-        the robot's program so far.
+        """Call `act` before every step for a program that drives a robot.
 
-        UnknownNameError (a KeyError) when there is no robot of that name.
+        It replaces the robot's present program. Raise UnknownNameError (a KeyError) if
+        no robot has that name.
         """
         if name not in self._robots:
             raise arguments.unknown(name, self._robots, "robot")
@@ -564,9 +570,7 @@ class Simulation(Restorable[Robot]):
         self._programs.drive(name, program, act)
 
     def rest_program(self, name: str) -> None:
-        """Let the program that drives a robot, if there is one, end its subscriptions
-        until it is called again.
-        """
+        """End the sensor subscriptions of a robot's program until its next call."""
         self._programs.rest(name)
 
     def end_program(self, name: str) -> None:
@@ -574,30 +578,28 @@ class Simulation(Restorable[Robot]):
         self._programs.end(name)
 
     def crash_program(self, name: str) -> None:
-        """End the program that drives a robot, if there is one, until the next `reset`:
-        it has raised.
-        """
+        """End a robot's crashed program, if there is one, until the next `reset`."""
         self._programs.crash(name)
 
     @property
     def programs(self) -> Mapping[str, Program]:
-        """Programs that drive robots while no client does, by the robots' names."""
+        """Programs that drive robots while no client does, by name of the robot."""
         return {name: program for name, (program, _) in self._programs.driving.items()}
 
     def before_step(self, act: Callable[[], None]) -> None:
-        """Call `act` before every step: programs that control robots from within."""
+        """Call `act` before every step, for programs that control robots from within."""
         self._programs.add(arguments.function(act, "act"))
 
     def not_before_step(self, act: Callable[[], None]) -> None:
-        """Stop calling `act` before steps; nothing happens if it was not called."""
+        """Stop calling `act` before steps. Does nothing if it is not called."""
         self._programs.take_off(act)
 
     def after_step(self, look: Callable[[Snapshot], object]) -> Callable[[], None]:
-        """Call `look` with the snapshot after every step: what looks on and changes
-        nothing, such as a recording.
+        """Call `look` with the snapshot after every step.
 
-        It is no part of the world: clones do not have it. An exception is logged, and
-        ends the calls.
+        For observers that change nothing, such as a recording. They are not a part of
+        the world, and clones do not have them. An exception is logged, and ends the
+        calls.
 
         Returns
         -------
@@ -607,12 +609,12 @@ class Simulation(Restorable[Robot]):
         return self._looks.add(arguments.function(look, "look"))
 
     def run(self, seconds: float) -> Snapshot:
-        """Advance the world by so much simulated time, s, rounded to whole steps, and
-        return its state.
+        """Advance the world by a simulated time, s, and return its state.
 
-        As long as no Python asks to be called (controllers, `before_step`,
-        `after_step`, `events`, recordings), steps are made in compiled code, but for
-        the first and the last one; and so does `step` with a number.
+        The time is rounded to whole steps. All steps except the first and the last one
+        run in compiled code, unless Python functions must be called (controllers,
+        `before_step`, `after_step`, `events`, recordings). The same holds for `step`
+        with a number.
 
         Raises
         ------
@@ -628,8 +630,10 @@ class Simulation(Restorable[Robot]):
 
     @property
     def events(self) -> ContactLog:
-        """Contacts of robots: who touched what, when and where; logged from the first
-        use on, over all episodes. Clones begin anew.
+        """Contacts of robots with time, place and partner.
+
+        They are logged from the first use on, over all episodes. Clones start a new
+        log.
         """
         if self._contacts is None:
             self._contacts = ContactLog(self, self._episodes)
@@ -638,14 +642,16 @@ class Simulation(Restorable[Robot]):
         return self._contacts
 
     def close(self) -> None:
-        """End what goes on with this simulation: its recordings are completed. ``with
-        Simulation(…) as sim:`` does so at its end.
+        """End everything that belongs to this simulation, and complete its recordings.
+
+        ``with Simulation(…) as sim:`` does so at its end.
         """
         self._closing.tell(None)
 
     def on_close(self, act: Callable[[None], object]) -> Callable[[], None]:
-        """Call `act` with None when the simulation is closed. Returns a function that
-        takes it off.
+        """Call `act` with None when the simulation is closed.
+
+        Returns a function that removes `act`.
         """
         return self._closing.add(arguments.function(act, "act"))
 
@@ -657,16 +663,18 @@ class Simulation(Restorable[Robot]):
 
     @property
     def history(self) -> History[Simulation]:
-        """The last minutes, to look back at and to go on from; off until
-        `history.keep()` is called.
+        """The last minutes, to look back at and to continue from.
+
+        It is off until `history.keep()` is called.
         """
         if self._history is None:
             self._history = make_history(self)
         return self._history
 
     def settle(self) -> Snapshot:
-        """Apply queued commands and take readings, without a step: for placing bodies
-        while time stands still.
+        """Apply queued commands and take readings without a step.
+
+        For placing bodies while time stands still.
         """
         self._check_thread()
         self._note(None, Settle)
@@ -675,34 +683,37 @@ class Simulation(Restorable[Robot]):
     def reset(
         self, seed: int | None = None, poses: ArrayLike | None = None
     ) -> Snapshot:
-        """Begin the next episode: all bodies at rest where they began, odometry zero,
-        tick 0, no command waiting; then sensors measure.
+        """Start the next episode, and return its first state.
 
-        The random draws of an episode are a function of the seed of the world and of
-        its number: those of episode 0 are those of a new simulation; `botyard.Worlds`
-        counts in the same way, bit for bit. `seed` and `episode` say what the present
-        one has. Limits, ramps and errors of odometry stay as they were set, and so do
-        holds, ghosts and the log of `events`; pressed stop buttons are released.
-        Controllers begin anew, also those that have crashed; functions of `before_step`
-        are called on. A controller that cannot begin anew is logged, and leaves its
-        robot standing until the next reset.
+        All bodies are at rest at their starts, odometry and tick are zero, and no
+        command waits. Then sensors measure.
+
+        The random draws of an episode are a function of the world's seed and the number
+        of the episode. Episode 0 has the draws of a new simulation. `botyard.Worlds`
+        counts in the same way, bit for bit. `seed` and `episode` report the present
+        values. Limits, ramps and errors of odometry keep their values, and so do holds,
+        ghosts and the log of `events`. Pressed stop buttons are released.
+
+        Controllers restart, also crashed ones; functions of `before_step` are called
+        on. A controller that cannot restart is logged, and its robot does not move
+        until the next reset.
 
         Parameters
         ----------
         seed : int, optional
-            Another seed of the world, whose first episode, 0, begins; without it, the
-            number of the episode grows by one.
+            Another seed of the world, whose episode 0 starts. Without it, the number of the
+            episode grows by one.
         poses : (m, 3) array, optional
-            Where the m robots begin, in the order of `robots`: m, m, rad; else where
-            they were added.
+            Start poses of the m robots in the order of `robots`: m, m, rad. Default: the poses
+            at which they were added.
 
         Raises
         ------
         ArgumentError
-            An argument is out of its range or of another shape.
+            An argument is out of range or of another shape.
         NotNowError
-            The world has grippers, joints, draining batteries or devices that remember
-            something: `restore` a state of its beginning instead.
+            The world has grippers, joints, draining batteries or devices with a memory:
+            `restore` a state of its start instead.
         """
         if self._is_ours is not None:
             self._check_thread()
@@ -716,7 +727,7 @@ class Simulation(Restorable[Robot]):
         )
 
     def _begin_episode(self, world: int, number: int, given: F8 | None) -> Snapshot:
-        """`reset` for an episode of a number, with poses that are checked."""
+        """Start the episode of a number with checked poses; see `reset`."""
         tick = self.tick
         self._episodes.begin(
             world, number, self._starts, self._robots, given, self._holds
@@ -730,14 +741,14 @@ class Simulation(Restorable[Robot]):
             )
             self._journal.note(tick, None, Reset(world, number, told))
 
-        # last: what controllers do when they begin is a part of the new episode, and if
-        # one cannot, all else is done
+        # Last: commands of restarting controllers belong to the new episode, and the
+        # episode is complete even if a controller fails.
         for name, program in self._programs.again():
             employ(self._robots[name], program, anew=True)
         return self.snapshot
 
     def _starts(self) -> Mapping[str, Pose]:
-        """Where all bodies began, by their names."""
+        """Return the start poses of all bodies by name."""
         robots = {name: robot.start for name, robot in self._robots.items()}
         return robots | {
             name: box.pose
@@ -746,17 +757,18 @@ class Simulation(Restorable[Robot]):
 
     @property
     def episode(self) -> int:
-        """Number of the present episode, see `reset`; of a simulation that went on from
-        a state of another one 0.
+        """Number of the present episode, see `reset`.
+
+        It is 0 for a simulation that continued from a state of another one.
         """
         return self._episodes.seed_and_number[1]
 
     @property
     def poses(self) -> F8:
-        """True poses of all robots in the order of creation, (n, 3): m, m, rad. A copy."""
+        """True poses of all robots in order of creation, (n, 3): m, m, rad. A copy."""
         return self.fleet.poses
 
-    # -- pictures
+    # -- Pictures
 
     def render(
         self,
@@ -777,47 +789,42 @@ class Simulation(Restorable[Robot]):
         Parameters
         ----------
         path : str or Path, optional
-            Also write the picture to this file; its suffix is the format.
+            File to which the picture is also written; its suffix selects the format.
         area : four numbers, optional
-            The part of the world: least x, least y, greatest x, greatest y, m; with
-            `follow` two numbers, width and height, m. Without it, all of the world, or
-            12 m around the robot.
+            Part of the world: least x, least y, greatest x, greatest y, m; with `follow` two
+            numbers, width and height, m. Default: the whole world, or 12 m around the robot.
         follow : str, optional
-            Name of the robot that is in the middle.
+            Name of the robot in the centre.
         trails : float
-            Where robots were so long before, s; it is known while the history is on
-            (``sim.history.keep()``).
+            Length of trails, s; needs the history (``sim.history.keep()``).
         scans : bool or names of robots
-            Beams of the sensors that somebody reads (True), of none (False), or of all
-            range sensors of these robots.
+            Beams of sensors with a reader (True), of no sensor (False), or of all range sensors
+            of these robots.
         size : int or tuple of two
-            Greatest width, or width and height, pixels. With a width alone, the picture
-            of a world that is more than four times as high as wide gets narrower, and
-            so does one that would have more than 10⁸ pixels.
+            Greatest width, or width and height, pixels. With a width alone, the picture gets
+            narrower if the world is more than four times as high as wide, or if the picture
+            would have more than 10⁸ pixels.
         theme : str
             ``light`` or ``dark``.
         colors : str
-            Robots have the colour of their ``model``, or each ``robot`` has one of its
-            own.
+            Whether robots have the colour of their ``model``, or each ``robot`` its own.
         goals : (k, 2) or (k, 3) array
-            Further places to mark, as goals of the map are: x, y, m, and a heading,
-            rad.
+            Further places to mark like goals of the map: x, y, m, and a heading, rad.
         overwrite : bool
-            Replace a file at `path` that botyard did not write.
+            Also replace a file at `path` that botyard did not write.
 
         Raises
         ------
         ArgumentError
-            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is
-            empty, there is no such theme, trails are asked for without a history, or
-            the suffix is of no
-            format for pictures.
+            The size is not from 16 to 20,000 or has more than 10⁸ pixels, the area is empty,
+            the theme is unknown, trails are requested without a history, or the suffix belongs
+            to no picture format.
         UnknownNameError
-            There is no robot of this name.
+            No robot has this name.
         KeptFileError
-            There is a file at `path` that botyard did not write.
+            The file at `path` exists, and botyard did not write it.
         OSError
-            It cannot be written.
+            The file cannot be written.
         """
         options = {
             "area": area,
@@ -844,7 +851,7 @@ class Simulation(Restorable[Robot]):
         )
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the picture, and a table of the robots."""
+        """Return the HTML for notebooks: the picture, and a table of the robots."""
         poses = self.fleet.poses.tolist()
         rows = [
             (name, robot.spec.name, *pose, "yes" if robot.stalled else "")
@@ -862,10 +869,10 @@ class Simulation(Restorable[Robot]):
         )
 
     def _repr_png_(self) -> bytes:
-        """The picture that notebooks show."""
+        """Return the picture for notebooks."""
         return png(self, None)
 
-    # -- recordings
+    # -- Recordings
 
     def record(
         self,
@@ -880,45 +887,44 @@ class Simulation(Restorable[Robot]):
         on_stall: bool = False,
         overwrite: bool = False,
     ) -> Recording:
-        """Record what happens from now on to an MCAP file, until the recording is
-        closed: ``with sim.record("run.mcap"): …``.
+        """Record from now on to an MCAP file until the recording is closed.
 
-        The file has topics as ROS 2 has them, and all that is needed to repeat the run;
-        Foxglove, PlotJuggler and ``ros2 bag`` open it.
+        Use it as ``with sim.record("run.mcap"): …``. The file has topics as in ROS 2,
+        and all data needed to repeat the run. Foxglove, PlotJuggler and ``ros2 bag``
+        open it.
 
         Parameters
         ----------
         path : str or Path
-            The file. Further ones have a number behind its name.
+            File to write. Further files have a number after its name.
         topics : sequence of str, optional
-            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named
-            measures for the recording. Without it: odometry, true poses, commands,
-            transforms, the map, the log, and scans of lasers that somebody else reads.
+            Patterns of topics, such as ``"/p3dx/*"``; a sensor whose topic is named measures
+            for the recording. Default: odometry, true poses, commands, transforms, the map, the
+            log, and scans of lasers that have another reader.
         robots : sequence of str
-            Patterns of names of robots.
+            Patterns of robot names.
         rate : float or mapping of str to float, optional
-            Most messages of a topic for each simulated second, or by patterns of topics
-            (the first that fits counts); 0: one for every step. Without it: transforms
-            5, odometry and true poses 2, all else 10.
+            Highest number of messages per topic and simulated second, or by pattern of topics
+            (the first match counts); 0: one for every step. Default: transforms 5, odometry and
+            true poses 2, the rest 10.
         split_mb, split : float, optional
-            Begin another file after so many megabytes (10⁶ bytes), or after so much
-            simulated time, s.
+            Size, megabytes (10⁶ bytes), or simulated time, s, after which another file starts.
         last : float, optional
-            Keep only so much simulated time, s, in memory (at most 500 MiB), until
-            `Recording.save` writes it.
+            Simulated time, s, that is kept in memory (at most 500 MiB) until `Recording.save`
+            writes it.
         on_stall : bool
-            Save what is kept two seconds after a robot has stalled, at most 20 times.
+            Save the kept data two seconds after a robot has stalled, at most 20 times.
         overwrite : bool
-            Replace a file that botyard did not write.
+            Also replace a file that botyard did not write.
 
         Raises
         ------
         ArgumentError
-            A parameter is out of its range or of another type.
+            A parameter is out of range or of another type.
         KeptFileError
-            There is a file that botyard did not write.
+            The file exists, and botyard did not write it.
         OSError
-            It cannot be written. Later errors end the recording, and nothing else.
+            The file cannot be written. Later errors end the recording, and nothing else.
         """
         return record(
             self,
@@ -938,27 +944,28 @@ class Simulation(Restorable[Robot]):
 
 @extension("is_controller")
 def is_controller(name: str, allow_code: bool = False) -> bool:
-    """Whether there is a controller of a name; with `allow_code`, code that it names is
-    imported and counts.
+    """Return whether a controller of that name exists.
+
+    With `allow_code`, code that the name refers to is imported and counts.
     """
     raise NotImplementedError
 
 
 @extension("program_of")
 def program_of(controller: object, options: dict[str, Any]) -> Program:
-    """The program that a user means by a name, a class, a function or a `Program`; see
-    `Robot.set_controller`.
+    """Return the program for a name, a class, a function or a `Program`.
+
+    See `Robot.set_controller`.
     """
     raise NotImplementedError
 
 
 @extension("employ")
 def employ(robot: Robot, program: Program, *, anew: bool = False) -> None:
-    """Let a program drive a robot from the next step on; raises what
-    `Simulation.populate` raises.
+    """Let a program drive a robot from the next step on.
 
-    With `anew` an episode has begun, and what would be raised is treated as a crash of
-    the controller.
+    Raise the errors of `Simulation.populate`. With `anew`, an episode has just started,
+    and errors are treated as a crash of the controller.
     """
     raise NotImplementedError
 
@@ -976,17 +983,16 @@ def render(
 
 @extension("record")
 def record(sim: Simulation, path: str | Path, choices: Mapping[str, Any]) -> Recording:
-    """Begin to record a simulation; `choices` are the other arguments of
-    `Simulation.record`.
+    """Start to record a simulation.
+
+    `choices` are the other arguments of `Simulation.record`.
     """
     raise NotImplementedError
 
 
 @extension("png")
 def png(sim: Simulation, robot: str | None) -> bytes:
-    """A picture for notebooks, as a PNG file: all of the world, or what is around a
-    robot.
-    """
+    """Return a PNG picture for notebooks: the whole world, or a robot's surroundings."""
     raise NotImplementedError
 
 

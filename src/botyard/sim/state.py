@@ -1,11 +1,12 @@
-"""The state of a simulation as a value: saved as bytes, restored, cloned, pickled.
-Going on from it gives the same run, bit for bit.
+"""State of a simulation as a value: saved as bytes, restored, cloned, pickled.
 
-The bytes hold all that changes, and digests of what does not: the map, and the models
-of robots and boxes. They are restored only into a simulation with the same map, where
-the same models are known: seen before in that simulation, or installed under the same
-names. `botyard.engine.state` has the layout and the columns, `botyard.sim.statehead`
-all else.
+A run that continues from a state is the same, bit for bit.
+
+The bytes hold everything that changes, and digests of the constant parts: the map, and
+the models of robots and boxes. They can be restored only into a simulation that has the
+same map and knows the same models. It knows models that it has seen before, and models
+installed under the same names. `botyard.engine.state` defines the layout and the
+columns, `botyard.sim.statehead` the rest.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ S = TypeVar("S", bound="Restorable[Any]")
 
 
 class Restorable(Population[R]):
-    """A simulation whose state is a value. The parameters are those of `Population`."""
+    """Simulation whose state is a value. Takes the parameters of `Population`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,23 +61,25 @@ class Restorable(Population[R]):
         """Let a program drive a robot from the next step on."""
 
     def save_state(self, *, programs: bool = True) -> bytes:
-        """The state of the world as bytes: `restore` goes on from it, bit for bit.
+        """Return the state of the world as bytes.
 
-        They hold all that changes, and digests of the map and of the models. What runs
-        outside of the world is not in them: functions of `before_step`, clients'
-        sessions, viewers.
+        `restore` continues from it, bit for bit.
+
+        The bytes hold everything that changes, and digests of the map and of the
+        models. Parts outside of the world are left out: functions of `before_step`,
+        sessions of clients, viewers.
 
         Parameters
         ----------
         programs : bool
-            Whether the controllers that drive robots are in it, with their states.
-            Without them, a run goes on by its journal alone.
+            Whether to include the controllers that drive robots, with their states. Without
+            them, a run continues by its journal alone.
 
         Raises
         ------
         StateError
-            A robot is driven by a controller whose state cannot be saved (without
-            ``get_state`` and ``set_state``).
+            The state of a robot's controller cannot be saved, because the controller has no
+            ``get_state`` and ``set_state``.
         """
         controllers = (
             controllers_of(self) if arguments.flag(programs, "programs") else []
@@ -87,10 +90,12 @@ class Restorable(Population[R]):
         )
 
     def save_moment(self, number: int) -> bytes:
-        """The bytes of `save_state` with a number (uint64) in place of the checksum,
-        which takes most of the time: for who saves often.
+        """Return the bytes of `save_state` with a number in place of the checksum.
 
-        `sealed` makes a state of them. StateError: see `save_state`.
+        The number is a uint64.
+
+        For callers that save often, because the checksum takes most of the time.
+        `sealed` turns the bytes into a state. Raises StateError like `save_state`.
         """
         head = msgspec.msgpack.encode(head_of(self, self._known, controllers_of(self)))
         columns = [
@@ -109,32 +114,33 @@ class Restorable(Population[R]):
     def restore(
         self, state: bytes, *, programs: bool = True, budget: Budget = Budget()
     ) -> None:
-        """Go on from a state of this simulation or of another one with the same map.
+        """Continue from a state of this simulation or of another one with the same map.
 
-        Robots that are missing are added, those that are not in the state are removed;
-        handles of the others stay valid.
+        Missing robots are added, and robots that the state does not have are removed.
+        Handles of the other robots stay valid.
 
         Parameters
         ----------
         state : bytes
             Result of `save_state`.
         programs : bool
-            False: the controllers in it are left out, and those of this simulation end;
-            nothing that the state names is run.
+            False: leave out the controllers of the state and end the controllers of this
+            simulation. No code that the state names is run.
         budget : Budget
-            Limits its size.
+            Bounds the size of the state.
 
         Raises
         ------
         StateError
-            It is not a state, is damaged, too large, of another version of botyard, of
-            another map, or of unknown models. Nothing has changed then, unless a
-            controller refuses its own state.
+            The bytes are not a state, are damaged, too large, of another version of botyard, of
+            another map, or of unknown models. The world is then unchanged, unless a controller
+            refuses its own state.
         """
         self._check_thread()
         arguments.instance(budget, "budget", Budget)
         employ = self._employ if arguments.flag(programs, "programs") else None
         tick, models = self.tick, list[object]()
+        # Changes that are parts of the restoration have no entries of their own.
         try:
             with self._journal:
                 restore(self, self._known, state, budget, employ, models)
@@ -145,62 +151,66 @@ class Restorable(Population[R]):
             self._journal.note(tick, None, Restore(bytes(state), tuple(models)))
 
     def branch(self, state: bytes, scene: Scene | None = None) -> None:
-        """Go on from an earlier state of this simulation, while clients are connected
-        to it.
+        """Continue from an earlier state of this simulation with clients connected.
 
-        The world goes back whole, as `restore` does it. What belongs to connections
-        stays as it is: who commands robots (`Robot.clients`), holds bodies and reads
-        sensors, and of robots that clients command rays, motors, limits and ramps.
-        Commands that waited in the state are dropped; robots that clients command, or
-        commanded then, stop and wait for the next command. Pioneer clients learn of it
-        as of being placed.
+        The whole world goes back, as with `restore`. Properties of connections keep
+        their present values: the sources that command robots (`Robot.clients`), hold
+        bodies and read sensors. Robots under command of clients also keep rays, motors,
+        limits and ramps.
+
+        Commands that waited in the state are dropped. Robots that clients command, or
+        commanded then, stop and wait for the next command. Pioneer clients see it as a
+        placement.
 
         Parameters
         ----------
         state : bytes
             Result of `save_state`.
         scene : Scene, optional
-            The map of that time, if it may have been another one.
+            Map of that time, if it may differ from the present one.
 
         Raises
         ------
         StateError
-            See `restore`. Only the map may have changed then.
+            See `restore`. At most the map has changed then.
         """
         self._check_thread()
         branch(self, self._known, self.restore, state, scene)
 
     def models(self) -> tuple[object, ...]:
-        """Models, boxes and description files that a state of now refers to, for
-        `know`: a world forgets old ones at some time.
+        """Return models, boxes and description files that a state saved now refers to.
+
+        Pass them to `know` later: a world forgets old ones after some time.
         """
         specs = {id(robot.spec): robot.spec for robot in self.robots.values()}
         return (*specs.values(), *self.scene.boxes, self.described)
 
     def know(self, described: Sequence[object]) -> None:
-        """Remember models and boxes that states to be restored may refer to, as if they
-        had been in this world.
+        """Remember models and boxes that later restored states may refer to.
+
+        The effect is the same as if they had been in this world.
         """
         for one in described:
             self._known.digest(one)
 
     def digest(self) -> int:
-        """64-bit digest of the state without that of controllers, computed at each
-        call; equal states have equal digests.
+        """Return a 64-bit digest of the state without the states of controllers.
+
+        Each call computes it. Equal states have equal digests.
         """
         return digest_of(
             digested_head(head_of(self, self._known, [])), columns_of(self.engine)
         )
 
     def clone(self, seed: int | None = None) -> Self:
-        """Another simulation in the same state. With `seed`, its random draws differ
-        from now on.
+        """Return another simulation in the same state.
+
+        With `seed`, its random draws differ from now on.
 
         Raises
         ------
         StateError
-            See `save_state`; also when a function of `before_step` is not that of a
-            program.
+            See `save_state`; also if `before_step` calls a function that is not a program.
         """
         copy: Self = rebuild(
             *parts(self, None if seed is None else arguments.seed(seed))
@@ -224,23 +234,23 @@ class Restorable(Population[R]):
 
 
 def sealed(moment: bytes) -> bytes:
-    """The state of `Restorable.save_moment`: with its checksum."""
+    """Return the state of a result of `Restorable.save_moment`, with its checksum."""
     body = moment[:-CHECKSUM]
     return body + hashlib.blake2b(body, digest_size=CHECKSUM).digest()
 
 
 def _silent(text: str) -> None:
-    """Receives warnings while a world is cloned: they were given when it was made."""
+    """Discard a warning while a world is cloned: the original has already reported it."""
 
 
 def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
-    """Arguments of `rebuild`; scene and models are shared."""
+    """Return the arguments of `rebuild`; scene and models are shared."""
     loose = sim._programs.others
     if loose:
         what = getattr(loose[0], "__qualname__", None) or type(loose[0]).__name__
         raise StateError(
             f"the function {what}, called before every step, is not a part of "
-            "the world: take it off (not_before_step) to clone or pickle, "
+            "the world: remove it (not_before_step) before you clone or pickle, "
             "or make it a controller with get_state and set_state"
         )
 
@@ -268,13 +278,15 @@ def parts(sim: Restorable[Any], seed: int | None = None) -> tuple[Any, ...]:
 
 
 def unpickled(version: int, *given: Any) -> Any:
-    """A simulation out of its pickle; of format 1, `rebuild` alone is in it.
-    StateError: it is of a format that is not read.
+    """Return the simulation of a pickle; a pickle of format 1 calls `rebuild` alone.
+
+    Raise StateError if the format is not supported.
     """
     if version not in READS:
         reads = " or ".join(map(str, READS))
         raise StateError(
-            f"pickle of a simulation: expected version {reads} of the format, found {version}"
+            f"pickle of a simulation: expected version {reads} of the format, "
+            f"found {version}"
         )
 
     return rebuild(*given)
@@ -290,7 +302,7 @@ def rebuild(
     seed: int | None = None,
     counted: tuple[int, int] | None = None,
 ) -> S:
-    """Make a simulation of `parts`. Without `seed` it has that of the state."""
+    """Make a simulation of `parts`. Without `seed` it keeps the seed of the state."""
     sim = kind(scene, warn=_silent, **options)
     for model in (*models, *scene.boxes, described):
         sim._known.digest(model)

@@ -1,7 +1,7 @@
-"""The head of a saved state: all that is not in columns, and digests of the map and of
-models.
+"""Head of a saved state: everything outside of the columns.
 
-`botyard.engine.state` has the layout of the bytes, and the columns.
+It also holds digests of the map and of models. `botyard.engine.state` defines the
+layout of the bytes, and the columns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from botyard.sim.population import Population
 from botyard.version import __version__
 
 NO_MASS: Final = -1
-"""Number of contacts of a world without bodies with mass."""
+"""Contact count of a world without bodies with mass."""
 COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
     {
         name: kind
@@ -35,30 +35,31 @@ COMMANDS: Final[Mapping[str, Any]] = MappingProxyType(
         if is_dataclass(kind) and hasattr(kind, "apply")
     }
 )
-"""Commands that can wait for the next step, by the names of their classes."""
+"""Commands that can wait for the next step, by name of their class."""
 
 
 @runtime_checkable
 class Saveable(Protocol):
-    """A program whose state can be saved, as a value of numbers, texts, lists and
-    mappings; None: it cannot at present.
+    """Program with a state that can be saved.
+
+    The state is a value of numbers, texts, lists and mappings. None means that it
+    cannot be saved at present.
     """
 
     def get_state(self) -> Any:
-        """The state."""
+        """Return the state."""
         ...
 
     def set_state(self, state: Any) -> None:
-        """Go on from a state. Raises TypeError, ValueError, KeyError or IndexError when
-        it is not valid.
+        """Continue from a state.
+
+        Raise TypeError, ValueError, KeyError or IndexError if it is not valid.
         """
         ...
 
 
 class Body(msgspec.Struct, array_like=True):
-    """A body: its name, that of its model, the digest of that, and of a robot where it
-    was added.
-    """
+    """Body: its name, name and digest of its model, and the start pose of a robot."""
 
     name: str
     model: str
@@ -67,8 +68,9 @@ class Body(msgspec.Struct, array_like=True):
 
 
 class Roster(msgspec.Struct, array_like=True):
-    """The part of the head that says what is in the world. It seldom changes: its bytes
-    are cached.
+    """Part of the head that lists the content of the world.
+
+    It seldom changes, so that its bytes are cached.
     """
 
     schema: bytes
@@ -81,7 +83,7 @@ class Roster(msgspec.Struct, array_like=True):
 
 
 class Controller(msgspec.Struct, array_like=True):
-    """A program that drives a robot, or has crashed."""
+    """Program that drives a robot, or has crashed."""
 
     robot: str
     name: str
@@ -91,7 +93,7 @@ class Controller(msgspec.Struct, array_like=True):
 
 
 class Queued(msgspec.Struct, array_like=True):
-    """A command that waits for the next step."""
+    """Command that waits for the next step."""
 
     body: str
     source: str
@@ -101,7 +103,7 @@ class Queued(msgspec.Struct, array_like=True):
 
 
 class UnderWay(msgspec.Struct, array_like=True):
-    """A command that is under way to a robot: see `botyard.engine.channels.Sent`."""
+    """Command under way to a robot; see `botyard.engine.channels.Sent`."""
 
     due: int
     sent: int
@@ -109,15 +111,14 @@ class UnderWay(msgspec.Struct, array_like=True):
 
 
 class LateReading(msgspec.Struct, array_like=True):
-    """A reading that cannot be had yet, or the one that can be had: see
-    `botyard.devices.ranging.Late`.
+    """Delayed reading, available or not; see `botyard.devices.ranging.Late`.
 
     Attributes
     ----------
     robot, kind, index : str, str, int
-        Its device.
+        Device of the reading.
     due, tick : int
-        From which step on it can be had, and of which it is.
+        Step at which it becomes available, and step it was measured in.
     ranges, returns : bytes
         Little-endian float64, m, and int16.
     """
@@ -132,7 +133,7 @@ class LateReading(msgspec.Struct, array_like=True):
 
 
 class Rays(msgspec.Struct, array_like=True):
-    """Rays of a laser that a client has set instead of its model's."""
+    """Rays of a laser that a client has set in place of the model's rays."""
 
     robot: str
     laser: int
@@ -142,7 +143,7 @@ class Rays(msgspec.Struct, array_like=True):
 
 
 class Head(msgspec.Struct, array_like=True):
-    """All of a state but the columns."""
+    """Everything in a state except the columns."""
 
     version: int
     program: str
@@ -166,8 +167,9 @@ class Head(msgspec.Struct, array_like=True):
 
 
 MAX_REMEMBERED: Final = 1000
-"""Descriptions of what is not in the world any more that are kept: a state that is
-restored may refer to them.
+"""Highest number of cached descriptions of things that have left the world.
+
+A restored state may refer to them.
 """
 
 
@@ -178,18 +180,19 @@ IN_ROSTER: Final = (
     Subject.DESCRIBED,
     Subject.SERVED,
 )
-"""A change of one of these changes the `Roster`."""
+"""Subjects whose change alters the `Roster`."""
 
 
 class Known:
-    """Cache of descriptions that a simulation has seen, by their digests (least
-    recently used are dropped), and of its roster's bytes.
+    """Cache of the descriptions that a simulation has seen, and of its roster's bytes.
+
+    Descriptions are kept by digest; the least recently used ones are dropped.
 
     Attributes
     ----------
     objects : mapping of bytes to object
-        Those of what is in the world, and the last `MAX_REMEMBERED` others; the most
-        recently used is the last.
+        Descriptions of things in the world and of the last `MAX_REMEMBERED` others, least
+        recently used first.
     """
 
     def __init__(self) -> None:
@@ -199,7 +202,9 @@ class Known:
         self._roster = -1, b""
 
     def digest(self, value: object) -> bytes:
-        """Digest of a description, which is kept in `objects`."""
+        """Return the digest of a description, and keep the description in `objects`."""
+        # The identity is checked again, because Python reuses the `id` of a deleted
+        # object.
         found = self._digests.get(id(value))
         if found is None or found[0] is not value:
             found = self._digests[id(value)] = value, object_digest(value)
@@ -208,8 +213,10 @@ class Known:
         return found[1]
 
     def forget(self, there: int) -> None:
-        """Drop the least recently used: all but descriptions of the `there` bodies in
-        the world, and `MAX_REMEMBERED` others.
+        """Drop the least recently used descriptions.
+
+        The descriptions of the `there` bodies in the world stay, and `MAX_REMEMBERED`
+        others.
         """
         excess = len(self.objects) - there - MAX_REMEMBERED
         if excess > 0:
@@ -222,7 +229,7 @@ class Known:
             }
 
     def roster(self, sim: Population[Any]) -> bytes:
-        """The encoded roster."""
+        """Return the encoded roster."""
         revision = sim.feed.last(*IN_ROSTER)
         if self._roster[0] != revision:
             self._roster = revision, msgspec.msgpack.encode(self._make_roster(sim))
@@ -259,7 +266,7 @@ class Known:
         )
 
     def digest_of_walls(self, sim: Population[Any]) -> bytes:
-        """Digest of the map without its boxes, which are bodies."""
+        """Return the digest of the map without its boxes, which are bodies."""
         scene = sim.scene
         if self._walls[0] is not scene:
             self._walls = scene, object_digest(replace(scene, boxes=()))
@@ -267,8 +274,9 @@ class Known:
 
 
 def digested_head(head: Head) -> bytes:
-    """The bytes of a head that the digest of its world covers: without controllers, and
-    without what wrote it. Changes the head.
+    """Return the bytes of a head that the digest of its world covers.
+
+    They exclude controllers and the program that wrote the head. Changes the head.
     """
     head.version, head.program = DIGESTED
     head.controllers = []
@@ -276,7 +284,7 @@ def digested_head(head: Head) -> bytes:
 
 
 def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -> Head:
-    """The head of the state of a simulation."""
+    """Return the head of the state of a simulation."""
     # a step of another thread would make the state inconsistent
     sim._check_thread()
     engine, dynamics = sim.engine, sim.engine.dynamics
@@ -317,9 +325,8 @@ def head_of(sim: Population[Any], known: Known, controllers: list[Controller]) -
 
 
 def _late(sim: Population[Any]) -> list[LateReading]:
-    devices: Mapping[Any, Sequence[Late]] = (
-        sim._devices.late()
-    )  # of lasers and sonar: robot, kind, index
+    # Keys of lasers and sonar rings are (robot, kind, index).
+    devices: Mapping[Any, Sequence[Late]] = sim._devices.late()
     if not devices:
         return []
     return [
@@ -343,14 +350,15 @@ def _rays(sim: Population[Any]) -> list[Rays]:
 def _values(
     command: commands.Command | commands.SetVelocities,
 ) -> tuple[str, dict[str, Any]]:
-    """Class and values of a command, converted to the types that it declares: a program
-    may have given, say, an int for a float.
+    """Return class name and values of a command, converted to the declared types.
+
+    A program may have passed, for example, an int for a float.
     """
     kind = type(command)
     if COMMANDS.get(kind.__name__) is not kind:
         raise StateError(
             f"a command of the class {kind.__qualname__} waits for the next "
-            "step, and cannot be saved"
+            "step and cannot be saved"
         )
 
     return kind.__name__, {
@@ -365,7 +373,7 @@ def _fields_of(kind: type[Any]) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any, declared: str) -> Any:
-    """Value of a command's field, of the declared type, as it is saved."""
+    """Return the value of a command's field, converted to its declared type."""
     if value is None:
         return None
     if isinstance(value, np.ndarray):
@@ -380,7 +388,7 @@ def _plain(value: Any, declared: str) -> Any:
 
 
 def _is_value(options: Mapping[str, Any]) -> bool:
-    """Whether options can be saved."""
+    """Return whether options can be saved."""
     try:
         msgspec.msgpack.encode(dict(options))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
@@ -390,16 +398,17 @@ def _is_value(options: Mapping[str, Any]) -> bool:
 
 
 def controllers_of(sim: Population[Any]) -> list[Controller]:
-    """The programs that drive robots, with their states. StateError: the state of one
-    cannot be saved.
+    """Return the programs that drive robots, with their states.
+
+    Raise StateError if the state of one cannot be saved.
     """
     found = []
     crashed = sim._programs.crashed
     for name, (program, act) in sim._programs.all.items():
         if name in crashed:
-            if _is_value(
-                program.options
-            ):  # else copies of the world are without it, as without its state
+            # Otherwise copies of the world lack the crashed program, whose state is lost
+            # in any case.
+            if _is_value(program.options):
                 found.append(
                     Controller(name, program.name, dict(program.options), None, True)
                 )

@@ -1,5 +1,6 @@
-"""The command that gives a body a velocity at once, as if it had been pushed
-(simulation_interfaces, SetEntityState).
+"""Command that sets the velocity of a body at once, as after a push.
+
+Implements the twist of SetEntityState of simulation_interfaces.
 """
 
 from __future__ import annotations
@@ -14,24 +15,22 @@ from botyard.geometry import Twist
 from botyard.numerics.elementary import cosine_sine
 
 HIGHEST: Final = 1e5
-"""Highest velocity that may be set, m/s or rad/s, as for demands."""
+"""Highest velocity that may be set, m/s or rad/s; the same bound as for demands."""
 _NO_MASS: Final = int(Control.NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class SetTwist:
-    """Give a body this velocity, in the world's axes; what drives it goes on from
-    there.
+    """Set the velocity of a body in world axes.
 
-    A robot on wheels gets what its wheels can do: nothing sideways unless it is
-    omnidirectional, and no more than its top speed. Then it comes back to the velocity
-    that it was told, by its ramps. What has mass keeps the velocity until forces change
-    it.
+    A robot on wheels gets the part that its wheels allow: no lateral velocity unless it
+    is omnidirectional, and at most its top speed. Its ramps then lead it back to the
+    commanded velocity. A body with mass keeps the velocity until forces change it.
 
     Attributes
     ----------
     twist : Twist
-        m/s and rad/s.
+        Velocity in world axes, m/s and rad/s.
     """
 
     twist: Twist
@@ -46,10 +45,11 @@ class SetTwist:
             )
 
     def apply(self, state: State, row: int) -> None:
-        """Write the velocity."""
+        """Write the velocity into the state."""
         cos, sin = cosine_sine(float(state.pose[row, 2]))
         vx, vy, w = self.twist
         local = [vx * cos + vy * sin, vy * cos - vx * sin, w]
+        # Bodies with mass have no top speed: only forces limit them.
         if state.control[row] == _NO_MASS:
             top = state.top_vel[row].tolist()
             local = [

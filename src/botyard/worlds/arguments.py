@@ -1,6 +1,4 @@
-"""Checks of what programs hand over to `botyard.worlds.worlds.Worlds`: arrays of seeds,
-of poses and of numbers of worlds.
-"""
+"""Checks of arguments of `botyard.worlds.worlds.Worlds`: seeds, poses, world numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
-    """Checked boxes."""
+    """Return checked boxes."""
     boxes = arguments.several(given, "boxes", "boxes")
     for box in boxes:
         arguments.instance(box, "boxes", BoxObject)
@@ -35,9 +33,7 @@ def checked_boxes(given: Sequence[BoxObject]) -> list[BoxObject]:
 def poses_of(
     poses: ArrayLike | Starts | None, what: str, seeds: U8, episodes: I8, count: int
 ) -> F8 | None:
-    """Where `count` bodies of worlds are to begin, (k, count, 3); None where nobody
-    says it.
-    """
+    """Return start poses of `count` bodies per world, (k, count, 3); None if not given."""
     if poses is None:
         return None
     if callable(poses):
@@ -47,8 +43,9 @@ def poses_of(
 
 
 def places_of(given: ArrayLike, what: str, count: int) -> F8:
-    """Places in `count` worlds, (count, k, 2), contiguous; those of (k, 2) are the same
-    in all of them.
+    """Return places in `count` worlds, (count, k, 2), contiguous.
+
+    Places of shape (k, 2) are the same in all worlds.
     """
     places = arguments.numbers(given, what)
     if (
@@ -63,8 +60,8 @@ def places_of(given: ArrayLike, what: str, count: int) -> F8:
 
 
 def are_different(numbers: I8, count: int) -> bool:
-    """Whether numbers, (k,) with k > 0, are different ones of 0 … `count` − 1."""
-    # in less time than a call of NumPy
+    """Return whether numbers, (k,) with k > 0, are distinct and in 0 … `count` − 1."""
+    # For few numbers this takes less time than one call of NumPy.
     if len(numbers) <= FEW_NUMBERS:
         listed = numbers.tolist()
         return (
@@ -78,7 +75,10 @@ def are_different(numbers: I8, count: int) -> bool:
 
 
 def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
-    """The type of readings. ArgumentError: it is neither float32 nor float64."""
+    """Return the type of readings.
+
+    Raise ArgumentError if it is neither float32 nor float64.
+    """
     try:
         kind = np.dtype(dtype)
     except TypeError:
@@ -93,10 +93,9 @@ def kind_of_readings(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
-    """Seeds of worlds as 64-bit words."""
-    if (
-        isinstance(given, (list, tuple)) and len(given) == count
-    ):  # of large ones NumPy would make floats
+    """Return seeds of worlds as 64-bit words."""
+    # NumPy would convert large Python integers to floats.
+    if isinstance(given, (list, tuple)) and len(given) == count:
         return np.array(
             [arguments.seed(one, f"seeds[{k}]") & WORD for k, one in enumerate(given)],
             np.uint64,
@@ -104,7 +103,8 @@ def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
 
     try:
         found = np.asarray(given)
-    except ValueError:  # rows of different lengths
+    # NumPy refuses rows of different lengths.
+    except ValueError:
         found = np.zeros(0)
 
     if found.ndim == 0:
@@ -113,7 +113,8 @@ def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
 
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise ArgumentError(
-            f"seeds: expected a whole number, or {count} of them, found {arguments.found(given)}"
+            f"seeds: expected a whole number, or {count} of them, "
+            f"found {arguments.found(given)}"
         )
 
     return found.astype(np.uint64)
@@ -122,7 +123,7 @@ def seeds_of_worlds(given: ArrayLike, count: int) -> U8:
 def array_of(
     given: ArrayLike, what: str, kind: type[Any], shape: tuple[int, ...]
 ) -> NDArray[Any]:
-    """Numbers of a type, broadcast to a shape."""
+    """Return numbers of a type, broadcast to a shape."""
     try:
         found = np.asarray(given)
         if found.dtype == kind and found.shape == shape:

@@ -1,10 +1,9 @@
-"""The memory of many worlds, and calls of the kernel that advances them: what
-`botyard.worlds.worlds.Worlds` stands on.
+"""Memory of many worlds, and calls of the kernel that advances them.
 
-Each world has a row in two blocks: its state, and what follows from that. Shapes, beams
-and grids are the same arrays for all. Worlds are dealt out to threads in equal parts,
-and each thread has workspaces of its own, so that results do not depend on their
-number.
+`botyard.worlds.worlds.Worlds` is built on it. Each world has a row in two blocks: its
+state, and the values derived from the state. Shapes, beams and grids are shared arrays.
+Threads get equal parts of the worlds. Each thread has its own workspaces, so that
+results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -63,8 +62,10 @@ from botyard.sim.lru import Recent
 from botyard.worlds.robot_sets import RobotSet
 
 MAX_CACHED_MAPS: Final = 8
-"""With more maps a step finds the grid of the next world in no cache near the
-processor, see `botyard.engine.kernels.prefetch`.
+"""Number of maps above which a step prefetches the grid of the next world.
+
+More grids do not fit into the caches near the processor, see
+`botyard.engine.kernels.prefetch`.
 """
 SENSOR: Final = ("r_min", "r_max", "r_noise", "a_noise", "missing")
 """Columns of `Fans` that each world has for itself."""
@@ -75,45 +76,47 @@ DERIVED_BODIES: Final = ("world", "placed", "leeway")
 THREAD_BODIES: Final = ("scratch", "near", "lead")
 """Arrays of `Bodies` that each thread has for itself."""
 STEPS_AT_ONCE: Final = 100_000
-"""Most steps of all worlds together in one call of a kernel, which nothing interrupts:
-some tenths of a second …
+"""Highest number of steps of all worlds together in one call of a kernel.
+
+A call cannot be interrupted; this bounds it to some tenths of a second.
 """
 LEAST_PART: Final = 64
-"""… but so many of each world at least: a call in parts keeps a copy of all states."""
+"""Least number of steps of each world in one call.
+
+A call in parts copies all states, which must pay off.
+"""
 GRID_ARGUMENT, WALLS_ARGUMENT = 3, 7
-"""Numbers of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`.
+"""Indices of the arguments `grid` of `advance_world`, and `walls` of `advance_masses`.
 """
 CONTACTS, CONTACTS_PER_MASS = 64, 16
-"""Contacts of bodies with mass for which a world has room, and how many more for each
-of them.
-"""
+"""Contacts of bodies with mass that a world has room for, plus those for each body."""
 PAIRS_PER_BODY: Final = 64
-"""Pairs of near bodies for which a thread has room, for each body."""
+"""Pairs of near bodies that a thread has room for, per body."""
 WALLS_PER_MASS: Final = 2048
-"""Walls near bodies with mass for which a thread has room, for each of them."""
+"""Walls near bodies with mass that a thread has room for, per body with mass."""
 SPACES_ARGUMENT: Final = 2
-"""Number of the argument `spaces` of `draw_places`."""
+"""Index of the argument `spaces` of `draw_places`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is the same for all worlds of a batch.
+    """Properties that all worlds of a batch share.
 
     Attributes
     ----------
     robot_sets : sequence of RobotSet
-        The bodies that worlds may have.
+        Bodies that worlds may have.
     boxes : int
-        So many of them, the first ones, are boxes; all others are robots.
+        Number of boxes, which are the first bodies; all others are robots.
     readings : int
-        Number of readings of each robot; where a robot has fewer, they are NaN.
+        Number of readings of each robot; NaN fills missing ones.
     dtype : dtype
         Type of the readings.
     late_steps : int or None
-        Greatest latency with jitter of commands and readings, in steps; None: there is
-        none, nor a rate below that of steps.
+        Highest latency with jitter of commands and readings, steps; None: there is no
+        latency, and no rate below the rate of steps.
     has_one_map : bool
-        There is no other map than number 0.
+        Whether map 0 is the only map.
     """
 
     robot_sets: Sequence[RobotSet]
@@ -129,14 +132,15 @@ class Plan:
         return len(self.robot_sets[0].state.pose)
 
     def lateness(self, robot_set: RobotSet) -> Lateness:
-        """Commands and readings of a world that begins with a lineup."""
+        """Return the initial commands and readings under way for a robot set."""
         m, d, r = (
             self.bodies,
             len(robot_set.fans),
             (self.bodies - self.boxes) * self.readings,
         )
         commands = [spec.commands for spec in robot_set.specs]
-        # one for each step, and one that waits for a cycle of its robot, or can be had
+        # One slot for each step, and one for a value that waits for a cycle of its
+        # robot or is available.
         room = 0 if self.late_steps is None else self.late_steps + 2
         return Lateness(
             command=np.zeros((m, 3)),
@@ -159,8 +163,9 @@ class Plan:
 
 
 class _Kind:
-    """What worlds with a lineup have in common. `state`: what their states hold when
-    robots are added, by names.
+    """Data shared by worlds with the same robot set.
+
+    `state` holds the contents of their states when robots are added, by name.
     """
 
     def __init__(self, plan: Plan, robot_set: RobotSet, *, has_masses: bool) -> None:
@@ -177,7 +182,7 @@ class _Kind:
 
 
 class _Thread:
-    """The workspaces of a thread. `size`: bytes of a world's state."""
+    """Workspaces of a thread. `size` is the size of a world's state, bytes."""
 
     def __init__(self, plan: Plan, kinds: Sequence[_Kind], size: int) -> None:
         self.bodies: dict[str, NDArray[Any]] = {
@@ -189,7 +194,7 @@ class _Thread:
         self.beams: Pack[Beams] = Pack(workspace(*(kind.fans for kind in kinds)))
         self.beam_r_max: F8 = np.zeros(max(len(kind.fans.beam_r_max) for kind in kinds))
         count = (plan.bodies - plan.boxes) * plan.readings
-        # of each lineup its own: where it has no sensor, they stay NaN
+        # Each robot set has its own array: places without a sensor stay NaN.
         self.raw = [np.full(count, np.nan) for _ in kinds]
         self.bright = np.zeros(count, np.int16)
         shapes = [kind.shapes.value for kind in kinds]
@@ -217,19 +222,19 @@ class _Thread:
         self._near: I4 = np.zeros(0, np.int32)
 
     def pack(self, grid: Grid) -> Pack[Grid]:
-        """A grid with a workspace of this thread, which grids share."""
+        """Return a grid with a workspace of this thread, which its grids share."""
         if len(self._near) < len(grid.seg):
             self._near = np.zeros(len(grid.seg), np.int32)
         return Pack(grid._replace(near=self._near))
 
 
 def _shape(kinds: Sequence[_Kind], name: str) -> tuple[int, ...]:
-    """The shape of an array of `Bodies` that has room for those of all lineups."""
+    """Return the shape that holds an array of `Bodies` of every robot set."""
     return _greatest(getattr(kind.bodies, name) for kind in kinds)
 
 
 def _greatest(arrays: Iterable[NDArray[Any]]) -> tuple[int, ...]:
-    """The shape of an array that has room for each of some arrays."""
+    """Return the shape of an array that holds each of some arrays."""
     return tuple(
         max(sizes) for sizes in zip(*(array.shape for array in arrays), strict=True)
     )
@@ -240,12 +245,12 @@ def _number_of_masses(shapes: MassShapes) -> int:
 
 
 def _room_for_contacts(masses: int) -> int:
-    """How many contacts a world with so many bodies with mass has room for."""
+    """Return the number of contacts that a world with that many bodies with mass holds."""
     return CONTACTS + CONTACTS_PER_MASS * masses if masses else 0
 
 
 class _Addresses:
-    """Addresses by numbers of maps."""
+    """Addresses by number of the map."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}
@@ -253,11 +258,11 @@ class _Addresses:
         self._addresses: U8 = np.zeros((0, 1), np.uint64)
 
     def missing(self, numbers: I8) -> list[int]:
-        """Those of these numbers that are not there, once each."""
+        """Return the numbers that have no address, once each."""
         return sorted(set(numbers.tolist()).difference(self._rows))
 
     def of(self, numbers: I8) -> U8:
-        """The addresses of maps that are there, (k, …)."""
+        """Return the addresses of known maps, (k, …)."""
         rows = self._rows
         return self._addresses[[rows[number] for number in numbers.tolist()]]
 
@@ -268,7 +273,7 @@ class _Addresses:
         self._rows[number] = len(self._rows)
 
     def drop(self, number: int) -> None:
-        """Forget a map, if it is there."""
+        """Remove a map if it is known."""
         gone = self._rows.pop(number, None)
         if gone is not None:
             self._addresses = np.delete(self._addresses, gone, axis=0)
@@ -276,41 +281,41 @@ class _Addresses:
 
 
 class _Drawing:
-    """The calls of `draw_places` for one clearance."""
+    """Calls of `draw_places` for one clearance."""
 
     def __init__(self) -> None:
         self.addresses = _Addresses()
         self.packs: dict[int, Pack[Spaces]] = {}
         self.table: RowTable | None = None
         self.call: Callable[[I8], object]
-        """Draws places for worlds, once there is a table."""
+        """Function that draws places for worlds; set together with the table."""
 
 
 class Batch:
-    """Many worlds of the same bodies.
+    """Many worlds with the same bodies.
 
     Parameters
     ----------
     plan : Plan
-        What is the same for all of them.
+        Properties that all worlds share.
     count : int
         Number of worlds.
     dt : float
-        Time of a step, s.
+        Simulated time of a step, s.
     threads : int
         Number of threads.
 
     Attributes
     ----------
     state : Blocks
-        What is handed on from step to step, and the readings: the arrays of `State` by
-        their names, ``counts``, ``seeds``, ``start``, ``contact``, ``other``,
-        ``ranges`` (see `Own`), and `SENSOR`; those of `MassState` and `Impulses`, if a
-        body has mass, as ``mass.seen`` and so on.
+        Values passed from step to step, and the readings: the arrays of `State` by name,
+        ``counts``, ``seeds``, ``start``, ``contact``, ``other``, ``ranges`` (see `Own`),
+        and `SENSOR`. If a body has mass, also the arrays of `MassState` and `Impulses` as
+        ``mass.seen`` and so on.
     has_masses : bool
         Whether a body has mass.
     parts : list of (int, int)
-        First world and end of the part of each thread.
+        First world and end of each thread's part.
     """
 
     def __init__(self, plan: Plan, count: int, dt: float, threads: int) -> None:
@@ -362,14 +367,14 @@ class Batch:
         )
         self._step = np.array([dt])
         self._task: I8 = np.zeros(6, np.int64)
-        self._asked = memoryview(
-            cast(Any, self._task)
-        )  # its items cost a fifth of those of the array
+        # Items of a memoryview cost a fifth of items of the array.
+        self._asked = memoryview(cast(Any, self._task))
         self._asked[BOXES], self._asked[ONLY_MAP] = plan.boxes, int(plan.has_one_map)
         self._one: I8 = np.zeros(1, np.int64)
-        """Number of the world that is advanced alone."""
+        """Number of a world that is advanced alone."""
         self._first = self._as_added()
         self.state.bytes[:] = self._first.bytes[0]
+        # NaN differs from every pose, so that the first step places all outlines.
         self._derived.all("placed")[:] = np.nan
         bounds = (
             np.linspace(0, count, min(threads, count) + 1).astype(np.int64).tolist()
@@ -389,13 +394,13 @@ class Batch:
         self._places: F8 = self._derived.all("places")
         self._grid_of = np.zeros(count, np.int64)
         self._lineup_of = np.zeros(count, np.int64)
-        """The lineup of each world: the arrays that its arguments are."""
+        """Robot set whose arrays are the arguments of each world."""
         self._faults = self._derived.all("fault")[:, 0]
         self._table: RowTable | None = None
         self._words: tuple[I8, U8] | None = None
 
     def _as_added(self) -> Blocks:
-        """States of worlds in which robots were just added, a row for each lineup."""
+        """Return states of worlds with newly added robots, one row for each robot set."""
         first = Blocks(len(self._kinds), self._fields)
         for number, kind in enumerate(self._kinds):
             for name, array in kind.state.items():
@@ -409,13 +414,13 @@ class Batch:
         return first
 
     def kept_state(self, kept: U1) -> Blocks:
-        """A copy of the state of a world, (S,) uint8, as the only row of a block."""
+        """Return a copy of a world's state, (S,) uint8, as the only row of a block."""
         row = Blocks(1, self._fields)
         row.bytes[0] = kept
         return row
 
     def arguments(self, i: int) -> tuple[Any, ...]:
-        """The arguments of `advance_world`, or of `advance_masses`, for a world."""
+        """Return a world's arguments of `advance_world` or `advance_masses`."""
         derived = self._derived
         thread, robot_set = (
             self._threads[int(self._thread_of[i])],
@@ -433,7 +438,7 @@ class Batch:
         )
 
         def own(name: str) -> NDArray[Any]:
-            """An array of the world's state, as long as that of its lineup."""
+            """Return an array of the world's state, cut to the length of its robot set."""
             return self.state.of(i, name)[: len(kind.state[name])]
 
         of_masses = (
@@ -488,20 +493,20 @@ class Batch:
 
     @staticmethod
     def masses(state: Blocks, i: int) -> tuple[MassState, Impulses]:
-        """What a row of states has of bodies with mass, where there are some."""
+        """Return the values of bodies with mass in a row of states that has some."""
         return (
             MassState._make(state.of(i, f"mass.{name}") for name in MassState._fields),
             Impulses._make(state.of(i, f"mass.{name}") for name in Impulses._fields),
         )
 
-    # -- grids
+    # -- Grids
 
     def missing(self, numbers: I8) -> list[int]:
-        """Those of the numbers of maps whose grids are not there."""
+        """Return the numbers of maps that have no grid."""
         return self._addresses.missing(numbers)
 
     def add_grid(self, number: int, grid: Grid) -> None:
-        """Add the grid of a map, by the map's number."""
+        """Add the grid of a map by number of the map."""
         self._grids[number] = packs = [thread.pack(grid) for thread in self._threads]
         addresses = [pack.address for pack in packs]
         if self.has_masses:
@@ -525,9 +530,7 @@ class Batch:
                 ]
 
     def drop_grid(self, number: int) -> None:
-        """Forget the grid and the free space of a map that no world is in, if they are
-        there.
-        """
+        """Remove grid and free space of a map that no world uses, if they exist."""
         self._grids.pop(number, None)
         self._walls.pop(number, None)
         self._asked[FETCHES] = int(len(self._grids) > MAX_CACHED_MAPS)
@@ -539,16 +542,16 @@ class Batch:
                     drawing.addresses.drop(key)
 
     def moved(self, numbers: I8) -> I8:
-        """Worlds that are not in the map of their number, (n,)."""
+        """Return the worlds, (n,), that are not in the map of their number."""
         moved: I8 = np.flatnonzero(numbers != self._grid_of)
         return moved
 
     def is_in(self, numbers: I8) -> bool:
-        """Whether each world is in the map of its number, (n,)."""
+        """Return whether each world is in the map of its number, (n,)."""
         return self._table is not None and bool((numbers == self._grid_of).all())
 
     def use_grids(self, chosen: I8, numbers: I8) -> None:
-        """Put these worlds into the maps of their numbers, (k,)."""
+        """Move these worlds to the maps of their numbers, (k,)."""
         addresses = self._addresses.of(numbers)
         self._column[chosen] = (
             addresses[:, 0]
@@ -559,14 +562,14 @@ class Batch:
             self._walls_column[chosen] = addresses[:, -1]
         self._grid_of[chosen] = numbers
 
-    # -- lineups
+    # -- Robot sets
 
     def has_lineups(self, numbers: I8) -> bool:
-        """Whether each world has the arrays of the lineup of its number, (n,)."""
+        """Return whether each world has the arrays of its number's robot set, (n,)."""
         return bool((numbers == self._lineup_of).all())
 
     def use_lineups(self, numbers: I8) -> None:
-        """Let worlds have the arrays of the lineups of their numbers, (n,)."""
+        """Give worlds the arrays of the robot sets of their numbers, (n,)."""
         table, chosen = self._table, np.flatnonzero(numbers != self._lineup_of)
         assert table is not None, "there is a map"
         if self._words is None:
@@ -576,14 +579,16 @@ class Batch:
         table.words[chosen[:, None], columns] = words[
             self._thread_of[chosen], numbers[chosen]
         ]
-        # what was found out of their bodies was of others
+        # Values derived from the previous bodies are not valid any more.
         self._derived.all("placed")[chosen] = np.nan
         self._derived.all("bins.reach")[chosen] = 0.0
         self._derived.all("known")[chosen] = -1
 
     def _words_of_lineups(self, table: RowTable) -> tuple[I8, U8]:
-        """The columns of the words of arguments in which lineups differ, (c,); these
-        words by thread and lineup, (t, l, c).
+        """Return the argument words in which robot sets differ.
+
+        The result is the columns of these words, (c,), and the words by thread and
+        robot set, (t, l, c).
         """
         rows = []
         for first, _ in self.parts:
@@ -599,8 +604,9 @@ class Batch:
         return columns, np.ascontiguousarray(words[..., columns])
 
     def equip(self, chosen: I8) -> None:
-        """Write the state with which the robots of their lineups are added into these
-        worlds; counts and seeds stay.
+        """Write the initial state of their robot sets into these worlds.
+
+        Counts and seeds stay.
         """
         counts, seeds = self.state.all("counts"), self.state.all("seeds")
         kept = counts[chosen], seeds[chosen]
@@ -608,12 +614,13 @@ class Batch:
         counts[chosen], seeds[chosen] = kept
 
     def as_added(self, number: int) -> tuple[Blocks, int]:
-        """The state of a world in which the robots of a lineup were just added: a
-        block, and its row there.
+        """Return the initial state of a world with a robot set.
+
+        The result is a block, and the row of the state there.
         """
         return self._first, number
 
-    # -- places
+    # -- Places
 
     def draw(
         self,
@@ -623,11 +630,25 @@ class Batch:
         reachable: bool,
         space: Callable[[int, int], Pack[Spaces]],
     ) -> F8:
-        """Draw places for the robots of these worlds, (k, m, 3). `boxes`: where these
-        are, (k, b, 3), if there are some; `space`: free space of a map for a lineup, by
-        their numbers.
+        """Draw places for the robots of these worlds, (k, m, 3).
 
-        There was no room for a robot if `has_failed` after that: its place is NaN.
+        Parameters
+        ----------
+        chosen : (k,) int64
+            Numbers of the worlds.
+        boxes : (k, b, 3) float64 or None
+            Poses of the boxes, if there are any.
+        clearance : float
+            See `Worlds.sample_free`.
+        reachable : bool
+            See `Worlds.sample_free`.
+        space : callable
+            Returns the free space of a map for a robot set, by their numbers.
+
+        Returns
+        -------
+        (k, m, 3) float64
+            If `has_failed` is true afterwards, robots without room have NaN.
         """
         drawing = self._drawings.of((clearance, reachable), _Drawing)
         if drawing.table is None or not self._plan.has_one_map or len(self._kinds) > 1:
@@ -651,7 +672,8 @@ class Batch:
             self._places[chosen, :count] = boxes
         self._asked[FAILED] = 0
         drawing.call(chosen)
-        # the same draw again, to see whose place is not written
+        # A failed call leaves places unwritten. The same draw over NaN reveals which
+        # ones.
         if self.has_failed:
             self.state.all("counts")[chosen, SAMPLES] -= 1
             self._places[chosen, count:] = np.nan
@@ -663,8 +685,9 @@ class Batch:
     def _table_of_places(
         self, packs: Mapping[int, Pack[Spaces]], first: int, clearance: float
     ) -> RowTable:
-        """Arguments of `draw_places`; each world has the space that `first` is the key
-        of.
+        """Return arguments of `draw_places`.
+
+        All worlds start with the space of key `first`.
         """
         state, places, other = self.state.of, self._derived.of, packs[first]
         table = RowTable(
@@ -684,17 +707,20 @@ class Batch:
         table.fill(0, len(self._grid_of))
         return table
 
-    # -- steps
+    # -- Steps
 
     def begin(self, chosen: I8 | None, *, is_next: bool = False) -> None:
-        """Begin episodes of these worlds; None: of all. `is_next`: the next one of
-        each, whose number is not written yet.
+        """Start episodes of these worlds; None: of all worlds.
+
+        `is_next` selects the next episode of each world, whose number is not written
+        yet.
         """
         self._advance(chosen, 0, 2 if is_next else 1)
 
     def step(self, count: int, chosen: I8 | None) -> None:
-        """Advance these worlds by steps; None: all of them. Long calls can be
-        interrupted: between two parts of them.
+        """Advance these worlds by steps; None: all worlds.
+
+        Long calls run in parts, between which they can be interrupted.
         """
         part = max(LEAST_PART, STEPS_AT_ONCE // len(self._faults))
         if count <= part:
@@ -703,7 +729,7 @@ class Batch:
             self._step_in_parts(count, chosen, part)
 
     def _step_in_parts(self, count: int, chosen: I8 | None, part: int) -> None:
-        """`step`, no more than `part` steps in a call: the same results."""
+        """Step at most `part` steps in a call; results are the same as of `step`."""
         before = self.state.bytes.copy()
         kind, other = self.state.all("contact_kind"), self.state.all("other")
         left = np.arange(len(self._faults)) if chosen is None else chosen
@@ -711,7 +737,7 @@ class Batch:
         for done in range(0, count, part):
             kinds, others = kind[left], other[left]
             self._advance(left, min(part, count - done), 0)
-            # what was met before, if nothing has been met since
+            # A part without contact keeps the contact of the parts before.
             if done:
                 nothing = kind[left] == Contact.NONE
                 kind[left], other[left] = (
@@ -734,9 +760,8 @@ class Batch:
         assert self._table is not None, "there is a map"
         asked = self._asked
         asked[STEPS], asked[BEGINS], asked[FAILED] = count, begins, 0
-        if (
-            chosen is not None and len(chosen) == 1
-        ):  # it needs no other thread, and half of the time to be called
+        # One world needs no other thread, and the prepared call takes half the time.
+        if chosen is not None and len(chosen) == 1:
             self._one[0] = chosen.item()
             self._advance_one()
             return
@@ -760,8 +785,20 @@ class Batch:
     def cast(
         self, xy: F8, bearings: F8, reach: float, ranges: F8, *, boxes: bool
     ) -> None:
-        """Cast rays among the walls, and `boxes`, of each world: from (n, k, 2) m, in
-        directions (n, k) rad, to `reach` m, into `ranges`, (n, k).
+        """Cast rays among the walls, and `boxes`, of each world.
+
+        Parameters
+        ----------
+        xy : (n, k, 2) float64
+            Places, m.
+        bearings : (n, k) float64
+            Directions, rad.
+        reach : float
+            Highest range, m.
+        ranges : (n, k) float64
+            Output, m.
+        boxes : bool
+            Whether boxes are visible.
         """
         bodies, rows = (
             Pack(self._kinds[0].bodies),
@@ -788,8 +825,9 @@ class Batch:
         self._call(cast_rays, table, self._everyone)
 
     def near_walls(self, xy: F8, reach: float, walls: F8) -> None:
-        """Write the walls that stop robots and are nearest to places, (n, k, 2) m, into
-        `walls`, (n, k, w, 4); see the kernel.
+        """Write the walls that stop robots and are nearest to places, (n, k, 2) m.
+
+        They are written into `walls`, (n, k, w, 4); see the kernel.
         """
         away = np.empty(walls.shape[:3])
         table = RowTable(
@@ -824,9 +862,9 @@ class Batch:
     ) -> Callable[[], object]:
         """Prepare calls of a kernel for all worlds.
 
-        `arguments`: of a world, by its number and by a function that gives arrays of
-        its state by their names, see `state`. Arrays of all worlds are equally far
-        apart in memory, and stay where they are.
+        `arguments` returns the arguments of a world. It gets the number of the world,
+        and a function that returns arrays of its state by name, see `state`. Arrays of
+        all worlds must have equal strides in memory, and must not move.
         """
         state = self.state.of
         table = RowTable(
@@ -844,13 +882,14 @@ class Batch:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a world could not be advanced by the last call of `begin` or `step`,
-        see `faults`, or a place drawn by `draw`.
+        """Whether the last call of `begin`, `step` or `draw` failed for a world.
+
+        See `faults`.
         """
         return self._asked[FAILED] != 0
 
     def faults(self, chosen: I8 | None) -> I8:
-        """`Fault` of these worlds in the last call."""
+        """Return the `Fault` of these worlds in the last call."""
         return self._faults if chosen is None else self._faults[chosen]
 
     def close(self) -> None:

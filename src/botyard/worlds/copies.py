@@ -1,6 +1,4 @@
-"""Single worlds of a batch as simulations, and the parameters that `Worlds` have as
-arrays: which arrays these are, and what is whose.
-"""
+"""Single worlds of a batch as simulations, and the parameters of `Worlds` as arrays."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ PARAMETERS: Final = {
     "command_scale": "channel",
     "wheel_ratio": "wheels",
 }
-"""Names of `Worlds.param`, and of the arrays that have them."""
+"""Names of the arrays that hold the parameters of `Worlds.param`."""
 PARTS: Final[Mapping[str, int | slice]] = {
     "range_latency": LATENCY,
     "range_jitter": JITTER,
@@ -68,16 +66,17 @@ PARTS: Final[Mapping[str, int | slice]] = {
     "command_scale": slice(SCALE, SCALE + 3),
     "wheel_ratio": 0,
 }
-"""Which numbers of the last axis they are, where these are not all of it."""
+"""Elements of the last axis that hold a parameter, if it does not fill the axis."""
 FIXED: Final = ("uid", "drive", "control", "carrier")
 """Columns of `State` that these worlds never write."""
 OF_BODIES: Final = frozenset({*State._fields, "channel", "wheels"})
-"""Arrays of these that have a row for each body."""
+"""Arrays with a row for each body."""
 
 
 def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
-    """The live array of a parameter of all worlds, see `Worlds.param`; `robots`: their
-    rows among the bodies.
+    """Return the live array of a parameter of all worlds, see `Worlds.param`.
+
+    `robots` holds the robots' rows among the bodies.
     """
     array = state.all(PARAMETERS[name])
     array = array[:, robots] if PARAMETERS[name] in OF_BODIES else array
@@ -85,16 +84,16 @@ def parameter(state: Blocks, name: str, robots: slice) -> NDArray[Any]:
 
 
 class Copies:
-    """Makes simulations of single worlds.
+    """Factory of simulations of single worlds.
 
     Parameters
     ----------
     batch : Batch
         The worlds.
     maps : Maps
-        Their maps.
+        Maps of the worlds.
     robot_sets : RobotSets
-        Their robots.
+        Robots of the worlds.
     settings : mapping
         Arguments of `Simulation` that all worlds have.
     """
@@ -114,15 +113,15 @@ class Copies:
         )
         self._boxes = len(robot_sets.box_names)
         self._usual: dict[int, list[dict[str, list[float]]]] = {}
-        """Parameters of the models of lineups."""
+        """Parameters of the models of each robot set."""
 
     def simulation(self, state: Blocks, i: int) -> Simulation:
-        """A simulation in the state of row `i`, which others may have written.
+        """Return a simulation in the state of row `i`, which may come from a caller.
 
         Raises
         ------
         BotyardError
-            It is no state of these worlds.
+            The row is not a valid state of these worlds.
         """
         counts, start = state.of(i, "counts"), state.of(i, "start")
         world, seed = state.of(i, "seeds").tolist()
@@ -151,11 +150,12 @@ class Copies:
         masses = self._batch.masses(state, i) if engine.dynamics is not None else None
         check_written(columns, masses)
         is_here = all(
+            # Columns that no world writes reveal a state of other robots or boxes.
             (getattr(columns, name) == getattr(engine.state, name)).all()
             for name in FIXED
         )
         if not (is_here and are_rings(late) and 0 <= counts[TICK] <= MAX_TICK):
-            raise StateError("state: it is of other worlds")
+            raise StateError("state: it belongs to other worlds")
         for name, values in columns._asdict().items():
             getattr(engine.state, name)[...] = values
         if engine.dynamics is not None and masses is not None:
@@ -167,13 +167,13 @@ class Copies:
         return sim
 
     def number_in(self, state: Blocks, i: int) -> int:
-        """Number of the lineup of row `i`."""
+        """Return the number of the robot set of row `i`."""
         return int(state.of(i, "counts")[ROBOT_SET]) if len(self._robot_sets) > 1 else 0
 
     def _erring(
         self, robot_set: RobotSet, state: Blocks, i: int
     ) -> list[dict[str, list[float]]]:
-        """What robots and sensors err by in row `i`, as `values` has it."""
+        """Return the errors of robots and sensors in row `i` in the form of `values`."""
         own = {}
         for name in PARAMETERS.keys() - COLUMNS.keys():
             array = state.of(i, PARAMETERS[name])
@@ -185,8 +185,9 @@ class Copies:
     def values(
         self, robot_set: RobotSet, own: Mapping[str, NDArray[Any]]
     ) -> list[dict[str, list[float]]]:
-        """Parameters of each robot of a lineup, as `Robot.set_parameters` takes them.
-        `own`: those of a world, as `param` has them.
+        """Return parameters of each robot of a set for `Robot.set_parameters`.
+
+        `own` holds the parameters of a world, as `param` has them.
         """
         found: list[dict[str, list[float]]] = [{} for _ in self._robot_sets.names]
         for name in (*COLUMNS, *COMMANDS, "wheel_ratio"):
@@ -218,9 +219,7 @@ class Copies:
     def _set_under_way(
         self, sim: Simulation, robot_set: RobotSet, late: Lateness
     ) -> None:
-        """Let commands and readings that are under way in a world be so in a
-        simulation.
-        """
+        """Copy commands and readings under way from a world to a simulation."""
         tick = sim.tick
         for k, name in enumerate(self._robot_sets.names, start=self._boxes):
             first, count = late.sent_due[k, FIRST], late.sent_due[k, COUNT]
@@ -229,8 +228,9 @@ class Copies:
                 sim.engine.channels.resume(
                     name,
                     [
-                        # before the commands of the next step, in this order; of which
-                        # steps they are is not known
+                        # They precede the commands of the next step in this order. The
+                        # steps in which they were sent are unknown, so that consecutive
+                        # ones stand in.
                         Sent(
                             int(late.sent_due[k, SLOTS + at]),
                             tick - count + n,

@@ -1,5 +1,6 @@
-"""What is wrong in a world of a batch that could not be advanced: words for its
-`Fault`, and the first number that is out of range.
+"""Messages for worlds of a batch that could not be advanced.
+
+A message describes the `Fault` and the first number that is out of range.
 """
 
 from __future__ import annotations
@@ -30,24 +31,23 @@ FAULTS: Final = {
     "is not finite, negative or too large",
     Fault.SENSOR: "ranges or errors of a sensor are not finite, negative or too "
     "large, or its least range is above its greatest",
-    Fault.KIND: "its state is not one of these worlds",
+    Fault.KIND: "its state does not belong to these worlds",
     Fault.CONTACTS: "its bodies with mass touch others and walls in more places "
-    "than there is room for; a Simulation makes room",
+    "than the batch has room for; a Simulation makes room",
     Fault.LATENCY: "a latency is not finite, negative or beyond max_latency, "
-    "which is said when the worlds are made, "
+    "which is set when the worlds are made, "
     "a jitter is above its latency, or a scale is too large",
     Fault.MAP: "its state has another map, and these worlds have only one",
-    Fault.RATE: "a rate is not finite, negative or too large, or it needs room: "
-    "say max_latency, 0 or more, when the worlds are made",
+    Fault.RATE: "a rate is not finite, negative or too large, or it needs a buffer: "
+    "set max_latency, 0 or more, when you make the worlds",
 }
 Values = Callable[[str], NDArray[Any]]
-"""Gives an array of one world by its name: a parameter of `Worlds.param`, ``pose``,
-``vel``, ``command`` or ``drive``.
+"""Function that returns an array of one world by name.
+
+Names are parameters of `Worlds.param`, ``pose``, ``vel``, ``command`` or ``drive``.
 """
 Check = tuple[str, NDArray[Any], float | NDArray[Any], float | NDArray[Any]]
-"""Name of an array, the array, and the least and the greatest number that each of its
-numbers may be.
-"""
+"""Name of an array, the array, and the least and greatest value of each element."""
 
 
 def words(
@@ -57,15 +57,25 @@ def words(
     late_steps: int | None,
     dt: float,
 ) -> str:
-    """What is wrong in a world, with the first number that is out of range, where one
-    is.
+    """Describe the fault of a world, with the first number that is out of range if any.
 
-    `owners`: names of what each row of an array is of; `late_steps`: steps of the
-    greatest latency, None: there is none; `dt`: time of a step, s.
+    Parameters
+    ----------
+    fault : Fault
+        Fault of the world.
+    values : callable
+        Returns arrays of the world.
+    owners : callable
+        Returns names of the owners of each row of an array.
+    late_steps : int or None
+        Highest latency, steps; None: the worlds have no latency.
+    dt : float
+        Simulated time of a step, s.
     """
     found = FAULTS[fault]
     for name, array, low, high in _checks(fault, values, late_steps, dt):
-        wrong = np.argwhere(~((array >= low) & (array <= high)))  # NaN is neither
+        # NaN fails both comparisons.
+        wrong = np.argwhere(~((array >= low) & (array <= high)))
         if len(wrong):
             at = tuple(wrong[0])
             least, most = (
@@ -82,8 +92,9 @@ def words(
 def _checks(
     fault: Fault, values: Values, late_steps: int | None, dt: float
 ) -> Iterator[Check]:
-    """What may be out of range with a fault; the rules are those of
-    `botyard.engine.batch.fault_of`.
+    """Yield the arrays that may be out of range with a fault.
+
+    The rules are the rules of `botyard.engine.batch.fault_of`.
     """
     if fault == Fault.POSE:
         most = np.array([MAX_COORDINATE, MAX_COORDINATE, math.pi])
@@ -134,8 +145,9 @@ def _checks(
 def _greatest_latencies(
     latency: NDArray[Any], jitter: NDArray[Any], late_steps: int | None, dt: float
 ) -> NDArray[np.float64]:
-    """The greatest latency of each, s, that leaves room for its jitter; of those that
-    have room, their own.
+    """Return the greatest latency, s, that leaves room for each jitter.
+
+    A latency that has room is returned unchanged.
     """
     most = -1 if late_steps is None else late_steps
     has_room = [

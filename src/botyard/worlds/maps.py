@@ -1,4 +1,4 @@
-"""The maps of many worlds: which one an episode has, and where robots begin in it."""
+"""Maps of many worlds: the map of an episode, and the start poses of robots in it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Map:
     Attributes
     ----------
     scene, grid : Scene, Grid
-        What stands in it.
+        Content of the map.
     boxes : tuple of BodySpec
-        Its boxes.
+        Boxes of the map.
     """
 
     scene: Scene
@@ -44,11 +44,10 @@ class Map:
     _starts: dict[RobotSet, F8] = field(default_factory=dict)
 
     def starts(self, robot_set: RobotSet, sim: Simulation | None = None) -> F8:
-        """Where its boxes begin, and the robots of a lineup when nobody says where, (b
-        + m, 3): m, m, rad.
+        """Return the default start poses of boxes and robots, (b + m, 3): m, m, rad.
 
-        `sim`: a simulation of the map without robots, if there is one; they are added
-        to it.
+        `sim` is a simulation of the map without robots, if there is one. The robots are
+        added to it.
         """
         found = self._starts.get(robot_set)
         if found is None:
@@ -66,8 +65,9 @@ class Map:
     def space(
         self, robot_set: RobotSet, clearance: float, *, reachable: bool
     ) -> Pack[Spaces]:
-        """Free space for the bodies of a lineup; see
-        `botyard.sim.freespace.free_space`.
+        """Return the free space for the bodies of a robot set.
+
+        See `botyard.sim.freespace.free_space`.
         """
         count, radii = len(self.boxes), robot_set.bodies.radius.tolist()
         return Pack(
@@ -83,30 +83,29 @@ class Map:
 
 
 class Maps:
-    """The maps of a batch of worlds, by number. Those that are needed next are made by
-    a thread.
+    """Maps of a batch of worlds by number; a thread makes the next ones in advance.
 
     Parameters
     ----------
     scenes : Scene, str, Path, sequence of them, or callable
         One map, several, or a function that makes the map of a number.
     size : int
-        So many maps are kept that no world is in; of a function so many maps are used
-        at a time.
+        Number of cached maps that no world uses; with a function also the number of maps in
+        use at a time.
     boxes : sequence of BoxObject
-        Boxes that stand in all maps, beside those of the map.
+        Boxes that stand in all maps, in addition to the boxes of the map.
 
     Raises
     ------
     ArgumentError
-        `scenes` is something else, or there is none.
+        `scenes` is something else or empty.
     """
 
     def __init__(
         self, scenes: Scenes, size: int, boxes: Sequence[BoxObject] = ()
     ) -> None:
         self.robot_set: RobotSet | None = None
-        """The usual robots: that thread finds out where they begin, too."""
+        """Usual robots, whose start poses the thread also computes."""
         self._size, self._more = size, tuple(boxes)
         self._boxes: tuple[BodySpec, ...] | None = None
         self._make: Callable[[int], Scene]
@@ -136,19 +135,20 @@ class Maps:
 
     @property
     def are_all_there(self) -> bool:
-        """Whether each map that an episode may have is made."""
+        """Whether every map that an episode may have exists."""
         return len(self._maps) == self.count
 
     @property
     def are_many(self) -> bool:
-        """Whether there are more than `size`, so that `spare` may forget some."""
+        """Whether there are more than `size` maps, so that `spare` may drop some."""
         return len(self._maps) > self._size
 
     def numbers(self, seeds: U8, episodes: I8) -> I8:
-        """Numbers of the maps of episodes, (n,), of worlds with these seeds.
+        """Return the numbers of the maps of episodes, (n,), of worlds with these seeds.
 
-        Of several maps one is drawn. Of a function's, `size` are used in the first
-        `size` episodes of each world, the next `size` then, and so on.
+        Of several maps one is drawn. With a function, the first `size` episodes of each
+        world use the maps 0 … `size` − 1, the next `size` episodes the next maps, and
+        so on.
         """
         numbers = np.zeros(len(seeds), np.int64)
         if self.count != 1:
@@ -159,7 +159,7 @@ class Maps:
         return numbers
 
     def prepare(self, numbers: I8) -> None:
-        """Let a thread make these maps, unless they are there."""
+        """Let a thread make these maps unless they exist."""
         self._leave_to_parent()
         for number in sorted(set(numbers.tolist())):
             if number not in self._maps and number not in self._coming:
@@ -167,24 +167,26 @@ class Maps:
                     self._pool = ThreadPoolExecutor(1, "maps")
                 self._coming[number] = self._pool.submit(self._made, number)
 
-        while len(self._coming) > self._size:  # nobody came for the first ones
+        # No world has asked for the oldest ones.
+        while len(self._coming) > self._size:
             self._coming.pop(next(iter(self._coming))).cancel()
 
     def __getitem__(self, number: int) -> Map:
-        """The map of a number; made now, or waited for, if it is not there."""
+        """Return the map of a number; make it or wait for it if it does not exist."""
         found = self._maps.pop(number, None)
         if found is None:
             self._leave_to_parent()
             coming = self._coming.pop(number, None)
             found = self._made(number) if coming is None else coming.result()
 
-        # the last one: it was used most recently
+        # A dictionary keeps the order of insertion, so the map used last stands last.
         self._maps[number] = found
         return found
 
     def spare(self, used: I8) -> list[int]:
-        """Forget the least recently used maps, all but `size` and those in `used`;
-        their numbers.
+        """Drop the least recently used maps, and return their numbers.
+
+        `size` maps and the maps in `used` stay.
         """
         excess = len(self._maps) - self._size
         if excess <= 0:
@@ -196,8 +198,9 @@ class Maps:
         return gone
 
     def _leave_to_parent(self) -> None:
-        """In a process that was forked: there is no thread, and nobody makes what was
-        asked for before.
+        """Drop the thread and its tasks in a forked process.
+
+        A fork has no copy of the thread, so that the tasks would never finish.
         """
         if self._process != os.getpid():
             self._process, self._pool = os.getpid(), None
@@ -224,8 +227,8 @@ class Maps:
             self._boxes = boxes
         elif boxes != self._boxes:
             raise ArgumentError(
-                f'scenes: the boxes of the map "{scene.name}" are others than those of the first one; in Worlds all maps have '
-                "the same boxes, at any poses"
+                f'scenes: the boxes of the map "{scene.name}" differ from the boxes of '
+                "the first map; in Worlds all maps have the same boxes, at any poses"
             )
 
         made = Map(scene, self._sharing(sim.engine.grid), boxes)
@@ -234,8 +237,10 @@ class Maps:
         return made
 
     def _sharing(self, grid: Grid) -> Grid:
-        """A grid without what all maps have in common: its workspace, which threads
-        have, and, if it is plain, classes and returns.
+        """Return a grid without the arrays that all maps share.
+
+        They are the workspace, which each thread has, and, if the grid is plain,
+        classes and returns.
         """
         count = len(grid.seg)
         if grid.plain:

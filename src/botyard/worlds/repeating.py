@@ -1,5 +1,6 @@
-"""Episodes of many worlds, kept so that each can be done again alone: states at their
-beginnings, commands, and written parameters.
+"""Log of the episodes of many worlds, from which each can be repeated alone.
+
+The log holds states at their starts, commands, and written parameters.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from botyard.errors import NotNowError
 from botyard.sim.simulation import Simulation
 
 KEPT: Final = 2
-"""Episodes of each world that are kept: the present one, and the one before it."""
+"""Number of kept episodes of each world: the present one, and the one before it."""
 FIRST_CALLS: Final = 64
-"""Calls of `Worlds.step` for which there is room at first."""
+"""Initial capacity of the log, calls of `Worlds.step`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A parameter of a world that was written in an episode.
+    """Parameter of a world that was written in an episode.
 
     Attributes
     ----------
     call : int
-        Before which call of `Worlds.step` in the episode.
+        Number of the call of `Worlds.step` in the episode that follows the write.
     name : str
         See `Worlds.param`.
     values : array
-        Its values in this world.
+        Values of the parameter in this world.
     """
 
     call: int
@@ -45,18 +46,18 @@ class Written:
 
 @dataclass(slots=True)
 class Kept:
-    """An episode as it is kept.
+    """Kept episode.
 
     Attributes
     ----------
     number : int
         Number of the episode.
     state : (S,) uint8
-        State of the world at its beginning.
+        State of the world at the start of the episode.
     commands : (c, m, 3) float64
-        What robots were commanded in each call of `Worlds.step`.
+        Commands of the robots in each call of `Worlds.step`.
     steps : (c,) int64
-        Steps of each call.
+        Number of steps of each call.
     written : list of Written
         Parameters that were written.
     """
@@ -69,7 +70,7 @@ class Kept:
 
 
 class EpisodeLog:
-    """What is kept of the episodes of a batch of worlds.
+    """Log of the episodes of a batch of worlds.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class EpisodeLog:
     episode, tick : (n,) int64
         Numbers of episodes, and steps in them, live.
     params : mapping
-        Live arrays of parameters, (n, …), by their names.
+        Live arrays of parameters, (n, …), by name.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class EpisodeLog:
         self._open(np.flatnonzero(tick == 0))
 
     def begin(self, chosen: I8) -> None:
-        """Episodes have begun in these worlds."""
+        """Record the start of episodes in these worlds."""
         self._slot[chosen] = (self._slot[chosen] + 1) % KEPT
         self._open(chosen)
 
@@ -147,7 +148,7 @@ class EpisodeLog:
             self._last[name][chosen] = array[chosen]
 
     def before(self, chosen: I8 | None, steps: int) -> None:
-        """These worlds, None: all, are about to be advanced by so many steps."""
+        """Record a call of `step` for these worlds, before it; None: all worlds."""
         rows = np.arange(len(self._pose)) if chosen is None else chosen
         if not len(rows):
             return
@@ -155,6 +156,7 @@ class EpisodeLog:
         slot = self._slot[rows]
         calls = self._calls[slot, rows]
         if calls.max(initial=0) >= self._steps.shape[1]:
+            # Doubling the capacity keeps the cost of a call constant on average.
             self._commands = np.concatenate(
                 [self._commands, np.zeros_like(self._commands)], axis=1
             )
@@ -180,19 +182,15 @@ class EpisodeLog:
         self._calls[slot, rows] += 1
 
     def take_back(self, rows: I8) -> None:
-        """These worlds have not been advanced by the last call: it is no part of their
-        episodes.
-        """
+        """Remove the last call from the episodes of worlds that it could not advance."""
         self._calls[self._slot[rows], rows] -= 1
 
     def lose(self, rows: I8) -> None:
-        """The present episodes of these worlds cannot be done again."""
+        """Mark the present episodes of these worlds as not repeatable."""
         self._whole[self._slot[rows], rows] = False
 
     def _look(self, rows: I8) -> None:
-        """Look whether somebody has written other states into these worlds: their
-        episodes are not whole then.
-        """
+        """Mark episodes of worlds whose state the caller has written as not repeatable."""
         written = (self._pose[rows] != self._last_pose[rows]).any(axis=(1, 2))
         written |= (self._tick[rows] != self._last_tick[rows]) | (
             self._seeds[rows] != self._last_seeds[rows]
@@ -200,7 +198,7 @@ class EpisodeLog:
         self.lose(rows[written])
 
     def after(self, chosen: I8 | None) -> None:
-        """They have been."""
+        """Record the state of these worlds after a call; None: all worlds."""
         for last, now in self._watched:
             if chosen is None:
                 last[:] = now
@@ -208,18 +206,18 @@ class EpisodeLog:
                 last[chosen] = now[chosen]
 
     def get(self, world: int, number: int | None) -> Kept:
-        """An episode of a world by its number; None: the present one.
+        """Return an episode of a world by its number; None: the present one.
 
         Raises
         ------
         NotNowError
-            It is not kept.
+            The episode is not kept.
         """
         self._look(np.array([world]))
         wanted = int(self._episode[world]) if number is None else number
         present = int(self._slot[world])
-        # of two with one number, which new seeds make, the present one; without a
-        # number no other will do
+        # New seeds may make two episodes with one number: the present one counts.
+        # Without a number only the present one counts.
         for slot in [
             (present - age) % KEPT for age in range(1 if number is None else KEPT)
         ]:
@@ -234,26 +232,27 @@ class EpisodeLog:
                 )
 
         raise NotNowError(
-            f"world {world}: episode {wanted} is not kept: the last {KEPT} are, "
-            "from their beginnings on, while nobody writes `state`"
+            f"world {world}: episode {wanted} is not kept: only the last {KEPT} are, "
+            "if they were kept from the start and `state` was not written"
         )
 
 
 @dataclass(slots=True)
 class Episode:
-    """An episode of one of many worlds, to be done again alone. `run` does that once;
-    `record` does it for ``botyard replay``.
+    """Episode of one of many worlds, to be repeated alone.
+
+    `run` repeats it once; `record` repeats it for ``botyard replay``.
 
     Attributes
     ----------
     simulation : Simulation
-        The world at the beginning of the episode; then where `run` has come to.
+        World at the start of the episode; later at the point that `run` has reached.
     number : int
         Number of the episode.
     commands : (c, m, 3) float64
         Commands of each call of `Worlds.step`: m/s, m/s, rad/s.
     steps : (c,) int64
-        Steps of each call.
+        Number of steps of each call.
     """
 
     simulation: Simulation
@@ -265,7 +264,7 @@ class Episode:
     _done: int = 0
 
     def __iter__(self) -> Iterator[Snapshot]:
-        """Do the rest of the episode: the state after each step."""
+        """Repeat the rest of the episode, and yield the state after each step."""
         sim = self.simulation
         while self._done < len(self.steps):
             call, self._done = self._done, self._done + 1
@@ -274,9 +273,8 @@ class Episode:
             }
             if written:
                 self._write(sim, written)
-            if not self.steps[
-                call
-            ]:  # sensors measured again, and commands were not looked at
+            # A call without steps only measures again, and ignores commands.
+            if not self.steps[call]:
                 sim.settle()
                 continue
 
@@ -286,23 +284,25 @@ class Episode:
                 yield sim.step()
 
     def run(self) -> Simulation:
-        """Do the rest of the episode. Returns the simulation, which is where the world
-        was at the end.
+        """Repeat the rest of the episode.
+
+        Returns the simulation in the state in which the world ended.
         """
         for _ in self:
             pass
         return self.simulation
 
     def record(self, path: str | Path, **choices: Any) -> Path:
-        """Do the rest of the episode, and record it: ``botyard replay FILE`` shows it
-        on the page.
+        """Repeat the rest of the episode, and record it.
+
+        ``botyard replay FILE`` shows it on the page.
 
         Parameters
         ----------
         path : str or Path
-            The file, as for `Simulation.record`.
+            File to write, as for `Simulation.record`.
         **choices
-            Other arguments of that.
+            Other arguments of `Simulation.record`.
         """
         with self.simulation.record(path, **choices):
             self.run()

@@ -1,8 +1,7 @@
-"""What robots the worlds of a batch have: a *lineup* has a model for each robot, and
-what kernels need of these.
+"""Robot sets of a batch of worlds, with the data that kernels need of them.
 
-Worlds may have several lineups: where a robot has several models, each episode has one
-of them.
+A *robot set* has one model for each robot. If a robot may have several models, the
+worlds have several robot sets, and each episode uses one of them.
 """
 
 from __future__ import annotations
@@ -41,35 +40,36 @@ from botyard.worlds.arguments import array_of
 
 Model = str | Path | RobotSpec
 Robots = Model | Sequence[Model | Sequence[Model]]
-"""A model; or several, one for each robot, in whose place there may be several, of
-which an episode has one.
+"""A model, or a sequence with one item for each robot.
+
+An item is a model, or a sequence of models, of which an episode uses one.
 """
 MAX_LINEUPS: Final = 1024
-"""Lineups that worlds may have."""
+"""Highest number of robot sets."""
 Sensor = tuple[str, int]
-"""Kind of a range sensor, and its number among those of its kind."""
+"""Kind of a range sensor, and its index among the sensors of its kind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RobotSet:
-    """The bodies of a world whose robots have certain models.
+    """Bodies of a world whose robots have certain models.
 
     Attributes
     ----------
     robots : tuple of RobotSpec
-        The models, one for each robot.
+        Model of each robot.
     state : State
-        The state of the bodies as they are added, boxes first.
+        State of the bodies when they are added, boxes first.
     bodies : Bodies
-        Their shapes.
+        Shapes of the bodies.
     specs : tuple of BodySpec
-        What they are.
+        Specs of the bodies.
     sensors : tuple of Sensor
-        Those that measure, of the first robot, of the second one …
+        Sensors that measure, robot by robot.
     fans : tuple of Fan
-        The same as range devices.
+        The same sensors as range devices.
     delays : tuple of Delay
-        How often they measure, and how late their readings can be had.
+        Rate, latency and jitter of each sensor.
     """
 
     robots: tuple[RobotSpec, ...]
@@ -82,22 +82,23 @@ class RobotSet:
 
     @property
     def has_masses(self) -> tuple[bool, ...]:
-        """Which bodies have mass."""
+        """Whether each body has mass."""
         return tuple(spec.dynamics is not None for spec in self.specs)
 
 
 class RobotSets(Sequence[RobotSet]):
-    """The lineups of a batch of worlds, by number. With one model for each robot there
-    is one.
+    """Robot sets of a batch of worlds by number.
+
+    One model for each robot makes one set.
 
     Parameters
     ----------
     slots : sequence of sequence of RobotSpec
-        The models that each robot may have, see `slots_of`.
+        Models that each robot may have, see `slots_of`.
     sensors : sequence of str, optional
-        Names of the sensors that measure; without it lasers, or else rings.
+        Names of the sensors that measure. Default: lasers, otherwise sonar rings.
     max_latency : float, optional
-        Greatest latency with jitter, s; without it that of the models.
+        Highest latency with jitter, s. Default: the highest one of the models.
     boxes : sequence of BoxObject
         Boxes of the worlds.
     settings : mapping
@@ -110,19 +111,19 @@ class RobotSets(Sequence[RobotSet]):
     box_names : tuple of str
         Names of the boxes.
     models : (l, m) int64
-        Number of the model of each robot, among those that it may have, in each lineup.
+        Number of each robot's model, among the models that it may have, in each set.
     readings : int
-        Number of readings of each robot; those with fewer have NaN behind them.
+        Number of readings of each robot; NaN fills missing ones.
     late_steps : int or None
-        Greatest latency with jitter of commands and readings, in steps; None: there is
-        none, nor a rate below that of steps.
+        Highest latency with jitter of commands and readings, steps; None: there is no
+        latency, and no rate below the rate of steps.
     dt : float
-        Time of a step, s.
+        Simulated time of a step, s.
 
     Raises
     ------
     ArgumentError
-        An argument is wrong, or a robot has what worlds do not support.
+        An argument is wrong, or worlds do not support a robot.
     """
 
     def __init__(
@@ -181,8 +182,9 @@ class RobotSets(Sequence[RobotSet]):
         *,
         noise: bool,
     ) -> RobotSet:
-        """A lineup of the robots of a simulation. `sizes`: places for the readings of
-        each of the sensors.
+        """Return the robot set of the robots of a simulation.
+
+        `sizes` holds the number of readings reserved for each sensor.
         """
         of_fans, fans = [], []
         for row, spec in enumerate(robots):
@@ -229,8 +231,9 @@ class RobotSets(Sequence[RobotSet]):
         return iter(self._robot_sets)
 
     def drawn(self, seeds: U8, episodes: I8) -> I8:
-        """Numbers of the lineups of episodes, (n,), of worlds with these seeds: each
-        model of each robot as often as the others.
+        """Draw the robot sets of episodes, (n,), of worlds with these seeds.
+
+        Each model of a robot is equally likely.
         """
         numbers = np.zeros(len(seeds), np.int64)
         if len(self) > 1:
@@ -238,7 +241,7 @@ class RobotSets(Sequence[RobotSet]):
         return numbers
 
     def numbers(self, model_id: ArrayLike, count: int) -> I8:
-        """Numbers of the lineups with these models, (count, m) or (m,).
+        """Return the numbers of the robot sets with these models, (count, m) or (m,).
 
         Raises
         ------
@@ -251,7 +254,8 @@ class RobotSets(Sequence[RobotSet]):
             k, j = wrong[0].tolist()
             raise ArgumentError(
                 f"model_id: {self.names[j]}: expected 0 … "
-                f"{int(self._radix[j]) - 1}, the numbers of its models, found {int(models[k, j])}"
+                f"{int(self._radix[j]) - 1}, the numbers of its models, "
+                f"found {int(models[k, j])}"
             )
 
         numbers = np.zeros(count, np.int64)
@@ -261,12 +265,12 @@ class RobotSets(Sequence[RobotSet]):
 
 
 def slots_of(robots: Robots) -> list[list[RobotSpec]]:
-    """The models that each robot may have.
+    """Return the models that each robot may have.
 
     Raises
     ------
     ArgumentError
-        There are none, too many, or models that worlds do not support.
+        There are no models, too many, or models that worlds do not support.
     """
     rows = (
         [robots]
@@ -292,15 +296,15 @@ def slots_of(robots: Robots) -> list[list[RobotSpec]]:
     count = math.prod(len(slot) for slot in slots)
     if count > MAX_LINEUPS:
         raise ArgumentError(
-            f"robots: expected at most {MAX_LINEUPS} ways to choose a model for "
-            f"each robot, found {count}"
+            f"robots: expected at most {MAX_LINEUPS} combinations of the models of "
+            f"robots, found {count}"
         )
 
     return slots
 
 
 def _spec(model: Model) -> RobotSpec:
-    """A model of a robot that worlds support."""
+    """Return a robot model that worlds support."""
     spec = (
         model
         if isinstance(model, RobotSpec)
@@ -313,32 +317,33 @@ def _spec(model: Model) -> RobotSpec:
     for feature, there in has.items():
         if there:
             raise ArgumentError(
-                f"robots: {spec.name}: {feature} are not supported in Worlds; use Simulation"
+                f"robots: {spec.name}: {feature} are not supported in Worlds; "
+                "use Simulation"
             )
 
     return spec
 
 
 def _check_devices(sim: Simulation) -> None:
-    """Refuse devices that remember something, act by themselves, or change what others
-    measure.
-    """
+    """Refuse devices that have a memory, act by themselves, or distort other sensors."""
     for table in sim.engine.tables.values():
         if table.optional or (
             len(table) and hasattr(table, "act") and not isinstance(table, Batteries)
         ):
             raise ArgumentError(
-                f'robots: devices with a state of their own ("{table.name}") are not supported in Worlds; use Simulation'
+                f'robots: devices with a state of their own ("{table.name}") are not '
+                "supported in Worlds; use Simulation"
             )
 
     if sim._devices.is_distorted:
         raise ArgumentError(
-            "robots: error models of range sensors are not supported in Worlds; use Simulation"
+            "robots: error models of range sensors are not supported in Worlds; "
+            "use Simulation"
         )
 
 
 def name_of(sensor: Sensor) -> str:
-    """Name of a sensor: ``laser``, ``laser_2`` …, ``sonar``."""
+    """Return the name of a sensor: ``laser``, ``laser_2`` …, ``sonar``."""
     kind, index = sensor
     return kind if index == 0 else f"{kind}_{index + 1}"
 
@@ -346,7 +351,7 @@ def name_of(sensor: Sensor) -> str:
 def _chosen_sensors(
     specs: Sequence[RobotSpec], asked: Sequence[str] | None
 ) -> list[Sensor]:
-    """The sensors that measure."""
+    """Return the sensors that measure."""
     lasers = max(len(spec.lasers) for spec in specs)
     known: dict[str, Sensor] = {
         name_of(("laser", k)): ("laser", k) for k in range(lasers)
@@ -360,7 +365,7 @@ def _chosen_sensors(
 
     if isinstance(asked, str):
         raise ArgumentError(
-            f'sensors: expected a list of names; one is a list, too: ["{asked}"]'
+            f'sensors: expected a list of names; one name is also a list: ["{asked}"]'
         )
 
     names = arguments.several(asked, "sensors", "names")
@@ -368,7 +373,7 @@ def _chosen_sensors(
 
 
 def _bundles(spec: RobotSpec, sensor: Sensor, noise: bool) -> tuple[Bundle, ...]:
-    """Beams of a sensor of a robot; none where it has no such sensor."""
+    """Return the beams of a robot's sensor; none if it has no such sensor."""
     kind, index = sensor
     if kind == "laser":
         return (
@@ -383,8 +388,9 @@ def _bundles(spec: RobotSpec, sensor: Sensor, noise: bool) -> tuple[Bundle, ...]
 def _late_steps(
     specs: Sequence[RobotSpec], most: float | None, dt: float
 ) -> int | None:
-    """Steps of the greatest latency with jitter; None: there is none, nor a rate.
-    ArgumentError: models have more than they may.
+    """Return the highest latency with jitter in steps; None without latency and rate.
+
+    Raise ArgumentError if models exceed `most`.
     """
     late = [
         one
@@ -415,7 +421,7 @@ def _late_steps(
 
 
 def silent(text: str) -> None:
-    """Receives warnings: starts are mostly said later."""
+    """Discard a warning: callers usually set start poses later."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Warm-up: compiles all kernels, or loads them from the cache, by running small worlds."""
+"""Warm-up of all kernels: compile them, or load them from the cache."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def warm_up(
     Parameters
     ----------
     before_sensors : callable
-        Called before range sensors are used: for a caller who has their kernels
-        compiled by another process at the same time.
+        Called before range sensors are used, for a caller whose other process compiles
+        their kernels at the same time.
     masses : bool
-        Also the kernels of bodies with mass.
+        Whether to include the kernels of bodies with mass.
     """
     sim = Simulation(odometry_error="random_init")
     robot = sim.add_robot("p3dx", pose=Pose(2.0, 2.0, 0.0))
@@ -47,14 +47,14 @@ def warm_up(
 
 
 def warm_up_sensors_and_maps() -> None:
-    """The part of `warm_up` that another process can do at the same time."""
+    """Run the part of `warm_up` that another process can do at the same time."""
     warm_up_ranging()
     warm_up_views()
     build_grid(Scene(segments=np.array([[0.0, 0.0, 4.0, 0.0]])))
 
 
 def warm_up_masses() -> None:
-    """The part of `warm_up` for bodies with mass."""
+    """Run the part of `warm_up` for bodies with mass."""
     sim = Simulation()
     sim.add_robot("box", "box", pose=Pose(3.0, 1.0, 0.0))
     sim.set_dynamics("box", DynamicsSpec(mass=9.0))
@@ -62,9 +62,10 @@ def warm_up_masses() -> None:
 
 
 def warm_up_worlds() -> None:
-    """The kernels of `Worlds`, which no simulation needs."""
+    """Compile or load the kernels of `Worlds`, which no simulation needs."""
     scene = Scene(segments=np.array([[0.0, 0.0, 2.0, 0.0], [2.0, 0.0, 2.0, 2.0]]))
-    worlds = Worlds([scene, scene], "p3dx", 1)  # of one map none is drawn
+    # Two maps, because the choice of a map is a kernel that one map does not need.
+    worlds = Worlds([scene, scene], "p3dx", 1)
     worlds.step()
     worlds.cast([[[1.0, 1.0]]], [[0.0]], range_max=1.0)
     worlds.sample_free()
@@ -80,8 +81,9 @@ def warm_up_worlds() -> None:
 
 
 def has_mass_kernels() -> bool:
-    """Whether the kernels of bodies with mass are loaded, so that the first step with
-    one takes no longer than others.
+    """Return whether the kernels of bodies with mass are loaded.
+
+    The first step with such a body then takes no longer than others.
     """
     return move_masses.is_at_hand
 

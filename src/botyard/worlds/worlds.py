@@ -1,4 +1,4 @@
-"""Many worlds as one: arrays of thousands of simulations for learning and for studies.
+"""Many worlds at once: arrays of thousands of simulations for learning and studies.
 
     import numpy as np, botyard
 
@@ -10,8 +10,8 @@
         worlds.step()
         worlds.reset(worlds.tick > 300)
 
-Each world is what a `Simulation` of its seed is, bit for bit. There is no Python for
-each world in a step.
+Each world equals a `Simulation` with its seed, bit for bit. A step runs no Python code
+per world.
 """
 
 from __future__ import annotations
@@ -66,81 +66,80 @@ from botyard.worlds.robot_sets import Robots, RobotSets, name_of, slots_of
 
 MAX_WORLDS: Final = 1_000_000
 MAX_MAP_POOL: Final = 1_000_000_000
-"""Greatest `map_pool`."""
+"""Upper bound of `map_pool`."""
 FREE_CLEARANCE_M: Final = 0.1
 """Clearance of starts at free places, m."""
 NO_WORLDS: Final[I8] = np.zeros(0, np.int64)
-"""Numbers of no worlds."""
+"""Empty array of world numbers."""
 MAX_MAP: Final = 2**63 - 1
-"""Greatest number of a map."""
+"""Upper bound of the number of a map."""
 MAX_STEPS: Final = 1_000_000_000
-"""Steps in one call."""
+"""Highest number of steps in one call."""
 Mask = ArrayLike | None
 
 
 class Errors(TypedDict, total=False):
-    """What all robots of worlds err by."""
+    """Error settings of all robots of worlds."""
 
     sensor_noise: bool
     odometry_error: str
 
 
 class Worlds(ReadOnly):
-    """`n` worlds with the same robots, as arrays with a row for each world. All arrays
-    but copies are live: a step writes them.
+    """`n` worlds with the same robots, as arrays with a row for each world.
 
-    Any thread may call it; calls wait for each other.
+    All arrays except copies are live: a step writes them. Any thread may call the
+    methods; calls wait for each other.
 
     Parameters
     ----------
     scenes : Scene, str, Path, sequence of them, or callable
-        The map of all worlds; several, of which each episode has one, drawn by its
-        seed; or a function that makes the map of a number, which is called by another
-        thread.
+        Map of all worlds; several maps, of which each episode uses one, drawn by its seed;
+        or a function that makes the map of a number, which another thread calls.
     robots : str, Path, RobotSpec, or sequence of them
-        The robots of each world, as for `Simulation.add_robot`: a model, or one for
-        each robot. In the place of a model several may stand: each episode has one of
-        them, drawn by its seed. ``["p3dx", ["amigo", "p3at"]]`` are two robots;
-        ``[["p3dx", "p3at"]]`` is one.
+        Robots of each world, as for `Simulation.add_robot`: a model, or one for each robot.
+        Several models may stand in the place of one; each episode uses one of them, drawn
+        by its seed. ``["p3dx", ["amigo", "p3at"]]`` are two robots; ``[["p3dx", "p3at"]]``
+        is one.
     n : int
         Number of worlds.
     seeds : int or (n,) array of ints
-        Seed of each world; of one number s world i has the seed s + i.
+        Seed of each world; with one number s, world i has the seed s + i.
     step : float
         Simulated time of one step, s.
     threads : int
-        Threads that step worlds; results are the same for any number.
+        Number of threads that step worlds; results are the same for any number.
     map_pool : int
-        So many maps of a function are used at a time: the first `map_pool` in the first
-        `map_pool` episodes of each world, then the next.
+        Number of maps of a function in use at a time: the first `map_pool` maps in the
+        first `map_pool` episodes of each world, then the next ones.
     dtype : dtype
-        Of `ranges`: float32, which are those of a simulation rounded once, or float64.
+        Type of `ranges`: float32, the ranges of a simulation rounded once, or float64.
     sensors : sequence of str, optional
-        Which sensors of each robot measure in every step: ``laser`` is its first,
-        ``laser_2`` its second one, ``sonar`` its ring. Without it lasers, or else the
-        ring.
+        Sensors of each robot that measure in every step: ``laser`` is its first laser,
+        ``laser_2`` its second one, ``sonar`` its ring. Default: lasers, otherwise the ring.
     boxes : sequence of BoxObject
-        Boxes that stand in all maps beside those of the map, as by
-        `Simulation.add_box`. With a mass (``dynamics``) they are pushed. All maps have
+        Boxes that stand in all maps in addition to the map's own, as with
+        `Simulation.add_box`. Boxes with mass (``dynamics``) can be pushed. All maps have
         the same boxes, at any poses.
     max_latency : float, optional
-        Greatest latency with jitter of commands and readings that `param` may set, s;
-        without it that of the models. What is under way takes memory: a scan for each
-        step of it, and two. Rates of commands and of measurements below that of steps
-        need it, too; 0 is enough for them.
+        Highest latency with jitter of commands and readings that `param` may set, s.
+        Default: the highest one of the models. Values under way take memory: one scan for
+        each step of latency, and two. Rates of commands and measurements below the rate of
+        steps also need it; 0 is enough for them.
     **errors
         ``sensor_noise`` and ``odometry_error`` as for `Simulation`.
 
     Raises
     ------
     ArgumentError
-        A parameter is out of its range or of another type, or a robot or a map has what
-        worlds do not support: grippers, joints, draining batteries, error models of
-        devices. A `Simulation` has all of these. Or maps have different boxes.
+        A parameter is out of range or of another type, or maps have different boxes, or
+        worlds do not support a part of a robot or a map: grippers, joints, draining
+        batteries, error models of devices. A `Simulation` supports all of these.
     """
 
     _copying: ClassVar[str] = (
-        "keep a copy of its state (worlds.state.copy()), or copy a world (worlds.world(i))"
+        "keep a copy of the state (worlds.state.copy()), or copy one world "
+        "(worlds.world(i))"
     )
     _instead: ClassVar[Mapping[str, str]] = (
         {
@@ -166,9 +165,9 @@ class Worlds(ReadOnly):
         | {
             "model_id": "call reset(model_id=…)",
             "seeds": "call reset(seeds=…)",
-            "dt": "say the step when they are made: Worlds(…, step=…)",
-            "names": "they are those of the robots",
-            "box_names": "they are those of the boxes",
+            "dt": "set the step when you make the worlds: Worlds(…, step=…)",
+            "names": "they are the names of the robots",
+            "box_names": "they are the names of the boxes",
         }
     )
 
@@ -212,7 +211,7 @@ class Worlds(ReadOnly):
             names=self._robot_sets.names, box_names=self._robot_sets.box_names
         )
         self._robots = slice(len(self.box_names), None)
-        """Rows of robots, behind those of boxes."""
+        """Rows of robots, which follow the boxes."""
         plan = Plan(
             robot_sets=self._robot_sets,
             boxes=len(self.box_names),
@@ -227,14 +226,15 @@ class Worlds(ReadOnly):
             self._maps.count == 1 and not self.box_names and not self._has_lineups
         )
         self._lock = lock()
-        """Calls of several threads take turns: one of them may give up the maps that
-        another one's steps read.
+        """Lock that makes calls of several threads wait for each other.
+
+        Otherwise one thread could drop the maps that another thread's steps read.
         """
         self._batch = Batch(plan, n, self._robot_sets.dt, threads)
         self._copies = Copies(self._batch, self._maps, self._robot_sets, settings)
         self._adopt()
         self._rows = self._batch.rows
-        """Prepares calls of kernels for all worlds: for tasks."""
+        """Function that prepares calls of kernels for all worlds, for tasks."""
         self._log: EpisodeLog | None = None
         self._seeds[:] = own_seeds
         everyone = np.arange(n)
@@ -248,7 +248,7 @@ class Worlds(ReadOnly):
         )
 
     def _adopt(self) -> None:
-        """Make the public arrays of those of the batch."""
+        """Make the public arrays from the arrays of the batch."""
         state = self._batch.state
         counts, seeds = state.all("counts"), state.all("seeds")
         self._counts: I8 = counts
@@ -286,38 +286,44 @@ class Worlds(ReadOnly):
     pose: F8
     """True poses, (n, m, 3) for m robots: m, m, rad."""
     odom: F8
-    """Poses by odometry, each in the frame that begins where its robot began the
-    episode, (n, m, 3): m, m, rad.
+    """Poses by odometry, (n, m, 3): m, m, rad.
+
+    Each is in a frame that starts at the robot's start pose of the episode.
     """
     vel: F8
-    """Velocities forward, leftward and of rotation in robots' own frames, (n, m, 3):
-    m/s, m/s, rad/s.
+    """Velocities in robot frames, (n, m, 3): m/s, m/s, rad/s.
+
+    They are forward, leftward and turning velocities.
     """
     box_pose: F8
     """True poses of the boxes, (n, b, 3) for b boxes: m, m, rad."""
     box_vel: F8
     """Velocities of the boxes in their own frames, (n, b, 3): m/s, m/s, rad/s."""
     ranges: NDArray[Any]
-    """Readings of all `sensors` of each robot one behind the other, (n, m, R), m; NaN
-    where a robot has fewer than R.
+    """Readings of all `sensors` of each robot in a row, (n, m, R), m.
+
+    NaN fills the places of a robot with fewer than R readings.
     """
     contact: I1
-    """What stopped each robot in the last call of `step`, (n, m) int8: 0 nothing, 1 a
-    wall, 2 another robot or a box (`Contact`).
+    """Kind of obstacle that stopped each robot in the last call of `step`, (n, m) int8.
+
+    0: none, 1: a wall, 2: another robot or a box (`Contact`).
     """
     other: I8
-    """Which robot that was, (n, m); box j is m + j, −1 none."""
+    """Number of that robot, (n, m); box j is m + j, −1 none."""
     command: F8
-    """Velocities that robots are to have, (n, m, 3), to be written: forward and
-    leftward, m/s; turn rate, rad/s. Episodes begin with 0.
+    """Commanded velocities, (n, m, 3), writable.
+
+    They are forward and leftward, m/s; turn rate, rad/s. Episodes start with 0.
     """
     state: U1
-    """All that a step hands on to the next one, with the readings, (n, S) bytes, to be
-    written: ``worlds.state[5] = worlds.state[3]`` lets world 5 go on from where world 3
-    is, and ``state.copy()`` keeps all. For worlds of the same arguments only.
+    """Values that a step passes to the next one, with readings, (n, S) bytes, writable.
+
+    ``worlds.state[5] = worlds.state[3]`` lets world 5 continue from the state of world
+    3, and ``state.copy()`` keeps all. Only for worlds of the same arguments.
     """
     tick: I8
-    """Steps done in the present episode, (n,)."""
+    """Number of steps done in the present episode, (n,)."""
     episode: I8
     """Number of the present episode, (n,); the first one is 0."""
     map_id: I8
@@ -325,9 +331,7 @@ class Worlds(ReadOnly):
 
     @property
     def model_id(self) -> I8:
-        """Number of the model of each robot, among those that it may have, (n, m). A
-        copy.
-        """
+        """Number of each robot's model among its possible models, (n, m). A copy."""
         if not self._has_lineups:
             return np.zeros((len(self), len(self.names)), np.int64)
         return self._robot_sets.models[self._lineup_ids]
@@ -345,7 +349,7 @@ class Worlds(ReadOnly):
         return f"<Worlds: {len(self)} of {', '.join(self.names)}>"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: the first worlds, and the first robot of each."""
+        """Return the table for notebooks: first worlds, and first robot of each."""
         rows = [
             (
                 i,
@@ -386,16 +390,18 @@ class Worlds(ReadOnly):
 
     @property
     def seeds(self) -> U8:
-        """Seeds of `Simulation` of the present episodes, (n,) uint64: of episode 0 that
-        of the world. A copy.
+        """`Simulation` seeds of the present episodes, (n,) uint64. A copy.
+
+        The seed of episode 0 is the seed of the world.
         """
         return self._episode_seeds.copy()
 
-    # -- time
+    # -- Time
 
     def step(self, k: int = 1, *, mask: Mask = None) -> None:
-        """Advance all worlds, or those that `mask` says, by `k` steps; then all their
-        sensors measure.
+        """Advance all worlds, or the masked ones, by `k` steps.
+
+        All their sensors measure at the end.
 
         Parameters
         ----------
@@ -409,9 +415,9 @@ class Worlds(ReadOnly):
         ArgumentError
             An argument is wrong.
         WorldFaultError
-            A command, a parameter or a state that was written is wrong. Worlds that it
-            concerns have not moved then, all others have. Its `faults` say why for
-            each. It is an ArgumentError.
+            A written command, parameter or state is wrong. The affected worlds have not moved
+            then; all others have. Its `faults` state the reason for each. It is an
+            ArgumentError.
         """
         if type(k) is not int or not 0 <= k <= MAX_STEPS:
             k = arguments.whole(k, "k", low=0, high=MAX_STEPS)
@@ -430,9 +436,8 @@ class Worlds(ReadOnly):
                 self._log.before(chosen, k)
             try:
                 self._batch.step(k, chosen)
-            except (
-                BaseException
-            ):  # such as Ctrl-C: how far worlds have come is not known
+            # After an interrupt such as Ctrl-C, the progress of the worlds is unknown.
+            except BaseException:
                 if self._log is not None:
                     self._log.lose(np.arange(len(self)) if chosen is None else chosen)
                 raise
@@ -463,40 +468,40 @@ class Worlds(ReadOnly):
         map_id: ArrayLike | None = None,
         model_id: ArrayLike | None = None,
     ) -> None:
-        """Begin the next episode of all worlds, or of those that `mask` says: all at
-        rest at their starts, tick 0. Other worlds go on.
+        """Start the next episode of all worlds, or of the masked ones.
+
+        All bodies are at rest at their starts, and the tick is 0.
 
         Parameters
         ----------
         mask : (n,) bool or int array, optional
-            Which worlds, or their numbers; what follows has a row for each of these k
-            worlds, in the order of the numbers.
+            Which worlds, or their numbers; the following arguments have a row for each of these
+            k worlds, in the order of the numbers.
         seeds : int or (k,) array of ints, optional
-            New seeds of the worlds that begin anew, with episode 0; without it, the
-            number of their episode grows by one.
+            New seeds of the worlds, which start with episode 0. Without them, the number of
+            their episode grows by one.
         poses : (k, m, 3) or (m, 3) array, "free", or callable, optional
-            Where the robots begin: m, m, rad; "free": at places that `sample_free`
-            draws in the new episode; a function gets the seeds of the new episodes,
-            (k,) uint64, and gives such an array; else where `Simulation.add_robot`
-            would put them.
+            Start poses of the robots: m, m, rad. "free": places that `sample_free` draws in the
+            new episode. A function gets the seeds of the new episodes, (k,) uint64, and returns
+            such an array. Default: the places that `Simulation.add_robot` would choose.
         box_poses : (k, b, 3) or (b, 3) array, or callable, optional
-            Where the boxes begin, in the same way; else where the map has them.
+            Start poses of the boxes, in the same form. Default: their poses in the map.
         map_id : int or (k,) array of ints, optional
-            Numbers of maps; else each is drawn by the seed of the episode.
+            Numbers of maps. Default: drawn by the seed of the episode.
         model_id : (k, m) or (m,) array of ints, optional
-            Number of the model of each robot among those that it may have; else drawn
-            in the same way. A world in which a robot gets another model has the
+            Number of each robot's model among the models that it may have. Default: drawn by
+            the seed of the episode. A world in which a robot gets another model has the
             parameters (`param`) of its models again.
 
         Raises
         ------
         ArgumentError
-            An argument is out of its range or of another shape, or there is no room:
-            nothing has begun then.
+            An argument is out of range or of another shape, or there is no room. No episode has
+            started then.
         WorldFaultError
-            A parameter or a state that was written is wrong: all have begun then, but
-            in the worlds that it concerns `ranges` are NaN. Its `faults` say why for
-            each. It is an ArgumentError.
+            A written parameter or state is wrong. All episodes have started then, but in the
+            affected worlds `ranges` are NaN. Its `faults` state the reason for each. It is an
+            ArgumentError.
         """
         chosen = np.arange(len(self)) if mask is None else self._chosen(mask)
         if not len(chosen):
@@ -519,7 +524,7 @@ class Worlds(ReadOnly):
         map_id: ArrayLike | None,
         model_id: ArrayLike | None,
     ) -> None:
-        """`reset` of these worlds, however they are to begin."""
+        """Start the next episode of these worlds; see `reset`."""
         k = len(chosen)
         is_free = isinstance(poses, str) and poses == "free"
         seeds_before = self._seeds[chosen]
@@ -563,15 +568,17 @@ class Worlds(ReadOnly):
         try:
             starts = self._starts_of_episodes(chosen, given, boxes, is_free=is_free)
         except BaseException:
-            # also of a function that makes maps
+            # A function that makes maps may also raise. Restore the numbers as they
+            # were.
             self._counts[chosen], self._seeds[chosen] = before, seeds_before
             raise
 
         self._begin(chosen, starts, robot_sets != before[:, ROBOT_SET])
 
     def _restarted(self, chosen: I8, poses: NDArray[Any]) -> bool:
-        """`reset` for the usual case, by fewer calls: the next episodes of worlds in
-        the only map, at given poses. False: it is another.
+        """Reset worlds in the usual case with fewer calls; False for other cases.
+
+        The usual case is the next episode in the only map, at given poses.
         """
         if (
             self._log is not None
@@ -592,8 +599,9 @@ class Worlds(ReadOnly):
     def _starts_of_episodes(
         self, chosen: I8, poses: F8 | None, boxes: F8 | None, *, is_free: bool
     ) -> F8:
-        """Put worlds into the maps whose numbers are set; where boxes and robots begin,
-        (k, b + m, 3).
+        """Move worlds to the maps of their numbers.
+
+        Returns the start poses of boxes and robots, (k, b + m, 3): m, m, rad.
         """
         self._refuse(self._settle(chosen), chosen)
         count = len(self.box_names)
@@ -626,8 +634,9 @@ class Worlds(ReadOnly):
         )
 
     def _begin(self, chosen: I8, poses: F8, is_other: NDArray[np.bool_]) -> None:
-        """Begin episodes at these poses. `is_other`: which of these worlds, (k,), have
-        other models than before.
+        """Start episodes at these poses.
+
+        `is_other` marks the worlds, (k,), whose models differ from before.
         """
         if self._has_lineups:
             self._batch.equip(chosen[is_other])
@@ -642,21 +651,23 @@ class Worlds(ReadOnly):
             )
 
     def _settle(self, chosen: I8 | None = None) -> I8:
-        """Let worlds have the maps and robots whose numbers they have; of `chosen`
-        alone it is less work. NotNowError: all is closed.
+        """Give worlds the maps and robots of their numbers.
 
-        Returns the worlds whose state was written with numbers that are none. They must
-        not be called.
+        If possible, only the worlds in `chosen` are treated.
+
+        Raise NotNowError if the worlds are closed. Returns the worlds whose written
+        state has invalid numbers. Kernels must not be called for them.
         """
         if self._is_closed:
             raise NotNowError(
-                "these worlds are closed; world(i) gives a simulation that goes on"
+                "these worlds are closed; world(i) returns a simulation that continues"
             )
 
         if self._is_settled(chosen):
             return NO_WORLDS
         wrong, maps, robot_sets = self._wrong_numbers(), self._map_ids, self._lineup_ids
-        # the arrays that their arguments are stay valid
+        # Worlds with invalid numbers get valid arrays, because every row of arguments
+        # is read.
         if len(wrong):
             maps, robot_sets = maps.copy(), robot_sets.copy()
             maps[wrong] = np.delete(maps, wrong)[0] if len(wrong) < len(maps) else 0
@@ -668,15 +679,17 @@ class Worlds(ReadOnly):
         return wrong
 
     def _is_settled(self, chosen: I8 | None) -> bool:
-        """Whether worlds, or `chosen` alone, have the maps and robots whose numbers
-        they have.
+        """Return whether worlds have the maps and robots of their numbers.
+
+        With `chosen`, only these worlds are checked.
         """
         if not self._has_maps or (
             self._has_lineups and not self._batch.has_lineups(self._lineup_ids)
         ):
             return False
 
-        if self._maps.count == 1:  # kernels look at it
+        # With one map the kernels check the number.
+        if self._maps.count == 1:
             return True
         if chosen is not None and not self._maps.are_many:
             numbers = self._map_ids[chosen]
@@ -687,7 +700,7 @@ class Worlds(ReadOnly):
         return self._batch.is_in(self._map_ids)
 
     def _wrong_numbers(self) -> I8:
-        """Worlds in whose state the number of the map or of the models is none."""
+        """Return the worlds whose state has an invalid number of a map or of models."""
         wrong = self._map_ids < 0
         if self._maps.count is not None:
             wrong |= self._map_ids >= self._maps.count
@@ -699,18 +712,14 @@ class Worlds(ReadOnly):
         return np.flatnonzero(wrong)
 
     def _refuse(self, wrong: I8, chosen: I8 | None = None) -> None:
-        """Raise WorldFaultError if one of these worlds is among those that `_settle`
-        has found to be wrong.
-        """
+        """Raise WorldFaultError if `wrong` (see `_settle`) has one of these worlds."""
         if len(wrong) and chosen is not None:
             wrong = np.intersect1d(wrong, chosen)
         if len(wrong):
             raise WorldFaultError({i: self._number_words(i) for i in wrong.tolist()})
 
     def _number_words(self, i: int) -> str:
-        """What is wrong with the number of the map, or of the models, of a world that
-        `_settle` has found to be wrong.
-        """
+        """Describe the invalid number of a map or of models of a world (see `_settle`)."""
         number, none, count = self._map_ids[i], "there is no map", self._maps.count
         if number >= 0 and (count is None or number < count):
             number, none, count = (
@@ -723,11 +732,11 @@ class Worlds(ReadOnly):
         return f"{none} {number}{known}, as its state says"
 
     def _use_maps(self, numbers: I8) -> None:
-        """Put worlds into the maps of their numbers, which are there."""
+        """Move worlds to the existing maps of their numbers."""
         for number in self._batch.missing(numbers):
             self._batch.add_grid(number, self._maps[number].grid)
-        # here all worlds move, also those whose state was written: a grid that is
-        # dropped is that of none
+        # All worlds move here, also worlds with a written state, so that no world uses
+        # a dropped grid.
         for number in self._maps.spare(numbers):
             self._batch.drop_grid(number)
         moved = self._batch.moved(numbers)
@@ -735,19 +744,19 @@ class Worlds(ReadOnly):
         self._has_maps = True
 
     def _chosen(self, mask: ArrayLike) -> I8:
-        """Numbers of the worlds that a mask says; those that it names, in their order."""
+        """Return the numbers of the masked worlds; numbers in a mask keep their order."""
         try:
             given = np.asarray(mask)
-        except ValueError:  # rows of different lengths
+        # NumPy refuses rows of different lengths.
+        except ValueError:
             given = np.zeros(())
 
         if given.dtype.char == "?" and given.shape == self._shape:
             return given.nonzero()[0]
         if not given.size and given.ndim == 1:
             return np.zeros(0, np.int64)
-        if (
-            given.dtype.kind in "iu" and given.dtype.char != "B" and given.ndim == 1
-        ):  # bytes may be meant as flags
+        # Bytes are refused, because the caller may mean flags.
+        if given.dtype.kind in "iu" and given.dtype.char != "B" and given.ndim == 1:
             numbers = given.astype(np.int64)
             if are_different(numbers, len(self)):
                 return numbers
@@ -758,9 +767,7 @@ class Worlds(ReadOnly):
         )
 
     def _faults(self, chosen: I8 | None) -> dict[int, str]:
-        """Which of these worlds the last call could not advance, or begin an episode
-        in, and why.
-        """
+        """Return the reason for each of these worlds for which the last call failed."""
         if not self._batch.has_failed:
             return {}
         faults = self._batch.faults(None)
@@ -770,7 +777,7 @@ class Worlds(ReadOnly):
         }
 
     def _check_begun(self, chosen: I8) -> None:
-        """Raise WorldFaultError if one of these worlds could not begin an episode."""
+        """Raise WorldFaultError if one of these worlds could not start an episode."""
         if self._batch.has_failed:
             failed = self._failed(chosen)
             for name, nothing in (
@@ -783,11 +790,11 @@ class Worlds(ReadOnly):
             if self._log is not None:
                 self._log.lose(failed)
             raise WorldFaultError(
-                self._faults(chosen), "; its episode has begun, without readings"
+                self._faults(chosen), "; its episode has started, without readings"
             )
 
     def _words(self, fault: Fault, i: int) -> str:
-        """What is wrong in a world."""
+        """Describe the fault of a world."""
         drive = self._batch.state.all("drive")[:, self._robots]
         live = {
             "pose": self.pose,
@@ -812,7 +819,7 @@ class Worlds(ReadOnly):
 
         def values(name: str) -> NDArray[Any]:
             found: NDArray[Any] = (live[name] if name in live else self.param(name))[i]
-            # with other models there may be more sensors
+            # With other models there may be more sensors.
             return found[
                 : len(beams)
                 if name in BEAMS
@@ -824,37 +831,34 @@ class Worlds(ReadOnly):
         return words(fault, values, owners, self._robot_sets.late_steps, self.dt)
 
     def _failed(self, chosen: I8 | None) -> I8:
-        """Numbers of those of these worlds that the last call could not advance."""
+        """Return the numbers of these worlds for which the last call failed."""
         failed = self._batch.faults(chosen).nonzero()[0]
         return failed if chosen is None else chosen[failed]
 
     def sample_free(
         self, mask: Mask = None, *, clearance: float = 0.1, reachable: bool = True
     ) -> F8:
-        """Draw places where the robots touch nothing: for starts, or for goals. Nothing
-        moves.
+        """Draw places at which the robots touch nothing, for starts or for goals.
 
-        Draws are functions of seed and episode of each world, of the robot, and of the
-        number of the call for the world in its episode.
+        Nothing moves. Draws are functions of seed and episode of each world, of the
+        robot, and of the number of the call for the world in its episode.
 
         Parameters
         ----------
         mask : (n,) bool or int array, optional
-            Which worlds, or their numbers; the places have the order of the numbers.
+            Which worlds, or their numbers; places have the order of the numbers.
         clearance : float
-            Each robot, as a circle, is at least so far from walls, from boxes, and from
-            the others, m.
+            Least distance of each robot, as a circle, from walls, boxes, and other robots, m.
         reachable : bool
-            All places of a robot are in one region of the map: that of the map's home,
-            else, and of a map without a home, the largest within its walls; see
-            `Simulation.random_free_poses`, which also says where places are in open
-            worlds.
+            Whether all places of a robot must be in one region of the map. It is the region of
+            the map's home, otherwise the largest one within its walls. See
+            `Simulation.random_free_poses`, also for places in open worlds.
 
         Returns
         -------
         (k, m, 3) float64 array
-            A pose for each robot of these k worlds: m, m, rad. Headings are uniform,
-            and so are places in free space.
+            Pose of each robot of these k worlds: m, m, rad. Places are uniform in free space,
+            and headings are uniform.
 
         Raises
         ------
@@ -872,7 +876,7 @@ class Worlds(ReadOnly):
     def _sampled(
         self, chosen: I8, boxes: F8 | None, clearance: float, *, reachable: bool
     ) -> F8:
-        """Places in the maps that these worlds are in, by `sample_free` and `reset`."""
+        """Draw places in the maps of these worlds, for `sample_free` and `reset`."""
         if not len(chosen):
             return np.zeros((0, len(self.names), 3))
         places = self._batch.draw(
@@ -903,21 +907,22 @@ class Worlds(ReadOnly):
         boxes: bool = True,
         out: F8 | None = None,
     ) -> F8:
-        """Ranges to walls from places in the worlds: for maps, and for particle
-        filters. Robots are not seen.
+        """Return ranges from places to walls, for mapping and particle filters.
+
+        Robots are invisible.
 
         Parameters
         ----------
         xy : (n, k, 2) or (k, 2) array
             k places in each world, or the same in all of them, m.
         bearing : (n, k) array
-            Directions in the world, rad.
+            Directions in the world frame, rad.
         range_max : float
-            Where nothing is nearer, this is the range, m.
+            Range returned if nothing is nearer, m.
         boxes : bool
-            Boxes are seen, too, where they are now.
+            Whether boxes are visible, at their present poses.
         out : (n, k) float64 array, optional
-            Where ranges are written.
+            Array to write ranges into.
 
         Returns
         -------
@@ -927,7 +932,7 @@ class Worlds(ReadOnly):
         Raises
         ------
         ArgumentError
-            An argument is not finite, out of its range or of another shape.
+            An argument is not finite, out of range or of another shape.
         """
         range_max = arguments.number(
             range_max, "range_max", low=0.0, high=1e6, unit="m"
@@ -968,28 +973,29 @@ class Worlds(ReadOnly):
     def near_walls(
         self, xy: ArrayLike | None = None, *, reach: float, count: int = 8
     ) -> F8:
-        """The walls that stop robots and are nearest to places in the worlds: for
-        methods that avoid them.
+        """Return the walls nearest to places, for methods of collision avoidance.
+
+        Only walls that stop robots count.
 
         Parameters
         ----------
         xy : (n, k, 2) or (k, 2) array, optional
-            k places in each world, or the same in all of them, m; without it where the
-            robots are.
+            k places in each world, or the same in all of them, m. Default: the positions of the
+            robots.
         reach : float
-            Walls that are farther away are left out, m.
+            Greatest distance of a wall, m.
         count : int
             Number of walls, 1 … 64.
 
         Returns
         -------
         (n, k, count, 4) float64
-            Their ends, x and y, m, the nearest first; NaN where there are fewer.
+            Ends of walls, x and y, m, nearest first; NaN fills missing walls.
 
         Raises
         ------
         ArgumentError
-            An argument is not finite, out of its range or of another shape.
+            An argument is not finite, out of range or of another shape.
         """
         reach = arguments.number(
             reach, "reach", low=0.0, high=MAX_WALL_REACH_M, unit="m"
@@ -1006,28 +1012,40 @@ class Worlds(ReadOnly):
 
         return walls
 
-    # -- more of what a world is
+    # -- Parameters and single worlds
 
     def param(self, name: str) -> NDArray[Any]:
-        """The live array of a parameter, to be written: each world, and each robot or
-        sensor, has its own. Resets leave them as they are.
+        """Return the live, writable array of a parameter.
 
-        ===================================  ==========================================================================
-        ``max_speed``, ``top_speed``         (n, m, 3): limits of speeds that count both, m/s, m/s, rad/s; 0 … 1000
-        ``accel``, ``decel``                 (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is immediate
-        ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional errors of odometry
-        ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each transducer of a ring, m
+        Each world, and each robot or sensor, has its own value. Resets do not change
+        them.
+
+        ===================================  =================================================
+        ``max_speed``, ``top_speed``         (n, m, 3): speed limits, both of which apply,
+                                             m/s, m/s, rad/s; 0 … 1000
+        ``accel``, ``decel``                 (n, m, 3): ramps, m/s², m/s², rad/s²; 0 is
+                                             immediate
+        ``odometry_error_low``, ``…_high``   (n, m, 3): least and greatest proportional
+                                             errors of odometry
+        ``range_min``, ``range_max``         (n, b): limits of ranges of each laser, and each
+                                             transducer of a ring, m
         ``range_noise``, ``bearing_noise``   (n, b): half-widths of their errors, m, rad
-        ``range_missing``                    (n, b): shares of readings without a return, 0 … 1
-        ``range_latency``, ``range_jitter``  (n, d): of readings of each laser and ring, s; jitter at most latency
-        ``range_rate``                       (n, d): of measurements of each laser and ring, Hz; 0: in each step
-        ``command_latency``, ``…_jitter``    (n, m): of commands, s; jitter at most latency
-        ``command_rate``                     (n, m): of robots' control cycles, Hz; 0: each step is one
-        ``command_scale``                    (n, m, 3): what velocity commands are multiplied by
-        ``wheel_ratio``                      (n, m): right wheel's diameter by the left one's; 0.5 … 2
-        ===================================  ==========================================================================
+        ``range_missing``                    (n, b): fraction of readings without a return,
+                                             0 … 1
+        ``range_latency``, ``range_jitter``  (n, d): latency and jitter of readings of each
+                                             laser and ring, s; jitter at most latency
+        ``range_rate``                       (n, d): measurement rate of each laser and ring,
+                                             Hz; 0: in each step
+        ``command_latency``, ``…_jitter``    (n, m): latency and jitter of commands, s;
+                                             jitter at most latency
+        ``command_rate``                     (n, m): rate of robots' control cycles, Hz; 0:
+                                             each step is one
+        ``command_scale``                    (n, m, 3): factors of velocity commands
+        ``wheel_ratio``                      (n, m): diameter of the right wheel divided by
+                                             the left one's; 0.5 … 2
+        ===================================  =================================================
 
-        Latencies may be up to `max_latency`, and rates below that of steps need it.
+        Latencies may be up to `max_latency`, and rates below the rate of steps need it.
         Cycles and measurements are counted from tick 0 of each episode.
 
         Raises
@@ -1039,14 +1057,13 @@ class Worlds(ReadOnly):
         return parameter(self._batch.state, name, self._robots)
 
     def world(self, i: int) -> Simulation:
-        """A simulation in the state of world `i`: it goes on as the world does, and is
-        independent of it.
+        """Return an independent simulation that continues from the state of world `i`.
 
         Raises
         ------
         ArgumentError
-            There is no world of that number, or its state was written and is none of
-            these worlds.
+            There is no world of that number, or its written state does not belong to these
+            worlds.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
         with self._lock:
@@ -1055,14 +1072,14 @@ class Worlds(ReadOnly):
                 return self._going_on(i)
             except BotyardError as error:
                 raise ArgumentError(
-                    f"world {i}: its state is not one of these worlds: {error}"
+                    f"world {i}: its state does not belong to these worlds: {error}"
                 ) from error
 
     def _going_on(self, i: int) -> Simulation:
-        """`world` of a number that is one."""
+        """Return the simulation of a world with a valid number."""
         sim = self._copies.simulation(self._batch.state, i)
-        # what was commanded since the last step, which the next one takes; others have
-        # their targets, or wait for what is under way
+        # The next step takes commands written since the last one. Robots without a new
+        # command keep their targets, or wait for commands under way.
         of = {
             name: self._batch.state.of(i, name)[self._robots]
             for name in ("channel", "target", "sent_due")
@@ -1075,14 +1092,13 @@ class Worlds(ReadOnly):
 
         return sim
 
-    # -- episodes again
+    # -- Repetition of episodes
 
     def keep_episodes(self) -> None:
-        """Keep what is needed to do the last episodes of each world again, see
-        `repeat`: from the next one of each on, or from tick 0.
+        """Keep the data to repeat the last episodes of each world, see `repeat`.
 
-        It takes 56 bytes for each call of `step`, robot and world, and two states of
-        each world.
+        It starts with the next episode of each world, or at tick 0. It takes 56 bytes
+        for each call of `step`, robot and world, and two states of each world.
         """
         with self._lock:
             if self._log is None:
@@ -1097,26 +1113,25 @@ class Worlds(ReadOnly):
                 )
 
     def repeat(self, i: int, episode: int | None = None) -> Episode:
-        """The present episode of a world, or the one before it, to be done again alone:
-        ``worlds.repeat(5).record("run.mcap")``.
+        """Return the present episode of a world, or the previous one, for repetition.
 
-        All is the same, to the last bit: maps, starts, commands, and parameters that
-        were written.
+        For example ``worlds.repeat(5).record("run.mcap")``. The repetition is the same
+        to the last bit: maps, starts, commands, and written parameters.
 
         Parameters
         ----------
         i : int
             Number of the world.
         episode : int, optional
-            Number of the episode; without it, the present one, as far as it has come.
+            Number of the episode. Default: the present one up to now.
 
         Raises
         ------
         ArgumentError
             There is no world of that number.
         NotNowError
-            The episode is not kept: `keep_episodes` was not called before it began, it
-            is too long ago, or somebody has written `state`.
+            The episode is not kept: `keep_episodes` was not called before it started, it is too
+            old, or `state` was written.
         """
         i = arguments.whole(i, "i", low=0, high=len(self) - 1)
         if self._log is None:
@@ -1146,8 +1161,9 @@ class Worlds(ReadOnly):
         )
 
     def close(self) -> None:
-        """End all threads; so does the end of ``with Worlds(…) as worlds``. Steps and
-        resets raise `NotNowError` then; arrays stay.
+        """End all threads, as ``with Worlds(…) as worlds`` does at its end.
+
+        Later steps and resets raise `NotNowError`; arrays stay.
         """
         with self._lock:
             self._is_closed = True
