@@ -507,7 +507,7 @@ class ChipmunkDynamics:
             not max(abs(found.x), abs(found.y)) <= MAX_COORDINATE
         ):  # also where it is not a number
             log.warning(
-                "%s was thrown out of the world; it is put back and stands still",
+                "%s was thrown out of the world; it is put back at rest",
                 mass.name,
             )
             solver.place(mass.name, old)

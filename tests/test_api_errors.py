@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "name bytes": (lambda s, r: s.add_robot("p3dx", name="a\nb"), r'found "a\\nb"'),
     "name taken": (
         lambda s, r: s.add_robot("p3dx", name="bob"),
-        '"bob" is there already',
+        '"bob" already exists',
     ),
     "pose of two": (
         lambda s, r: s.add_robot("p3dx", pose=(1, 2)),

@@ -629,7 +629,7 @@ def test_models_that_are_gone_are_remembered_for_some_time(
     )
     sim.restore(states[-2])
     digest = sim.digest()
-    with pytest.raises(StateError, match='the box "crate" of crate is not here'):
+    with pytest.raises(StateError, match='the box "crate" of crate is not known'):
         sim.restore(states[0])
     assert sim.digest() == digest
 
@@ -648,16 +648,16 @@ def test_foreign_damaged_and_huge_bytes_are_refused() -> None:
     state = sim.save_state()
     digest = sim.digest()
     for wrong, why in (
-        (b"", "found something else"),
-        (b"x" * 100, "found something else"),
+        (b"", "found other data"),
+        (b"x" * 100, "found other data"),
         (state[:-1], "damaged"),
         (state[:60] + b"?" + state[61:], "damaged"),
         (
             changed(state, len(MAGIC), struct.pack("<I", 2**31)),
             "a head of 2147483648 bytes",
         ),
-        (changed(state[:-9] + state[-8:], len(MAGIC), b""), "ends in the column"),
-        (changed(state + b"x" * 8, 0, MAGIC), "more than its columns"),
+        (changed(state[:-9] + state[-8:], len(MAGIC), b""), "ends within the column"),
+        (changed(state + b"x" * 8, 0, MAGIC), "no bytes after the columns"),
     ):
         with pytest.raises(StateError, match=why):
             sim.restore(wrong)

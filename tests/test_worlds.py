@@ -874,6 +874,6 @@ def test_a_rate_that_needs_room_is_named() -> None:
     worlds.param("command_rate")[1] = 4.0
     with pytest.raises(
         ArgumentError,
-        match=r"say max_latency, .* \(command_rate of p3dx: expected 10 … 1e\+06, found 4\)",
+        match=r"set max_latency, .* \(command_rate of p3dx: expected 10 … 1e\+06, found 4\)",
     ):
         worlds.step()

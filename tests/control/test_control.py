@@ -375,7 +375,7 @@ def test_too_many_on_one_place(control: Control) -> None:
     control.sim.add_robots("p3dx", [(20.0 + i, 0.0, 0.0) for i in range(6)])
     names = list(control.sim.robots)
     wild = dataclasses.replace(CHANGER, ignores_crowd_limit=False)
-    with pytest.raises(WorldError, match="others stand on that place already"):
+    with pytest.raises(WorldError, match="other bodies are already on that place"):
         control.do(wild, Place(to=tuple((n, Pose(50.0, 50.0, 0.0)) for n in names)))
     control.do(OWNER, Place(to=tuple((n, Pose(60.0, 50.0, 0.0)) for n in names)))
 

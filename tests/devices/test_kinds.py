@@ -517,7 +517,7 @@ def test_a_state_with_a_device_that_is_not_here_is_refused(
     sim.add_robot(find_robot("p3dx").fitted(MeterSpec()), "r")
     state = sim.save_state()
     monkeypatch.delitem(devices._KNOWN, "way_meter")
-    with pytest.raises(StateError, match='a table "way" of a device that is not here'):
+    with pytest.raises(StateError, match='a table "way" of a device that is not installed'):
         Simulation().restore(state)
 
 

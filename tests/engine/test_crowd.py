@@ -42,7 +42,7 @@ def test_a_place_takes_so_many_and_no_more() -> None:
     for i in range(1, MAX_PER_PLACE):
         sim.crowd.enter(f"r{i}", 0.1, 0.0)  # r0 stands there
     with pytest.raises(
-        CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"
+        CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
     ):
         sim.crowd.enter("r7", 0.0, 0.0)
 
@@ -82,7 +82,7 @@ def test_who_may_enter_a_place_is_as_counting_all_distances_says(
         )
         if others >= MAX_PER_PLACE:
             with pytest.raises(
-                CommandError, match=f": {others} others stand on that place already"
+                CommandError, match=f": {others} other bodies are already on that place"
             ):
                 sim.crowd.enter(name, *to)
         else:
@@ -128,7 +128,7 @@ def test_clients_that_heap_up_their_robots_are_told(way: str) -> None:
     assert there == MAX_PER_PLACE
     assert (
         sum(
-            "others stand on that place already" in text
+            "other bodies are already on that place" in text
             for line in lines
             for text in line.log
         )
@@ -170,7 +170,7 @@ def test_who_may_be_added_where() -> None:
         control.do(wild, AddRobot(model="p3dx", pose=Pose(0.1, 0.0, 0.0)))
     before = len(sim.robots)
     with pytest.raises(
-        CommandError, match=f"{MAX_PER_PLACE} others stand on that place already"
+        CommandError, match=f"{MAX_PER_PLACE} other bodies are already on that place"
     ):
         control.do(wild, AddRobot(model="p3dx", pose=Pose()))
 

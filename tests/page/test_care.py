@@ -199,7 +199,7 @@ def test_what_cannot_be_added_is_said_and_what_was_typed_stays(
     expect(name).to_have_value("")
     many.fill("1")
     one.button("Add seekur").click()
-    toast(one, 'a body named "r1" is there already')
+    toast(one, 'a body named "r1" already exists')
     expect(name).to_have_value("r1")
     name.fill("fred")
     one.button("Add seekur").click()

@@ -474,8 +474,7 @@ class RangeDevices:
         return self._out[0].value if self._out else (np.zeros(0), np.zeros(0, np.int16))
 
     def take(self, engine: Engine, numbers: NDArray[np.int64]) -> None:
-        """Measure with the devices of these numbers, (n,) int64, unless the step did.
-        """
+        """Measure with the devices of these numbers, (n,) int64, unless the step did."""
         self._built(engine)
         missing = numbers[~self._taken[numbers]]
         if len(missing):

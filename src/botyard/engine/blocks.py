@@ -1,6 +1,4 @@
-"""Blocks of memory for many worlds: one row for each, in which arrays lie at the same
-places.
-"""
+"""Blocks of memory for many worlds: each row has its arrays at the same offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from botyard.engine.layout import U1
 
 ALIGNMENT: Final = 64
-"""Rows begin at multiples of this many bytes: the cache lines of processors."""
+"""Alignment of rows, bytes: the size of a processor's cache line."""
 
 
 class Blocks:
@@ -25,7 +23,7 @@ class Blocks:
     count : int
         Number of rows.
     fields : iterable of (name, dtype, shape)
-        The arrays of a row.
+        Arrays of a row.
 
     Attributes
     ----------
@@ -50,13 +48,13 @@ class Blocks:
         self.bytes: U1 = room[begin : begin + count * size].reshape(count, size)
 
     def of(self, row: int, name: str) -> NDArray[Any]:
-        """An array of a row, contiguous."""
+        """Return an array of a row, contiguous."""
         at, kind, shape = self._fields[name]
         size = kind.itemsize * math.prod(shape)
         return self.bytes[row, at : at + size].view(kind).reshape(shape)
 
     def all(self, name: str, *, writeable: bool = True) -> NDArray[Any]:
-        """An array of all rows, (n, …)."""
+        """Return an array of all rows, (n, …)."""
         at, kind, shape = self._fields[name]
         count, size = self.bytes.shape
         steps = np.zeros((1, *shape), kind).strides[1:]

@@ -1,5 +1,6 @@
-"""Makes arrays of descriptions: the only module that knows both the model and the
-engine's layout.
+"""Conversion of descriptions to arrays.
+
+Only this module knows both the model and the engine's layout.
 """
 
 from __future__ import annotations
@@ -36,36 +37,40 @@ from botyard.numerics.elementary import atan2, hypot
 
 T = TypeVar("T", bound=np.generic)
 MIN_CELL = 0.1
-"""Least edge of a grid cell, m (the size that measured best, reference performance.md
-§2).
-"""
+"""Least edge of a grid cell, m: the fastest one measured (performance.md §2)."""
 MAX_CELLS = 4e6
-"""Cells of a grid: larger maps get larger cells."""
+"""Highest number of cells in a grid: larger maps get larger cells."""
 MAX_ENTRIES = 2e7
-"""Entries of walls in all cells together, 44 bytes each: maps with many long walls get
-larger cells.
+"""Highest number of wall entries in all cells together, 44 bytes each.
+
+Maps with many long walls get larger cells.
 """
 CELLS_PER_ENTRY = 4.0
-"""Cells of a grid per entry: maps with few walls get larger cells, so that the whole
-grid stays in a cache of the processor.
+"""Number of cells in a grid per entry.
+
+Maps with few walls get larger cells, so that the whole grid fits into a cache of the
+processor.
 """
 MAX_ENDS_PER_CELL = 50.0
-"""Ends of walls that share the cell of another end, on average. With more, cells get
-smaller than `CELLS_PER_ENTRY` says: a few stray points far outside would else put the
-whole map into one cell.
+"""Highest mean number of wall ends that share the cell of another end.
+
+With more, cells get smaller than `CELLS_PER_ENTRY` demands. Otherwise a few stray
+points far outside would put the whole map into one cell.
 """
 SAMPLED_ENDS = 20_000
-"""Size of the sample of ends of walls by which that is estimated."""
+"""Size of the sample of wall ends for that estimate."""
 MAX_ONE_BY_ONE = 8
-"""So many bodies are put into `Bodies.order`, or taken out of `Bodies`, one by one;
-with more all is made anew.
+"""Number of bodies up to which they are inserted or removed one by one.
+
+With more bodies, `Bodies.order` or all of `Bodies` is made anew.
 """
 GRID_PADDING = 2
-"""Empty cells around the map's bounds."""
+"""Number of empty cells around the map's bounds."""
 GRID_PHASE = 3 / 32
-"""Offset of the borders of cells from multiples of the cell's edge, in cells. Outlines
-of map points lie on such multiples: on a border each of them would be entered in the
-cells of both sides.
+"""Offset of cell borders from multiples of the cell's edge, in cells.
+
+Outlines of map points lie on such multiples. On a border each of them would be entered
+in the cells of both sides.
 """
 
 
@@ -78,32 +83,32 @@ class BodySpec:
     name : str
         Unique name.
     parts : tuple of outlines
-        Polygons in the body's frame, m.
+        Polygons in the body frame, m.
     kinematics : Kinematics
-        How it can move.
+        Kind of drive and limits of motion.
     ramps : str
-        How a step goes through a ramp, see `RobotSpec.ramps`.
+        Integration of ramps within a step, see `RobotSpec.ramps`.
     odometry_error : Axes
-        Greatest proportional errors.
+        Highest proportional errors.
     odometry_error_low : Axes or None
-        Least ones; None: the negatives of the greatest.
+        Lowest proportional errors; None: the negatives of the highest.
     odometry_drift : OdometryDrift
         Random errors by distance and angle.
     perfect_odometry : bool
-        Odometry is the true pose.
+        Whether odometry is the true pose.
     odometry_origin : Pose or None
-        World pose of the origin of odometry when it starts; None: its start pose.
+        World pose of the origin of odometry at its start; None: the start pose.
     wheel_ratio : float
-        Diameter of the right wheel by that of the left one.
+        Diameter of the right wheel divided by the left one's.
     commands : CommandSpec
-        How commands reach it.
+        Latency, rate and scale of commands.
     returns : Returns
         Visibility.
     feels : bool
         Whether contacts are reported (`State.contact`).
     dynamics : DynamicsSpec or None
-        Mass, friction, damping; None: a kinematic body, which moves as commanded and is
-        pushed by nothing.
+        Mass, friction, damping; None: a kinematic body, which moves as commanded and
+        cannot be pushed.
     """
 
     name: str
@@ -127,22 +132,24 @@ class BodySpec:
         return body_uid(self.name)
 
     def mask(self, seen: Visible) -> int:
-        """`State.mask` for classes of visibility: a body with mass does not stop
-        others, they push it.
+        """Return `State.mask` for classes of visibility.
+
+        A body with mass does not stop other bodies: they push it.
         """
         return int(seen if self.dynamics is None else seen.with_mass())
 
     @property
     def control(self) -> Control:
-        """What drives it at creation."""
+        """Kind of drive at creation."""
         if self.dynamics is None:
             return Control.NONE
         return Control.MOTORS if self.kinematics.drives else Control.FORCE
 
 
 def robot_body(spec: RobotSpec, name: str) -> BodySpec:
-    """The body of a robot: its outline and the cases of sensors that stick out of it
-    (COL-002, COL-010).
+    """Return the body of a robot: its outline and protruding cases of sensors.
+
+    See COL-002 and COL-010.
     """
     parts = [spec.outline, *spec.parts]
     for laser in spec.lasers:
@@ -172,15 +179,17 @@ def robot_body(spec: RobotSpec, name: str) -> BodySpec:
 
 
 def box_body(box: BoxObject) -> BodySpec:
-    """The body of a movable box of the map."""
+    """Return the body of a movable box of the map."""
     return BodySpec(
         name=box.name, parts=box.outlines, returns=box.returns, dynamics=box.dynamics
     )
 
 
 class _Polygon(NamedTuple):
-    """Columns of `Bodies` for a polygon: `turn`, `edge`, distance of its farthest
-    corner from the origin, half its least width, m.
+    """Columns of `Bodies` for a polygon.
+
+    They are `turn`, `edge`, the distance of the farthest corner from the origin, and
+    half the least width, m.
     """
 
     turn: float
@@ -190,17 +199,18 @@ class _Polygon(NamedTuple):
 
 
 def convexity(part: Outline) -> float:
-    """`Bodies.turn` of a polygon. It is convex when it turns the same way at every
-    corner, once around in all.
+    """Return `Bodies.turn` of a polygon.
+
+    A polygon is convex if it turns the same way at every corner, and once around in
+    all.
     """
     edges = [
         (b[0] - a[0], b[1] - a[1])
         for a, b in zip(part, (*part[1:], part[0]), strict=True)
     ]
     around, left, right = 0.0, True, True
-    for (ax, ay), (bx, by) in zip(
-        edges, (*edges[1:], edges[0]), strict=True
-    ):  # plain numbers: most have few corners
+    # Plain numbers, because most polygons have few corners.
+    for (ax, ay), (bx, by) in zip(edges, (*edges[1:], edges[0]), strict=True):
         cross = ax * by - ay * bx
         around += atan2(cross, ax * bx + ay * by)
         left, right = left and cross >= 0.0, right and cross <= 0.0
@@ -223,7 +233,7 @@ def _polygon(part: Outline) -> _Polygon:
 
 
 def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
-    """Arrays of the shapes of bodies, in the order given."""
+    """Return arrays of the shapes of bodies, in the given order."""
     parts = [part for spec in specs for part in spec.parts]
     drawn = list(map(_polygon, parts))
     of_bodies, at = list[list[_Polygon]](), 0
@@ -262,18 +272,17 @@ def build_bodies(specs: Sequence[BodySpec]) -> Bodies:
 
 
 def moving_order(names: Sequence[str]) -> I8:
-    """Rows in the order in which they move: by name, so that it does not depend on the
-    order of creation.
+    """Return the rows in the order in which they move.
 
-    Robots that are named one after another also stand one after another in memory, and
-    often in the world: for 100,000 robots that is worth a factor of three over a random
-    order.
+    They move by name, so that the order of creation does not matter. Robots with
+    successive names are also neighbours in memory, and often in the world. That is
+    three times as fast as a random order for 100,000 robots.
     """
     return np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
 
 
 def insert_in_order(order: I8, names: Sequence[str], n_old: int) -> I8:
-    """`moving_order` of `names`, when `order` is that of the first `n_old` of them."""
+    """Return `moving_order` of `names`, given the `order` of the first `n_old` names."""
     new = sorted(range(n_old, len(names)), key=names.__getitem__)
     if len(new) > MAX_ONE_BY_ONE:
         return moving_order(names)
@@ -284,9 +293,11 @@ def insert_in_order(order: I8, names: Sequence[str], n_old: int) -> I8:
 
 
 def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
-    """The shapes of `a` followed by those of `b`; `order`: see `moving_order`.
+    """Return the shapes of `a` followed by the shapes of `b`.
 
-    Adding bodies one by one this way costs array copies only, not a pass over all
+    `order`: see `moving_order`.
+
+    Adding bodies one by one then costs array copies only, not a pass over all
     descriptions.
     """
     return Bodies(
@@ -312,8 +323,9 @@ def join_bodies(a: Bodies, b: Bodies, order: I8) -> Bodies:
 
 
 def keep_bodies(a: Bodies, keep: I8) -> Bodies:
-    """The shapes of the bodies in rows `keep` alone, in that order: array copies. Its
-    `order` is valid for ascending rows only.
+    """Return the shapes of the bodies in rows `keep`, in that order.
+
+    It only copies arrays. Its `order` is valid for ascending rows only.
     """
     parts = rows_of(a.part_start, keep)
     verts = rows_of(a.vert_start, parts)
@@ -343,8 +355,9 @@ def keep_bodies(a: Bodies, keep: I8) -> Bodies:
 
 
 def drop_bodies(a: Bodies, rows: I8) -> Bodies:
-    """The shapes of all bodies but those in `rows` (ascending): `keep_bodies`, faster
-    where these are few.
+    """Return the shapes of all bodies except `rows` (ascending).
+
+    It is faster than `keep_bodies` for few rows.
     """
     n = len(a.radius)
     if len(rows) > MAX_ONE_BY_ONE:
@@ -377,7 +390,7 @@ def drop_bodies(a: Bodies, rows: I8) -> Bodies:
 
 
 def _without(array: NDArray[T], spans: Sequence[Sequence[int]]) -> NDArray[T]:
-    """An array without the rows of these spans (first, end), ascending; a copy."""
+    """Return a copy of an array without the rows of spans (first, end), ascending."""
     ends = [0, *(end for _, end in spans)]
     return np.concatenate(
         [
@@ -390,13 +403,15 @@ def _without(array: NDArray[T], spans: Sequence[Sequence[int]]) -> NDArray[T]:
 
 
 def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
-    """The shapes of `a` with other outlines of some bodies, by row: written in place if
-    all keep their numbers of corners, else copies.
+    """Return the shapes of `a` with other outlines of some bodies, by row.
+
+    They are written in place if all bodies keep their numbers of corners, otherwise
+    copied.
     """
     rows = np.array(sorted(specs), np.int64)
     new = build_bodies([specs[row] for row in rows.tolist()])
     a.radius[rows], a.inner[rows], a.feels[rows] = new.radius, new.inner, new.feels
-    # `Bodies.world` and `leeway` are to be computed anew
+    # NaN demands new values of `Bodies.world` and `leeway`.
     a.placed[rows] = np.nan
     parts, old_parts = np.diff(new.part_start), np.diff(a.part_start)
     chosen = rows_of(a.part_start, rows)
@@ -414,8 +429,9 @@ def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
     def spliced(
         old: NDArray[T], inserted: NDArray[T], from_: I8, to: I8, where: I8
     ) -> NDArray[T]:
-        """`old` with its parts between `from_` and `to` replaced by those of
-        `inserted`, which begin at `where`.
+        """Return `old` with its spans `from_` … `to` replaced by spans of `inserted`.
+
+        The spans of `inserted` start at `where`.
         """
         pieces, at = list[NDArray[T]](), 0
         for k, (i, j) in enumerate(zip(from_.tolist(), to.tolist(), strict=True)):
@@ -439,7 +455,7 @@ def reshape_bodies(a: Bodies, specs: Mapping[int, BodySpec]) -> Bodies:
 
 
 def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
-    """The present polygons of a body, in its frame, m."""
+    """Return the present polygons of a body in its frame, m."""
     parts = range(int(a.part_start[row]), int(a.part_start[row + 1]))
     return tuple(
         tuple(map(tuple, a.verts[a.vert_start[p] : a.vert_start[p + 1]].tolist()))
@@ -448,14 +464,12 @@ def outline_of(a: Bodies, row: int) -> tuple[Outline, ...]:
 
 
 def starts_of(sizes: I8) -> I8:
-    """Offsets at which parts of these sizes begin and end, one behind the other: (n +
-    1,).
-    """
+    """Return the offsets of consecutive parts of these sizes, (n + 1,)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def rows_of(starts: I8, chosen: I8) -> I8:
-    """Rows of the parts `chosen`, of parts that begin and end at `starts`."""
+    """Return the rows of the parts `chosen`; `starts` holds the offsets of all parts."""
     sizes = np.diff(starts)[chosen]
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     rows: I8 = np.repeat(starts[:-1][chosen], sizes) + within
@@ -463,7 +477,7 @@ def rows_of(starts: I8, chosen: I8) -> I8:
 
 
 def build_bins(n: int) -> Bins:
-    """Empty bins with room for `n` bodies."""
+    """Return empty bins with room for `n` bodies."""
     return Bins(
         frame=np.zeros(3),
         shape=np.zeros(2, np.int64),
@@ -480,8 +494,9 @@ def build_bins(n: int) -> Bins:
 
 
 def build_grid(scene: Scene) -> Grid:
-    """The static world of a scene: its walls and the outlines of its points, sorted
-    into cells.
+    """Return the static world of a scene as a grid.
+
+    Its walls and the outlines of its points are sorted into cells.
     """
     segments = np.concatenate(
         [scene.segments, squares_to_segments(scene.points, scene.resolution)]
@@ -497,11 +512,10 @@ def build_grid(scene: Scene) -> Grid:
 
 
 def _neighbours(ends: F8, h: float) -> float:
-    """Estimate, from a sample, how many others share a cell of edge `h` with one of the
-    points `ends`, (n, 2), on average.
+    """Estimate how many points `ends`, (n, 2), share a cell of edge `h`.
 
-    With c points in a cell that is Σ c·(c − 1) / n. Of the pairs in a cell a sample of
-    the part f has f², so this can be told from one.
+    With c points in a cell the mean is Σ c·(c − 1) / n. A sample of the fraction f has
+    f² of the pairs in a cell, so that it allows an estimate.
     """
     every = max(1, len(ends) // SAMPLED_ENDS)
     sample = ends[::every]
@@ -511,13 +525,13 @@ def _neighbours(ends: F8, h: float) -> float:
 
 
 def crowding(grid: Grid) -> float:
-    """How many walls share an occupied cell of a grid on average; 0 without walls."""
+    """Return the mean number of walls in an occupied cell; 0 without walls."""
     occupied = int(np.count_nonzero(grid.clear[0] == 0)) if grid.clear.size else 0
     return len(grid.seg) / occupied if occupied else 0.0
 
 
 def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
-    """A grid over segments.
+    """Return a grid over segments.
 
     Parameters
     ----------
@@ -549,8 +563,8 @@ def grid_of_segments(segments: F8, mask: U2, bright: I2) -> Grid:
     ends = segments.reshape(-1, 2)
     low, high = ends.min(axis=0), ends.max(axis=0)
     area = float((high[0] - low[0] + 1.0) * (high[1] - low[1] + 1.0))
-    # a wall has an entry in each cell along its way, and how many those are depends on
-    # the edge: a fixed-point iteration
+    # A wall has an entry in each cell along its length. Their number depends on the
+    # edge, which depends on their number: a fixed-point iteration.
     ways = float(np.abs(segments[:, 2:] - segments[:, :2]).sum())
     least = h = max(MIN_CELL, math.sqrt(area / MAX_CELLS), ways / MAX_ENTRIES)
     for _ in range(8):

@@ -1,10 +1,9 @@
-"""Channels by which commands reach robots late or changed: latency with jitter, the
-robot's rate, and scale.
+"""Channels that delay or change commands: latency with jitter, rate, and scale.
 
-A channel gives its commands back in the order in which they were sent. When a command
-is there is a function of the seed, the robot and the step in which it was sent; it
-counts from the robot's next cycle on. A robot whose model says nothing of that has no
-channel, and its commands go straight into the engine's queue.
+A channel keeps the order of commands. The arrival time of a command is a function of
+the seed, the robot and the step in which it was sent. A command takes effect at the
+robot's next cycle after its arrival. A robot without such properties has no channel,
+and its commands go straight into the engine's queue.
 """
 
 from __future__ import annotations
@@ -39,29 +38,30 @@ from botyard.model.robot import PLAIN_COMMANDS, CommandSpec
 LATE: Final = (SetVelocity, MoveBy, TurnTo, TurnBy, Stop, EmergencyStop)
 """Commands of motion, which a channel delays."""
 MAX_UNDER_WAY: Final = 10_000
-"""Commands that are under way to a robot, at most: of more the newest takes the place
-of the last one.
+"""Highest number of commands under way to a robot.
+
+If there are more, the newest one replaces the last one.
 """
 Velocities = tuple[float | None, float | None, float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A command under way.
+    """Command under way.
 
     Attributes
     ----------
     due : int
-        Step before which it is there: it counts from the robot's next cycle on, which
-        is that step or a later one.
+        Step before which it arrives. It takes effect at the robot's next cycle, which is
+        that step or a later one.
     sent : int
         Step before which it was sent.
     source : str
-        Who sent it.
+        Source of the command.
     sequence : int
-        Its number among the commands of the engine.
+        Number among the commands of the engine.
     command : Command
-        It, after scaling.
+        The command, after scaling.
     """
 
     due: int
@@ -72,14 +72,14 @@ class Sent:
 
 
 class Channel:
-    """The way of commands to one robot.
+    """Command channel of one robot.
 
     Attributes
     ----------
     spec : CommandSpec
         Latency, jitter, rate and scale in force.
     under_way : list of Sent
-        In the order in which they arrive.
+        Commands under way in order of arrival.
     """
 
     def __init__(self, spec: CommandSpec) -> None:
@@ -88,7 +88,7 @@ class Channel:
 
 
 class Channels:
-    """The channels of the robots of an engine, by their names."""
+    """Channels of the robots of an engine, by name."""
 
     def __init__(self) -> None:
         self._of: dict[str, Channel] = {}
@@ -100,11 +100,11 @@ class Channels:
         return name in self._of
 
     def spec(self, name: str) -> CommandSpec:
-        """How commands reach a body."""
+        """Return the properties of the channel of a body."""
         return self._of[name].spec if name in self._of else PLAIN_COMMANDS
 
     def set(self, name: str, spec: CommandSpec) -> None:
-        """Set how commands reach a body from now on; those under way stay so."""
+        """Set the properties of the channel of a body; commands under way stay so."""
         channel = self._of.get(name)
         if channel is not None:
             channel.spec = spec
@@ -115,8 +115,9 @@ class Channels:
             del self._of[name]
 
     def is_late(self, name: str, dt: float) -> bool:
-        """Whether commands of motion that are sent to a body now go through its
-        channel, in a simulation with steps of `dt` s.
+        """Return whether commands of motion to a body go through its channel now.
+
+        `dt` is the length of a step, s.
         """
         channel = self._of.get(name)
         if channel is None:
@@ -128,18 +129,18 @@ class Channels:
         )
 
     def keep(self, names: Container[str]) -> None:
-        """Bodies were removed: only these are left."""
+        """Drop the channels of all bodies except these, after bodies were removed."""
         self._of = {
             name: channel for name, channel in self._of.items() if name in names
         }
 
     def clear(self) -> None:
-        """Forget all commands under way."""
+        """Drop all commands under way."""
         for channel in self._of.values():
             channel.under_way.clear()
 
     def under_way(self) -> Mapping[str, Sequence[Sent]]:
-        """Commands under way, by the names of bodies."""
+        """Return commands under way by name of the body."""
         return {
             name: channel.under_way
             for name, channel in self._of.items()
@@ -147,14 +148,15 @@ class Channels:
         }
 
     def resume(self, name: str, under_way: Sequence[Sent]) -> None:
-        """Let these commands be under way to a body."""
+        """Set the commands under way to a body."""
         self._of.setdefault(name, Channel(PLAIN_COMMANDS)).under_way = list(under_way)
 
     def put(
         self, name: str, tick: int, waiting: Sequence[tuple[str, int, Command]]
     ) -> None:
-        """Commands (source, number, command) that were to count before the step `tick`
-        are under way to a body from now on.
+        """Put commands for the step `tick` under way to a body.
+
+        Each is a tuple (source, number, command).
         """
         sent = [
             Sent(tick, tick, source, sequence, command)
@@ -163,7 +165,7 @@ class Channels:
         self._of[name].under_way.extend(sorted(sent, key=lambda one: one.sequence))
 
     def is_due(self, tick: int, dt: float) -> bool:
-        """Whether a command counts before the step `tick`, of `dt` s."""
+        """Return whether a command takes effect before the step `tick`, of `dt` s."""
         return any(_is_due(channel, tick, dt) for channel in self._of.values())
 
     def send(
@@ -179,12 +181,14 @@ class Channels:
         tick: int,
         dt: float,
     ) -> Command | None:
-        """Send a command to a body that has a channel. Returns what counts at once, if
-        it is not late: it, or it after scaling.
+        """Send a command to a body with a channel.
+
+        Returns the command, scaled if it is a velocity, if it takes effect at once;
+        otherwise None.
         """
         channel = self._of[name]
         spec = channel.spec
-        # the end of a session: nothing comes after it
+        # The end of a session: no command follows.
         if isinstance(command, Halt):
             channel.under_way.clear()
         if not isinstance(command, LATE):
@@ -224,10 +228,9 @@ class Channels:
         tick: int,
         dt: float,
     ) -> SetVelocities | None:
-        """Send velocities to those of many bodies that have channels; what is left for
-        the others, if there are any.
+        """Send velocities to bodies with channels, and return the rest.
 
-        `names`: of all bodies, by their rows.
+        `names` holds the names of all bodies by row. Returns None if nothing is left.
         """
         if not any(names[row] in self._of for row in command.rows.tolist()):
             return command
@@ -265,8 +268,9 @@ class Channels:
     def arrive(
         self, state: State, rows: Mapping[str, int], tick: int, dt: float
     ) -> bool:
-        """Let those commands count that are due before the step `tick`, of `dt` s.
-        Whether there are any.
+        """Apply the commands due before the step `tick`, of `dt` s.
+
+        Returns whether there were any.
         """
         any_arrived = False
         for name, channel in self._of.items():
@@ -278,7 +282,8 @@ class Channels:
                 count += 1
             if count:
                 any_arrived = True
-                # of one step in the order of engines' queues: sources, then arrival
+                # Commands of one step in the order of the engine's queue: sources, then
+                # arrival.
                 for one in sorted(
                     queue[:count],
                     key=lambda sent: (sent.sent, sent.source, sent.sequence),
@@ -291,7 +296,7 @@ class Channels:
 
 
 def _is_due(channel: Channel, tick: int, dt: float) -> bool:
-    """Whether a command of a channel counts before the step `tick`, of `dt` s."""
+    """Return whether a channel's command is due before the step `tick`, of `dt` s."""
     queue = channel.under_way
     return (
         bool(queue) and queue[0].due <= tick and is_cycle(tick, channel.spec.rate, dt)
@@ -299,7 +304,7 @@ def _is_due(channel: Channel, tick: int, dt: float) -> bool:
 
 
 def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:
-    """A velocity command times the scale of a channel."""
+    """Return a velocity command multiplied by the scale of a channel."""
     if spec.scale == PLAIN_COMMANDS.scale:
         return command
     scale = spec.scale
@@ -314,8 +319,10 @@ def scaled(command: SetVelocity, spec: CommandSpec) -> SetVelocity:
 def says_nothing_new(
     command: SetVelocity, under_way: Sequence[Sent], state: State, row: int
 ) -> bool:
-    """Whether a robot will have this command's targets anyway: then it is not sent
-    again, however often a program repeats it.
+    """Return whether a robot will have the targets of this command anyway.
+
+    Such a command is not sent again, however often a program repeats it. Otherwise a
+    program that commands in every step would fill the channel.
     """
     if state.control[row] not in (Control.NONE, Control.MOTORS):
         return False

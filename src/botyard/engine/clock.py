@@ -1,5 +1,6 @@
-"""Simulated time: an integer count of microseconds, so that it never drifts. The run
-loop paces it against wall time.
+"""Simulated time as an integer count of microseconds, so that it never drifts.
+
+The run loop paces it against wall time.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from botyard.errors import WorldError
 
 @dataclass(slots=True)
 class Clock:
-    """Counts steps.
+    """Counter of steps.
 
     Attributes
     ----------
     step_us : int
         Simulated time of one step, µs.
     tick : int
-        Steps done.
+        Number of steps done.
     """
 
     step_us: int = 100_000
@@ -27,7 +28,8 @@ class Clock:
     def __post_init__(self) -> None:
         if not 1 <= self.step_us <= 60_000_000:
             raise WorldError(
-                f"a step must last between 1 µs and 60 s of simulated time, found {self.step_us} µs"
+                "a step must last between 1 µs and 60 s of simulated time, "
+                f"found {self.step_us} µs"
             )
 
     @property

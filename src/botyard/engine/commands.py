@@ -1,5 +1,4 @@
-"""Commands to bodies. They are values, which are queued and take effect at the
-beginning of the next step.
+"""Commands to bodies: values that are queued and take effect at the next step.
 
 All are in SI units: m, rad, s. `apply` writes a command into the state; only the step
 calls it (design §2, rule 1).
@@ -24,18 +23,19 @@ from botyard.model.obstacles import Visible
 from botyard.names import shown
 
 _NO_MASS: Final = int(Control.NONE)
-"""A plain number: comparing a NumPy scalar with a member of an enumeration takes 4 µs,
-as long as all the rest of a command.
+"""`Control.NONE` as a plain number.
+
+Comparing a NumPy scalar with a member of an enumeration takes 4 µs, as long as the rest
+of a command.
 """
 _NO_DRIVE: Final = int(Drive.NONE)
 MAX_COORDINATE = 1e7
-"""Largest coordinate of a true pose, m; bins and the integers of protocols are not made
-for more.
+"""Largest coordinate of a true pose, m: the limit of bins and of protocols' integers.
 """
 
 
 class Command(Protocol):
-    """Anything that can be queued for a body."""
+    """Command that can be queued for a body."""
 
     def apply(self, state: State, row: int) -> None:
         """Write the command into row `row` of `state`."""
@@ -46,11 +46,8 @@ def _check_finite(what: str, *values: float) -> None:
     for value in values:
         try:
             finite = math.isfinite(value)
-        except (
-            TypeError,
-            ValueError,
-            OverflowError,
-        ):  # no number at all, an array, or an int beyond all floats
+        # The value is not a number, is an array, or is an int beyond all floats.
+        except (TypeError, ValueError, OverflowError):
             finite = False
 
         if not finite:
@@ -65,7 +62,7 @@ def check_pose(pose: Pose) -> None:
     Raises
     ------
     CommandError
-        With what was found.
+        States the pose found.
     """
     _check_finite("pose", *pose)
     if max(abs(pose.x), abs(pose.y)) > MAX_COORDINATE:
@@ -76,16 +73,16 @@ def check_pose(pose: Pose) -> None:
 
 
 def _may_move(state: State, row: int) -> bool:
-    """Motion commands count only with motors on and no emergency stop in progress
-    (pioneer-protocol §4.1).
+    """Return whether motion commands take effect.
+
+    They do with motors on and no emergency stop in progress (pioneer-protocol §4.1).
     """
     return bool(state.motors[row]) and not state.estop[row]
 
 
 @dataclass(frozen=True, slots=True)
 class SetVelocity:
-    """Drive with a velocity until the next command; axes that are None keep their
-    target.
+    """Drive with a velocity until the next command; axes with None keep their target.
 
     Attributes
     ----------
@@ -94,7 +91,7 @@ class SetVelocity:
     w : float, optional
         Turn rate, rad/s; ends a heading target.
     vy : float, optional
-        Leftward, m/s; only omnidirectional robots obey.
+        Leftward, m/s; for omnidirectional robots only.
     """
 
     v: float | None = None
@@ -129,7 +126,7 @@ class SetVelocity:
 
 @dataclass(frozen=True, slots=True)
 class SetVelocities:
-    """`SetVelocity` for many bodies at once; axes that are None keep their targets.
+    """`SetVelocity` for many bodies at once; axes with None keep their targets.
 
     Attributes
     ----------
@@ -149,17 +146,18 @@ class SetVelocities:
             if values is not None and not np.isfinite(values).all():
                 at = int(np.flatnonzero(~np.isfinite(values))[0])
                 raise CommandError(
-                    f"velocity: expected finite numbers, found {values[at]} at index {at}"
+                    f"velocity: expected finite numbers, found {values[at]} at "
+                    f"index {at}"
                 )
 
     def checked(self, count: int) -> SetVelocities:
-        """A copy, if its rows are those of `count` bodies.
+        """Return a copy after a check of rows for `count` bodies.
 
         Raises
         ------
         CommandError
-            Rows are not whole numbers, are out of range or given twice, or other arrays
-            have another length.
+            Rows are not whole numbers, are out of range or given twice, or another array has
+            another length.
         """
         rows = np.array(self.rows)
         fits = rows.ndim == 1 and (
@@ -187,13 +185,13 @@ class SetVelocities:
         return SetVelocities(rows.astype(np.int64, copy=False), *arrays)
 
     def for_body(self, index: int) -> SetVelocity:
-        """The command for the body ``rows[index]`` by itself."""
+        """Return the command for the body ``rows[index]`` alone."""
         return SetVelocity(
             *(None if a is None else float(a[index]) for a in (self.v, self.w, self.vy))
         )
 
     def without(self, row: int) -> SetVelocities:
-        """The command for all of its bodies but the one in `row`."""
+        """Return the command without the body in `row`."""
         keep = self.rows != row
         return SetVelocities(
             self.rows[keep],
@@ -201,15 +199,15 @@ class SetVelocities:
         )
 
     def renumbered(self, removed: int) -> SetVelocities:
-        """The command after the body in row `removed` was removed: later rows move up."""
+        """Return the command after the removal of a body's row: later rows move up."""
         left = self.without(removed)
         return replace(left, rows=left.rows - (left.rows > removed))
 
     def apply(self, state: State, rows_by_themselves: I8) -> None:
-        """Set the targets of all rows but those in `rows_by_themselves`."""
+        """Set the targets of all rows except `rows_by_themselves`."""
         rows = self.rows
-        # consecutive rows are a slice of the state, which takes a third of the time of
-        # an index array
+        # Consecutive rows are a slice of the state, which takes a third of the time of
+        # an index array.
         first = int(rows[0]) if len(rows) else 0
         where: I8 | slice = (
             slice(first, first + len(rows))
@@ -246,7 +244,7 @@ class MoveBy:
         _check_finite("distance", self.distance)
 
     def apply(self, state: State, row: int) -> None:
-        """Set the distance that remains."""
+        """Set the remaining distance."""
         if _may_move(state, row):
             state.mode_x[row] = Mode.POSITION
             state.target[row, 0] = self.distance
@@ -255,7 +253,7 @@ class MoveBy:
 
 @dataclass(frozen=True, slots=True)
 class TurnTo:
-    """Turn to `heading`, rad, in the odometry frame, the short way."""
+    """Turn to `heading`, rad, in the odometry frame, in the shorter direction."""
 
     heading: float
 
@@ -272,9 +270,7 @@ class TurnTo:
 
 @dataclass(frozen=True, slots=True)
 class TurnBy:
-    """Turn by `angle`, rad, relative to the heading at the moment the command takes
-    effect.
-    """
+    """Turn by `angle`, rad, relative to the heading when the command takes effect."""
 
     angle: float
 
@@ -291,12 +287,10 @@ class TurnBy:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Come to rest with the normal deceleration; ends distance moves and heading
-    targets.
-    """
+    """Stop with the normal deceleration; ends distance moves and heading targets."""
 
     def apply(self, state: State, row: int) -> None:
-        """Clear the targets (an emergency stop goes on)."""
+        """Clear the targets; an emergency stop continues."""
         _engage(state, row)
         if not state.estop[row]:
             _clear_targets(state, row)
@@ -304,12 +298,13 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class EmergencyStop:
-    """Stop as hard as possible; motion commands are ignored until the robot is at rest
-    (MOT-010).
+    """Stop with the highest deceleration.
+
+    Motion commands are ignored until the robot is at rest (MOT-010).
     """
 
     def apply(self, state: State, row: int) -> None:
-        """Clear the targets and latch."""
+        """Clear the targets and latch the stop."""
         _engage(state, row)
         _clear_targets(state, row)
         state.estop[row] = 1
@@ -317,7 +312,7 @@ class EmergencyStop:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Be at rest at once, without a ramp (what the end of a client's session does)."""
+    """Be at rest at once, without a ramp, as at the end of a client's session."""
 
     def apply(self, state: State, row: int) -> None:
         """Clear targets and velocities."""
@@ -330,8 +325,9 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class EnableMotors:
-    """Switch the motors on or off; off brings the robot to rest and forgets its
-    targets.
+    """Switch the motors on or off.
+
+    Off also stops the robot and clears its targets.
     """
 
     on: bool
@@ -346,8 +342,7 @@ class EnableMotors:
 
 @dataclass(frozen=True, slots=True)
 class SetLimits:
-    """Lower (or restore) the speed limits; axes that are None stay. Never above the
-    model's own.
+    """Lower or restore the speed limits, up to the model's own; axes with None stay.
 
     Attributes
     ----------
@@ -380,8 +375,9 @@ class SetLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetRamp:
-    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation): m/s² or
-    rad/s², not negative; 0 is immediate.
+    """Set acceleration or deceleration of one axis (0 x, 1 y, 2 rotation).
+
+    They are in m/s² or rad/s², not negative; 0 is immediate.
     """
 
     axis: int
@@ -401,7 +397,7 @@ class SetRamp:
 
 @dataclass(frozen=True, slots=True)
 class RestoreLimits:
-    """Speed limits and ramps of the model, as at creation."""
+    """Restore speed limits and ramps of the model."""
 
     accel: Axes
     decel: Axes
@@ -434,8 +430,9 @@ class SetOdometry:
 
 @dataclass(frozen=True, slots=True)
 class SetPose:
-    """Teleport the body to a true pose, whatever stands there; odometry stays (COL,
-    MOT-014).
+    """Teleport the body to a true pose, also onto other bodies (COL, MOT-014).
+
+    Odometry stays.
     """
 
     pose: Pose
@@ -451,8 +448,9 @@ class SetPose:
 
 @dataclass(frozen=True, slots=True)
 class SetPoseAxis:
-    """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad), whatever
-    stands there; odometry stays.
+    """Set one coordinate of the true pose (0 x, 1 y, 2 heading; m, m, rad).
+
+    The body may overlap others. Odometry stays.
     """
 
     axis: int
@@ -469,8 +467,9 @@ class SetPoseAxis:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold the body by hand, or let go: while held it stands still, whatever its
-    targets; then it goes on (MOT-015).
+    """Hold the body in place, or release it (MOT-015).
+
+    A held body stands still with any targets, and continues after the release.
     """
 
     on: bool
@@ -482,14 +481,18 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class SetVisible:
-    """Set which sensors see the body and whether robots collide with it;
-    `Visible.NONE`: none, nobody (a ghost).
+    """Set which sensors see the body, and whether robots collide with it.
+
+    `Visible.NONE` makes it a ghost: invisible and without collisions.
     """
 
     mask: Visible
 
     def apply(self, state: State, row: int) -> None:
-        """Set the class mask; a body with mass goes on being pushed, and stops nobody."""
+        """Set the class mask.
+
+        A body with mass can still be pushed, and stops no other body.
+        """
         has_mass = _has_mass(state, row)
         state.mask[row] = int(self.mask.with_mass() if has_mass else self.mask)
 
@@ -501,10 +504,10 @@ class SetOdometryErrors:
     Attributes
     ----------
     mode : OdometryErrorMode
-        The new mode.
+        New mode.
     seed : int
-        Seed of the run, 64 bits: `RANDOM_INIT` draws the same errors as at the creation
-        of the body.
+        Seed of the run, 64 bits: `RANDOM_INIT` draws the same errors as at the creation of
+        the body.
     """
 
     mode: OdometryErrorMode
@@ -522,8 +525,8 @@ def set_error_mode(state: State, row: int, mode: OdometryErrorMode, seed: int) -
     state.err_mode[row] = int(mode)
     state.err[row] = 0.0
     if mode is OdometryErrorMode.CONSTANT:
-        # a symmetric range was made of one constant, which is its upper end; of any
-        # other the middle is taken
+        # A symmetric range stems from one constant, which is its upper end. Any other
+        # range gives its mean.
         low, high = state.err_lo[row], state.err_hi[row]
         state.err[row] = np.where(low == -high, high, (low + high) / 2.0)
     elif mode is OdometryErrorMode.RANDOM_INIT:
@@ -543,25 +546,26 @@ _MAX_DEMAND: Final = {
     Control.POSE: MAX_COORDINATE,
     Control.TWIST: 1e5,
 }
-"""Greatest demands: N and N·m; m; m/s and rad/s. Beyond them the contact solver has no
-precision left.
+"""Highest demands: N and N·m; m; m/s and rad/s.
+
+The contact solver has no precision left beyond them.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Drive a body with mass by a force, to a pose or with a velocity, until the next
-    command; one without mass ignores it.
+    """Drive a body with mass by a force, to a pose or with a velocity.
 
-    A force pushes from outside. A pose and a velocity are driven: they count for a
-    robot only while its motors are on.
+    It lasts until the next command; a body without mass ignores it. A force acts from
+    outside. A pose and a velocity are driven: a robot follows them only while its
+    motors are on.
 
     Attributes
     ----------
     control : Control
-        `FORCE`, `POSE` or `TWIST`: what the values mean.
+        `FORCE`, `POSE` or `TWIST`: meaning of the values.
     values : (float, float, float)
-        In the world's axes, see `Control`.
+        Values in world axes, see `Control`.
     """
 
     control: Control
@@ -572,7 +576,8 @@ class Demand:
         _check_finite(what, *self.values)
         if max(map(abs, self.values)) > most:
             raise CommandError(
-                f"{what}: expected values within ±{most:g}, found {max(self.values, key=abs):g}"
+                f"{what}: expected values within ±{most:g}, "
+                f"found {max(self.values, key=abs):g}"
             )
 
     def apply(self, state: State, row: int) -> None:
@@ -584,7 +589,7 @@ class Demand:
 
 
 def _put(state: State, row: int) -> None:
-    """After a teleport: nothing touches the body, and one with mass is at rest."""
+    """Clear contacts after a teleport, and stop a body with mass."""
     state.contact[row] = 0
     if _has_mass(state, row):
         state.vel[row] = 0.0
@@ -595,7 +600,7 @@ def _has_mass(state: State, row: int) -> bool:
 
 
 def _engage(state: State, row: int) -> None:
-    """Let a body with mass be driven by its motors from now on."""
+    """Return the control of a body with mass to its motors."""
     if _has_mass(state, row):
         state.control[row] = Control.MOTORS
 

@@ -1,9 +1,9 @@
-"""Limits how many bodies clients may put on top of each other: those who may teleport
-robots, but do not own the machine.
+"""Limit on the number of bodies that clients put on top of each other.
 
-Bodies that overlap are all tested against each other and by each other's sensors, which
-costs the square of their number: a thousand on one place take ten seconds a step.
-Driving never brings them there.
+Clients may teleport robots, but do not own the machine. Overlapping bodies are all
+tested against each other, and by each other's sensors, which costs the square of their
+number: a thousand bodies on one place take ten seconds per step. Driving never leads
+there.
 """
 
 from __future__ import annotations
@@ -19,19 +19,18 @@ from botyard.geometry import distance
 from botyard.names import shown
 
 PLACE_RADIUS: Final = 0.3
-"""Bodies whose origins are nearer to each other than this, m, are on one place."""
+"""Distance below which bodies count as being on one place, m."""
 MAX_PER_PLACE: Final = 4
-"""Bodies on one place."""
+"""Highest number of bodies on one place."""
 
 
 class Crowd:
-    """Positions of all bodies, with those that commands of this step will put
-    elsewhere.
+    """Positions of all bodies after the placements that wait for the next step.
 
     Parameters
     ----------
     engine : Engine
-        Whose bodies they are.
+        Engine with the bodies.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -41,8 +40,9 @@ class Crowd:
         self._cells: dict[tuple[int, int], set[str]] = {}
 
     def place(self, name: str) -> tuple[float, float]:
-        """Where a body is, or where a command of this step puts it, m. KeyError when
-        there is none of that name.
+        """Return the position of a body after a waiting placement, m.
+
+        Raise KeyError if no body has that name.
         """
         self._look()
         return self._places[name]
@@ -53,14 +53,15 @@ class Crowd:
         Raises
         ------
         KeyError
-            There is none of that name.
+            No body has that name.
         CommandError
-            There are `MAX_PER_PLACE` others already.
+            `MAX_PER_PLACE` other bodies are already there.
         """
         self._look()
         old = self._places[name]
+        # The command itself reports coordinates out of bounds.
         if not _is_in_world(x, y):
-            return  # the command reports it
+            return
         self.check(name, x, y)
         self._cells[_cell(*old)].discard(name)
         self._places[name] = (x, y)
@@ -72,7 +73,7 @@ class Crowd:
         Raises
         ------
         CommandError
-            There are `MAX_PER_PLACE` others already.
+            `MAX_PER_PLACE` other bodies are already there.
         """
         self._look()
         if not _is_in_world(x, y):
@@ -90,17 +91,15 @@ class Crowd:
         if others >= MAX_PER_PLACE:
             raise CommandError(
                 f"{shown(name)} cannot be put at x={x:zg} m, y={y:zg} m: "
-                f"{others} others stand on that place already"
+                f"{others} other bodies are already on that place"
             )
 
     def forget(self) -> None:
-        """Read all positions again: the world has gone on from another state."""
+        """Read all positions again, because the world continues from another state."""
         self._of = (-1, None)
 
     def _look(self) -> None:
-        """Read all positions again if there has been a step, or bodies have come or
-        gone.
-        """
+        """Read all positions again after a step or a change of bodies."""
         engine = self._engine
         now = (engine.clock.tick, engine.rows)
         if now[0] == self._of[0] and now[1] is self._of[1]:
@@ -116,7 +115,10 @@ class Crowd:
 
 
 def _is_in_world(x: float, y: float) -> bool:
-    """Whether a body can be there at all: farther out a number of a cell may be none."""
+    """Return whether coordinates are in bounds.
+
+    The number of a cell may overflow farther out.
+    """
     return abs(x) <= MAX_COORDINATE and abs(y) <= MAX_COORDINATE
 
 

@@ -1,10 +1,10 @@
-"""Bodies with mass: the host side of rigid-body dynamics with contacts and friction.
-Worlds without any never come here.
+"""Host side of rigid-body dynamics with contacts and friction, for bodies with mass.
 
-Bodies without mass move first, as if those with mass were not there; then those with
-mass move in substeps, pushed by the others, by each other, by walls and by what is
-demanded of them: all of it one kernel, see `botyard.engine.kernels.masses`. This module
-keeps the arrays that it works on while bodies come, go and change.
+Worlds without mass never come here. Bodies without mass move first, as if bodies with
+mass did not exist. Then bodies with mass move in substeps. Other bodies, each other,
+walls and demands act on them. One kernel does all of it, see
+`botyard.engine.kernels.masses`. This module maintains the kernel's arrays while bodies
+are added, removed and changed.
 """
 
 from __future__ import annotations
@@ -62,15 +62,17 @@ INITIAL_CAPACITY: Final = {
     MORE_WALLS: 64,
     MORE_TOUCHES: 64,
 }
-"""Initial size of the workspace, in slots, corners, pairs, walls and contacts; what is
-too small for a step is doubled.
+"""Initial size of the workspace, in slots, corners, pairs, walls and contacts.
+
+A size that is too small for a step is doubled.
 """
 NO_WRENCH: Final = (0.0, 0.0, 0.0)
 
 
 class _Packs:
-    """Arguments of the kernel; each is packed again only if it is another object than
-    in the last step.
+    """Packed arguments of the kernel.
+
+    Each is packed again only if it is another object than in the last step.
     """
 
     def __init__(self) -> None:
@@ -83,17 +85,17 @@ class _Packs:
 
 
 class Dynamics:
-    """Moves all bodies with mass of an engine.
+    """Motion of all bodies with mass of an engine.
 
     Attributes
     ----------
     state : MassState
-        What a step hands on to the next one, by rows.
+        Values passed from step to step, by row.
     table : Impulses
         Contacts of the last substep.
 
-    Both, and `Engine.state`, copied to an engine with the same bodies give the same run
-    there, bit for bit; see `load`.
+    Copies of both and of `Engine.state` in an engine with the same bodies give the same
+    run there, bit for bit; see `load`.
     """
 
     def __init__(self, specs: Sequence[BodySpec]) -> None:
@@ -108,7 +110,7 @@ class Dynamics:
     def _make_room(self) -> None:
         self._work = workspace(len(self.shapes.values), *self._room.values())
 
-    # -- what others read
+    # -- Readings
 
     @property
     def is_empty(self) -> bool:
@@ -116,23 +118,26 @@ class Dynamics:
         return not (self.shapes.values[:, MASS] > 0.0).any()
 
     def wrench(self, row: int) -> tuple[float, float, float]:
-        """Net force and torque on a body in the last step, in the world's axes, N, N,
-        N·m; zero for one without mass.
+        """Return net force and torque on a body in the last step, N, N, N·m.
+
+        They are in world axes; zero for a body without mass.
         """
         x, y, torque = self.state.wrench[row].tolist()
         return x, y, torque
 
     def inertia(self, row: int) -> float:
-        """Moment of inertia of a body about its centre of mass, kg·m²; zero for one
-        without mass.
+        """Return the moment of inertia of a body about its centre of mass, kg·m².
+
+        It is zero for a body without mass.
         """
         return float(self.shapes.values[row, INERTIA])
 
     def mass_and_wrench(
         self, row: int
     ) -> tuple[float, float, tuple[float, float, float]]:
-        """Mass, kg, moment of inertia, kg·m², and `wrench` of a body; zero for one
-        without mass.
+        """Return mass, kg, moment of inertia, kg·m², and `wrench` of a body.
+
+        They are zero for a body without mass.
         """
         mass, inertia = self.shapes.values[row, :2].tolist()
         return mass, inertia, self.wrench(row) if mass else NO_WRENCH
@@ -140,10 +145,10 @@ class Dynamics:
     def pressing(
         self, walls: str, names: Mapping[int, str]
     ) -> Iterator[tuple[str, str]]:
-        """Pairs of bodies that pressed on each other at the end of the last step, at
-        least one of which has mass, by `names` of their uids.
+        """Yield pairs of bodies that pressed on each other at the end of the last step.
 
-        The second one may be a wall: then it is called `walls`.
+        At least one of each pair has mass. `names` maps uids to names. The second one
+        may be a wall, with the name `walls`.
         """
         count = int(self.table.size[0])
         for (first, second, feature), (normal, _) in zip(
@@ -154,10 +159,10 @@ class Dynamics:
             if normal > 0.0:
                 yield names[first], walls if feature & int(WALL_BIT) else names[second]
 
-    # -- bodies come, go and change
+    # -- Changes of bodies
 
     def add(self, specs: Sequence[BodySpec]) -> None:
-        """Add rows for new bodies, behind all others."""
+        """Add rows for new bodies after all others."""
         self.shapes = join_shapes(self.shapes, build_shapes(specs))
         self.state = join_states(self.state, mass_state(len(specs)))
         self._make_room()
@@ -172,8 +177,9 @@ class Dynamics:
         self._make_room()
 
     def change(self, rows: Sequence[int], specs: Sequence[BodySpec]) -> None:
-        """Give the bodies in these rows, ascending, other outlines or masses; they
-        wake.
+        """Replace outlines or masses of bodies, and wake them.
+
+        `rows` are ascending.
         """
         old, new, at = self.shapes, build_shapes(specs), 0
         had_mass, has_mass = old.values[rows, MASS] > 0.0, new.values[:, MASS] > 0.0
@@ -194,24 +200,21 @@ class Dynamics:
         self.state.wrench[np.array(rows)[had_mass != has_mass]] = 0.0
 
     def forget_walls(self) -> None:
-        """After a change of map: wake all bodies, and drop the contacts of the last
-        step.
-        """
+        """Wake all bodies and drop the last contacts, after a change of map."""
         self.state.resting[:] = 0
         self.table.size[0] = 0
 
     def begin_episode(self) -> None:
-        """All bodies were put where they began, at rest: forget what was before, as
-        `botyard.engine.batch.begin_masses` does.
+        """Reset the state after all bodies were put at their starts, at rest.
+
+        `botyard.engine.batch.begin_masses` does the same.
         """
         for name, new in mass_state(len(self.shapes.values))._asdict().items():
             getattr(self.state, name)[:] = new
         self.table.size[0], self.table.span[0] = 0, 0.0
 
     def load(self, state: MassState, table: Impulses) -> None:
-        """Copy state and contacts of another `Dynamics` with the same bodies, and go on
-        from there.
-        """
+        """Continue from copies of the state and contacts of an equal `Dynamics`."""
         for name in MassState._fields:
             getattr(self.state, name)[:] = getattr(state, name)
         count = int(table.size[0])
@@ -226,10 +229,10 @@ class Dynamics:
             table.impulse[:count],
         )
 
-    # -- a step
+    # -- Step
 
     def begin(self, state: State, bodies: Bodies, bins: Bins, grid: Grid) -> None:
-        """Copy all poses and velocities, before bodies without mass move."""
+        """Copy all poses and velocities before bodies without mass move."""
         parts = state, bodies, bins, grid
         if self._parts is None or any(
             a is not b for a, b in zip(parts, self._parts, strict=True)
@@ -244,8 +247,11 @@ class Dynamics:
             np.copyto(self._moving.before_vel, state.vel)
 
     def step(self, dt: float, specs: Sequence[BodySpec]) -> None:
-        """Move bodies with mass by `dt`, s, after the others, and set back movers that
-        could not push them. `specs`: for the log.
+        """Move bodies with mass by `dt`, s, and set back movers without effect.
+
+        These are movers that could not push a body.
+
+        `specs` provides names for the log.
         """
         while True:
             p = self._packs
@@ -275,16 +281,16 @@ class Dynamics:
                 self._work.flags[:, KIND] == LOST, ROW
             ].tolist():
                 log.warning(
-                    "%s was thrown out of the world; it is put back and stands still",
+                    "%s was thrown out of the world; it is put back at rest",
                     specs[row].name,
                 )
 
 
-# -- shapes
+# -- Shapes
 
 
 def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
-    """Masses and convex pieces of the outlines of bodies, in the order given."""
+    """Return masses and convex pieces of the outlines of bodies, in the given order."""
     outlines = [_corners(spec.parts) for spec in specs]
     sizes = np.array([size for _, sizes in outlines for size in sizes], np.int64)
     values = np.zeros((len(specs), VALUES))
@@ -298,7 +304,7 @@ def build_shapes(specs: Sequence[BodySpec]) -> MassShapes:
 
 
 def join_shapes(*shapes: MassShapes) -> MassShapes:
-    """Shapes one behind the other."""
+    """Concatenate shapes."""
     return MassShapes(
         np.concatenate([s.values for s in shapes]),
         starts_of(np.concatenate([np.diff(s.piece_start) for s in shapes])),
@@ -308,7 +314,7 @@ def join_shapes(*shapes: MassShapes) -> MassShapes:
 
 
 def keep_shapes(a: MassShapes, keep: I8) -> MassShapes:
-    """The shapes of the bodies in rows `keep` alone, in that order."""
+    """Return the shapes of the bodies in rows `keep`, in that order."""
     pieces = rows_of(a.piece_start, keep)
     return MassShapes(
         a.values[keep],
@@ -320,7 +326,7 @@ def keep_shapes(a: MassShapes, keep: I8) -> MassShapes:
 
 @lru_cache(maxsize=1024)
 def _corners(parts: tuple[Outline, ...]) -> tuple[F8, tuple[int, ...]]:
-    """`MassShapes.corners` of a body, and how many each piece has."""
+    """Return `MassShapes.corners` of a body, and the number of corners of each piece."""
     pieces = [piece for part in parts for piece in convex_pieces(part)]
     rows = []
     for piece in pieces:
@@ -333,7 +339,7 @@ def _corners(parts: tuple[Outline, ...]) -> tuple[F8, tuple[int, ...]]:
 
 
 def _values(spec: BodySpec) -> list[float]:
-    """`MassShapes.values` of a body with mass."""
+    """Return `MassShapes.values` of a body with mass."""
     own, moments = spec.dynamics, area_moments(spec.parts)
     assert own is not None
     center = own.center

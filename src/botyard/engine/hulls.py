@@ -1,6 +1,6 @@
 """Convex pieces of outlines, for the contacts of bodies with mass.
 
-Polygons are cut into triangles, which are joined while they stay convex.
+Polygons are cut into triangles, which are joined as long as they stay convex.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from botyard.geometry import Outline
 from botyard.numerics.elementary import total
 
 FLAT: Final = 1e-12
-"""A corner counts as straight when the cross product of its edges is less than this,
-m².
-"""
+"""Cross product of two edges below which their corner counts as straight, m²."""
 _Point = tuple[float, float]
 
 
@@ -24,8 +22,9 @@ def _cross(o: _Point, a: _Point, b: _Point) -> float:
 
 
 def convex_hull(points: Outline) -> Outline:
-    """Corners of the convex hull, counter-clockwise, none on a straight line (Andrew's
-    monotone chain, 1979); two for points in a line.
+    """Return the corners of the convex hull, counter-clockwise, without straight ones.
+
+    Uses Andrew's monotone chain (1979). Points on a line give two corners.
     """
     unique = sorted({(float(x), float(y)) for x, y in points})
     if len(unique) < 3:
@@ -44,8 +43,9 @@ def convex_hull(points: Outline) -> Outline:
 
 
 def _triangles(corners: list[_Point]) -> list[list[int]]:
-    """Triangles of a simple polygon, counter-clockwise, as numbers of corners: ears are
-    cut off (Meisters, 1975).
+    """Return triangles of a simple polygon, counter-clockwise, as indices of corners.
+
+    Ears are cut off (Meisters, 1975).
     """
     left, found = list(range(len(corners))), []
     while len(left) > 3:
@@ -66,20 +66,20 @@ def _triangles(corners: list[_Point]) -> list[list[int]]:
                 del left[k]
                 break
         else:
-            # what is left crosses itself or has no area: it is taken as a whole, by its
-            # hull
+            # The rest crosses itself or has no area: its hull is taken as a whole.
             break
 
     return [*found, left]
 
 
 def _joined(a: list[int], b: list[int], corners: list[_Point]) -> list[int] | None:
-    """Two polygons as one if they have an edge in common and the whole is convex."""
+    """Return two polygons as one if they share an edge and the union is convex."""
     for k, first in enumerate(a):
         second = a[(k + 1) % len(a)]
         for m, other in enumerate(b):
             if other == second and b[(m + 1) % len(b)] == first:
-                whole = a[k + 1 :] + a[: k + 1]  # from the second to the first
+                # From the second corner of the shared edge round to the first
+                whole = a[k + 1 :] + a[: k + 1]
                 whole += [b[(m + 2 + n) % len(b)] for n in range(len(b) - 2)]
                 size = len(whole)
                 turns = (
@@ -93,8 +93,10 @@ def _joined(a: list[int], b: list[int], corners: list[_Point]) -> list[int] | No
 
 @lru_cache(maxsize=1024)
 def convex_pieces(part: Outline) -> tuple[Outline, ...]:
-    """Convex pieces of a polygon, each counter-clockwise (Hertel & Mehlhorn, 1983). One
-    without area: its two ends, or nothing.
+    """Return convex pieces of a polygon, each counter-clockwise.
+
+    The algorithm is by Hertel and Mehlhorn (1983). A polygon without area gives its two
+    ends, or nothing.
     """
     if convexity(part) != 0.0:
         return (convex_hull(part),)

@@ -1,5 +1,6 @@
-"""The engine's structures as pictures, to explain or debug it (GUI-031). Plain rather
-than fast; changes nothing.
+"""Pictures of the engine's structures, to explain or debug it (GUI-031).
+
+The code is plain rather than fast, and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from botyard.numerics import elementwise
 from botyard.numerics.elementary import cosine_sine
 
 Squares = NDArray[np.float64]
-"""(n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
+"""Squares, (n, 4): x, y of the lower left corner, edge, m; a value of 0 … 1."""
 MAX_SQUARES: Final = 20_000
 MAX_RAY_SQUARES: Final = 2000
-"""Squares that a ray's picture has at most."""
+"""Highest number of squares in the picture of a ray."""
 
 Box = tuple[float, float, float, float]
 
 
 def cells(grid: Grid, box: Box) -> tuple[range, range]:
-    """Indices of the cells that a box (least x, least y, greatest x, greatest y, m)
-    touches.
+    """Return index ranges of the cells that a box touches.
+
+    The box is least x, least y, greatest x, greatest y, m.
     """
 
     def span(low: float, high: float, origin: float, n: int) -> range:
@@ -55,8 +57,9 @@ def _squares(
 
 
 def occupied_cells(grid: Grid, box: Box) -> Squares:
-    """The cells of a region that hold entries; the value grows with their number. At
-    most `MAX_SQUARES`.
+    """Return the cells of a region with entries, at most `MAX_SQUARES`.
+
+    The value of a square grows with the number of entries.
     """
     columns, rows = cells(grid, box)
     if not columns or not rows:
@@ -70,8 +73,9 @@ def occupied_cells(grid: Grid, box: Box) -> Squares:
 
 
 def clearances(grid: Grid, box: Box) -> Squares:
-    """For cells of a region the smallest of the four empty squares that begin there;
-    the value is its edge, as a share of 64 cells.
+    """Return the smallest of the four empty squares at each cell of a region.
+
+    The value of a square is its edge as a fraction of 64 cells.
     """
     columns, rows = cells(grid, box)
     if not columns or not rows:
@@ -91,8 +95,9 @@ def clearances(grid: Grid, box: Box) -> Squares:
 
 
 def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> Squares:
-    """The squares that a ray from (x, y) visits, within `length` m: empty ones are
-    crossed at once (value 0), others are searched (1).
+    """Return the squares that a ray from (x, y) visits within `length` m.
+
+    The ray crosses empty squares in one step (value 0), and searches the others (1).
     """
     squares: list[tuple[float, float, float, float]] = []
     dx, dy = cosine_sine(bearing)
@@ -101,7 +106,8 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
     while t < length and len(squares) < MAX_RAY_SQUARES:
         gx, gy = (x + t * dx - grid.x0) / grid.h, (y + t * dy - grid.y0) / grid.h
         ix, iy = math.floor(gx), math.floor(gy)
-        if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):  # it has left the grid
+        # The ray has left the grid.
+        if not (0 <= ix < grid.nx and 0 <= iy < grid.ny):
             break
         empty = int(grid.clear[quadrant, iy, ix])
         edge = max(1, empty)
@@ -116,9 +122,8 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
         )
         out_x = ((left + edge if dx > 0 else left) - gx) / dx if dx else math.inf
         out_y = ((low + edge if dy > 0 else low) - gy) / dy if dy else math.inf
-        t += (
-            max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
-        )  # into the next cell, whatever the rounding
+        # The offset leads into the next cell in spite of rounding.
+        t += max(min(out_x, out_y) * grid.h, 0.0) + 1e-9
 
     return np.array(squares, np.float64).reshape(-1, 4)
 
@@ -126,8 +131,9 @@ def ray_walk(grid: Grid, x: float, y: float, bearing: float, length: float) -> S
 def collision_candidates(
     state: State, bodies: Bodies, row: int, reach: float
 ) -> list[int]:
-    """Rows of the bodies whose circles come within `reach` m of the circle of a body:
-    those that a step may have to compare.
+    """Return rows of bodies whose circles come within `reach` m of a body's.
+
+    A step may have to compare these bodies.
     """
     away = elementwise.hypot(
         state.pose[:, 0] - state.pose[row, 0], state.pose[:, 1] - state.pose[row, 1]

@@ -1,10 +1,10 @@
-"""Arrays of the engine: what each holds, its shape and its unit.
+"""Arrays of the engine: contents, shapes and units.
 
-Two kinds of data, never mixed: `State` is rewritten by every step, everything else is
-built when bodies or the map change. All are NamedTuples of arrays, which is how kernels
-take them. Indices are 64 bits wide: with one width each kernel is compiled once. A
-*row* is one body: a robot or a movable box. Rows are in the order of creation; results
-do not depend on that order (moves go by `Bodies.order`, random draws by `State.uid`).
+There are two kinds of data, never mixed: every step rewrites `State`; everything else
+is built when bodies or the map change. All are NamedTuples of arrays, as kernels take
+them. Indices are 64 bits wide, because each kernel is compiled once for one width. A
+*row* is one body: a robot or a movable box. Rows are in the order of creation. Results
+do not depend on that order (moves follow `Bodies.order`, random draws `State.uid`).
 """
 
 from __future__ import annotations
@@ -25,60 +25,64 @@ U2 = NDArray[np.uint16]
 U8 = NDArray[np.uint64]
 
 WALL: Final = -1
-"""In place of the row of a body: a wall."""
+"""Value in place of the row of a body: a wall."""
 NO_BODY: Final = -2
-"""In place of the row of a body: nothing."""
+"""Value in place of the row of a body: nothing."""
 
 
 class Mode(IntEnum):
-    """What the target of an axis means."""
+    """Meaning of the target of an axis."""
 
-    VELOCITY = 0  # m/s or rad/s
-    # remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
+    # m/s or rad/s
+    VELOCITY = 0
+    # Remaining distance, m (x axis); heading in the odometry frame, rad (rotation)
     POSITION = 1
 
 
 class Control(IntEnum):
-    """What drives a body with mass, and the meaning of its `State.demand`, in the
-    world's axes.
+    """Kind of drive of a body with mass.
+
+    It defines the meaning of `State.demand`, in world axes.
     """
 
-    NONE = 0  # it has no mass (kinematic)
-    # its motors, by the targets of its axes
+    # No mass (kinematic)
+    NONE = 0
+    # Motors, by the targets of the axes
     MOTORS = 1
-    # a force and a torque, N, N, N·m
+    # Force and torque, N, N, N·m
     FORCE = 2
-    # a PD controller that takes it to a pose, m, m, rad
+    # PD controller with a goal pose, m, m, rad
     POSE = 3
-    TWIST = 4  # a velocity, m/s, m/s, rad/s
+    # Velocity, m/s, m/s, rad/s
+    TWIST = 4
 
 
 class OdometryErrorMode(IntEnum):
-    """When the odometry's error factors are drawn (pioneer-protocol §11.4)."""
+    """When the error factors of odometry are drawn (pioneer-protocol §11.4)."""
 
     NONE = 0
     CONSTANT = 1
     RANDOM_INIT = 2
     RANDOM_EACH_UPDATE = 3
-    # odometry is the true pose; a property of a model, not a mode that a user may
-    # choose
+    # Odometry is the true pose; a property of a model, not a mode for users.
     PERFECT = 4
 
 
 class State(NamedTuple):
-    """Dynamic state of all bodies; n rows. Axes are x (forward), y (left), a
-    (rotation).
+    """Dynamic state of all bodies in n rows.
+
+    Axes are x (forward), y (left), a (rotation).
 
     Attributes
     ----------
     pose : (n, 3) float64
         True pose in the world: m, m, rad in (−π, π].
     vel : (n, 3) float64
-        Velocity in the body's frame: m/s, m/s, rad/s.
+        Velocity in the body frame: m/s, m/s, rad/s.
     odom : (n, 3) float64
-        Odometry pose, in its own frame: m, m, rad.
+        Odometry pose in its own frame: m, m, rad.
     target : (n, 3) float64
-        Target of each axis; `mode_x` and `mode_a` say of what kind, that of the y axis
+        Target of each axis. `mode_x` and `mode_a` define its kind; the target of the y axis
         is always a velocity.
     max_vel : (n, 3) float64
         Speed limits in force (a client may lower them): m/s, m/s, rad/s.
@@ -95,17 +99,16 @@ class State(NamedTuple):
     disp : (n, 3) float64
         Displacement of the last step as a body twist times dt: m, m, rad.
     path : (n, 2) float64
-        Signed way by odometry since the body was added: forward, m, and turned, rad
-        (what wheel encoders count).
+        Signed distance by odometry since the body was added: forward, m, and turned, rad
+        (the count of wheel encoders).
     spin : (n,) float64
-        Rotation in place that followed `disp`, rad (a robot that is blocked may still
-        turn).
+        Rotation in place that followed `disp`, rad (a blocked robot may still turn).
     contact : (n,) uint64
-        Where the body touched what last blocked it: bit k is the sector of bearings [k,
-        k + 1)·2π/64 in its frame; 0 as soon as it has moved freely.
+        Sectors at which the body touched its last obstacle. Bit k is the sector of bearings
+        [k, k + 1)·2π/64 in its frame; 0 after a free move.
     odom_frame : (n, 3) float64
-        True pose of the origin of the odometry frame, as of when `odom` was last set:
-        composed with `odom` it gives the estimated pose.
+        True pose of the origin of the odometry frame when `odom` was last set. Composed
+        with `odom` it gives the estimated pose.
     uid : (n,) uint64
         Stable identity: a hash of the body's name.
     mode_x, mode_a : (n,) int8
@@ -115,16 +118,16 @@ class State(NamedTuple):
     err_mode : (n,) int8
         `OdometryErrorMode`.
     motors, stall, estop, held : (n,) int8
-        0 or 1: motors enabled; blocked while translating; emergency stop in progress;
-        held by a hand that drags it.
+        0 or 1: motors enabled; blocked while translating; emergency stop in progress; held
+        by a source that drags it.
     mask : (n,) uint16
         `Visible` classes of the body.
     bright : (n,) int16
         Laser return of the body.
     control : (n,) int8
-        `Control`: what drives a body with mass.
+        `Control` of a body with mass.
     demand : (n, 3) float64
-        What is demanded of a body with mass; `control` says of what kind.
+        Demand of a body with mass, of the kind in `control`.
     carrier : (n,) int64
         Row of the body that carries it; −1: none.
     hold : (n, 3) float64
@@ -165,8 +168,8 @@ class State(NamedTuple):
     hold: F8
 
 
-# columns that a step may change are first: only they are copied for the snapshot of
-# every step
+# Columns that a step may change come first, because the snapshot of every step copies
+# only them.
 _CHANGING: Final[tuple[tuple[str, DTypeLike, int], ...]] = (
     *((n, np.float64, 3) for n in ("pose", "vel", "odom", "target", "err", "disp")),
     ("path", np.float64, 2),
@@ -192,8 +195,9 @@ assert tuple(f[0] for f in _FIELDS) == State._fields
 
 
 def allocate_state(n: int) -> tuple[State, U1]:
-    """A zeroed state of `n` rows, and the one block of bytes that all its arrays are
-    views of (for copying at once).
+    """Return a zeroed state of `n` rows, and the block of bytes below its arrays.
+
+    The block allows to copy all arrays at once.
     """
     views: dict[str, tuple[int, Any, tuple[int, ...]]] = {}
     offset = 0
@@ -209,8 +213,9 @@ def allocate_state(n: int) -> tuple[State, U1]:
 
 
 def changing_bytes(n: int) -> int:
-    """How many bytes at the beginning of a state's block a step may change; the rest
-    only commands and callers change.
+    """Return the number of leading bytes of a state's block that a step may change.
+
+    Only commands and callers change the rest.
     """
     total = 0
     for _, dtype, columns in _CHANGING:
@@ -219,7 +224,7 @@ def changing_bytes(n: int) -> int:
 
 
 def view_state(block: U1, views: dict[str, tuple[int, Any, tuple[int, ...]]]) -> State:
-    """A `State` over a block of bytes."""
+    """Return a `State` over a block of bytes."""
     arrays = []
     for offset, kind, shape in views.values():
         size = int(np.prod(shape)) * kind.itemsize
@@ -238,46 +243,44 @@ class Bodies(NamedTuple):
     vert_start : (n_parts + 1,) int64
         Polygon p owns the corners vert_start[p] … vert_start[p + 1] − 1.
     verts : (n_verts, 2) float64
-        Corners in the body's frame, m.
+        Corners in the body frame, m.
     radius : (n,) float64
         Distance from the body's origin to its farthest corner, m.
     inner : (n,) float64
-        A move shorter than this cannot pass through anything, m.
+        Length of a move below which the body cannot pass through anything, m.
     order : (n,) int64
         Rows in the order in which they move (by name).
     world : (n_verts, 2) float64
-        Corners in the world after the moves of the last step, m; rewritten by every
-        step.
+        Corners in the world after the moves of the last step, m; rewritten by every step.
     turn : (n_parts,) float64
-        1 for a convex polygon whose corners go counter-clockwise, −1 for a convex one
-        the other way round, 0 for any other.
+        1 for a convex polygon with counter-clockwise corners, −1 for a convex one with
+        clockwise corners, 0 for any other.
     edge : (n_verts,) float64
-        1 / length of the edge that ends at each corner, 1/m; 0 for an edge without
-        length.
+        1 / length of the edge that ends at each corner, 1/m; 0 for an edge without length.
     wheels : (n, 2) float64
-        Diameter of the right wheel by that of the left one, and half the distance of
-        the wheels, m: what odometry errs by.
+        Diameter of the right wheel divided by the left one's, and half the track width, m:
+        sources of odometry errors.
     drift : (n, 4) float64
-        Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`:
-        rad²/rad, rad²/m, m²/m, m²/rad.
+        Random errors of odometry, α1 … α4 of `botyard.engine.kernels.odometry`: rad²/rad,
+        rad²/m, m²/m, m²/rad.
     exact : (n,) int8
         1: ramps are integrated exactly, see `botyard.engine.kernels.motion`.
     lead : (n, 3) float64
-        Of those: what a body goes in this step beyond its velocity at the end times dt,
-        m, m, rad. Workspace of a step.
+        Displacement of this step beyond the final velocity times dt, for exact ramps, m, m,
+        rad. Workspace of a step.
     feels : (n,) int8
-        Bit 0: `State.contact` is written for the body; else it stays 0. Bit 1:
+        Bit 0: `State.contact` is written for the body; otherwise it stays 0. Bit 1:
         `Bins.met` is written for it.
     placed : (n, 6) float64
         Pose for which `world` holds each body's corners: x, y, heading, its cosine and
         sine; and its `State.mask` then. NaN: not yet.
     leeway : (n,) float64
-        Lower bound, m, of the way that a body and any other together can travel before
+        Lower bound of the distance, m, that a body and any other together can travel before
         it touches anything.
     scratch : (max_verts, 2) float64
         Workspace for the corners of one body.
     near : (n,) int64
-        Workspace for the bodies near one that is being moved.
+        Workspace for the bodies near a moving one.
     """
 
     part_start: I8
@@ -301,8 +304,9 @@ class Bodies(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The static world: segments sorted into square cells, with the free space around
-    each cell.
+    """Static world: segments sorted into square cells.
+
+    It also has the free space around each cell.
 
     Attributes
     ----------
@@ -322,16 +326,16 @@ class Grid(NamedTuple):
     bright : (k,) int16
         Laser return of each entry.
     plain : bool
-        All entries are ordinary: of every class, with laser return 1 (what map files
-        give).
+        Whether all entries are ordinary: of every class, with laser return 1 (as in map
+        files).
     clear : (4, ny, nx) uint8
-        For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge,
-        in cells, of the largest empty square that has this cell in its near corner; 0:
-        the cell has entries.
+        For each quadrant of directions (bit 0: towards +x, bit 1: towards +y) the edge, in
+        cells, of the largest empty square that has this cell in its near corner; 0: the
+        cell has entries.
     clear_flat : (4·ny·nx,) uint8
         The same array in one row.
     near : (k,) int32
-        Workspace for the entries near a body that is being moved.
+        Workspace for the entries near a moving body.
     """
 
     x0: float
@@ -350,35 +354,35 @@ class Grid(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Bodies sorted into coarse square cells by their position; rebuilt in every step.
+    """Bodies sorted into coarse square cells by position; rebuilt in every step.
 
     Attributes
     ----------
     frame : (3,) float64
         World coordinates of the lower left corner, m, and cells per metre.
     shape : (2,) int64
-        Cells in x and y in use.
+        Number of cells in x and y in use.
     start : (max_cells + 1,) int64
         Cell c = iy·shape[0] + ix owns the entries start[c] … start[c + 1] − 1.
     rows : (n,) int64
         Rows sorted by cell.
     at : (n, 3) float64
-        Position and radius of each of `rows`, m: side by side, because a search reads
+        Position and radius of each of `rows`, m. They are adjacent, because a search reads
         many. Positions follow the moves.
     slot : (n,) int64
         Index in `rows` of each row.
     classes : (n,) uint16
         `State.mask` of each of `rows`.
     seen : (1,) uint16
-        All of these or-ed: a class that no body has, no sensor needs to look for.
+        Union of the classes: sensors skip a class that no body has.
     cell : (n,) int64
         Cell of each row.
     reach : (3,) float64
-        Greatest radius of a body, and greatest distances that one may move in this step
-        and in one of this and the last, m.
+        Greatest radius of a body, greatest distance of a move in this step, and in one of
+        this and the last step, m.
     met : (n,) int64
-        Row of the body that each one was last stopped by, `WALL` or, of bodies with
-        mass, `NO_BODY`; see `Bodies.feels`.
+        Row of the body that last stopped each one, `WALL`, or `NO_BODY` for bodies with
+        mass; see `Bodies.feels`.
     """
 
     frame: F8

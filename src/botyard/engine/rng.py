@@ -1,4 +1,4 @@
-"""Seeds and identities for the counter-based generator of `kernels.noise`, host side."""
+"""Host side of the counter-based generator of `kernels.noise`: seeds and identities."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ DEFAULT_SEED: Final = 1
 
 
 def seed_word(seed: int) -> np.uint64:
-    """Any Python integer as the 64-bit word that kernels take (its low 64 bits)."""
+    """Return the low 64 bits of a Python integer as the seed word of kernels."""
     return np.uint64(seed & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def body_uid(name: str) -> int:
-    """Stable 64-bit identity of a body: BLAKE2b of its name. The same in every run and
-    on every machine.
+    """Return the stable 64-bit identity of a body: BLAKE2b of its name.
+
+    It is the same in every run and on every machine.
     """
     return int.from_bytes(
         hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"
     )
 
 
+# Constants of SplitMix64 (Steele, Lea & Flood, 2014), as in `kernels.noise`.
 _GOLDEN, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _WORD: Final = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -36,7 +38,7 @@ def _mix(z: int) -> int:
 
 
 def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """`_mix` of many words."""
+    """Return `_mix` of many words."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_M1)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(_M2)
     mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
@@ -46,8 +48,10 @@ def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def stream_keys(
     seeds: NDArray[np.uint64], *words: NDArray[np.uint64] | int
 ) -> NDArray[np.uint64]:
-    """Keys of many streams: `kernels.noise.stream_key` for any number of words behind
-    the seed, each for all or one for each seed.
+    """Return the keys of many streams.
+
+    Generalises `kernels.noise.stream_key` to any number of words after the seed. A word
+    is one number for all seeds, or one for each seed.
     """
     golden = np.uint64(_GOLDEN)
     key = _mixed(seeds + golden)
@@ -57,16 +61,18 @@ def stream_keys(
 
 
 def uniform(keys: NDArray[np.uint64], number: int) -> NDArray[np.float64]:
-    """Draw `number` of many streams, uniform in [0, 1)."""
+    """Return draw `number` of many streams, uniform in [0, 1)."""
     z = _mixed(keys + np.uint64((number + 1) * _GOLDEN & _WORD))
+    # The upper 53 bits fill the mantissa of a double.
     return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def episode_seeds(
     seeds: NDArray[np.uint64], episodes: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Seeds of episodes of worlds: of episode 0 the seed of the world, of others a hash
-    of both. All are arrays of one shape.
+    """Return the seeds of episodes of worlds; all are arrays of one shape.
+
+    The seed of episode 0 is the seed of the world. Others are a hash of both.
     """
     return np.where(
         episodes == 0, seeds, stream_keys(seeds, episodes.astype(np.uint64))
@@ -76,8 +82,9 @@ def episode_seeds(
 def draws(
     seed: int | np.uint64, uid: int, device: int, tick: int, n: int, part: int = 0
 ) -> NDArray[np.float64]:
-    """`n` draws of a stream of `kernels.noise`, uniform in [−1, 1), from draw ``part ·
-    2³²`` on.
+    """Return `n` draws of a stream of `kernels.noise`, uniform in [−1, 1).
+
+    They start at draw ``part · 2³²``.
     """
     key = _mix((int(seed) + _GOLDEN) & _WORD)
     for word in (uid, device, tick):

@@ -1,9 +1,9 @@
-"""The engine's host object: owns the arrays, drains commands, calls the step, publishes
-snapshots.
+"""Host object of the engine: it owns the arrays and runs the step.
 
-One writer (design §2): only `Engine` writes the state. It knows neither files nor
-protocols nor kinds of sensors: devices come as tables, which may act, and as
-`SensePhase` objects, which are notified when rows change and called once per step.
+It drains commands, calls the step, and publishes snapshots. There is one writer (design
+§2): only `Engine` writes the state. It knows neither files nor protocols nor kinds of
+sensors. Devices are tables, which may act, and `SensePhase` objects, which are notified
+when rows change and called once per step.
 """
 
 from __future__ import annotations
@@ -74,40 +74,46 @@ P = ParamSpec("P")
 
 log = logging.getLogger("botyard.devices")
 NOTES_CONTACTS: Final = np.int8(2)
-"""In `Bodies.feels`."""
+"""Bit of `Bodies.feels` that requests notes of obstacles."""
 MAX_ROWS_AT_ONCE: Final = 200_000
-"""Bodies times steps of one call of compiled code: less than a tenth of a second."""
+"""Highest number of bodies times steps in one call of compiled code.
+
+The call then takes less than a tenth of a second.
+"""
 
 
 class SensePhase(Protocol):
-    """Sensors of one kind, for the engine. They change nothing in the world: they also
-    look while time stands still.
+    """Sensors of one kind as the engine sees them.
+
+    They change nothing in the world. They also measure while time stands still.
     """
 
     @property
     def table(self) -> Table:
-        """The sensors, one row for each."""
+        """Table with one row for each sensor."""
         ...
 
     @property
     def remembers(self) -> bool:
-        """Whether it has to look in every step, read or not, because what it measures
-        in one matters in others.
+        """Whether the sensors must measure in every step, with or without readers.
+
+        They must if a measurement affects later ones.
         """
         ...
 
     def rebuild(self, engine: Engine) -> None:
-        """Bodies were added, removed or put into another order."""
+        """Adapt to bodies that were added, removed or reordered."""
         ...
 
     def forget(self) -> None:
-        """Time was set: what was measured before is no past of the present state."""
+        """Drop earlier measurements after time was set.
+
+        They are not the past of the present state.
+        """
         ...
 
     def begin(self, engine: Engine) -> None:
-        """A step is about to begin; whoever needs to have measured in the state before
-        it does so now.
-        """
+        """Measure in the state before a step, if this is needed."""
         ...
 
     def sense(self, engine: Engine) -> None:
@@ -116,8 +122,10 @@ class SensePhase(Protocol):
 
 
 def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
-    """`act`, but of an optional table, which may be another package's, an exception is
-    logged and ends its acting; the step goes on.
+    """Return `act`, guarded against exceptions if its table is optional.
+
+    An optional table may belong to another package. Its exception is logged and ends
+    its actions, and the step continues.
     """
     if not table.optional:
         return act
@@ -127,10 +135,10 @@ def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
             try:
                 return act(*args, **options)
             except Exception as error:
-                # foreign code: anything may be raised
+                # Foreign code may raise anything.
                 table.failure = error
                 log.exception(
-                    'the table "%s" of a device does nothing any more: %r',
+                    'the table "%s" of a device is disabled: %r',
                     table.name,
                     error,
                 )
@@ -141,7 +149,7 @@ def _guarded(table: Table, act: Callable[P, T]) -> Callable[P, T | None]:
 
 
 class Engine:
-    """A world of bodies that can be stepped.
+    """World of bodies that can be stepped.
 
     Parameters
     ----------
@@ -154,14 +162,14 @@ class Engine:
     begin : int
         Initial number of steps done.
     odometry_error_mode : OdometryErrorMode
-        For robots added from now on.
+        Mode of robots added from now on.
     tables : sequence of Table
         State of devices. A method ``act(engine, dt)`` is called in this order in every
-        step, after all bodies have moved and before any sensor looks, and never while
-        time stands still. A method ``plan(engine)`` is called before any body moves:
+        step, after all bodies have moved and before any sensor measures, and never while
+        time stands still. A method ``plan(engine)`` is called before any body moves, for
         errors of odometry.
     senses : sequence of SensePhase
-        Called in this order in every step, and when the world settles.
+        Sensors, called in this order in every step, and when the world settles.
     """
 
     def __init__(
@@ -176,7 +184,7 @@ class Engine:
         senses: Sequence[SensePhase] = (),
     ) -> None:
         self.feed = Revisions()
-        """Revisions of what changes seldom."""
+        """Revision counters of rare changes."""
         self.scene = scene
         self.seed = seed
         self.seed_word = seed_word(seed)
@@ -198,31 +206,31 @@ class Engine:
         self._plans: list[Callable[[Engine], None]] = []
         self._interlocks: list[tuple[Table, Callable[[], I8 | None]]] = []
         self.on_table: Callable[[Table], None] | None = None
-        """Called with each optional table that is created."""
+        """Callback for each optional table that is created."""
         self._find_acts()
         self._senses = tuple(senses)
         self._queue: list[tuple[int, str, int, str, Command]] = []
         self._bulk: list[tuple[str, int, SetVelocities]] = []
         self._sequence = 0
         self.channels = Channels()
-        """Of robots whose commands come late or changed."""
+        """Channels of robots whose commands are delayed or changed."""
         self._carried: I8 | None = None
         self._met_at: int | None = None
-        """For which tick `Bins.met` says what has stopped bodies."""
+        """Tick for which `Bins.met` is valid."""
         self._notes_contacts = False
         self.dynamics: Dynamics | None = None
-        """What moves bodies with mass; None while there are none."""
+        """Dynamics of bodies with mass; None while there are none."""
         self.box_names: tuple[str, ...] = ()
         self._add_boxes(scene)
 
-    # -- the map
+    # -- Map
 
     def _add_boxes(self, scene: Scene) -> None:
         bodies: list[tuple[BodySpec, Pose]] = []
         taken, numbers = set(self.rows), dict[str, int]()
         for box in scene.boxes:
             base = name = body_name(box.name)
-            # by a robot, or another box: a number behind it
+            # A name taken by a robot or another box gets a number.
             while name in taken:
                 n = numbers[base] = numbers.get(base, 1) + 1
                 tail = f"_{n:03d}"
@@ -235,16 +243,17 @@ class Engine:
         self.add_bodies(bodies)
 
     def replace_scene(self, scene: Scene, grid: Grid | None = None) -> None:
-        """Replace the static world and its boxes, between two steps; all other bodies
-        stay where they are.
+        """Replace the static world and its boxes between two steps.
+
+        All other bodies stay in place.
 
         Parameters
         ----------
         scene : Scene
-            The new world.
+            New world.
         grid : Grid, optional
-            Its `build_grid`, if another thread has made that: building is the slow
-            part, and needs nothing of the engine.
+            Result of `build_grid` for the scene, if another thread has made it. Building is the
+            slow part, and does not need the engine.
         """
         self.grid = build_grid(scene) if grid is None else grid
         if self.dynamics is not None:
@@ -254,8 +263,9 @@ class Engine:
         self._add_boxes(scene)
 
     def remove_box(self, name: str) -> None:
-        """Remove a box of the map, between two steps. KeyError when the map has none of
-        that name.
+        """Remove a box of the map between two steps.
+
+        Raise KeyError if the map has no box of that name.
         """
         if name not in self.box_names:
             raise KeyError(name)
@@ -266,10 +276,10 @@ class Engine:
             self.scene, boxes=self.scene.boxes[:index] + self.scene.boxes[index + 1 :]
         )
 
-    # -- bodies
+    # -- Bodies
 
     def add_bodies(self, bodies: Sequence[tuple[BodySpec, Pose]]) -> None:
-        """Add bodies at true poses; takes effect at once, between two steps.
+        """Add bodies at true poses at once, between two steps.
 
         Raises
         ------
@@ -277,12 +287,12 @@ class Engine:
             A name is taken.
         """
         specs = [spec for spec, _ in bodies]
-        # a new one: snapshots keep the old
+        # A new mapping, because snapshots keep the old one.
         rows = Rows(self.rows)
         for spec in specs:
             if spec.name in rows:
                 raise WorldError(
-                    f'a body named "{spec.name}" is there already; names must be unique'
+                    f'a body named "{spec.name}" already exists; names must be unique'
                 )
 
             rows[spec.name] = len(rows)
@@ -315,13 +325,14 @@ class Engine:
         self.remove_bodies([name])
 
     def remove_bodies(self, names: Sequence[str]) -> None:
-        """Remove bodies and their devices, between two steps; their queued commands are
-        dropped, and what they carry is released.
+        """Remove bodies and their devices between two steps.
+
+        Their queued commands are dropped, and bodies that they carry are released.
 
         Raises
         ------
         KeyError
-            There is no body of one of these names; none is removed.
+            A body does not exist. None is removed then.
         """
         rows = np.array(sorted({self.rows[name] for name in names}), np.int64)
         gone = rows.tolist()
@@ -350,9 +361,8 @@ class Engine:
         self.rows = Rows(zip(names, range(len(names)), strict=True))
         self._queue = [c for c in self._queue if c[0] not in uids]
         self.channels.keep(self.rows)
-        for row in reversed(
-            gone
-        ):  # from the last one on, so that those before it keep their numbers
+        # In descending order, so that earlier rows keep their numbers.
+        for row in reversed(gone):
             self._bulk = [
                 (source, n, command.renumbered(row))
                 for source, n, command in self._bulk
@@ -362,8 +372,9 @@ class Engine:
         self.feed.tell(Subject.BODIES)
 
     def _specs_as_drawn(self) -> list[BodySpec]:
-        """Descriptions of all bodies with their present outlines: grippers change them,
-        and carried bodies are a part of them.
+        """Return descriptions of all bodies with their present outlines.
+
+        Grippers change outlines, and carried bodies are a part of them.
         """
         return [self._as_drawn(row) for row in range(len(self.specs))]
 
@@ -392,7 +403,7 @@ class Engine:
             spec.kinematics.limits,
             spec.odometry_error.as_tuple(),
         )
-        # kernels rely on wrapped headings
+        # Kernels rely on wrapped headings.
         start = pose.x, pose.y, wrap_angle(pose.th)
         s.pose[row] = start
         s.max_vel[row] = s.top_vel[row] = limits.max_speed.as_tuple()
@@ -423,11 +434,11 @@ class Engine:
             s.odom_frame[row] = start
 
     def optional_table(self, kind: type[K]) -> K:
-        """The table of a kind of device that most worlds do not have: created by the
-        first call, dropped with its last row.
+        """Return the table of a kind of device that few worlds have.
 
-        Optional tables are behind the others in the order of their names, so that their
-        order does not depend on history.
+        The first call creates it, and it is dropped with its last row. Optional tables
+        follow the others in the order of their names, so that their order does not
+        depend on history.
 
         Raises
         ------
@@ -471,29 +482,26 @@ class Engine:
         ]
 
     def table(self, kind: type[K]) -> K:
-        """The table of a kind of device. KeyError when the engine has none."""
+        """Return the table of a kind of device; raise KeyError if the engine has none."""
         return cast(K, self.tables[kind.name])
 
     def outline(self, row: int) -> tuple[Outline, ...]:
-        """The present polygons of a body, with those of what it carries, in its frame,
-        m.
+        """Return the present polygons of a body in its frame, m.
+
+        The polygons of carried bodies are included.
         """
         return outline_of(self.bodies, row)
 
     def own_outline(self, row: int) -> tuple[Outline, ...]:
-        """`outline` without what the body carries, whose polygons are behind as many of
-        its own as its description has.
-        """
+        """Return `outline` without the polygons of carried bodies, which come last."""
         return self.outline(row)[: len(self.specs[row].parts)]
 
     def reshape(self, name: str, parts: tuple[Outline, ...]) -> None:
-        """Give a body another outline of its own; takes effect at once, between two
-        steps or in the act phase.
-        """
+        """Replace a body's own outline at once, between two steps or in the act phase."""
         self.reshape_many({self.rows[name]: parts})
 
     def reshape_many(self, outlines: Mapping[int, tuple[Outline, ...]]) -> None:
-        """`reshape` for many bodies at once, by their rows."""
+        """Replace the outlines of many bodies, by row; see `reshape`."""
         for row, parts in outlines.items():
             self.specs[row] = replace(self.specs[row], parts=parts)
         carriers = self._draw(outlines)
@@ -502,20 +510,23 @@ class Engine:
         )
 
     def redrawn(self, rows: I8) -> None:
-        """After writing corners of bodies' own polygons, and their `Bodies.radius`, in
-        the act phase. `rows`: (n,) int64.
+        """Update bodies after a device has written corners and `Bodies.radius`.
+
+        Devices do so in the act phase.
+
+        `rows` is (n,) int64.
         """
-        self.bodies.placed[rows] = (
-            np.nan
-        )  # `Bodies.world` and `leeway` are to be computed anew
+        # NaN demands new values of `Bodies.world` and `leeway`.
+        self.bodies.placed[rows] = np.nan
         carriers = self._draw_carriers(rows)
         self._redrawn(
             np.unique(np.concatenate([rows, carriers])) if len(carriers) else rows
         )
 
     def redraw_carriers(self) -> None:
-        """After writing `State.carrier`: update the outlines of all bodies that carry
-        something now, or did before.
+        """Update the outlines of all carriers after `State.carrier` was written.
+
+        Bodies that were carriers before are included.
         """
         own = np.array([len(spec.parts) for spec in self.specs], np.int64)
         carriers = np.unique(self.state.carrier[self.state.carrier != NOBODY])
@@ -524,7 +535,7 @@ class Engine:
         )
 
     def _carry_others(self, carriers: I8) -> None:
-        """Update the outlines of these bodies after a change of what they carry."""
+        """Update the outlines of these bodies after a change of their carried bodies."""
         self._carried = None
         self._touch()
         if len(carriers):
@@ -532,8 +543,11 @@ class Engine:
             self._redrawn(carriers)
 
     def _draw(self, own: Mapping[int, tuple[Outline, ...]]) -> I8:
-        """Set outlines: bodies' own, those of what they carry behind them, then those
-        of their carriers. Returns the rows of the latter.
+        """Set outlines of bodies with carried bodies, then of their carriers.
+
+        A body's own polygons precede the polygons of carried bodies.
+
+        Returns the rows of the carriers.
         """
         drawn: dict[int, BodySpec] = {}
         carried = np.flatnonzero(self.state.carrier != NOBODY)
@@ -552,9 +566,7 @@ class Engine:
         return self._draw_carriers(np.array(list(own), np.int64))
 
     def _draw_carriers(self, rows: I8) -> I8:
-        """Update the outlines of the carriers of these bodies. Returns the rows of the
-        carriers.
-        """
+        """Update the outlines of these bodies' carriers, and return the carriers' rows."""
         carriers = self.state.carrier[rows]
         carriers = np.unique(carriers[carriers != NOBODY])
         if len(carriers):
@@ -571,8 +583,9 @@ class Engine:
         self._advance(PLACE)
 
     def _switch_off(self, table: Table, rows: I8) -> None:
-        """Disable the motors of bodies, and clear their targets: they come to rest, as
-        hard as they can if the table `brakes`.
+        """Disable the motors of bodies, and clear their targets, so that they stop.
+
+        They stop with the highest deceleration if the table `brakes`.
         """
         s = self.state
         s.motors[rows] = 0
@@ -584,15 +597,14 @@ class Engine:
         self._touch()
 
     def set_dynamics(self, name: str, spec: DynamicsSpec | None) -> None:
-        """Give a body another mass, or none (None): then it is kinematic again. Takes
-        effect at once, between two steps.
+        """Give a body another mass at once, between two steps; None makes it kinematic.
 
         Raises
         ------
         KeyError
             There is no body of that name.
         ModelError
-            Its outline has no area.
+            The outline of the body has no area.
         """
         row = self.rows[name]
         old = self.specs[row]
@@ -612,7 +624,8 @@ class Engine:
                 self.scene, boxes=(*boxes[:index], box, *boxes[index + 1 :])
             )
 
-        if self.state.mask[row]:  # a ghost stays one
+        # A ghost stays a ghost.
+        if self.state.mask[row]:
             self.state.mask[row] = new.mask(new.returns.mask)
         if (old.dynamics is None) != (spec is None):
             self.state.control[row] = new.control
@@ -622,15 +635,15 @@ class Engine:
         self._rebuilt()
 
     def attach(self, carrier: str, name: str) -> None:
-        """Let one body carry another from now on, where it is.
+        """Attach one body to another at its present place.
 
-        The carried body moves with its carrier, whose outline it becomes a part of. It
-        must carry nothing, nor may its carrier be carried.
+        The attached body moves with its carrier, and becomes a part of its outline. It
+        must carry nothing, and its carrier must not be carried.
         """
         self.attach_many([(self.rows[carrier], self.rows[name])])
 
     def attach_many(self, pairs: Sequence[tuple[int, int]]) -> None:
-        """`attach` for many at once: rows of carriers and of what they carry."""
+        """Attach many bodies: rows of carriers and of attached bodies; see `attach`."""
         s = self.state
         for carrier, row in pairs:
             s.hold[row] = relative(
@@ -644,7 +657,10 @@ class Engine:
         )
 
     def detach(self, name: str) -> None:
-        """Release a carried body, where it is. Nothing happens if it is not carried."""
+        """Release a carried body at its present place.
+
+        Does nothing if the body is not carried.
+        """
         row = self.rows[name]
         if self.state.carrier[row] != NOBODY:
             self._let_go(np.array([row]))
@@ -661,20 +677,18 @@ class Engine:
         self._carry_others(carriers)
 
     def carrier_of(self, name: str) -> str | None:
-        """Name of the body that carries another one; None: it is not carried, or not
-        there.
-        """
+        """Return the name of a body's carrier; None if it is not carried or not there."""
         row = self.rows.get(name)
         carrier = NOBODY if row is None else int(self.state.carrier[row])
         return None if carrier == NOBODY else self.specs[carrier].name
 
     def carried_by(self, row: int) -> list[int]:
-        """Rows of the bodies that a body carries."""
+        """Return the rows of the bodies that a body carries."""
         carried: list[int] = np.flatnonzero(self.state.carrier == row).tolist()
         return carried
 
     def carried_outlines(self, row: int) -> tuple[Outline, ...]:
-        """Outlines of a carried body in the frame of its carrier, m."""
+        """Return the outlines of a carried body in the frame of its carrier, m."""
         x0, y0, th = self.state.hold[row].tolist()
         c, s = cosine_sine(th)
         return tuple(
@@ -683,7 +697,7 @@ class Engine:
         )
 
     def _carry(self) -> None:
-        """Move carried bodies to where their carriers are."""
+        """Move carried bodies with their carriers."""
         s = self.state
         if self._carried is None:
             self._carried = np.flatnonzero(s.carrier != NOBODY)
@@ -694,20 +708,22 @@ class Engine:
         c, sn = elementwise.cosine_sine(base[:, 2])
         s.pose[rows, 0] = base[:, 0] + c * hold[:, 0] - sn * hold[:, 1]
         s.pose[rows, 1] = base[:, 1] + sn * hold[:, 0] + c * hold[:, 1]
+        # In (−π, π]
         s.pose[rows, 2] = math.pi - np.remainder(
             math.pi - base[:, 2] - hold[:, 2], TWO_PI
-        )  # in (−π, π]
+        )
         self._advance(PLACE)
 
     def is_free(self, spec: BodySpec, pose: Pose) -> bool:
-        """Whether a body could be at a pose without touching anything solid."""
+        """Return whether a body could be at a pose without touching anything solid."""
         return self.trial(spec)(pose)
 
     def trial(
         self, spec: BodySpec, without: Collection[str] = ()
     ) -> Callable[[Pose], bool]:
-        """`is_free` for many poses of one body, valid until something moves, comes or
-        goes. `without`: bodies to be ignored.
+        """Return `is_free` for many poses of one body, without the bodies in `without`.
+
+        It is valid until something moves, comes or goes.
         """
         n = len(self.specs)
         bodies = join_bodies(
@@ -717,9 +733,8 @@ class Engine:
         bins = self.bins
         if without or self.dynamics is not None:
             bins = bins._replace(classes=bins.classes.copy())
-            pushed = (
-                bins.classes & int(Visible.PUSHED) != 0
-            )  # bodies with mass take up room, too
+            # Bodies with mass also take up room.
+            pushed = bins.classes & int(Visible.PUSHED) != 0
             bins.classes[pushed] |= int(Visible.OBSTACLE)
 
         if without:
@@ -730,32 +745,28 @@ class Engine:
 
         def free(pose: Pose) -> bool:
             poses[n] = pose
-            # the bins hold the bodies of the world; the one on trial need not be in
-            # them
+            # The bins hold the bodies of the world; the body on trial need not be among
+            # them.
             find_blocked(world, poses, row, blocked)
             return not blocked[0]
 
         return free
 
     def touching(self, rows: I8) -> NDArray[np.bool_]:
-        """Whether each of the bodies in `rows`, (n,) int64, touches something solid:
-        (n,) bool.
-        """
+        """Return whether each body in `rows`, (n,) int64, touches something solid."""
         found: I1 = np.zeros(len(rows), np.int8)
         find_blocked(self.packed, self.state.pose, rows, found)
-        touching: NDArray[np.bool_] = (found != 0) & (
-            self.state.mask[rows] != 0
-        )  # a ghost touches nothing
+        # A ghost touches nothing.
+        touching: NDArray[np.bool_] = (found != 0) & (self.state.mask[rows] != 0)
         return touching
 
-    # -- commands
+    # -- Commands
 
     def submit(self, name: str, command: Command, source: str = "api") -> None:
-        """Queue a command for the next step.
+        """Queue a command for the next step; raise KeyError for an unknown name.
 
         Commands of one step take effect in the order of bodies, then sources, then
-        arrival: the order in which clients are served does not matter. Unknown names
-        raise KeyError.
+        arrival. The order in which clients are served does not matter.
         """
         row = self.rows[name]
         self._sequence += 1
@@ -770,8 +781,10 @@ class Engine:
         self._queue.append((self.specs[row].uid, source, self._sequence, name, command))
 
     def set_channel(self, name: str, spec: CommandSpec) -> None:
-        """Set how commands reach a body from now on. Those that wait for the next step
-        stay before those that are sent after this.
+        """Set the channel of a body from now on.
+
+        Commands that wait for the next step still precede commands sent after this
+        call.
         """
         was_late = self.channels.is_late(name, self.clock.dt)
         self.channels.set(name, spec)
@@ -794,8 +807,9 @@ class Engine:
         self.channels.put(name, self.clock.tick, waiting)
 
     def submit_velocities(self, command: SetVelocities, source: str = "api") -> None:
-        """Queue velocities of many bodies for the next step: the same as a
-        `SetVelocity` for each of them.
+        """Queue velocities of many bodies for the next step.
+
+        The result is the same as with a `SetVelocity` for each of them.
         """
         self._sequence += 1
         if self.channels:
@@ -810,7 +824,7 @@ class Engine:
         self._bulk.append((source, self._sequence, command))
 
     def _sending(self) -> dict[str, Any]:
-        """What channels need to know to send a command."""
+        """Return the arguments that channels need to send a command."""
         return {
             "state": self.state,
             "seed": self.seed_word,
@@ -820,9 +834,7 @@ class Engine:
 
     @property
     def is_pending(self) -> bool:
-        """Whether commands, or motors that are to be switched off, wait for the next
-        step.
-        """
+        """Whether commands, or motors to be switched off, wait for the next step."""
         if (
             self._queue
             or self._bulk
@@ -837,15 +849,17 @@ class Engine:
         )
 
     def _drain(self) -> None:
-        """Apply the commands that are due. Motors that a device inhibits stay off,
-        whatever the commands say.
+        """Apply the commands that are due.
+
+        Motors that a device inhibits stay off against any command.
         """
         self._apply_commands()
         self.inhibit()
 
     def inhibit(self) -> None:
-        """Switch off the motors that a device inhibits (`Table.inhibited`), for
-        instance a pressed emergency stop button.
+        """Switch off the motors that a device inhibits (`Table.inhibited`).
+
+        One such device is a pressed emergency stop button.
         """
         for table, inhibited in self._interlocks:
             rows = inhibited()
@@ -857,9 +871,7 @@ class Engine:
                 self._switch_off(table, rows)
 
     def _runs(self, rows: I8, brakes: bool) -> I8:
-        """Those of the bodies in `rows` that the rule of `inhibit` still has to switch
-        off, or to stop harder.
-        """
+        """Return the bodies in `rows` that `inhibit` has to switch off or to brake."""
         s = self.state
         runs = s.motors[rows] != 0
         if brakes:
@@ -884,8 +896,9 @@ class Engine:
             command.apply(self.state, self.rows[name])
 
     def _drain_bulk(self) -> None:
-        """Apply commands to many bodies; of bodies that have other commands, too, queue
-        their part in its place among those.
+        """Apply commands to many bodies.
+
+        If a body also has other commands, its part is queued in order among them.
         """
         bulk, self._bulk = sorted(self._bulk, key=lambda item: item[:2]), []
         alone = {self.rows[name]: (uid, name) for uid, _, _, name, _ in self._queue}
@@ -898,7 +911,7 @@ class Engine:
                     (uid, source, sequence, name, command.for_body(int(index)))
                 )
 
-    # -- going on from a state
+    # -- Restoration of a state
 
     @property
     def sequence(self) -> int:
@@ -906,8 +919,9 @@ class Engine:
         return self._sequence
 
     def queued(self) -> Iterator[tuple[str, str, int, Command | SetVelocities]]:
-        """The commands that wait for the next step: body (empty: many), source, number,
-        command.
+        """Yield waiting commands as tuples (body, source, number, command).
+
+        An empty body stands for many.
         """
         for _, source, number, name, command in self._queue:
             yield name, source, number, command
@@ -915,8 +929,9 @@ class Engine:
             yield "", source, number, many
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Permute the bodies: `order` holds the present row of each new one. Results do
-        not depend on the order.
+        """Permute the bodies: `order` holds the present row of each new one.
+
+        Results do not depend on the order.
         """
         index = np.array(order, np.int64)
         new_rows = np.empty(len(index), np.int64)
@@ -945,8 +960,9 @@ class Engine:
         queue: Sequence[tuple[str, str, int, Command | SetVelocities]],
         under_way: Mapping[str, Sequence[Sent]] = MappingProxyType({}),
     ) -> None:
-        """Set time, seed, waiting commands (see `queued`) and those under way, after
-        columns of the state were written.
+        """Set time, seed, waiting commands (see `queued`) and commands under way.
+
+        Columns of the state are written before.
         """
         self._queue, self._bulk = [], []
         self.clock.tick, self.clock.step_us = tick, step_us
@@ -968,7 +984,7 @@ class Engine:
         self.seed = seed
 
     def resumed(self) -> None:
-        """After all columns were written: compute everything that follows from them."""
+        """Compute all derived values after columns were written."""
         self.bodies.placed[:] = np.nan
         self._rebuilt()
 
@@ -976,15 +992,16 @@ class Engine:
         """Use another seed for all random draws from now on."""
         self.seed, self.seed_word = seed, seed_word(seed)
 
-    # -- time
+    # -- Time
 
     def step(self, n: int = 1) -> Snapshot:
-        """Advance the world by `n` steps; see `botyard.engine.step` for what happens in
-        one.
+        """Advance the world by `n` steps.
 
-        Steps between the first and the last one are made in compiled code where nothing
-        but bodies without mass takes part in them: nobody sees what sensors would
-        measure there.
+        `botyard.engine.step` defines the order of events.
+
+        Steps between the first and the last one run in compiled code if only bodies
+        without mass take part in them. Sensors can be skipped there, because their
+        readings would have no reader.
         """
         while n > 0:
             self._step()
@@ -1020,8 +1037,9 @@ class Engine:
         self._publish()
 
     def _is_plain(self) -> bool:
-        """After a step: whether nothing but bodies without mass takes part in the next
-        ones, as long as nobody commands.
+        """Return whether only bodies without mass take part in the next steps.
+
+        New commands are not considered.
         """
         return (
             self.dynamics is None
@@ -1032,8 +1050,9 @@ class Engine:
         )
 
     def _advance_alone(self, count: int) -> None:
-        """Advance by `count` plain steps, without sensors and snapshots. In parts, so
-        that a program can be interrupted.
+        """Advance by `count` plain steps, without sensors and snapshots.
+
+        The steps run in parts, so that a program can be interrupted.
         """
         most = max(MAX_ROWS_AT_ONCE // max(len(self.specs), 1), 1)
         try:
@@ -1049,16 +1068,18 @@ class Engine:
             raise
 
     def note_contacts(self) -> None:
-        """Find out what stops bodies in each step from now on, see `met`. It costs
-        something only where one is stopped.
+        """Note the obstacles of bodies in each step from now on, see `met`.
+
+        It costs time only for stopped bodies.
         """
         if not self._notes_contacts:
             self._notes_contacts = True
             self.bodies = self.bodies._replace(feels=self.bodies.feels | NOTES_CONTACTS)
 
     def met(self, row: int) -> int | None:
-        """Row of the body that stopped another one in the last step, or `WALL`; None:
-        that was not noted, or bodies with mass did.
+        """Return the row of a body's obstacle in the last step, or `WALL`.
+
+        Return None if it was not noted, or if bodies with mass did.
         """
         if self._met_at != self.clock.tick:
             return None
@@ -1071,16 +1092,17 @@ class Engine:
 
     @property
     def packed(self) -> Pack[World]:
-        """State, bodies, bins and grid as kernels take them, valid until one of them is
-        another object.
+        """State, bodies, bins and grid packed for kernels.
+
+        They are valid until one of them is replaced.
         """
         return self._pack(self.state, self.bodies, self.bins, self.grid)
 
     def settle(self) -> Snapshot:
-        """Apply queued commands and take all readings, without a step: for placing
-        bodies before the first step, and while paused.
+        """Apply queued commands and take all readings without a step.
 
-        No device acts: grippers, batteries and joints stay as they are.
+        For placing bodies before the first step, and while paused. No device acts:
+        grippers, batteries and joints stay as they are.
         """
         self._drain()
         self._advance(PLACE)
@@ -1090,9 +1112,7 @@ class Engine:
         return self.snapshot
 
     def _touch(self) -> None:
-        """Note that columns were written that steps do not write; see
-        `StateStore.touch`.
-        """
+        """Note a write to columns that steps do not write; see `StateStore.touch`."""
         self._store.touch()
 
     def _publish(self) -> None:
@@ -1108,7 +1128,7 @@ def _check_masses(specs: Sequence[BodySpec]) -> None:
     Raises
     ------
     ModelError
-        One has none.
+        A body has no area.
     """
     for spec in specs:
         if spec.dynamics is not None:
@@ -1116,6 +1136,6 @@ def _check_masses(specs: Sequence[BodySpec]) -> None:
 
 
 def empty_world() -> Pack[World]:
-    """An empty world, as an argument with which kernels are compiled."""
+    """Return an empty world, as an argument with which kernels are compiled."""
     state, _ = allocate_state(0)
     return WorldPack()(state, build_bodies(()), build_bins(0), build_grid(Scene()))

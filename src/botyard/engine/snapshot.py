@@ -1,7 +1,7 @@
-"""Snapshot of the engine for the rest of the program: immutable, made once per step.
+"""Immutable snapshot of the engine for the rest of the program, made once per step.
 
-Its arrays are read-only views of one of two buffers, which is written again two steps
-later: copy what is to be kept.
+Its arrays are read-only views of one of two buffers. The buffer is overwritten two
+steps later: copy values to keep them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Snapshot:
     Attributes
     ----------
     tick : int
-        Steps done since the start.
+        Number of steps done since the start.
     time_us : int
         Simulated time since the start, µs.
     rows : mapping of str to int

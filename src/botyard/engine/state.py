@@ -1,14 +1,13 @@
-"""The state of an engine as bytes: a head that describes the world, then all columns,
-one behind the other.
+"""State of an engine as bytes: a head that describes the world, then all columns.
 
 Layout: `MAGIC` (8 bytes), length of the head (4 bytes, little-endian), the head
 (MessagePack), the numbers of all columns (little-endian, in C order, in the order of
-`columns_of`), and a checksum of all that (BLAKE2b, 8 bytes). Lengths of columns follow
-from the head's counts of bodies and rows; its digest of names and types of columns
-tells states of other versions.
+`columns_of`), and a checksum of all these bytes (BLAKE2b, 8 bytes). Lengths of columns
+follow from the head's counts of bodies and rows. The head's digest of names and types
+of columns reveals states of other versions.
 
-Nothing in such bytes is code, and all numbers are checked: kernels index by some of
-them, without a bounds check.
+The bytes contain no code, and all numbers are checked: kernels use some of them as
+indices without a bounds check.
 """
 
 from __future__ import annotations
@@ -37,29 +36,32 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"botyard\x01"
 MIN_VIEWED_BYTES: Final = 4096
-"""Columns of at least this size are written from a view; smaller ones are copied."""
+"""Size from which columns are written from a view, bytes; smaller ones are copied."""
 VERSION: Final = 2
-"""Version of the format that is written. Who adds, removes or changes columns, or
-fields of the head, counts it up, says in `READS` which formats are read from then on,
-and makes files of the new one with ``python -m tools.corpus``.
+"""Version of the format that is written.
 
-1: up to November 2026; its digests of descriptions are those of the classes of the
-program that wrote it. 2: digests of descriptions do not depend on the shape of classes
+If you add, remove or change columns, or fields of the head, increase it, list the
+readable formats in `READS`, and make files of the new one with ``python -m
+tools.corpus``.
+
+1: up to November 2026; its digests of descriptions depend on the classes of the program
+that wrote it. 2: digests of descriptions do not depend on the shape of classes
 (`botyard.model.shapes`).
 """
 READS: Final = (1, 2)
-"""Versions that are read."""
+"""Versions that can be read."""
 DIGESTED: Final = (1, "0.1.0")
-"""Version and program in a head whose digest is taken: the same world has the same
-digest in every version.
+"""Version and program in a head whose digest is computed.
+
+The same world has the same digest in every version.
 """
 CHECKSUM: Final = 8
-"""Bytes of the checksum at the end."""
+"""Size of the checksum at the end, bytes."""
 MAX_TICK: Final = 10**15
-"""Greatest number of a step."""
+"""Highest number of a step."""
 MIN_SUBSTEP: Final = 1e-9
 MAX_SPAN: Final = 60.0
-"""Least and greatest time of a substep of bodies with mass, s."""
+"""Least and greatest length of a substep of bodies with mass, s."""
 UNSAVED: Final = {"uid"}
 """Columns of `State` that are not saved: `uid` is computed from the body's name."""
 H = TypeVar("H")
@@ -75,21 +77,21 @@ _RANGES: Final[Mapping[str, tuple[float, float]]] = {
     "err_mode": (0, max(OdometryErrorMode)),
     "control": (0, max(Control)),
 }
-"""Least and greatest value of the columns of `State` that are flags or members of an
-enumeration.
-"""
+"""Least and greatest value of the columns of `State` that are flags or enumerations."""
 
 
 class Begin(msgspec.Struct, array_like=True):
-    """What a head of every version of the format begins with."""
+    """Fields with which a head of every version starts."""
 
     version: int
     program: str
 
 
 class Declared(NamedTuple):
-    """A saved column: name, type, shape of a row, its `Column` if it is one of a table,
-    and which count of rows is its length.
+    """Saved column: name, type, shape of a row, table column, and count of rows.
+
+    `column` is None outside of tables. `rows` names the count of rows that is its
+    length.
     """
 
     name: str
@@ -100,9 +102,9 @@ class Declared(NamedTuple):
 
 
 BODIES: Final = ""
-"""For `Declared.rows`: a row for each body."""
+"""Value of `Declared.rows`: a row for each body."""
 CONTACTS: Final = "contact"
-"""For `Declared.rows`: a row for each contact of a body with mass."""
+"""Value of `Declared.rows`: a row for each contact of a body with mass."""
 _ANY: Final = Column(np.float64, unbounded=True)
 _ANY_FINITE: Final = (-MAX_STATE_NUMBER, MAX_STATE_NUMBER)
 _MASS: Final = tuple(
@@ -131,8 +133,9 @@ _CONTACTS: Final = tuple(
 def declared(
     engine: Engine, *, masses: bool, tables: Iterable[Table] | None = None
 ) -> list[Declared]:
-    """The columns that are saved, in a fixed order; `masses`: with those of bodies with
-    mass; `tables`: instead of the engine's.
+    """Return the saved columns in a fixed order.
+
+    `masses` includes the columns of bodies with mass. `tables` replaces the engine's.
     """
     found = [
         Declared(n, a.dtype, a.shape[1:], None, BODIES)
@@ -156,7 +159,7 @@ def declared(
 
 
 def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
-    """The numbers of the columns that are saved, in the order of `declared`."""
+    """Yield the numbers of the saved columns, in the order of `declared`."""
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
             yield array
@@ -173,8 +176,9 @@ def columns_of(engine: Engine) -> Iterator[NDArray[Any]]:
 
 
 def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
-    """Digest of the names and types of all columns, by which states with other columns
-    are told. `tables`: see `declared`.
+    """Return a digest of the names and types of all columns.
+
+    It reveals states with other columns. `tables`: see `declared`.
     """
     text = ";".join(
         f"{d.name}:{d.dtype.str}:{d.shape}"
@@ -184,7 +188,7 @@ def schema(engine: Engine, tables: Iterable[Table] | None = None) -> bytes:
 
 
 def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
-    """State bytes of a head and columns."""
+    """Return the state bytes of a head and columns."""
     parts = [MAGIC, struct.pack("<I", len(head)), head, *map(_numbers, columns)]
     checksum = hashlib.blake2b(digest_size=CHECKSUM)
     for part in parts:
@@ -193,8 +197,9 @@ def join(head: bytes, columns: Sequence[NDArray[Any]]) -> bytes:
 
 
 def _numbers(column: NDArray[Any]) -> bytes | memoryview:
-    """The bytes of a column; of a large one a view, as copying all columns once more
-    takes as long as their checksum.
+    """Return the bytes of a column, as a view if it is large.
+
+    Another copy of all columns takes as long as their checksum.
     """
     return (
         column.tobytes()
@@ -209,7 +214,7 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
     Raises
     ------
     StateError
-        It is not a state, is damaged, of a version that is not read, or has more than
+        The bytes are not a state, are damaged, of an unsupported version, or longer than
         `max_bytes`.
     """
     if not isinstance(state, (bytes, bytearray, memoryview)):
@@ -226,17 +231,17 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
 
     begin = len(MAGIC) + 4
     if len(data) < begin + CHECKSUM or bytes(data[: len(MAGIC)]) != MAGIC:
-        raise StateError("state: expected bytes of save_state, found something else")
+        raise StateError("state: expected bytes of save_state, found other data")
     if (
         hashlib.blake2b(data[:-CHECKSUM], digest_size=CHECKSUM).digest()
         != data[-CHECKSUM:]
     ):
-        raise StateError("state: it is damaged: its checksum is another one")
+        raise StateError("state: it is damaged: its checksum does not match")
 
     (size,) = struct.unpack("<I", data[len(MAGIC) : begin])
     if size > len(data) - begin - CHECKSUM:
         raise StateError(
-            f"state: a head of {size} bytes was announced, and there are "
+            f"state: expected a head of {size} bytes, found "
             f"{len(data) - begin - CHECKSUM}"
         )
 
@@ -255,16 +260,13 @@ def split(state: bytes, kind: type[H], max_bytes: int) -> tuple[H, memoryview]:
 def _decoded(head: memoryview, kind: type[H]) -> H:
     try:
         return msgspec.msgpack.decode(head, type=kind)
-    except (
-        msgspec.MsgspecError,
-        ValueError,
-        RecursionError,
-    ) as error:  # ValueError: a class checks its values
+    # A class that checks its values raises ValueError.
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise StateError(f"state: {error}") from None
 
 
 def program(version: str) -> str:
-    """A program that wrote a state, in words."""
+    """Return the name of a program that wrote a state."""
     return f"botyard {shown(version, 40)}"
 
 
@@ -280,6 +282,10 @@ def read_columns(
 
     Parameters
     ----------
+    engine : Engine
+        Engine that declares the columns.
+    data : memoryview
+        Bytes of the columns.
     rows : mapping of str to int
         Number of rows of each table, of `BODIES` and of `CONTACTS`.
     masses : bool
@@ -290,7 +296,7 @@ def read_columns(
     Raises
     ------
     StateError
-        There are more or fewer bytes than that, or a number is out of its range.
+        The number of bytes does not match, or a number is out of range.
     """
     found: dict[str, NDArray[Any]] = {}
     at = 0
@@ -298,27 +304,28 @@ def read_columns(
         n = rows.get(one.rows, 0)
         size = one.dtype.itemsize * n * math.prod(one.shape)
         if n < 0 or at + size > len(data):
-            raise StateError(f"state: it ends in the column {one.name}")
+            raise StateError(f"state: it ends within the column {one.name}")
         values = np.frombuffer(data[at : at + size], one.dtype).reshape(n, *one.shape)
         _check(one.name, values, one.column, rows[BODIES])
         found[one.name] = values
         at += size
 
     if at != len(data):
-        raise StateError(f"state: {len(data) - at} bytes more than its columns have")
+        raise StateError(
+            f"state: expected no bytes after the columns, found {len(data) - at}"
+        )
     _check_poses(found["pose"])
     _check_carriers(found["carrier"])
     return found
 
 
 def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> None:
-    """Check columns that others have written, as `read_columns` does: kernels may use
-    them then.
+    """Check columns that callers have written, as `read_columns` does, for kernels.
 
     Raises
     ------
     StateError
-        A number is out of its range.
+        A number is out of range.
     """
     count = len(state.pose)
     for name, values in state._asdict().items():
@@ -340,20 +347,22 @@ def check_written(state: State, masses: tuple[MassState, Impulses] | None) -> No
         size, span = int(contacts.size[0]), float(contacts.span[0])
         if not 0 <= size <= len(contacts.key) or not is_span(span):
             raise StateError(
-                "state: contacts of bodies with mass: expected as many as there is room for"
+                "state: contacts of bodies with mass: expected at most "
+                f"{len(contacts.key)}, found {size}"
             )
 
         _check("contact.impulse", contacts.impulse[:size], _CONTACTS[1].column, count)
 
 
 def is_span(span: float) -> bool:
-    """Whether `Impulses.span` can be so, s."""
+    """Return whether a value of `Impulses.span`, s, is possible."""
     return span == 0.0 or MIN_SUBSTEP <= span <= MAX_SPAN
 
 
 def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
-    """Copy columns from `read_columns` into an engine with as many bodies and rows; all
-    but those of `write_masses`.
+    """Copy columns of `read_columns` into an engine with the same numbers of rows.
+
+    `write_masses` copies the rest.
     """
     for name, array in engine.state._asdict().items():
         if name not in UNSAVED:
@@ -367,8 +376,9 @@ def write_columns(engine: Engine, found: Mapping[str, NDArray[Any]]) -> None:
 def write_masses(
     engine: Engine, found: Mapping[str, NDArray[Any]], span: float
 ) -> None:
-    """Copy the columns of bodies with mass into an engine, after all outlines are
-    restored. `span`: see `Impulses`.
+    """Copy the columns of bodies with mass into an engine, after outlines are restored.
+
+    `span`: see `Impulses`.
     """
     if engine.dynamics is not None:
         key = found["contact.key"]
@@ -391,9 +401,8 @@ def _check(name: str, values: NDArray[Any], column: Column | None, bodies: int) 
     elif column is not None and column.unbounded:
         return
 
-    if values.size and not (
-        float(values.min()) >= low and float(values.max()) <= high
-    ):  # NaN fails it, too
+    # NaN also fails the comparison.
+    if values.size and not (float(values.min()) >= low and float(values.max()) <= high):
         wrong = values[~((values >= low) & (values <= high))]
         raise StateError(
             f"state: {name}: expected {low:g} … {high:g}, found {wrong.flat[0]}"
@@ -406,14 +415,13 @@ def _check_poses(pose: NDArray[Any]) -> None:
         and np.abs(pose[:, 2]).max() <= math.pi
     ):
         raise StateError(
-            f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and headings within ±π"
+            f"state: pose: expected coordinates within ±{MAX_COORDINATE:g} m and "
+            "headings within ±π"
         )
 
 
 def _check_carriers(carrier: NDArray[Any]) -> None:
-    """Check that carried bodies carry nothing, which also means that nothing carries
-    itself.
-    """
+    """Check that carried bodies carry nothing, and hence that no body carries itself."""
     if len(carrier) and not (
         int(carrier.min()) >= NOBODY and int(carrier.max()) < len(carrier)
     ):
@@ -421,11 +429,11 @@ def _check_carriers(carrier: NDArray[Any]) -> None:
 
     carried = carrier[carrier != NOBODY]
     if (carrier[carried] != NOBODY).any():
-        raise StateError("state: carrier: what is carried can carry nothing")
+        raise StateError("state: carrier: expected that carried bodies carry nothing")
 
 
 def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
-    """64-bit digest of a head and columns."""
+    """Return a 64-bit digest of a head and columns."""
     digest = hashlib.blake2b(head, digest_size=8)
     for column in columns:
         digest.update(np.ascontiguousarray(column).data)
@@ -433,8 +441,10 @@ def digest_of(head: bytes, columns: Iterable[NDArray[Any]]) -> int:
 
 
 def object_digest(value: object) -> bytes:
-    """Digest of a description (a frozen dataclass of the model, with arrays), 16 bytes;
-    `botyard.model.shapes` says what it covers.
+    """Return the digest of a description, 16 bytes.
+
+    A description is a frozen dataclass of the model, with arrays.
+    `botyard.model.shapes` defines what the digest covers.
     """
     return hashlib.blake2b(
         msgspec.msgpack.encode(digested(value), enc_hook=_plain), digest_size=16
@@ -455,7 +465,7 @@ def _plain(value: object) -> object:
 
 
 def row_keys(table: Table) -> list[Any]:
-    """`Row.key` of all rows of a table, in order."""
+    """Return `Row.key` of all rows of a table, in order."""
     return [row.key for row in table.rows]
 
 

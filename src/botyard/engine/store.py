@@ -1,6 +1,4 @@
-"""The arrays of `State` with room for more bodies than there are, and two buffers in
-which snapshots are made of them.
-"""
+"""Arrays of `State` with spare room, and two buffers for snapshots."""
 
 from __future__ import annotations
 
@@ -11,23 +9,25 @@ import numpy as np
 from botyard.engine.layout import I8, State, allocate_state, changing_bytes
 
 GROWTH_DIVISOR: Final = 4
-"""A full store grows by 1 / `GROWTH_DIVISOR` of its rows, so that adding bodies one by
-one seldom copies all.
+"""Divisor of the growth: a full store grows by 1 / `GROWTH_DIVISOR` of its rows.
+
+Adding bodies one by one then seldom copies all rows.
 """
 MAX_ONE_BY_ONE: Final = 8
-"""So many rows are removed one by one, each by moving up those behind it; more at once
-by copying those that stay.
+"""Number of rows up to which removal moves up the following rows for each.
+
+Removing more rows at once copies the remaining ones.
 """
 
 
 class StateStore:
-    """Owns the arrays of `State`, and adds and removes rows.
+    """Owner of the arrays of `State`, which adds and removes rows.
 
     Attributes
     ----------
     state : State
-        The rows in use; written by the engine only. Another object whenever rows have
-        come or gone.
+        Rows in use; written by the engine only. It is a new object whenever rows were added
+        or removed.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class StateStore:
             array[n:] = 0
 
     def remove(self, rows: I8) -> None:
-        """Take rows out, (k,) int64, ascending; those behind them move up."""
+        """Remove rows, (k,) int64, ascending; later rows move up."""
         n = len(self.state.pose)
         m = n - len(rows)
         keep = None if len(rows) <= MAX_ONE_BY_ONE else np.delete(np.arange(n), rows)
@@ -64,19 +64,23 @@ class StateStore:
         self.state = self._fitted(m)
 
     def arrange(self, index: I8) -> None:
-        """Permute the rows: `index`, (n,) int64, holds the present row of each new one."""
+        """Permute the rows.
+
+        `index`, (n,) int64, holds the present row of each new one.
+        """
         for array in self.state:
             array[...] = array[index]
         self.touch()
 
     def touch(self) -> None:
-        """Note that a column was written that steps do not write: the next copy into
-        each buffer is of all columns.
+        """Note that a column was written that steps do not write.
+
+        The next copy into each buffer then copies all columns.
         """
         self._stale = len(self._buffers)
 
     def publish(self) -> State:
-        """A read-only copy of the state, valid until the next call but one."""
+        """Return a read-only copy of the state, valid until the next call but one."""
         view, block = self._buffers[0]
         if self._stale:
             block[:] = self._block
@@ -101,7 +105,7 @@ class StateStore:
                 array.flags.writeable = False
 
     def _fitted(self, n: int) -> State:
-        """Views of the first `n` rows, of the state and of the buffers."""
+        """Return views of the first `n` rows, of the state and of the buffers."""
         state, *views = (
             State._make(array[:n] for array in room) for room in self._room
         )

@@ -1,10 +1,12 @@
-"""Tables: the state of devices in columns; one row for each battery, gripper, joint.
+"""Tables: the state of devices in columns.
 
-`State` holds what all bodies have. State of devices, which only some bodies carry, is
-in a `Table` of their kind: a row belongs to a body and is removed with it, and a column
-may refer to bodies. Array code and kernels work on whole columns; a `Row` is the view
-of one row that a Python program holds. State that is kept anywhere else is lost when a
-world is saved.
+A battery, a gripper or a joint has one row.
+
+`State` holds the values that all bodies have. The state of devices, which only some
+bodies carry, is in a `Table` of their kind. A row belongs to a body and is removed with
+it, and a column may refer to bodies. Array code and kernels work on whole columns. A
+`Row` is the view of one row for Python programs. State that is kept anywhere else is
+lost when a world is saved.
 """
 
 from __future__ import annotations
@@ -22,40 +24,39 @@ from botyard.errors import ArgumentError
 
 T = TypeVar("T")
 NOBODY: Final = -1
-"""In a column that refers to bodies: none."""
+"""Value of a reference that refers to no body."""
 MAX_STATE_NUMBER: Final = 1e15
-"""Largest magnitude of a number in a saved state, except in columns that are
-`unbounded`.
-"""
+"""Largest magnitude of a number in a saved state, except in `unbounded` columns."""
 MAX_ONE_BY_ONE: Final = 8
-"""So many rows are removed one by one, each by moving up those behind it; more at once
-by copying those that stay.
+"""Number of rows up to which removal moves up the following rows for each.
+
+Removing more rows at once copies the remaining ones.
 """
 VERSION: Final = "version"
-"""Name of a column that, if a table has it, counts the writes to its row."""
+"""Name of the optional column that counts the writes to a row."""
 
 
 class Column(NamedTuple):
-    """One column of a table.
+    """Column of a table.
 
     Attributes
     ----------
     dtype : dtype
         Type of its numbers.
     width : int
-        Numbers in a row; 0: one, and the column is one-dimensional.
+        Count of numbers in a row; 0: one, and the column is one-dimensional.
     start : float
         Value of a new row.
     refers : bool
-        Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when
-        bodies are removed.
+        Whether it holds rows of bodies (`NOBODY`: none), which are renumbered when bodies
+        are removed.
     low, high : float
-        Least and greatest value; states from elsewhere are checked by them.
+        Least and greatest value, for checks of foreign states.
     unbounded : bool
         Whether NaN and infinite values are allowed.
     saved : bool
-        Whether it is a part of the world's state; others are computed from something
-        else.
+        Whether it is a part of the world's state. Other columns are computed from other
+        data.
     """
 
     dtype: DTypeLike
@@ -69,7 +70,7 @@ class Column(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Least and greatest value that its type and declaration allow."""
+        """Least and greatest value that type and declaration allow."""
         kind = np.dtype(self.dtype)
         if self.refers or kind.kind == "f":
             return (
@@ -85,8 +86,9 @@ class Column(NamedTuple):
         return max(self.low, float(whole.min)), min(self.high, float(whole.max))
 
     def check(self, name: str, value: object) -> None:
-        """Refuse values that are not numbers, of another shape, or out of bounds.
-        Raises ArgumentError.
+        """Raise ArgumentError for values that do not fit.
+
+        They are not numbers, or of another shape, or out of bounds.
         """
         given = np.asarray(value)
         low, high = self.bounds
@@ -100,49 +102,52 @@ class Column(NamedTuple):
 
         if self.unbounded:
             return
-        if not bool(((given >= low) & (given <= high)).all()):  # NaN fails it, too
+        # NaN also fails the comparison.
+        if not bool(((given >= low) & (given <= high)).all()):
             raise ArgumentError(
                 f"{name}: expected {low:g} … {high:g}, found {found(value)}"
             )
 
 
 def renumber(references: I8, new: I8) -> None:
-    """Renumber references to bodies, in place: `new` holds the new row of each old one.
-    `NOBODY` stays.
+    """Renumber references to bodies in place; `NOBODY` stays.
+
+    `new` holds the new row of each old one.
     """
-    references[:] = np.append(new, NOBODY)[
-        references
-    ]  # `NOBODY`, −1, is the index of the last one
+    # `NOBODY` is −1, which is the index of the appended element.
+    references[:] = np.append(new, NOBODY)[references]
 
 
 class Table:
-    """Rows of one kind of device, in columns; subclasses say which.
+    """Rows of one kind of device in columns; subclasses define the kind.
 
     Attributes
     ----------
     name : str
-        Unique among the tables of an engine.
+        Unique name among the tables of an engine.
     columns : mapping of str to Column
-        Its columns; each is an attribute, (n,) or (n, width).
+        Columns of the table; each is an attribute, (n,) or (n, width).
     saved : mapping of str to Column
-        The columns that are a part of the world's state.
+        Columns that are a part of the world's state.
     body : (n,) int64
         Row in `State` of the body that each row belongs to.
     layout : int
-        Counts changes of rows: added, removed or renumbered.
+        Counter of additions, removals and renumberings of rows.
     """
 
     name: ClassVar[str]
     columns: ClassVar[Mapping[str, Column]]
     optional: ClassVar[bool] = False
-    """Whether the table exists only while it has rows: for devices that most worlds do
-    not have.
+    """Whether the table exists only while it has rows.
+
+    It does for devices that few worlds have.
     """
     inhibits: ClassVar[bool] = False
     """Whether its devices can keep the motors of their bodies off, see `inhibited`."""
     brakes: ClassVar[bool] = False
-    """Whether the bodies whose motors it keeps off stop as hard as they can, not with
-    their ramps.
+    """Whether bodies with inhibited motors stop with the highest deceleration.
+
+    Otherwise they stop by their ramps.
     """
     body: I8
 
@@ -158,11 +163,12 @@ class Table:
         self._rows: list[Row[Any]] = []
         self.layout = 0
         self.failure: Exception | None = None
-        """Exception that `act` or `plan` of an optional table has raised; they are not
-        called again.
+        """Exception that `act` or `plan` of an optional table has raised.
+
+        They are not called again.
         """
         self.on_write: Callable[[Row[Any], Mapping[str, Any]], None] | None = None
-        """Called with each write to a row by `Row.write`."""
+        """Callback for each write to a row by `Row.write`."""
         self._reserve(4)
         self._fit(0)
 
@@ -171,26 +177,26 @@ class Table:
 
     @property
     def is_idle(self) -> bool:
-        """Whether `act` and `plan`, if the table has them, do nothing in the next
-        steps.
-        """
+        """Whether `act` and `plan`, if there are any, do nothing in the next steps."""
         return not len(self) or not (hasattr(self, "act") or hasattr(self, "plan"))
 
     def inhibited(self) -> I8:
-        """Rows in `State` of the bodies whose motors its devices keep off, (k,) int64.
+        """Return rows of bodies whose motors its devices keep off, (k,) int64.
 
-        The engine asks after each step's commands, if the table `inhibits`.
+        The engine calls it after each step's commands if the table `inhibits`.
         """
         raise NotImplementedError
 
     @property
     def rows(self) -> list[Row[Any]]:
-        """The views of all rows, in order. Not to be changed."""
+        """Views of all rows in order, not to be changed."""
         return self._rows
 
     def add(self, row: Row[Any], body: int, **values: object) -> int:
-        """Add a row for a body (its row in `State`). `row`: its view; `values`: of its
-        columns. Returns the number of the new row.
+        """Add a row for a body, and return the number of the new row.
+
+        `body` is the row of the body in `State`, `row` the view of the new row, and
+        `values` the values of its columns.
         """
         n = len(self._rows)
         if n == len(self._room["body"]):
@@ -203,15 +209,16 @@ class Table:
         return n
 
     def renumber(self, new: I8) -> None:
-        """After bodies were removed: `new` holds the new row of each old one, `NOBODY`
-        for removed ones, whose rows are removed.
+        """Renumber and remove rows after bodies were removed.
+
+        `new` holds the new row of each old body, and `NOBODY` for removed bodies, whose
+        rows are removed.
         """
         n = len(self._rows)
         if not n:
             return
-        stays = (
-            np.append(new, 0)[self.body] != NOBODY
-        )  # rows that belong to no body stay
+        # Rows that belong to no body stay.
+        stays = np.append(new, 0)[self.body] != NOBODY
         gone = np.flatnonzero(~stays)
         for i in gone.tolist():
             self._rows[i].detach()
@@ -229,16 +236,16 @@ class Table:
 
         for i in gone[::-1].tolist():
             del self._rows[i]
-        first = (
-            int(gone[0]) if len(gone) else n
-        )  # rows before this one keep their numbers
+        # Rows before this one keep their numbers.
+        first = int(gone[0]) if len(gone) else n
         for i, row in enumerate(self._rows[first:], start=first):
             row.number = i
         self._fit(m)
 
     def arrange(self, order: Sequence[int]) -> None:
-        """Permute the rows: `order` holds the present number of each new one; rows that
-        are not in it are removed.
+        """Permute the rows, and remove rows that `order` does not have.
+
+        `order` holds the present number of each new row.
         """
         index = np.array(order, np.int64)
         stay = set(order)
@@ -264,7 +271,7 @@ class Table:
             self._room[name] = room
 
     def _fit(self, n: int) -> None:
-        """Let the attributes of the columns be views of the first `n` rows."""
+        """Make the attributes of the columns views of the first `n` rows."""
         self.layout += 1
         for name, room in self._room.items():
             setattr(self, name, room[:n])
@@ -274,19 +281,19 @@ K = TypeVar("K", bound=Table)
 
 
 class Row(Generic[K]):
-    """View of one row of a table, which a Python program holds of a device. It follows
-    its row when others are removed.
+    """View of one row of a table, which represents a device for Python programs.
+
+    It follows its row when other rows are removed.
 
     Attributes
     ----------
     table : Table
-        Its table. After its body was removed, a table of its own that keeps its last
+        Table of the row. After its body was removed, a table of its own with its last
         values.
     number : int
-        Its present number in the table.
+        Present number in the table.
     key : hashable
-        Identity among the rows of its table, in saved states, too: the name of what it
-        is a part of.
+        Identity among the rows of its table, also in saved states: the name of the owner.
     """
 
     def __init__(
@@ -297,13 +304,12 @@ class Row(Generic[K]):
         self.number = table.add(self, body, **values)
 
     def write(self, **values: Any) -> None:
-        """Set columns of this row from outside of the step: the journal records these
-        writes.
+        """Set columns of this row from outside of the step; the journal records it.
 
         Raises
         ------
         ArgumentError
-            A value is not one that its column can hold; nothing is written.
+            A value does not fit its column. Nothing is written then.
         """
         table, number = self.table, self.number
         for name, value in values.items():
@@ -316,7 +322,7 @@ class Row(Generic[K]):
             table.on_write(self, values)
 
     def detach(self) -> None:
-        """After its body was removed: keep the last values in a table of its own."""
+        """Keep the last values in a table of its own, after its body was removed."""
         old, number = self.table, self.number
         self.table = alone = type(old)()
         self.number = alone.add(
@@ -342,8 +348,9 @@ class _Cell(Generic[T]):
 
 
 def cell(kind: type[T], column: str = "") -> T:
-    """Declare an attribute of a `Row`: a bool, int or float in a column, by default
-    that of the same name.
+    """Declare an attribute of a `Row`: a bool, int or float in a column.
+
+    The default column has the name of the attribute.
     """
     return cast(T, _Cell(kind, column))
 
