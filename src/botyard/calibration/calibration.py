@@ -207,7 +207,7 @@ def calibrate(
     logs = [log.checked() for log in logs]
     _check_different(logs)
     notes = [f"{log.source}: {problem}" for log in logs for problem in log.problems]
-    matchers = [_matcher(log, spec, scene) for log in logs]
+    matchers = [_make_matcher(log, spec, scene) for log in logs]
     prepared = [
         _prepare(
             log,
@@ -224,17 +224,19 @@ def calibrate(
     logs = [one.log for one in prepared]
     # The order matters: scans are placed with the clock offsets and the markers' pose
     # that the fit of odometry finds, and reflectors use the laser's errors.
-    odometry = _odometry(prepared, spec, drawn_in, notes)
+    odometry = _fit_odometry_of(prepared, spec, drawn_in, notes)
     motion = fit_motion(logs, spec.limits, step, spec.commands.latency)
     if motion is None:
         notes.append(
             "latency and accelerations: the logs contain no commands followed by velocities"
         )
 
-    placed = _placed(prepared, odometry, matchers, scene, notes)
-    ranges = _ranges(placed, notes)
-    reflectors = _reflectors(placed, ranges, scene, spec, notes)
-    held_out = _held_out(prepared, odometry, spec, step, drawn_in) if hold_out else ()
+    placed = _place_scans(prepared, odometry, matchers, scene, notes)
+    ranges = _fit_laser(placed, notes)
+    reflectors = _fit_reflector_rule(placed, ranges, scene, spec, notes)
+    held_out = (
+        _predict_held_out(prepared, odometry, spec, step, drawn_in) if hold_out else ()
+    )
     # Each matcher holds a simulation, which must be closed.
     for matcher in matchers:
         if matcher is not None:
@@ -247,7 +249,7 @@ def calibrate(
         lines = paths(
             first.log,
             first.truth,
-            _clocks(first, odometry, 1),
+            _clock_offset(first, odometry, 1),
             odometry.corrected,
             odometry.fit.values[3:6],
         )
@@ -264,7 +266,7 @@ def calibrate(
         tuple(notes),
         lines,
     )
-    return replace(found, notes=(*notes, *_untold(found)))
+    return replace(found, notes=(*notes, *_undetermined_notes(found)))
 
 
 def _check_different(logs: Sequence[Log]) -> None:
@@ -280,7 +282,7 @@ def _check_different(logs: Sequence[Log]) -> None:
             )
 
 
-def _matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:
+def _make_matcher(log: Log, spec: RobotSpec, scene: Scene | None) -> Matcher | None:
     if scene is None or log.scans is None:
         return None
     if not spec.lasers:
@@ -347,7 +349,7 @@ def _prepare(
         return _Prepared(log, truth, 0.0)
 
 
-def _odometry(
+def _fit_odometry_of(
     prepared: Sequence[_Prepared],
     spec: RobotSpec,
     drawn_in: float | None,
@@ -370,7 +372,7 @@ def _odometry(
     return found
 
 
-def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
+def _clock_offset(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
     """Return the clock offset, corrected by the fit."""
     name = f"clock {number}"
     if odometry is None or all(p.name != name for p in odometry.fit.parameters):
@@ -378,7 +380,7 @@ def _clocks(one: _Prepared, odometry: OdometryFit | None, number: int) -> float:
     return one.offset + odometry.fit[name]
 
 
-def _placed(
+def _place_scans(
     prepared: Sequence[_Prepared],
     odometry: OdometryFit | None,
     matchers: Sequence[Matcher | None],
@@ -397,7 +399,7 @@ def _placed(
     some = [i for i, one in enumerate(prepared) if len(one.truth) > 1]
     # Values 3 to 5 of the fit are the pose of the markers in the robot's frame.
     markers: F8 = np.zeros(3) if odometry is None else odometry.fit.values[3:6]
-    offsets = [_clocks(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
+    offsets = [_clock_offset(prepared[i], odometry, n + 1) for n, i in enumerate(some)]
     return placed_scans(
         [prepared[i].log for i in some],
         [prepared[i].truth for i in some],
@@ -407,7 +409,7 @@ def _placed(
     )
 
 
-def _ranges(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | None:
+def _fit_laser(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | None:
     if placed is None:
         return None
     found = fit_ranges(placed)
@@ -423,7 +425,7 @@ def _ranges(placed: list[PlacedScans] | None, notes: list[str]) -> RangeFit | No
     return found
 
 
-def _reflectors(
+def _fit_reflector_rule(
     placed: list[PlacedScans] | None,
     ranges: RangeFit | None,
     scene: Scene | None,
@@ -440,7 +442,7 @@ def _reflectors(
     return found
 
 
-def _untold(found: Calibration) -> list[str]:
+def _undetermined_notes(found: Calibration) -> list[str]:
     """Return notes on values that the logs do not determine, with common reasons."""
     reasons = {
         "wheel separation": "without turns the wheel separation is not observable",
@@ -464,7 +466,9 @@ def _untold(found: Calibration) -> list[str]:
 # -- data held out
 
 
-def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepared]]:
+def _split_data(
+    prepared: Sequence[_Prepared],
+) -> tuple[list[_Prepared], list[_Prepared]]:
     """Return the data to fit, and the data to hold out."""
     # A whole log is independent of the others; parts of one log share its conditions.
     if len(prepared) > 1:
@@ -477,14 +481,14 @@ def _split(prepared: Sequence[_Prepared]) -> tuple[list[_Prepared], list[_Prepar
     ]
 
 
-def _held_out(
+def _predict_held_out(
     prepared: Sequence[_Prepared],
     odometry: OdometryFit | None,
     spec: RobotSpec,
     step: float,
     drawn_in: float | None,
 ) -> tuple[HeldOut, ...]:
-    rest, held = _split(prepared)
+    rest, held = _split_data(prepared)
     found: list[HeldOut] = []
     if all(len(one.truth) > 1 for one in prepared):
         try:
@@ -498,7 +502,7 @@ def _held_out(
             markers, last = fit.fit.values[3:6], held[-1]
             # The clock offset is not part of the robot's model, so the fit of all data
             # provides it.
-            offset = _clocks(last, odometry, len(prepared))
+            offset = _clock_offset(last, odometry, len(prepared))
             before = end_errors(last.log, last.truth, offset, np.eye(2), markers)
             after = end_errors(last.log, last.truth, offset, fit.corrected, markers)
         # The rest alone determines too little.

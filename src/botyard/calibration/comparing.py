@@ -106,10 +106,16 @@ class Quantity:
     def row(self) -> tuple[str, ...]:
         """Return the texts of a table's row, with the columns `HEADS`."""
         alike = {None: "", True: "yes", False: "no"}[self.is_alike]
-        return self.name, self.unit, _words(self.real), _words(self.simulated), alike
+        return (
+            self.name,
+            self.unit,
+            _format_interval(self.real),
+            _format_interval(self.simulated),
+            alike,
+        )
 
 
-def _words(one: Interval | None) -> str:
+def _format_interval(one: Interval | None) -> str:
     if one is None:
         return "–"
     if math.isnan(one.low):
@@ -229,7 +235,7 @@ def measure(
             truth, _ = matched_truth(log, matcher, np.array(begin, np.float64))
         if len(truth) > 1:
             residuals, unexplained = _scan_residuals(log, truth, matcher)
-            found |= _of_scans(residuals, unexplained)
+            found |= _scan_quantities(residuals, unexplained)
         else:
             notes.append(
                 "scans: there are no true poses, and no start pose to find them from (--start)"
@@ -244,14 +250,14 @@ def measure(
 
     if len(truth) > 1:
         try:
-            found |= _drift(log, truth)
+            found |= _drift_quantities(log, truth)
         except CalibrationError as error:
             notes.append(f"drift: {error}")
     else:
         notes.append("drift: there are no true poses")
 
     # Timing needs neither map nor true poses.
-    found |= _timing(log)
+    found |= _timing_quantities(log)
     motion = fit_motion([log], spec.limits, step)
     if motion is None:
         notes.append("latency: the log contains no commands followed by velocities")
@@ -265,7 +271,7 @@ def measure(
     return Measured(found, residuals, np.diff(log.odometry.time), tuple(notes))
 
 
-def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
+def _drift_quantities(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
     """Return the errors of odometry per metre and per turn: means and scatter."""
     ways = ways_of(log, truth, 0.0)
     # The offset is 0: the truth of a log, or from its scans, has the log's own clock.
@@ -305,13 +311,13 @@ def _drift(log: Log, truth: Series) -> dict[tuple[str, str, str], Interval]:
         if len(values) > 2:
             found["drift", name, unit] = mean_interval(values.tolist())
             found["drift", f"{name}: scatter of ways of {WAY_S:g} s", unit] = (
-                _deviation(values)
+                _deviation_interval(values)
             )
 
     return found
 
 
-def _deviation(values: F8) -> Interval:
+def _deviation_interval(values: F8) -> Interval:
     """Return a standard deviation with its interval.
 
     The interval follows from the fourth moment.
@@ -356,7 +362,9 @@ def _scan_residuals(log: Log, truth: Series, matcher: Matcher) -> tuple[F8, F8]:
     return (scans.ranges - expected.ranges)[where], share
 
 
-def _of_scans(residuals: F8, unexplained: F8) -> dict[tuple[str, str, str], Interval]:
+def _scan_quantities(
+    residuals: F8, unexplained: F8
+) -> dict[tuple[str, str, str], Interval]:
     if len(residuals) < 3:
         return {}
     # Larger residuals are objects that the map does not have.
@@ -368,12 +376,12 @@ def _of_scans(residuals: F8, unexplained: F8) -> dict[tuple[str, str, str], Inte
     }
     if len(near) > 2:
         found["scans", "mean residual of ranges", "m"] = mean_interval(near.tolist())
-        found["scans", "standard deviation of ranges", "m"] = _deviation(near)
+        found["scans", "standard deviation of ranges", "m"] = _deviation_interval(near)
 
     return found
 
 
-def _timing(log: Log) -> dict[tuple[str, str, str], Interval]:
+def _timing_quantities(log: Log) -> dict[tuple[str, str, str], Interval]:
     """Return rates and jitter of the messages in the log."""
     found = {}
     scans = np.zeros(0) if log.scans is None else log.scans.time

@@ -33,7 +33,9 @@ class Covariance:
     def __init__(
         self, logs: Sequence[tuple[Pieces, F8, F8, F8]], step: float | None
     ) -> None:
-        """Parameters
+        """Build the bands of all matrices.
+
+        Parameters
         ----------
         logs : sequence of (Pieces, twists, headings, segments)
             Of each log: pieces, their corrected twists, true headings at the knots, and
@@ -83,13 +85,13 @@ class Covariance:
                 np.log(lower[0]).sum() + 0.5 * white @ white + 0.5 * away @ away
             )
 
-        logs, hessian = _minimum(
+        logs, hessian = _minimise(
             cost, np.log(first), (math.log(MIN_VARIANCE), math.log(10.0))
         )
         return np.exp(logs), np.linalg.pinv(hessian)
 
 
-def _minimum(
+def _minimise(
     function: Callable[[F8], float], at: F8, bounds: tuple[float, float]
 ) -> tuple[F8, Any]:
     """Minimise a smooth function of few variables by Newton's method.

@@ -145,7 +145,7 @@ def ramped(
     return np.interp(at, knots, values)
 
 
-def _changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
+def _target_changes(times: F8, targets: F8, limit: float) -> tuple[F8, F8]:
     """Return only commands that change the target, limited to the robot's top speed."""
     targets = np.clip(targets, -limit, limit)
     # Clients repeat commands: repetitions change nothing, and would slow the fit.
@@ -168,7 +168,7 @@ class _Problem:
                 continue
             parts = []
             for axis, limit in ((0, limits.max_speed.x), (2, limits.max_speed.a)):
-                changes = _changes(
+                changes = _target_changes(
                     log.commands.time, log.commands.values[:, axis], limit or np.inf
                 )
                 first = np.concatenate([[changes[0][0] - 10.0], changes[0]])
@@ -258,7 +258,7 @@ def fit_motion(
     ]
     # The cost has many local minima in the latency, so the fit starts from a grid
     # search.
-    values = _search(problem, np.array(starts))
+    values = _search_start(problem, np.array(starts))
     # The noise of both axes is estimated from the residuals of the previous round.
     for _ in range(2):
         sizes = [
@@ -284,7 +284,7 @@ def fit_motion(
         )
         values = fit.values.copy()
 
-    fit = _refined(problem, fit)
+    fit = _refine(problem, fit)
     deviation = np.array(
         [
             float(np.sqrt(np.mean(part * part)))
@@ -319,7 +319,7 @@ def motion_error(
     return x, a
 
 
-def _refined(problem: _Problem, fit: Fit) -> Fit:
+def _refine(problem: _Problem, fit: Fit) -> Fit:
     """Refine the fit with the exact model, and keep the intervals of the smooth one.
 
     The exact model jumps a little with the ramps, so it has no useful derivatives.
@@ -373,7 +373,7 @@ def _refined(problem: _Problem, fit: Fit) -> Fit:
     return replace(fit, values=whole(best))
 
 
-def _search(problem: _Problem, starts: F8) -> F8:
+def _search_start(problem: _Problem, starts: F8) -> F8:
     """Return the best of some latencies and ramps."""
     # Both axes count equally, whatever their units.
     usual = [max(float(np.std(part)), 1e-3) for part in problem.residuals(starts)]

@@ -355,7 +355,7 @@ def fit_odometry(
 
     parts = list(range(len(usual)))
     if step is None:
-        parts, variances, logs_covariance = _told_variances(
+        parts, variances, logs_covariance = _determined_variances(
             covariance, problem.deviations(values), usual, variances, logs_covariance
         )
 
@@ -381,9 +381,11 @@ def fit_odometry(
             told[part] = float(variances[k]), spread
 
     random = (
-        _by_distance(fit, told, spec) if step is None else _by_step(fit, told, spec)
+        _distance_values(fit, told, spec)
+        if step is None
+        else _step_values(fit, told, spec)
     )
-    found = (*_values(fit, spec, nominal), *random)
+    found = (*_systematic_values(fit, spec, nominal), *random)
     return OdometryFit(fit, found, problem.matrix(fit.values), rms, len(rows), outliers)
 
 
@@ -396,7 +398,7 @@ def _spread(logs_covariance: F8, k: int) -> float:
     return 0.5 * math.sqrt(variance) if variance > 0.0 else math.inf
 
 
-def _told_variances(
+def _determined_variances(
     covariance: Covariance,
     deviations: F8,
     usual: F8,
@@ -453,18 +455,18 @@ def _check_scale(log: Log, ways: Segments, offset: float) -> None:
         )
 
 
-def _bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
+def _error_bounds(spec: RobotSpec) -> tuple[Axes, Axes]:
     """Return the maximum and minimum proportional errors."""
     high = spec.odometry_error
     return high, spec.odometry_error_low or Axes(-high.x, -high.y, -high.a)
 
 
-def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
+def _systematic_values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
     """Return the systematic part.
 
     It is given per wheel, as in UMBmark, and as the robot's parameters.
     """
-    error, low = _bounds(spec)
+    error, low = _error_bounds(spec)
     wheels, turning, middle = (
         ("scale", "skew"),
         ("separation",),
@@ -539,14 +541,14 @@ def _values(fit: Fit, spec: RobotSpec, nominal: float) -> tuple[Value, ...]:
     return tuple(found)
 
 
-def _by_step(
+def _step_values(
     fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
     """Return the random part of the original model.
 
     Its values are half-widths of uniform errors: √3 times the standard deviation.
     """
-    error, low = _bounds(spec)
+    error, low = _error_bounds(spec)
     rows = (
         (
             "forward spread",
@@ -568,7 +570,7 @@ def _by_step(
 
         variance, spread = told[k]
         found.append(
-            _random(
+            _random_value(
                 name, "", about, math.sqrt(3.0 * variance) * factors[k], spread, before
             )
         )
@@ -576,7 +578,7 @@ def _by_step(
     return found
 
 
-def _by_distance(
+def _distance_values(
     fit: Fit, told: Mapping[int, tuple[float, float]], spec: RobotSpec
 ) -> list[Value]:
     """Return the random part per metre and radian.
@@ -606,13 +608,13 @@ def _by_distance(
 
         variance, spread = told[k]
         found.append(
-            _random(name, unit, about, variance * factor, 2.0 * spread, before)
+            _random_value(name, unit, about, variance * factor, 2.0 * spread, before)
         )
 
     return found
 
 
-def _random(
+def _random_value(
     name: str, unit: str, about: str, value: float, spread: float, before: float
 ) -> Value:
     """Return a random error with its interval.

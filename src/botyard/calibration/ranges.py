@@ -174,13 +174,13 @@ def without_bias(placed: Sequence[PlacedScans], bias: float) -> list[PlacedScans
 
 def fit_ranges(placed: Sequence[PlacedScans]) -> RangeFit | None:
     """Fit the errors of the laser's ranges; return None for too few scans."""
-    sums = _Sums()
+    sums = _ResidualSums()
     for one in placed:
         sums.add(one.matcher, one.poses, one.scans.ranges)
     return None if sums.scans < MIN_SCANS else sums.fit(placed[0].matcher.laser)
 
 
-class _Sums:
+class _ResidualSums:
     """Accumulator of the residuals of scans."""
 
     def __init__(self) -> None:

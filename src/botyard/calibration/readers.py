@@ -63,7 +63,7 @@ def read_log(
         return read_bag(path, choice, budget)
 
     if path.suffix.lower() == ".mcap":
-        return _of_recording(path, choice, budget)
+        return _read_recording(path, choice, budget)
     return read_packets(path, spec, choice.robot)
 
 
@@ -83,7 +83,7 @@ def _is_recording(path: Path, budget: Budget) -> bool:
         return "botyard" in reader.metadata
 
 
-def _of_recording(path: Path, choice: Choice, budget: Budget) -> Log:
+def _read_recording(path: Path, choice: Choice, budget: Budget) -> Log:
     run = load(path, budget=budget)
     # A damaged file may have lost its robots: the problems explain more than their
     # absence.

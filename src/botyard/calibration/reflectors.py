@@ -281,7 +281,7 @@ def fit_reflectors(
 
     # The limits are fitted one after the other, with beams that are well within the
     # other limit.
-    far, wide = _corner(beams)
+    far, wide = _best_limit_pair(beams)
     rows = (
         (
             beams.ranges,
@@ -305,14 +305,14 @@ def fit_reflectors(
         _NAMES, rows, strict=False
     ):
         unknown = Value(name, unit, about, old, math.nan, math.nan, old, is_told=False)
-        value, why = _limit(
+        value, why = _fit_limit(
             quantity.chosen(safe), beams.seen[safe], beams.scan[safe], common, unknown
         )
         limits.append(value)
         if why:
             reasons[name] = why
 
-    strength, why = _strength(beams, before)
+    strength, why = _fit_strength(beams, before)
     if why:
         reasons[strength.name] = why
     return ReflectorFit((*limits, strength), count, returned, reasons), ""
@@ -421,7 +421,7 @@ def _pose_errors(
     )
 
 
-def _corner(beams: _Beams) -> tuple[float, float]:
+def _best_limit_pair(beams: _Beams) -> tuple[float, float]:
     """Return the limits of range and incidence with the fewest contradicting beams.
 
     A beam contradicts if it is on the wrong side. Of equal pairs, the first one is
@@ -440,7 +440,7 @@ def _corner(beams: _Beams) -> tuple[float, float]:
     return float(grids[0][row]), float(grids[1][column])
 
 
-def _limit(
+def _fit_limit(
     of: _Quantity,
     seen: NDArray[np.bool_],
     scan: NDArray[np.int64],
@@ -463,12 +463,12 @@ def _limit(
     """
     if not seen.any():
         return unknown, "too few beams on reflectors are well within the other limit"
-    begin, end = _bracket(of, seen)
+    begin, end = _limit_bracket(of, seen)
     # The likelihood may be flat or have steps, so a grid is searched instead of a
     # gradient.
     limits = np.linspace(begin, end, POINTS)
     for _ in range(ZOOMS):
-        profile, scales = _profile(of, seen, limits)
+        profile, scales = _profile_likelihood(of, seen, limits)
         inside = np.flatnonzero(profile >= profile.max() - HALF_CHI2)
         first, last = int(inside[0]), int(inside[-1])
         low, high = float(limits[first]), float(limits[last])
@@ -505,7 +505,7 @@ def _limit(
     return replace(unknown, value=best, low=low, high=high, is_told=True), ""
 
 
-def _bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
+def _limit_bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
     """Return bounds that certainly contain the limit.
 
     They enclose all limits with few more beams on the wrong side than necessary, plus
@@ -521,7 +521,9 @@ def _bracket(of: _Quantity, seen: NDArray[np.bool_]) -> tuple[float, float]:
     return float(x[some[0]]) - aside, float(x[some[-1] + 1]) + aside
 
 
-def _profile(of: _Quantity, seen: NDArray[np.bool_], limits: F8) -> tuple[F8, F8]:
+def _profile_likelihood(
+    of: _Quantity, seen: NDArray[np.bool_], limits: F8
+) -> tuple[F8, F8]:
     """Return the log-likelihood of limits with the best k for each, and these k."""
     from scipy.special import ndtr
 
@@ -547,7 +549,7 @@ def _profile(of: _Quantity, seen: NDArray[np.bool_], limits: F8) -> tuple[F8, F8
     return each.max(axis=0), np.array(SCALES)[each.argmax(axis=0)]
 
 
-def _strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
+def _fit_strength(beams: _Beams, before: ReflectorRule) -> tuple[Value, str]:
     """Return the reported strength of plain reflectors: the mode."""
     name, about = (
         _NAMES[2],

@@ -43,7 +43,9 @@ def calibrated(
             replace(
                 old,
                 **{
-                    axis: _told(motion.value(f"{name} {axis}"), getattr(old, axis))
+                    axis: _determined_or(
+                        motion.value(f"{name} {axis}"), getattr(old, axis)
+                    )
                     for axis in "xa"
                 },
             )
@@ -66,8 +68,8 @@ def calibrated(
         first = spec.lasers[0]
         first = replace(
             first,
-            range_noise=_told(ranges.value("range_noise"), first.range_noise),
-            angle_noise=_told(ranges.value("angle_noise"), first.angle_noise),
+            range_noise=_determined_or(ranges.value("range_noise"), first.range_noise),
+            angle_noise=_determined_or(ranges.value("angle_noise"), first.angle_noise),
             range_share=_significant(ranges.value("range_share")),
             # The fitted noise contains all errors: a second one would count twice.
             range_deviation=0.0,
@@ -92,7 +94,7 @@ def calibrated(
     return spec
 
 
-def _told(value: Value, old: float) -> float:
+def _determined_or(value: Value, old: float) -> float:
     return value.value if value.is_told else old
 
 
@@ -112,7 +114,7 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
     if by_distance := names.issuperset(ALPHAS):
         drift = OdometryDrift(
             *(
-                _told(odometry.value(name), old)
+                _determined_or(odometry.value(name), old)
                 for name, old in zip(ALPHAS, drift.as_tuple(), strict=True)
             )
         )
@@ -122,9 +124,11 @@ def _with_odometry(spec: RobotSpec, odometry: OdometryFit) -> RobotSpec:
         ("a", "turning", ALPHAS[:2]),
     ):
         most, least = getattr(high, axis), getattr(low, axis)
-        middle = _told(odometry.value(f"{name} error"), 0.5 * (most + least))
+        middle = _determined_or(odometry.value(f"{name} error"), 0.5 * (most + least))
         if not by_distance:
-            spread = _told(odometry.value(f"{name} spread"), 0.5 * (most - least))
+            spread = _determined_or(
+                odometry.value(f"{name} spread"), 0.5 * (most - least)
+            )
         # The variances contain all random errors.
         elif any(odometry.value(alpha).is_told for alpha in alphas):
             spread = 0.0
@@ -192,7 +196,7 @@ def robot_text(
         ]
 
     text = "\n".join(lines) + "\n"
-    if not _agree(to_table(parse_robot(text, name)), whole):
+    if not _tables_equal(to_table(parse_robot(text, name)), whole):
         raise ModelError(
             f"robot {spec.name}: writing and re-reading its file changes the robot"
         )
@@ -220,15 +224,15 @@ def _differences(table: Mapping[str, Any], before: Mapping[str, Any]) -> dict[st
     return found
 
 
-def _agree(a: Any, b: Any) -> bool:
+def _tables_equal(a: Any, b: Any) -> bool:
     """Return whether two tables are equal.
 
     Numbers may differ beyond the written digits, and missing values equal None.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return all(_agree(a.get(key), b.get(key)) for key in {*a, *b})
+        return all(_tables_equal(a.get(key), b.get(key)) for key in {*a, *b})
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_agree, a, b))
+        return len(a) == len(b) and all(map(_tables_equal, a, b))
     if isinstance(a, int | float) and isinstance(b, int | float):
         return math.isclose(a, b, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-9)
     return bool(a == b)

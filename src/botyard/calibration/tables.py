@@ -73,7 +73,7 @@ _SEPARATORS: Final = ",;\t"
 _HEADER: Final = re.compile(r"^\s*(.*?)\s*(?:[\[(]([^\])]*)[\])])?\s*$")
 
 
-def _columns_of(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
+def _parse_header(header: list[str], path: Path) -> dict[str, tuple[int, float]]:
     """Return the index and the unit's factor of each known column."""
     found: dict[str, tuple[int, float]] = {}
     for place, text in enumerate(header):
@@ -127,7 +127,7 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
         separator = max(_SEPARATORS, key=lines[0].count) if lines else ","
         rows = csv.reader(lines, delimiter=separator)
         header = next(rows, [])
-        columns = _columns_of(header, path)
+        columns = _parse_header(header, path)
         names = [text.strip().lower() for text in header]
         robot = names.index("robot") if "robot" in names else None
         meter = Meter(budget, str(path), FormatError)
@@ -148,7 +148,7 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
                 row if separator == "," else [cell.replace(",", ".") for cell in row]
             )
             values = [
-                _number(cells[place], size, header[place], path, rows.line_num)
+                _parse_number(cells[place], size, header[place], path, rows.line_num)
                 for place, size in columns.values()
             ]
             robots.setdefault("" if robot is None else row[robot], []).append(values)
@@ -159,10 +159,10 @@ def read_csv(path: Path, spec: RobotSpec, choice: Choice, budget: Budget) -> Log
 
     name = one_of(robots, choice.robot, "robots", path, "--of")
     table = dict(zip(columns, np.array(robots[name], np.float64).T, strict=True))
-    return _of_columns(table, path, name, spec)
+    return _log_from_columns(table, path, name, spec)
 
 
-def _number(text: str, size: float, column: str, path: Path, line: int) -> float:
+def _parse_number(text: str, size: float, column: str, path: Path, line: int) -> float:
     if not text.strip():
         return math.nan
     try:
@@ -175,7 +175,9 @@ def _number(text: str, size: float, column: str, path: Path, line: int) -> float
         ) from None
 
 
-def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec) -> Log:
+def _log_from_columns(
+    table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec
+) -> Log:
     time = table["time"]
 
     def series(*names: str) -> Series:
@@ -199,7 +201,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
     odometry = series("odom x", "odom y", "odom heading")
     # Travel of the wheels is more exact than poses derived from it.
     if {"left wheel", "right wheel"} <= {*table}:
-        odometry = _of_wheels(
+        odometry = _odometry_from_wheels(
             time, table["left wheel"], table["right wheel"], spec.kinematics.track
         )
 
@@ -213,7 +215,7 @@ def _of_columns(table: Mapping[str, F8], path: Path, name: str, spec: RobotSpec)
     )
 
 
-def _of_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
+def _odometry_from_wheels(time: F8, left: F8, right: F8, separation: float) -> Series:
     """Return odometry from the travel of two wheels, m, and the nominal separation."""
     good = np.isfinite(time) & np.isfinite(left) & np.isfinite(right)
     time, left, right = time[good], left[good], right[good]

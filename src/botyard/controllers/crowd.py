@@ -181,6 +181,7 @@ class CrowdController(GoalDriver, ABC):
         dx, dy = place[0] - x, place[1] - y
         away = hypot(dx, dy)
         speed = min(self._speed, away / APPROACH_S)
+        # At its goal the robot has no direction.
         c, s = (dx / away, dy / away) if away > 0.0 else (0.0, 0.0)
         return np.array(
             [[speed * (c - self._aside * s), speed * (s + self._aside * c)]]
@@ -201,6 +202,7 @@ class CrowdController(GoalDriver, ABC):
             return np.array([[c * x - s * y, s * x + c * y]])
 
         if not is_standing:
+            # Moving, or free of others: the time of standing starts again.
             self._standing_since = now
         elif now - self._standing_since >= STANDING_S:
             # Random, so that two robots that block each other choose differently.

@@ -54,18 +54,18 @@ _BUILTIN: dict[str, ControllerFactory] = {
     "waypoints": Waypoints,
 }
 
-_BY_PLACE: Final = (
+_POSITIONAL: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.VAR_POSITIONAL,
 )
-_MANY: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 SEED: Final = "seed"
 """Parameter of a user's class or function that gets the seed of the world.
 
 An option of the same name has precedence.
 """
-_GIVEN: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
+_REGISTERED: Final[WeakValueDictionary[str, Callable[..., Any]]] = WeakValueDictionary()
 """The user's classes and functions by ``module:name``.
 
 Entries are weak references: an unused class or function is forgotten.
@@ -106,14 +106,14 @@ def is_controller(name: str, allow_code: bool = False) -> bool:
     CommandLineError
         The import fails.
     """
-    if name in _GIVEN or name in controller_names():
+    if name in _REGISTERED or name in controller_names():
         return True
     return allow_code and codeload.is_code(name) and bool(register(name))
 
 
 def given_names() -> list[str]:
     """Return the names of the user's own controllers."""
-    return sorted(_GIVEN)
+    return sorted(_REGISTERED)
 
 
 def register(controller: str | Callable[..., Any]) -> str:
@@ -154,10 +154,10 @@ def register(controller: str | Callable[..., Any]) -> str:
     _check_function(code, name)
     # Different functions may share a name, for example functions made in a loop.
     number, wanted = 2, name
-    while (other := _GIVEN.get(name)) is not None and other is not code:
+    while (other := _REGISTERED.get(name)) is not None and other is not code:
         name, number = f"{wanted} ({number})", number + 1
 
-    _GIVEN[name] = code
+    _REGISTERED[name] = code
     return name
 
 
@@ -205,6 +205,8 @@ def program_of(controller: object, options: dict[str, Any]) -> Program:
     """
     if isinstance(controller, Program):
         return controller
+    # An unknown plain name is reported by `find_controller`; a name with a colon is
+    # imported.
     if isinstance(controller, str) and (
         is_controller(controller) or not codeload.is_code(controller)
     ):
@@ -227,9 +229,10 @@ def find_controller(name: str) -> ControllerFactory:
     CommandLineError
         The name is unknown.
     """
+    # Built-in names come first: neither a package nor a user's name can replace them.
     if name in _BUILTIN:
         return _BUILTIN[name]
-    given = _GIVEN.get(name)
+    given = _REGISTERED.get(name)
     if given is not None:
         return _factory_of(given)
     if codeload.is_code(name):
@@ -254,7 +257,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
     """
     is_class = inspect.isclass(code)
     parameters = list(inspect.signature(code).parameters.values())[1:]
-    takes_seed = any(p.name == SEED and p.kind not in _MANY for p in parameters)
+    takes_seed = any(p.name == SEED and p.kind not in _VARIADIC for p in parameters)
     by_place = [
         p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_ONLY
     ]
@@ -264,6 +267,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
             options = {SEED: seed, **options}
         if not is_class:
             return FunctionController(code, robot, options)
+        # Parameters before a ``/`` cannot be passed by name.
         placed = [options.pop(name) for name in by_place if name in options]
         made = code(robot, *placed, **options)
         if not callable(getattr(made, "act", None)):
@@ -271,6 +275,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
                 f"expected a class with a method act(), found {code.__name__} without one"
             )
 
+        # An `act` with ``async`` would return a coroutine and command nothing.
         _check_function(made.act, f"{code.__name__}.act")
         return made  # type: ignore[no-any-return]
 
@@ -278,7 +283,7 @@ def _factory_of(code: Callable[..., Any]) -> ControllerFactory:
     # user's code like a built-in controller.
     options = [
         p.replace(
-            kind=inspect.Parameter.KEYWORD_ONLY if p.kind in _BY_PLACE else p.kind,
+            kind=inspect.Parameter.KEYWORD_ONLY if p.kind in _POSITIONAL else p.kind,
             default=None if p.name == SEED and takes_seed else p.default,
         )
         for p in parameters
@@ -299,11 +304,12 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
         An option is unknown or missing.
     """
     factory = find_controller(program.name)
-    where = _where(robot, program)
+    where = _location(robot, program)
     parameters = inspect.signature(factory).parameters
     options = {
         n: p for n, p in parameters.items() if p.kind is inspect.Parameter.KEYWORD_ONLY
     }
+    # A factory with ``**options`` checks its options itself.
     if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         for name in program.options:
             if name not in options:
@@ -316,7 +322,7 @@ def checked_factory(robot: Robot, program: Program) -> ControllerFactory:
         if parameter.default is inspect.Parameter.empty and name not in program.options:
             hint = (
                 ""
-                if SEED in options or program.name not in _GIVEN
+                if SEED in options or program.name not in _REGISTERED
                 else f'; only a parameter named "{SEED}" gets the seed'
             )
             raise WorldError(f'{where}: expected the option "{name}", found none{hint}')
@@ -339,13 +345,14 @@ def make(
     except CRASHES as error:
         # The user's own code gets a traceback; built-in controllers explain a wrong
         # option.
-        is_own = program.name in _GIVEN
-        said = codeload.said_of(error) if is_own else _said(error)
-        raise WorldError(f"{_where(robot, program)}: {said}") from (
+        is_own = program.name in _REGISTERED
+        said = codeload.said_of(error) if is_own else _message_of(error)
+        raise WorldError(f"{_location(robot, program)}: {said}") from (
             error if is_own else None
         )
 
 
+# The constructor of a user's controller may not return either.
 called_by(make, lambda frame: str(frame.f_locals["robot"].name))
 
 
@@ -362,11 +369,11 @@ def make_controller(robot: Robot, program: Program, seed: int) -> YieldToClients
     return make(robot, program, checked_factory(robot, program), seed)
 
 
-def _where(robot: Robot, program: Program) -> str:
+def _location(robot: Robot, program: Program) -> str:
     return f"robot {robot.name}: controller {program.name}"
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """Return an error's message, with its type unless options or robots are wrong."""
     return (
         f"{error}"

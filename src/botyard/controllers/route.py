@@ -320,6 +320,7 @@ class Goals:
         None means that the robot pauses or has reached the end.
         """
         now = self._robot.simulation.time
+        # During a pause no goal is needed, and no search is run.
         if now < self._rest_until or (
             self._route is not None and self._route.is_at_end
         ):

@@ -39,6 +39,7 @@ def steer(robot: Robot, x: float, y: float, speed: float) -> float:
         # The body turns during the step: aim with its heading at half time.
         half = bearing - w * dt / 2.0
         c, s = cosine_sine(half)
+        # Velocities are in the robot's frame.
         robot.command(v=v * c, vy=v * s, w=w)
     else:
         # Braking proportionally over the last metre avoids overshoot.

@@ -73,6 +73,7 @@ class Walk:
                 halt(robot)
                 return
 
+        # 0.1 m: a pedestrian does not aim at a point.
         if steer(robot, *self._target, self._pace) <= 0.1:
             self._target = None
             self._rest_until = now + self._random.uniform(0.0, self._pause)

@@ -66,6 +66,7 @@ class Waypoints:
 
         if steer(robot, *route.point, self._speed) <= self._reached:
             self._rest_until = now + self._pause
+            # At the end the robot stops in the same step.
             if not route.advance():
                 halt(robot)
 

@@ -84,7 +84,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.num_envs: int = arguments.whole(
             num_envs, "num_envs", low=1, high=MAX_WORLDS
         )
-        self.autoreset_mode: AutoresetMode = _mode_of(autoreset_mode)
+        self.autoreset_mode: AutoresetMode = _autoreset_mode(autoreset_mode)
         # Gymnasium's `make_vec` passes this argument to the environment instead of
         # wrapping it.
         self._limit = (
@@ -290,7 +290,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
         """
         if name == "render":
             return self.render() or (None,) * self.num_envs
-        found = self._of_one(name)
+        found = self._attribute(name)
         return (found(*args, **kwargs) if callable(found) else found,) * self.num_envs
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
@@ -298,7 +298,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
 
         A method is returned and not called.
         """
-        return (self._of_one(name),) * self.num_envs
+        return (self._attribute(name),) * self.num_envs
 
     def set_attr(self, name: str, values: Any) -> None:
         """Set an attribute of the task, which all worlds share.
@@ -358,7 +358,7 @@ class VectorEnvironment(OfBatch, gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"{name}: expected an attribute that does not change the spaces"
             )
 
-    def _of_one(self, name: str) -> Any:
+    def _attribute(self, name: str) -> Any:
         """Return an attribute of the task, or of the environment of one world."""
         if name in ("observation_space", "action_space"):
             return getattr(self, f"single_{name}")
@@ -485,7 +485,7 @@ def _no_attribute(task: Task, name: str) -> AttributeError:
     )
 
 
-def _mode_of(given: AutoresetMode | str) -> AutoresetMode:
+def _autoreset_mode(given: AutoresetMode | str) -> AutoresetMode:
     """Return an autoreset mode by its name.
 
     Raises

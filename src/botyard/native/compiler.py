@@ -386,6 +386,7 @@ def with_wrapper(
 
     The caller holds Numba's lock.
     """
+    # The wrapper is a library of its own, which links the kernel's compiled code.
     compiled = compile_kernel(function, kinds)
     library = compiled.target_context.codegen().create_library(
         f"{function.__module__}.{function.__qualname__}"

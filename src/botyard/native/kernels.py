@@ -317,7 +317,8 @@ class RowsEntry(Entry[None]):
     ) -> Callable[[], object]:
         """Return a function that calls the kernel for the same rows each time.
 
-        It costs less than a call of the entry. Both arguments must keep their address in memory.
+        It costs less than a call of the entry. Both arguments must keep their address
+        in memory.
         """
         # An empty call loads the code.
         self(table, numbers[:0])

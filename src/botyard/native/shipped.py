@@ -168,7 +168,8 @@ def library() -> Library:
 def is_shipped(package: Package, *, whole: bool = True) -> bool:
     """Return whether the kernels of a package come from the library.
 
-    They then need no compilation. With `whole` all of them must, otherwise only the kernels of a run's start.
+    They then need no compilation. With `whole`, all of them must come from it;
+    otherwise the kernels that a run needs at its start.
     """
     return (
         mode() in ("auto", "native")

@@ -262,6 +262,7 @@ def continued(velocity: F8, asked: F8, ends: F8) -> F8:
         Its `ends`. Agents that followed `asked` continue from these velocities. Others,
         which were blocked for example, continue from their own velocity.
     """
+    # Compared with the command: a blocked agent must not keep the model's momentum.
     off = velocity - asked
     # The small constant makes an agent a follower that stands by command.
     followed = (off * off).sum(axis=-1, keepdims=True) <= FOLLOWED * FOLLOWED * (

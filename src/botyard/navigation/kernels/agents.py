@@ -74,6 +74,7 @@ def discs(pose: F8, vel: F8, ahead: F8, position: F8, velocity: F8) -> None:
                 pose[i, j, 0] + ahead[i, j] * c,
                 pose[i, j, 1] + ahead[i, j] * s,
             )
+            # From the body's frame into the frame of the world.
             velocity[i, j, 0], velocity[i, j, 1] = c * vx - s * vy, s * vx + c * vy
 
 
