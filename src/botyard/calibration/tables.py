@@ -86,7 +86,8 @@ def _parse_header(header: list[str], path: Path) -> dict[str, tuple[int, float]]
         if name not in _COLUMNS:
             continue
         usual = _COLUMNS[name]
-        # The unit of another quantity is an error: a wrong column would pass unnoticed.
+        # The unit of another quantity is an error: otherwise a wrong column would pass
+        # unnoticed.
         kind, size = _UNITS.get((match[2] or usual).strip(), ("", 0.0))
         if kind != usual:
             units = ", ".join(

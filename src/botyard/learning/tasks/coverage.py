@@ -24,11 +24,17 @@ REACH_M: Final = 0.35
 class Coverage(Task):
     """Drive over the whole floor of a square room, like a cleaning robot.
 
-    The floor has g · g cells of 0.5 m. Observation, float32, (6 + g · g,): x and y in
-    the room, −1 … 1 from wall to wall; cosine and sine of the heading; linear and
-    angular velocity as fractions of their maximum; then 1 for each covered cell and 0
-    for each other one, row by row from the cell with the least x and y. Action, (2,):
-    linear and angular velocity, −1 … 1.
+    The floor has g · g cells of 0.5 m.
+
+    Observation, float32, (6 + g · g,):
+
+    - x and y in the room, −1 … 1 from wall to wall;
+    - cosine and sine of the heading;
+    - linear and angular velocity as fractions of their maximum;
+    - then 1 for each covered cell and 0 for each other one, row by row from the cell
+      with the least x and y.
+
+    Action, (2,): linear and angular velocity, −1 … 1.
 
     The reward is 10 times the fraction of the floor that the step has newly covered,
     minus 0.05 while the robot touches a wall, minus 0.01 for each step. An episode ends

@@ -46,11 +46,16 @@ def dock_room(y: float) -> Scene:
 class Dock(Task):
     """Drive into a dock and stop there, like a robot that charges.
 
-    The dock consists of two arms at a wall. Observation, float32, (rays + 6,): ranges
-    divided by the lidar's maximum range; position of the dock, ahead and to the left,
-    as fractions of 5 m; cosine and sine of its heading relative to the robot's; linear
-    and angular velocity as fractions of their maximum. Action, (2,): linear and angular
-    velocity, −1 … 1.
+    The dock consists of two arms at a wall.
+
+    Observation, float32, (rays + 6,):
+
+    - ranges divided by the lidar's maximum range;
+    - position of the dock, ahead and to the left, as fractions of 5 m;
+    - cosine and sine of its heading relative to the robot's;
+    - linear and angular velocity as fractions of their maximum.
+
+    Action, (2,): linear and angular velocity, −1 … 1.
 
     The reward is the progress towards the dock, m, plus 5 in the dock, minus 5 for a
     contact, minus 0.01 for each step. An episode ends on contact, and in the dock, with

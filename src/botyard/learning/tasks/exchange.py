@@ -28,12 +28,19 @@ from botyard.worlds.worlds import Worlds
 class Exchange(TeamTask):
     """Robots on a circle swap places with the opposite robots without contact.
 
-    There are no walls. Observation of each robot, float32, (7 + 4 k,) with k =
-    min(robots − 1, `neighbours`): its goal, ahead and to the left, and the goal's
-    distance, as fractions of the circle's diameter; sine and cosine of the goal's
-    bearing; its linear and angular velocity as fractions of their maximum; for each of
-    the k nearest robots, nearest first: position ahead and to the left, as fractions of
-    the diameter, and velocity ahead and to the left in the observing robot's axes, m/s.
+    There are no walls.
+
+    Observation of each robot, float32, (7 + 4 k,) with k = min(robots − 1,
+    `neighbours`):
+
+    - its goal, ahead and to the left, and the goal's distance, as fractions of the
+      circle's diameter;
+    - sine and cosine of the goal's bearing;
+    - its linear and angular velocity as fractions of their maximum;
+    - for each of the k nearest robots, nearest first: position ahead and to the left,
+      as fractions of the diameter, and velocity ahead and to the left in the observing
+      robot's axes, m/s.
+
     Action of each robot, (2,): linear and angular velocity, −1 … 1.
 
     The reward of each robot is its progress towards its goal, m, minus 1 while it

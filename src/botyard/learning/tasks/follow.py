@@ -36,11 +36,17 @@ keep. A follower that blocks the leader therefore never has the right distance.
 class Follow(Task):
     """Keep a distance from another robot, which drives between waypoints in a hall.
 
-    Robot 0 follows. Robot 1 leads, and the task drives it. Observation, float32, (rays
-    + 8,): ranges divided by the lidar's maximum range; position of the leader, ahead
-    and to the left, as fractions of `lost_m`; cosine and sine of its heading relative
-    to the follower's; linear and angular velocity of the leader, then of the follower,
-    as fractions of their maximum. Action, (2,): linear and angular velocity, −1 … 1.
+    Robot 0 follows. Robot 1 leads, and the task drives it.
+
+    Observation, float32, (rays + 8,):
+
+    - ranges divided by the lidar's maximum range;
+    - position of the leader, ahead and to the left, as fractions of `lost_m`;
+    - cosine and sine of its heading relative to the follower's;
+    - linear and angular velocity of the leader, then of the follower, as fractions of
+      their maximum.
+
+    Action, (2,): linear and angular velocity, −1 … 1.
 
     The reward of a step is 0.1 at the right distance, minus 0.1 for each `distance_m`
     of error, and at least −0.1. A contact, or a leader farther away than `lost_m`,

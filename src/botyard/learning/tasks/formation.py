@@ -27,12 +27,19 @@ from botyard.worlds.worlds import Worlds
 class Formation(TeamTask):
     """Robots form a regular polygon whose centre moves in a straight line, and keep it.
 
-    There are no walls. Observation of each robot, float32, (6 + 4 k,) with k =
-    min(robots − 1, `neighbours`): its place in the polygon, ahead and to the left, as
-    fractions of the polygon's radius; velocity of the place ahead and to the left, m/s;
-    linear and angular velocity of the robot as fractions of their maximum; for each of
-    the k nearest robots, nearest first: position ahead and to the left, as fractions of
-    the radius, and velocity ahead and to the left in the observing robot's axes, m/s.
+    There are no walls.
+
+    Observation of each robot, float32, (6 + 4 k,) with k = min(robots − 1,
+    `neighbours`):
+
+    - its place in the polygon, ahead and to the left, as fractions of the polygon's
+      radius;
+    - velocity of the place ahead and to the left, m/s;
+    - linear and angular velocity of the robot as fractions of their maximum;
+    - for each of the k nearest robots, nearest first: position ahead and to the left,
+      as fractions of the radius, and velocity ahead and to the left in the observing
+      robot's axes, m/s.
+
     Action of each robot, (2,): linear and angular velocity, −1 … 1.
 
     The reward of each robot is its progress towards its moving place, m, minus 0.1

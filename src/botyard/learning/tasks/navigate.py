@@ -29,10 +29,15 @@ from botyard.worlds.worlds import Worlds
 class Navigate(Task):
     """Drive to a goal among walls, by lidar.
 
-    Observation, float32, (rays + 5,): ranges divided by the lidar's maximum range;
-    distance of the goal divided by 10 m, at most 1; cosine and sine of its bearing;
-    linear and angular velocity as fractions of their maximum. Action, (2,): linear and
-    angular velocity, −1 … 1. The robot knows the goal exactly, but not the path to it.
+    Observation, float32, (rays + 5,):
+
+    - ranges divided by the lidar's maximum range;
+    - distance of the goal divided by 10 m, at most 1;
+    - cosine and sine of its bearing;
+    - linear and angular velocity as fractions of their maximum.
+
+    Action, (2,): linear and angular velocity, −1 … 1. The robot knows the goal exactly,
+    but not the path to it.
 
     The reward is the progress towards the goal, m, plus 5 at the goal, minus 5 for a
     contact, minus 0.01 for each step. An episode ends at the goal or on contact;

@@ -34,14 +34,20 @@ FAR_M: Final = 3.0
 class PushBox(TeamTask):
     """Robots push a box with mass to a goal. They cannot pull it.
 
-    There are no walls. Observation of each robot, float32, (10 + 4 k,) with k =
-    min(robots − 1, `neighbours`): positions of the box and of the goal, ahead and to
-    the left, as fractions of 3 m; cosine and sine of the box's heading relative to the
-    robot's; velocity of the box ahead and to the left, m/s; linear and angular velocity
-    of the robot as fractions of their maximum; for each of the k nearest robots,
-    nearest first: position ahead and to the left, as fractions of 3 m, and velocity
-    ahead and to the left in the observing robot's axes, m/s. Action of each robot,
-    (2,): linear and angular velocity, −1 … 1.
+    There are no walls.
+
+    Observation of each robot, float32, (10 + 4 k,) with k = min(robots − 1,
+    `neighbours`):
+
+    - positions of the box and of the goal, ahead and to the left, as fractions of 3 m;
+    - cosine and sine of the box's heading relative to the robot's;
+    - velocity of the box ahead and to the left, m/s;
+    - linear and angular velocity of the robot as fractions of their maximum;
+    - for each of the k nearest robots, nearest first: position ahead and to the left,
+      as fractions of 3 m, and velocity ahead and to the left in the observing robot's
+      axes, m/s.
+
+    Action of each robot, (2,): linear and angular velocity, −1 … 1.
 
     The reward of each robot is the progress of the box towards the goal, m, plus a
     tenth of its own progress towards the box, m, minus 0.01 for each step. An episode
