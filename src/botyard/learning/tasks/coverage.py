@@ -104,7 +104,7 @@ class Coverage(Task):
     def on_reset(self, w: Worlds, mask: I8, rng: EpisodeDraws) -> None:
         """Clear all cells, except the ones under the robots."""
         self.covered[mask] = False
-        # All worlds, not only those of `mask`: to cover the same cells again changes
+        # All worlds, and not only `mask`: to cover the same cells again changes
         # nothing.
         self._cover(w)
 

@@ -7,7 +7,7 @@ Each pair of robots shares the change of velocity that keeps them apart for a ti
 one robot, each neighbour leaves a half-plane of velocities (§4.1 of the paper). The new
 velocity is the one nearest to the preferred velocity, within all half-planes and the
 maximum speed (§4.2): a linear program. If no velocity satisfies all half-planes, the
-new velocity violates those of robots least (§5.2, densely packed conditions).
+new velocity violates the robots' half-planes least (§5.2, densely packed conditions).
 """
 
 from __future__ import annotations
